@@ -1,15 +1,15 @@
 //! The audit log: what the mutations wrote, newest first.
 
+use std::sync::Arc;
+
+use super::blocking::{LONG, blocking_if};
 use super::past::missing;
-use super::pieces::Pieces;
-use super::records::{self, Entries, StoredEntry, StoredEntryHead};
+use super::pieces;
+use super::records::{self, Entries, Scanned, StoredEntry, StoredEntryHead};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AuditEntry, AuditFilter, Permission, Timestamp, WorkspaceId, event_family};
 use crate::validate::DEFAULT_LIMIT;
-
-/// How many entries are read at first. An entry of an apply can have megabytes.
-const FIRST_READ: usize = 8;
 
 /// The bytes of entries after which a part is returned.
 const PAGE_BYTES: usize = 512 << 10;
@@ -126,11 +126,8 @@ impl AgentCfg {
             service: self.clone(),
             caller: caller.clone(),
             workspace,
-            filter: filter.clone(),
-            last,
-            skip,
-            left,
-            pieces: Pieces::of(FIRST_READ),
+            filter: Arc::new(filter.clone()),
+            position: Position { last, skip, left },
             is_first: true,
         })
     }
@@ -172,15 +169,28 @@ pub struct AuditPages {
     service: AgentCfg,
     caller: Caller,
     workspace: WorkspaceId,
-    filter: AuditFilter,
+    filter: Arc<AuditFilter>,
+    position: Position,
+    is_first: bool,
+}
+
+/// How far a log was read, from its end.
+#[derive(Clone, Copy)]
+struct Position {
     /// The number of the newest entry that is not read yet.
     last: u64,
     /// How many of the selected entries are passed over.
     skip: u64,
     /// How many entries may still be returned.
     left: usize,
-    pieces: Pieces,
-    is_first: bool,
+}
+
+/// The entries that were selected of a piece of the log.
+struct Selected {
+    entries: Vec<AuditEntry>,
+    /// The length of their texts.
+    bytes: usize,
+    position: Position,
 }
 
 impl AuditPages {
@@ -205,43 +215,68 @@ impl AuditPages {
             self.service.authorize(&self.caller, self.workspace, permission).await?;
         }
         let (mut page, mut bytes) = (Vec::new(), 0);
-        while self.last > 0 && self.left > 0 && bytes < PAGE_BYTES {
-            let after = records::audit_entry::<StoredEntryHead>(self.workspace, self.last + 1);
-            let entries = Entries::in_workspace(self.workspace).after(&after).descending();
-            let count = match self.filter.selects_some() {
-                true => self.pieces.limit(),
-                false => self.pieces.limit().min(self.left),
-            };
-            let found = self.service.scan(entries.limit(count)).await?;
-            if found.is_empty() {
-                self.last = 0;
-            }
-            self.pieces.note(found.len(), found.bytes());
-            for entry in found {
-                self.last = entry.key().entry_number()? - 1;
-                let head = entry.value()?;
-                let is_too_old = |since: Timestamp| head.created_at < since.plus_millis(-DISORDER);
-                if self.filter.since.is_some_and(is_too_old) {
-                    self.last = 0;
-                    break;
-                }
-                if !self.filter.selects(&head) {
-                    continue;
-                }
-                if self.skip > 0 {
-                    self.skip -= 1;
-                    continue;
-                }
-                bytes += entry.bytes();
-                page.push(entry.value_as::<StoredEntry>()?.shown(self.last + 1));
-                self.left -= 1;
-                if self.left == 0 {
-                    break;
-                }
-            }
+        while self.position.last > 0 && self.position.left > 0 && bytes < PAGE_BYTES {
+            let selected = self.piece().await?;
+            self.position = selected.position;
+            bytes += selected.bytes;
+            page.extend(selected.entries);
             tokio::task::yield_now().await;
         }
         Ok((!page.is_empty()).then_some(page))
+    }
+
+    /// Reads a piece of the log.
+    async fn piece(&self) -> Result<Selected, Error> {
+        let (filter, position) = (Arc::clone(&self.filter), self.position);
+        // Without a filter as many entries are read as are returned, which the caller bounds.
+        let (_turn, count) = match filter.selects_some() {
+            true => (Some(self.service.turn(self.workspace).await?), pieces::RECORDS),
+            false => (None, pieces::RECORDS.min(position.left)),
+        };
+        let after = records::audit_entry(self.workspace, position.last + 1);
+        let entries = Entries::in_workspace(self.workspace)
+            .after(&after)
+            .descending()
+            .bounded(count, pieces::BYTES);
+        let found = self.service.scan(entries).await?;
+        blocking_if(found.bytes() >= LONG, move || position.select(&filter, found)).await?
+    }
+}
+
+impl Position {
+    /// Selects from the entries at this position, and moves on after the last one that was decided on.
+    fn select(mut self, filter: &AuditFilter, found: Scanned<StoredEntryHead>) -> Result<Selected, Error> {
+        let (mut entries, mut bytes) = (Vec::new(), 0);
+        if found.is_empty() {
+            self.last = 0;
+        }
+        for entry in found {
+            self.last = entry.key().entry_number()? - 1;
+            let head = entry.value()?;
+            let is_too_old = |since: Timestamp| head.created_at < since.plus_millis(-DISORDER);
+            if filter.since.is_some_and(is_too_old) {
+                self.last = 0;
+                break;
+            }
+            if !filter.selects(&head) {
+                continue;
+            }
+            if self.skip > 0 {
+                self.skip -= 1;
+                continue;
+            }
+            bytes += entry.bytes();
+            entries.push(entry.value_as::<StoredEntry>()?.shown(self.last + 1));
+            self.left -= 1;
+            if self.left == 0 {
+                break;
+            }
+        }
+        Ok(Selected {
+            entries,
+            bytes,
+            position: self,
+        })
     }
 }
 

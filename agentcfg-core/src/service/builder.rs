@@ -6,8 +6,9 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::{OnceCell, broadcast};
 
 use super::entry::{Counting, KeyTable, LastUses, Plaintexts};
-use super::feed::{Boards, CLOSED_SESSIONS, Heads};
+use super::feed::{Boards, CLOSED_SESSIONS, Heads, Recent};
 use super::lists::Cache;
+use super::long_reads::LongReads;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
 use crate::model::{Provider, Timestamp};
@@ -254,6 +255,8 @@ impl Builder {
                 heads: Heads::default(),
                 closed_sessions: broadcast::Sender::new(CLOSED_SESSIONS),
                 boards: Boards::default(),
+                recent: Recent::default(),
+                long_reads: LongReads::new(self.remote_store),
                 remote_store: self.remote_store,
                 removing: tokio::sync::Mutex::default(),
             }),

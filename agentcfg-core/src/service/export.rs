@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::change::Change;
 use super::log_since::LogSince;
-use super::pieces::Pieces;
+use super::pieces::{self, Pieces};
 use super::records::{
     self, Entity, Entries, Scanned, StoredEntry, StoredLabel, StoredLabels, StoredProviderKey, StoredStatus,
     StoredVersion, StoredWebhook, WebhookState, WorkspaceApiKey,
@@ -43,7 +43,6 @@ pub struct Export {
     stage: Stage,
     /// The last record that was read in this stage.
     after: Option<Box<str>>,
-    pieces: Pieces,
 }
 
 /// The records that are read together.
@@ -130,7 +129,6 @@ impl AgentCfg {
                     since,
                     stage: Stage::Workspace,
                     after: None,
-                    pieces: Pieces::default(),
                 });
             }
         }
@@ -202,7 +200,6 @@ impl Export {
             if !self.piece(&mut lines).await? {
                 self.stage = self.stage.next();
                 self.after = None;
-                self.pieces = Pieces::default();
             }
         }
         if self.stage == Stage::Done {
@@ -259,10 +256,9 @@ impl Export {
     async fn read<T: Entity>(&mut self) -> Result<Scanned<T>, Error> {
         let entries = Entries::in_workspace(self.workspace)
             .after_item(self.after.take())
-            .limit(self.pieces.limit());
+            .bounded(pieces::RECORDS, pieces::BYTES);
         let head = records::revision(self.workspace);
         let (found, last) = self.service.scan_with(entries, head).await?;
-        self.pieces.note(found.len(), found.bytes());
         self.after = found.last_item();
         self.since.read_to(&self.service, last).await?;
         Ok(found)
@@ -352,17 +348,10 @@ impl Export {
 
     /// A label as it was at the revision, from the last entry up to then that moved it.
     async fn label_at_revision(&self, agent_id: &str, label: &Label) -> Result<Option<StoredLabel>, Error> {
-        let (mut next, mut pieces) = (self.revision + 1, Pieces::default());
-        while next > 1 {
-            let after = records::audit_entry::<StoredEntry>(self.workspace, next);
-            let entries = Entries::in_workspace(self.workspace).after(&after).descending();
-            let found = self.service.scan::<StoredEntry>(entries.limit(pieces.limit())).await?;
-            if found.is_empty() {
-                break;
-            }
-            pieces.note(found.len(), found.bytes());
+        let after = records::audit_entry::<StoredEntry>(self.workspace, self.revision + 1);
+        let mut pieces = Pieces::of(Entries::in_workspace(self.workspace).after(&after).descending());
+        while let Some(found) = pieces.next(&self.service).await? {
             for entry in found {
-                next -= 1;
                 let entry = entry.value()?;
                 let path = match entry.action {
                     Action::LabelSet if entry.target.id == agent_id => change_path::of_label(label),

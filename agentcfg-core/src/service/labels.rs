@@ -8,6 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::access::Access;
 use super::agents::agent_key;
 use super::change::Change;
+use super::pieces::Pieces;
 use super::records::{self, EntityKey, Entries, Stored, StoredLabel, StoredLabels};
 use super::retry::Attempt;
 use super::versions::is_version;
@@ -19,9 +20,6 @@ use crate::model::{
     Permission, PromotedLabel, Promotion, StoredAgent, Success, TargetType, Timestamp, WorkspaceId,
 };
 use crate::validate::{IntoValid, Invalid, MAX_LABELS, MAX_PROMOTED};
-
-/// How many agents are read at once.
-const PAGE: usize = 256;
 
 /// The labels of one agent as they were read.
 struct Labels {
@@ -305,16 +303,9 @@ impl AgentCfg {
             labels.insert(found.key.item().to_owned(), found);
         }
         let mut bearers = Vec::new();
-        let mut after: Option<EntityKey<StoredAgent>> = None;
-        loop {
-            let mut entries = Entries::<StoredAgent>::in_workspace(workspace).limit(PAGE);
-            if let Some(after) = &after {
-                entries = entries.after(after);
-            }
-            let page = self.scan(entries).await?;
-            let is_last = page.len() < PAGE;
-            for record in page {
-                after = Some(record.key().clone());
+        let mut pieces = Pieces::of(Entries::<StoredAgent>::in_workspace(workspace));
+        while let Some(piece) = pieces.next(self).await? {
+            for record in piece {
                 let found = labels.remove(record.key().item());
                 if found.is_none() && !from.is_latest() {
                     continue;
@@ -340,10 +331,8 @@ impl AgentCfg {
                     ),
                 ));
             }
-            if is_last {
-                return Ok(bearers);
-            }
         }
+        Ok(bearers)
     }
 
     async fn labels_of(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<(StoredAgent, Labels), Error> {

@@ -10,9 +10,8 @@
 //! 3. The old keys are taken off the list.
 
 use super::AgentCfg;
-use super::records::{
-    self, Encoded, EntityKey, Entries, SealedKey, Stored, StoredMasterKeys, Transaction, WebhookPlace,
-};
+use super::pieces::Pieces;
+use super::records::{self, Encoded, Entries, SealedKey, Stored, StoredMasterKeys, Transaction, WebhookPlace};
 use super::retry::{Attempt, Rounds};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Provider, WorkspaceId};
@@ -206,12 +205,12 @@ impl AgentCfg {
         let Some(vault) = self.vault() else {
             return Ok(done);
         };
-        let mut entries = sealed_keys().limit(BATCH);
-        loop {
-            let found: Vec<_> = self.scan(entries).await?.into_keys().collect();
-            let Some(last) = found.last() else { break };
-            entries = sealed_keys().limit(BATCH).after(last);
-            let places = found.iter().map(EntityKey::place).collect::<Result<Vec<_>, _>>()?;
+        let mut pieces = Pieces::of(sealed_keys().limit(BATCH));
+        while let Some(found) = pieces.next(self).await? {
+            let places = found
+                .into_keys()
+                .map(|key| key.place())
+                .collect::<Result<Vec<_>, _>>()?;
             let Some((rewrapped, unreadable)) = self.retry_lost_races(|| self.try_rewrap(&vault, &places)).await?
             else {
                 // Another rotation has begun meanwhile, and will seal these again too.
@@ -222,13 +221,10 @@ impl AgentCfg {
             done.unreadable += unreadable;
             progress(done);
         }
-        let mut entries = records::webhook_places().limit(BATCH);
-        loop {
-            let found: Vec<_> = self.scan(entries).await?.into_iter().collect();
-            let Some(last) = found.last() else { break };
-            entries = records::webhook_places().limit(BATCH).after(last.key());
-            let place = |found: &Encoded<WebhookPlace>| Ok((found.value()?.workspace_id, found.key().webhook()?));
-            let places = found.iter().map(place).collect::<Result<Vec<_>, Error>>()?;
+        let mut pieces = Pieces::of(records::webhook_places().limit(BATCH));
+        while let Some(found) = pieces.next(self).await? {
+            let place = |found: Encoded<WebhookPlace>| Ok((found.value()?.workspace_id, found.key().webhook()?));
+            let places = found.into_iter().map(place).collect::<Result<Vec<_>, Error>>()?;
             let Some((rewrapped, unreadable)) = self
                 .retry_lost_races(|| self.try_rewrap_webhooks(&vault, &places))
                 .await?

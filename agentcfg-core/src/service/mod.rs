@@ -22,6 +22,7 @@ mod history;
 mod labels;
 mod lists;
 mod log_since;
+mod long_reads;
 mod master_keys;
 mod members;
 mod models;
@@ -40,6 +41,7 @@ mod status;
 mod tests;
 mod versions;
 mod webhooks;
+mod weighted_cache;
 mod whoami;
 mod workspaces;
 mod written;
@@ -56,10 +58,11 @@ use self::builder::Managed;
 pub use self::entry::{Caller, Entry, EntryError};
 use self::entry::{Counting, KeyTable, LastUses, Plaintexts};
 pub use self::export::Export;
-use self::feed::{Boards, Heads};
-pub use self::feed::{ChangePage, Update, Watch};
+use self::feed::{Boards, Heads, Recent};
+pub use self::feed::{ChangePage, SerializedEvent, Update, Watch};
 pub use self::lists::AgentList;
 use self::lists::Cache;
+use self::long_reads::LongReads;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
@@ -119,6 +122,8 @@ struct Inner {
     /// The hashes of browser sessions that are closed, for their watches.
     closed_sessions: broadcast::Sender<Arc<str>>,
     boards: Boards,
+    recent: Recent,
+    long_reads: LongReads,
     remote_store: bool,
     /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
     removing: tokio::sync::Mutex<()>,

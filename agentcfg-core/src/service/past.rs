@@ -12,14 +12,12 @@ mod log;
 use super::access::Access;
 use super::blocking::{LONG, blocking_if};
 use super::lists::Writer;
+use super::pieces::{self, Pieces};
 use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentConfig, AgentFilter, AsOf, Cursor, StoredAgent, Tagged, Timestamp, WorkspaceId};
 use crate::store::StoreError;
-
-/// How many agents are searched for at once. Their records are in memory together.
-const PAGE: usize = 64;
 
 impl AsOf {
     /// Whether this is a point in time that has not passed: it means the present, also where a clock was set back.
@@ -58,6 +56,10 @@ impl AgentCfg {
         let shown = |agent: &Agent| filter.state.includes(agent.is_active);
         let mut list = Writer::new(0);
         let (mut first_kept, mut version) = (Vec::new(), None);
+        let _turn = match filter.agent_id {
+            Some(_) => None,
+            None => Some(self.turn(workspace).await?),
+        };
         let mut pages = Pages::new(workspace, filter);
         while let Some(page) = pages.next(self).await? {
             for past in self.at_moment(workspace, as_of, page).await? {
@@ -311,47 +313,36 @@ impl<T> Search<T> {
     }
 }
 
-/// The stored agents of a workspace in pages, or the one that a filter names.
+/// The stored agents of a workspace in pieces, or the one that a filter names.
 struct Pages {
-    workspace: WorkspaceId,
-    one: Option<EntityKey<StoredAgent>>,
-    after: Option<EntityKey<StoredAgent>>,
-    is_over: bool,
+    /// The one that a filter names, until it is read.
+    one: Option<Option<EntityKey<StoredAgent>>>,
+    pieces: Pieces<StoredAgent>,
 }
 
 impl Pages {
     fn new(workspace: WorkspaceId, filter: &AgentFilter) -> Self {
         Self {
-            workspace,
             one: filter
                 .agent_id
                 .as_ref()
-                .map(|agent_id| records::agent(workspace, agent_id)),
-            after: None,
-            is_over: false,
+                .map(|agent_id| Some(records::agent(workspace, agent_id))),
+            pieces: Pieces::of(Entries::in_workspace(workspace)),
         }
     }
 
     async fn next(&mut self, service: &AgentCfg) -> Result<Option<Vec<StoredAgent>>, Error> {
-        if self.is_over {
-            return Ok(None);
+        if let Some(one) = &mut self.one {
+            let found = match one.take() {
+                Some(one) => service.read(one).await?,
+                None => None,
+            };
+            return Ok(found.map(|found| vec![found.value]));
         }
-        if let Some(one) = self.one.take() {
-            self.is_over = true;
-            return Ok(service.read(one).await?.map(|found| vec![found.value]));
+        match self.pieces.next(service).await? {
+            Some(piece) => pieces::values(piece).await.map(Some),
+            None => Ok(None),
         }
-        let mut entries = Entries::<StoredAgent>::in_workspace(self.workspace).limit(PAGE);
-        if let Some(after) = &self.after {
-            entries = entries.after(after);
-        }
-        let found = service.scan(entries).await?;
-        self.is_over = found.len() < PAGE;
-        let mut page = Vec::with_capacity(found.len());
-        for record in found {
-            page.push(record.value()?);
-            self.after = Some(record.key().clone());
-        }
-        Ok(Some(page))
     }
 }
 

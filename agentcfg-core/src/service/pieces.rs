@@ -1,68 +1,68 @@
 //! Reading many records in pieces of bounded size.
 
 use super::AgentCfg;
-use super::records::{self, Entity, Entries};
+use super::blocking::{LONG, blocking_if};
+use super::records::{self, Entity, Entries, Scanned};
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 
-/// The bytes that a piece is meant to have at most.
-const BYTES: usize = 512 << 10;
 /// The greatest number of records in a piece.
-const RECORDS: usize = 256;
+pub(super) const RECORDS: usize = 256;
+/// The length of the values at which a piece ends, in bytes. Records differ in size by a factor of ten thousand.
+pub(super) const BYTES: usize = 512 << 10;
 
-/// The size of the next piece, by that of the last one.
-///
-/// A scan is bounded by a number of records, and these differ in size by a factor of ten thousand. So the first piece is one
-/// record, and a piece is at most twice as long as the last one, and so long that records like those of the last one fit.
-pub(super) struct Pieces {
-    records: usize,
+/// The records of one kind in pieces, each of them a snapshot of its own.
+pub(super) struct Pieces<T> {
+    /// What is not read yet; none at the end.
+    rest: Option<Entries<T>>,
 }
 
-impl Default for Pieces {
-    fn default() -> Self {
-        Self { records: 1 }
+impl<T: Entity> Pieces<T> {
+    /// Of these records. A limit that the entries have is that of each piece.
+    pub(super) fn of(entries: Entries<T>) -> Self {
+        let records = entries.most().min(RECORDS);
+        Self {
+            rest: Some(entries.bounded(records, BYTES)),
+        }
+    }
+
+    /// The next piece, of at least one record; `None` after the last one.
+    pub(super) async fn next(&mut self, service: &AgentCfg) -> Result<Option<Scanned<T>>, Error> {
+        let Some(entries) = self.rest.clone() else {
+            return Ok(None);
+        };
+        let found = service.scan(entries.clone()).await?;
+        self.rest = match found.has_more() {
+            true => Some(entries.after_item(found.last_item())),
+            false => None,
+        };
+        Ok((!found.is_empty()).then_some(found))
     }
 }
 
-impl Pieces {
-    /// The first piece has so many records.
-    pub(super) fn of(records: usize) -> Self {
-        Self { records }
-    }
-
-    /// How many records the next piece may have.
-    pub(super) fn limit(&self) -> usize {
-        self.records
-    }
-
-    /// Notes the size of a piece that was read.
-    pub(super) fn note(&mut self, records: usize, bytes: usize) {
-        let each = bytes.div_ceil(records.max(1)).max(1);
-        self.records = (self.records * 2).min(BYTES / each).clamp(1, RECORDS);
-    }
+/// The values of a piece; long ones are decoded on the blocking pool.
+pub(super) async fn values<T: Entity + Send + 'static>(piece: Scanned<T>) -> Result<Vec<T>, Error> {
+    blocking_if(piece.bytes() >= LONG, move || piece.into_values()).await?
 }
 
 impl AgentCfg {
     /// Reads the entries of a log after a revision, up to another one at least, and returns the last that was read.
-    pub(super) async fn log_between<T: Entity>(
+    pub(super) async fn log_between<T: Entity + Send + 'static>(
         &self,
         workspace: WorkspaceId,
         mut read: u64,
         last: u64,
         mut visit: impl FnMut(T),
     ) -> Result<u64, Error> {
-        let mut pieces = Pieces::default();
+        let after = records::audit_entry::<T>(workspace, read);
+        let mut pieces = Pieces::of(Entries::in_workspace(workspace).after(&after));
         while read < last {
-            let after = records::audit_entry::<T>(workspace, read);
-            let entries = Entries::in_workspace(workspace).after(&after).limit(pieces.limit());
-            let found = self.scan::<T>(entries).await?;
-            if found.is_empty() {
+            let Some(found) = pieces.next(self).await? else {
                 return Err(Error::new(ErrorKind::Internal, "the log ends before its last entry"));
-            }
-            pieces.note(found.len(), found.bytes());
-            for entry in found {
+            };
+            for entry in values(found).await? {
                 read += 1;
-                visit(entry.value()?);
+                visit(entry);
             }
         }
         Ok(read)
@@ -70,25 +70,44 @@ impl AgentCfg {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
-    use super::*;
+    use std::sync::Arc;
 
-    #[test]
-    fn pieces_grow_while_records_are_small_and_shrink_at_once() {
-        let mut pieces = Pieces::default();
-        let mut limits = Vec::new();
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::service::records::StoredEntry;
+    use crate::store::{Batch, MemoryStore, Store, Write};
+
+    #[tokio::test]
+    async fn pieces_have_each_record_once_and_end_at_their_bytes() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let log = WorkspaceId::new(Uuid::from_u128(1));
+        // Three of these have more bytes than a piece.
         for _ in 0..10 {
-            limits.push(pieces.limit());
-            pieces.note(pieces.limit(), pieces.limit() * 100);
+            let value = vec![b' '; 200_000];
+            let writes = vec![Write::Append { log, value }];
+            let checks = Vec::new();
+            store.commit(Batch { checks, writes }).await.unwrap();
         }
-        assert_eq!(limits, [1, 2, 4, 8, 16, 32, 64, 128, 256, 256]);
-        pieces.note(256, 256 * 8192);
-        assert_eq!(pieces.limit(), 64);
-        pieces.note(64, 20 << 20);
-        assert_eq!(pieces.limit(), 1);
-        pieces.note(1, 5 << 20);
-        assert_eq!(pieces.limit(), 1);
-        pieces.note(0, 0);
-        assert_eq!(pieces.limit(), 2);
+        let service = AgentCfg::builder(store).build();
+        let entries = || Entries::<StoredEntry>::in_workspace(log);
+        let expected = [
+            (entries(), vec![3, 3, 3, 1]),
+            (entries().limit(2), vec![2; 5]),
+            (entries().descending(), vec![3, 3, 3, 1]),
+        ];
+        for (entries, expected) in expected {
+            let mut pieces = Pieces::of(entries);
+            let (mut lengths, mut numbers) = (Vec::new(), Vec::new());
+            while let Some(piece) = pieces.next(&service).await.unwrap() {
+                lengths.push(piece.len());
+                numbers.extend(piece.into_keys().map(|key| key.entry_number().unwrap()));
+            }
+            assert_eq!(lengths, expected);
+            numbers.sort_unstable();
+            assert_eq!(numbers, (1..=10).collect::<Vec<_>>());
+        }
     }
 }

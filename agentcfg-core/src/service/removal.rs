@@ -8,7 +8,7 @@
 
 use tokio::runtime::Handle;
 
-use super::pieces::Pieces;
+use super::pieces;
 use super::records::{self, Entries, StoredRemoval};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_member};
@@ -158,17 +158,16 @@ impl AgentCfg {
 
     /// Removes all records of one kind, and the records outside the workspace's partition that belong to them.
     async fn remove_kind(&self, workspace: WorkspaceId, kind: Kind) -> Result<(), Error> {
-        let mut pieces = Pieces::default();
+        let scan = Scan {
+            limit: pieces::RECORDS,
+            max_bytes: pieces::BYTES,
+            ..Scan::all(Partition::Workspace(workspace), kind)
+        };
         loop {
-            let scan = Scan {
-                limit: pieces.limit(),
-                ..Scan::all(Partition::Workspace(workspace), kind)
-            };
             let found = self.store().scan(&scan).await?.entries;
             if found.is_empty() {
                 return Ok(());
             }
-            pieces.note(found.len(), found.iter().map(|(_, record)| record.value.len()).sum());
             let keys = found.into_iter().flat_map(|(key, _)| {
                 let mut keys = key.linked();
                 keys.push(key);

@@ -15,9 +15,8 @@ use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
 use super::entry::{EntryError, Kind as CallerKind, UserSession, unauthorized};
-use super::records::{
-    self, Entity, EntityKey, Entries, Outcome, Stored, StoredBrowserSession, StoredLoginCode, Transaction,
-};
+use super::pieces::Pieces;
+use super::records::{self, Entity, Entries, Outcome, Stored, StoredBrowserSession, StoredLoginCode, Transaction};
 use super::{AgentCfg, Caller, Entry};
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
@@ -38,9 +37,6 @@ const HOUR: i64 = 60 * MINUTE;
 const LONGEST: i64 = 24 * HOUR;
 /// The longest time without a request in such a session.
 const IDLE: i64 = 8 * HOUR;
-
-/// How many records one step of the sweep reads.
-const SWEEP: usize = 256;
 
 /// Seconds that a login code is valid.
 ///
@@ -425,19 +421,11 @@ impl AgentCfg {
 
     async fn sweep<T: Entity>(&self, place: fn() -> Partition, has_ended: impl Fn(&T) -> bool) -> Result<usize, Error> {
         let mut removed = 0;
-        let mut last: Option<EntityKey<T>> = None;
-        loop {
-            let entries = Entries::<T>::of(place()).limit(SWEEP);
-            let entries = match &last {
-                Some(last) => entries.after(last),
-                None => entries,
-            };
-            let found = self.scan(entries).await?;
-            let is_last = found.len() < SWEEP;
+        let mut pieces = Pieces::of(Entries::<T>::of(place()));
+        while let Some(found) = pieces.next(self).await? {
             let mut transaction = Transaction::default();
             for record in found {
                 let record = record.decode()?;
-                last = Some(record.key.clone());
                 if has_ended(&record.value) {
                     transaction = transaction.delete(record.key);
                     removed += 1;
@@ -446,10 +434,8 @@ impl AgentCfg {
             if !transaction.is_empty() {
                 self.commit(transaction).await?;
             }
-            if is_last {
-                return Ok(removed);
-            }
         }
+        Ok(removed)
     }
 }
 

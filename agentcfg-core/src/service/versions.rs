@@ -8,6 +8,7 @@ use super::access::Access;
 use super::agents::agent_key;
 use super::blocking::blocking;
 use super::past::{Past, is_there, missing};
+use super::pieces::{self, Pieces};
 use super::records::{self, Entries, Stored, StoredLabels, StoredVersion, VersionHead};
 use super::written::Written;
 use super::{AgentCfg, Caller, diff, not_found};
@@ -72,7 +73,8 @@ impl AgentCfg {
             let count = (last - first + 1).min(PAGE as u64);
             let after = records::version(access.workspace(), agent_id.as_str(), last + 1);
             let entries = Entries::<VersionHead>::in_workspace(access.workspace()).after(&after);
-            let page = entries.descending().limit(usize::try_from(count).unwrap_or(PAGE));
+            let count = usize::try_from(count).unwrap_or(PAGE);
+            let page = entries.descending().bounded(count, pieces::BYTES);
             let page = self.scan(page).await?;
             if page.is_empty() {
                 return Err(missing());
@@ -110,34 +112,20 @@ impl AgentCfg {
     ) -> Result<Vec<AgentVersion>, Error> {
         let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
         let workspace = access.workspace();
+        let _turn = self.turn(workspace).await?;
         let mut labels = HashMap::new();
         for record in self.scan(Entries::<StoredLabels>::in_workspace(workspace)).await? {
             labels.insert(record.key().item().to_owned(), record.value()?);
         }
         let mut rows = Vec::new();
-        let mut after = None;
-        loop {
-            let mut entries = Entries::<StoredAgent>::in_workspace(workspace).limit(PAGE);
-            if let Some(after) = &after {
-                entries = entries.after(after);
-            }
-            let page = self.scan(entries).await?;
-            let is_last = page.len() < PAGE;
-            let mut agents = Vec::with_capacity(page.len());
-            for record in page {
-                let agent = record.value()?;
-                after = Some(record.key().clone());
-                if agent.agent.is_active {
-                    agents.push(agent);
-                }
-            }
+        let mut pieces = Pieces::of(Entries::<StoredAgent>::in_workspace(workspace));
+        while let Some(piece) = pieces.next(self).await? {
+            let mut agents = pieces::values(piece).await?;
+            agents.retain(|agent| agent.agent.is_active);
             for (agent, version) in self.with_current_versions(workspace, agents).await? {
                 let labels = labels.remove(agent.agent.agent_id.as_str()).unwrap_or_default();
                 let order = (agent.agent.created_at, agent.agent.id);
                 rows.push((order, Found { agent, labels }.labelled(&version)));
-            }
-            if is_last {
-                break;
             }
             tokio::task::yield_now().await;
         }

@@ -165,7 +165,7 @@ async fn an_export_shows_one_revision_while_others_change_the_workspace() {
     let world = World::new();
     let ada = world.user("ada");
     let workspace = world.workspace("ada").await;
-    long_agents(&world, workspace, 80).await;
+    long_agents(&world, workspace, 160).await;
     let service = &world.service;
     for agent_id in ["agent-050", "agent-051"] {
         service

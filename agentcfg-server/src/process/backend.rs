@@ -398,7 +398,7 @@ mod tests {
     use super::*;
     use crate::process::server::Server;
 
-    /// Whether a list of 400 KB stays cached after its reader has dropped it.
+    /// Whether a list of 600 KB stays cached after its reader has dropped it.
     async fn keeps_a_long_list(cache_mb: u64) -> bool {
         let place = tempfile::tempdir().unwrap();
         let config = Config {
@@ -412,7 +412,7 @@ mod tests {
         let ada = service.trusted_user("ada").unwrap();
         let new = NewWorkspace { name: "Studio".into() };
         let workspace = service.create_workspace(&ada, new).await.unwrap().id;
-        for number in 0..20 {
+        for number in 0..30 {
             let mut agent = NewAgent::new(workspace, format!("a{number}").parse().unwrap(), "A");
             agent.persona_prompt = Some("\u{10ffff}".repeat(5000));
             service.create_agent(&ada, agent).await.unwrap();
@@ -435,6 +435,10 @@ mod tests {
         let CacheShares { pages, records, lists } = CacheShares::of(192);
         assert_eq!(pages + records + lists, 192 << 20);
         assert!(keeps_a_long_list(192).await);
+        assert!(
+            keeps_a_long_list(2).await,
+            "one list can have more than half of their share"
+        );
         assert!(!keeps_a_long_list(1).await);
     }
 }

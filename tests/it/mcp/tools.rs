@@ -303,3 +303,58 @@ fn changes_have_a_reason_and_the_log_is_searched_by_what_the_api_filters_by() {
         assert!(told(server, &key.key, "restore_agent", &restore).starts_with("message must"));
     }
 }
+
+#[test]
+fn long_changes_are_listed_by_their_names_and_long_lists_in_pages() {
+    let studio = Studio::open();
+    let server = studio.server;
+    // One change with 100 prompts of 20 kB, and ten agents of which each is shorter than the bound.
+    let agents: Vec<Value> = (0..100)
+        .map(|number| json!({"agent_id": format!("a{number}"), "display_name": "A", "persona_prompt": "\u{10ffff}".repeat(5000)}))
+        .collect();
+    let target = format!("/api/agents/apply?workspace_id={}", studio.id);
+    server
+        .post(target)
+        .bearer(&studio.owner)
+        .json(&json!({ "agents": agents }))
+        .send()
+        .expect(200);
+    let log = done(
+        server,
+        &studio.owner,
+        "search_audit_log",
+        &json!({"action": "agents.applied"}),
+    );
+    let entry = &log["entries"][0];
+    assert!(entry.get("changes").is_none(), "{entry}");
+    let (names, count) = (
+        entry["changed_fields"].as_array().unwrap(),
+        entry["changed_fields_count"].as_u64().unwrap(),
+    );
+    assert!(names.len() == 200 && count > 200, "{} of {count} names", names.len());
+    assert_eq!(names[0].as_str().unwrap(), "agents/a0/agent_type");
+
+    for number in 0..30 {
+        let new =
+            json!({"agent_id": format!("b{number}"), "display_name": "B", "persona_prompt": "\u{10ffff}".repeat(5000)});
+        done(server, &studio.owner, "create_agent", &new);
+    }
+    let (mut offset, mut found, mut pages) = (0, Vec::new(), 0);
+    loop {
+        let arguments = json!({"action": "agent.created", "offset": offset});
+        let log = done(server, &studio.owner, "search_audit_log", &arguments);
+        let entries = log["entries"].as_array().unwrap();
+        found.extend(
+            entries
+                .iter()
+                .map(|entry| entry["target"]["id"].as_str().unwrap().to_owned()),
+        );
+        assert!(entries.iter().all(|entry| entry["changes"].is_object()));
+        pages += 1;
+        let Some(next) = log["next_offset"].as_u64() else { break };
+        assert_eq!(next, found.len() as u64);
+        offset = next;
+    }
+    let expected: Vec<_> = (0..30).rev().map(|number| format!("b{number}")).collect();
+    assert_eq!((pages, found), (2, expected));
+}

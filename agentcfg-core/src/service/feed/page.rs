@@ -6,9 +6,12 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
 use super::super::access::Access;
+use super::super::blocking::{LONG, blocking_if};
 use super::super::entry::{Kind as CallerKind, unauthorized};
+use super::super::pieces;
 use super::super::records::{self, Encoded, Entries, StoredEntry};
 use super::super::{AgentCfg, Caller};
+use super::item::{Item, Logged};
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, Timestamp, WorkspaceId};
 use crate::store::Kind;
@@ -19,15 +22,6 @@ const PAGE_BYTES: usize = 8 << 20;
 
 /// What an event adds to the text of its entry, in bytes at most: its cursor, its revision and the names of its fields.
 const ADDED_BYTES: usize = 256;
-
-/// How many entries the first read of a page takes. Entries can be long, so later reads double it only while they are short.
-const FIRST_READ: usize = 16;
-
-/// How many entries one read takes at most.
-const LONGEST_READ: usize = 512;
-
-/// Entries of this length together are long: the next read takes no more entries than this one.
-const LONG_READ: usize = 1 << 20;
 
 /// Events of a workspace in the order of their revisions.
 ///
@@ -48,9 +42,14 @@ pub struct ChangePage {
     pub has_more: bool,
 }
 
-/// A page, and what the caller was allowed to do when its last part was read.
-pub(super) struct Read {
-    pub(super) page: ChangePage,
+/// Events, and what the caller was allowed to do when the last of them were read.
+pub(super) struct Read<E> {
+    /// As in [`ChangePage`].
+    pub(super) events: Vec<E>,
+    /// As in [`ChangePage`].
+    pub(super) cursor: Cursor,
+    /// As in [`ChangePage`].
+    pub(super) has_more: bool,
     pub(super) permissions: PermissionSet,
     /// When the caller's credential ends, as its record says now.
     pub(super) expires_at: Option<Timestamp>,
@@ -98,7 +97,12 @@ impl AgentCfg {
             bytes: PAGE_BYTES,
             expects_events: true,
         };
-        Ok(self.read_changes(caller, workspace, after.into(), limits).await?.page)
+        let read = self.read_changes(caller, workspace, after.into(), limits).await?;
+        Ok(ChangePage {
+            events: read.events,
+            cursor: read.cursor,
+            has_more: read.has_more,
+        })
     }
 
     /// As [`Self::changes`]; a page without events waits so long for one that the caller may see.
@@ -145,13 +149,13 @@ impl AgentCfg {
         }
     }
 
-    pub(super) async fn read_changes(
+    pub(super) async fn read_changes<E: Item>(
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
         after: After,
         limits: Limits,
-    ) -> Result<Read, Error> {
+    ) -> Result<Read<E>, Error> {
         let epoch = self.epoch().await?;
         // Nothing is after the greatest number, so a read from there finds the head of the log alone.
         let mut revision = match after {
@@ -161,12 +165,13 @@ impl AgentCfg {
         };
         let mut events = Vec::new();
         let mut bytes = 0;
-        let mut count = FIRST_READ;
+        // One more than there may be tells whether there are more.
+        let mut count = limits.events.saturating_add(1).min(pieces::RECORDS);
         let mut is_first = true;
         loop {
             let next = match after {
                 After::Cursor(_) if is_first && !self.inner.remote_store => {
-                    self.read_next(caller, workspace, revision).await?
+                    self.read_next(caller, Cursor::new(epoch, workspace, revision)).await?
                 }
                 After::Cursor(_) if is_first && !limits.expects_events => {
                     self.read_none(caller, workspace, revision).await?
@@ -175,7 +180,10 @@ impl AgentCfg {
             };
             let part = match next {
                 Some(part) => part,
-                None => self.read_part(caller, workspace, revision, count).await?,
+                None => {
+                    let after = Cursor::new(epoch, workspace, revision);
+                    self.read_part(caller, after, count).await?
+                }
             };
             if is_first {
                 revision = match after {
@@ -185,34 +193,27 @@ impl AgentCfg {
                 };
                 is_first = false;
             }
-            let is_end = part.entries.len() < count;
-            count = match part.bytes {
-                0..LONG_READ => (2 * count).min(LONGEST_READ),
-                _ => FIRST_READ,
-            };
+            // Those that the caller may not see do not count.
+            count = pieces::RECORDS;
             let sees_all = part.access.permissions().contains(Permission::AuditLogRead);
             let mut is_full = false;
-            for entry in part.entries {
-                let length = entry.bytes() + ADDED_BYTES;
-                let (number, logged) = (entry.key().entry_number()?, entry.value()?);
-                if sees_all || ChangeEvent::concerns_agents(logged.action) {
+            for logged in part.events {
+                let length = logged.length + ADDED_BYTES;
+                if sees_all || logged.concerns_agents {
                     if events.len() == limits.events || (!events.is_empty() && bytes + length > limits.bytes) {
                         is_full = true;
                         break;
                     }
                     bytes += length;
-                    events.push(event(Cursor::new(epoch, workspace, number), logged));
+                    events.push(logged.event);
                 }
-                revision = number;
+                revision = logged.revision;
             }
-            if is_full || is_end {
-                let page = ChangePage {
+            if is_full || !part.has_more {
+                return Ok(Read {
                     events,
                     cursor: Cursor::new(epoch, workspace, revision),
                     has_more: is_full,
-                };
-                return Ok(Read {
-                    page,
                     permissions: part.access.permissions(),
                     expires_at: part.access.key_expires_at().or_else(|| caller.expires_at()),
                 });
@@ -225,27 +226,25 @@ impl AgentCfg {
     ///
     /// The reads need no common snapshot: an entry never changes. The authority is read last: a caller who has it then had it
     /// when the entry was committed, or got it since.
-    async fn read_next(&self, caller: &Caller, workspace: WorkspaceId, after: u64) -> Result<Option<Part>, Error> {
+    async fn read_next<E: Item>(&self, caller: &Caller, after: Cursor) -> Result<Option<Part<E>>, Error> {
+        let (epoch, workspace, after) = (after.epoch(), after.workspace(), after.revision());
         if after == u64::MAX {
             return Ok(None);
         }
         let head = self.read(records::revision(workspace)).await?;
-        let entries = match head {
+        let events = match head {
             head if head <= after => Vec::new(),
-            head if head == after + 1 => {
-                let entry = records::audit_entry(workspace, head).encoded();
-                match self.read(entry).await? {
-                    Some(entry) => vec![entry],
-                    None => return Ok(None),
-                }
-            }
+            head if head == after + 1 => match E::read(self, Cursor::new(epoch, workspace, head)).await? {
+                Some(event) => vec![event],
+                None => return Ok(None),
+            },
             _ => return Ok(None),
         };
         self.require_session(caller)?;
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         Ok(Some(Part {
-            bytes: entries.iter().map(Encoded::bytes).sum(),
-            entries,
+            events,
+            has_more: false,
             head,
             access,
         }))
@@ -253,7 +252,12 @@ impl AgentCfg {
 
     /// The part of the log after a revision if there is none, on a store where each read is a round trip. Readers at the same moment
     /// share reads by key, as they do not share scans.
-    async fn read_none(&self, caller: &Caller, workspace: WorkspaceId, after: u64) -> Result<Option<Part>, Error> {
+    async fn read_none<E: Item>(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        after: u64,
+    ) -> Result<Option<Part<E>>, Error> {
         self.require_session(caller)?;
         let head = records::revision(workspace);
         let (head, access) = match &caller.kind {
@@ -269,8 +273,8 @@ impl AgentCfg {
         };
         access.require(Permission::AgentsRead)?;
         Ok((head <= after).then_some(Part {
-            entries: Vec::new(),
-            bytes: 0,
+            events: Vec::new(),
+            has_more: false,
             head,
             access,
         }))
@@ -287,16 +291,13 @@ impl AgentCfg {
     }
 
     /// Reads a part of the log, its head and the caller's authority in one snapshot.
-    async fn read_part(
-        &self,
-        caller: &Caller,
-        workspace: WorkspaceId,
-        after: u64,
-        count: usize,
-    ) -> Result<Part, Error> {
+    async fn read_part<E: Item>(&self, caller: &Caller, after: Cursor, count: usize) -> Result<Part<E>, Error> {
         self.require_session(caller)?;
-        let after = records::audit_entry(workspace, after);
-        let entries = Entries::in_workspace(workspace).after(&after).limit(count);
+        let (epoch, workspace) = (after.epoch(), after.workspace());
+        let after = records::audit_entry(workspace, after.revision());
+        let entries = Entries::in_workspace(workspace)
+            .after(&after)
+            .bounded(count, pieces::BYTES);
         let head = records::revision(workspace);
         let (found, head, access) = match &caller.kind {
             CallerKind::ApiKey(key) => {
@@ -313,9 +314,21 @@ impl AgentCfg {
             }
         };
         access.require(Permission::AgentsRead)?;
+        let has_more = found.has_more();
+        let service = self.clone();
+        let event = move |entry: Encoded<StoredEntry>| {
+            let cursor = Cursor::new(epoch, workspace, entry.key().entry_number()?);
+            let event = match E::known(&service, cursor) {
+                Some(known) => known,
+                None => E::of(cursor, &entry)?,
+            };
+            Ok(Logged::new(cursor, entry.bytes(), event))
+        };
+        let is_long = found.bytes() >= LONG;
+        let events: Result<_, Error> = blocking_if(is_long, move || found.into_iter().map(event).collect()).await?;
         Ok(Part {
-            bytes: found.bytes(),
-            entries: found.into_iter().collect(),
+            events: events?,
+            has_more,
             head,
             access,
         })
@@ -323,28 +336,12 @@ impl AgentCfg {
 }
 
 /// A part of the log, in one snapshot with the rest.
-struct Part {
-    entries: Vec<Encoded<StoredEntry>>,
-    bytes: usize,
+struct Part<E> {
+    events: Vec<Logged<E>>,
+    /// Whether the log goes on after it.
+    has_more: bool,
     head: u64,
     access: Access,
-}
-
-fn event(cursor: Cursor, logged: StoredEntry) -> ChangeEvent {
-    let mut changes = logged.changes;
-    changes.extend(logged.rebuilding);
-    ChangeEvent {
-        cursor,
-        revision: cursor.revision(),
-        id: logged.id,
-        kind: logged.action,
-        created_at: logged.created_at,
-        actor: logged.actor,
-        target: logged.target,
-        message: logged.message,
-        version: logged.version,
-        changes,
-    }
 }
 
 /// The error of a cursor that is no position in the log.

@@ -388,9 +388,9 @@ async fn a_watch_ends_with_its_authority_and_shows_nothing_that_came_after() {
     assert_eq!(ended(removed.read().await), ErrorKind::Forbidden);
     assert_eq!(ended(lowered.read().await), ErrorKind::Forbidden);
     let seen = raised.read().await.unwrap().changes;
-    assert_eq!(seen.last().unwrap().target.id, "late");
+    assert_eq!(seen.last().unwrap().decode().unwrap().target.id, "late");
     assert!(
-        seen.iter().any(|event| event.kind == Action::MemberSet),
+        seen.iter().any(|event| event.kind() == Action::MemberSet),
         "an admin sees all"
     );
 }

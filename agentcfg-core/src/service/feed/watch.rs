@@ -5,7 +5,8 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::page::Limits;
+use super::page::{Limits, Read};
+use super::recent::SerializedEvent;
 use super::signal::SessionEnd;
 use super::status::StatusReader;
 use crate::error::{Error, ErrorKind};
@@ -45,7 +46,7 @@ pub struct Watch {
     /// Whether the last read left events behind.
     has_more: bool,
     /// Events that were read and not returned by [`Self::next`] yet.
-    ready: VecDeque<ChangeEvent>,
+    ready: VecDeque<SerializedEvent>,
 }
 
 /// What a read of a [`Watch`] found. Both lists are empty when nothing has changed.
@@ -62,7 +63,7 @@ pub struct Watch {
 #[derive(Debug, Clone, Default)]
 pub struct Update {
     /// The events after the position of the watch, in order. The position is after them now.
-    pub changes: Vec<ChangeEvent>,
+    pub changes: Vec<SerializedEvent>,
     /// The statuses that changed since the last read, in the order of the list: all of them in the first read.
     pub statuses: Vec<Arc<StatusEvent>>,
     /// Whether there were more events when these were read. [`Watch::changed`] returns at once then.
@@ -103,11 +104,11 @@ impl AgentCfg {
             bytes: 0,
             ..READ
         };
-        let read = self.read_changes(caller, workspace, after, limits).await?;
+        let read: Read<SerializedEvent> = self.read_changes(caller, workspace, after, limits).await?;
         let cursor = match after {
             After::Cursor(cursor) => cursor,
-            After::Now => read.page.cursor,
-            After::Start => Cursor::new(read.page.cursor.epoch(), workspace, 0),
+            After::Now => read.cursor,
+            After::Start => Cursor::new(read.cursor.epoch(), workspace, 0),
         };
         Ok(Watch {
             service: self.clone(),
@@ -156,7 +157,7 @@ impl Watch {
     pub fn cursor(&self) -> Cursor {
         match self.ready.front() {
             // The position of a caller of `next` is before the events that it has not seen.
-            Some(next) => Cursor::new(self.cursor.epoch(), self.workspace, next.revision - 1),
+            Some(next) => Cursor::new(self.cursor.epoch(), self.workspace, next.cursor().revision() - 1),
             None => self.cursor,
         }
     }
@@ -222,7 +223,7 @@ impl Watch {
     pub async fn next(&mut self) -> Result<ChangeEvent, Error> {
         loop {
             if let Some(event) = self.ready.pop_front() {
-                return Ok(event);
+                return event.decode();
             }
             let read = self.read().await?;
             self.ready.extend(read.changes);
@@ -280,10 +281,10 @@ impl Watch {
         }
         self.permissions = read.permissions;
         self.expires_at = read.expires_at;
-        self.cursor = read.page.cursor;
-        self.has_more = read.page.has_more;
+        self.cursor = read.cursor;
+        self.has_more = read.has_more;
         Ok(Update {
-            changes: read.page.events,
+            changes: read.events,
             statuses,
             has_more: self.has_more,
         })

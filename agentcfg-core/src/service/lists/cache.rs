@@ -4,16 +4,17 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use quick_cache::Weighter;
+use quick_cache::{Weighter, sync};
 
 use super::super::status::Statuses;
+use super::super::weighted_cache::weighted_cache;
 use super::list::{AgentList, ListCache, Whole};
 use crate::model::{AgentState, WorkspaceId};
 use crate::store::{Stamp, Stamps};
 
 /// The cached lists and tables, bounded by the memory that they take together.
 pub(in crate::service) struct Cache {
-    held: quick_cache::sync::Cache<CacheKey, Held, BySize>,
+    held: sync::Cache<CacheKey, Held, BySize>,
     flights: Mutex<HashMap<ListOf, Weak<SingleFlight>>>,
     /// The tables that are in the cache or in use.
     statuses: Mutex<HashMap<WorkspaceId, Weak<Statuses>>>,
@@ -63,7 +64,7 @@ impl Weighter<CacheKey, Held> for BySize {
 impl Cache {
     pub(in crate::service) fn new(bytes: u64) -> Arc<Self> {
         Arc::new(Self {
-            held: quick_cache::sync::Cache::with_weighter(FIRST_LISTS, bytes, BySize),
+            held: weighted_cache(FIRST_LISTS, bytes, BySize),
             flights: Mutex::default(),
             statuses: Mutex::default(),
         })

@@ -1,7 +1,7 @@
 //! What the audit log tells of agents from before versions were kept.
 //!
 //! The log has each change with the values before it. So a state is found backwards: from the state that the first release
-//! with versions found, each later change is undone. The log is read in pages, and only down to the last change that matters.
+//! with versions found, each later change is undone. The log is read in pieces, and only down to the last change that matters.
 
 use std::collections::HashMap;
 
@@ -11,10 +11,8 @@ use super::AsOf;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentConfig, WorkspaceId};
 use crate::service::AgentCfg;
+use crate::service::pieces::Pieces;
 use crate::service::records::{self, Entries, StoredEntry, StoredEntryHead};
-
-/// How many entries are read at once.
-const PAGE: usize = 256;
 
 /// The target of the entries about agents.
 const AGENT: &str = "agent";
@@ -62,18 +60,12 @@ impl AgentCfg {
             going.insert(agent_id, Going { state, is_undone });
         }
         let mut past = Vec::with_capacity(going.len());
-        let mut after = records::audit_entry(workspace, last + 1);
+        let after = records::audit_entry::<StoredEntryHead>(workspace, last + 1);
+        let mut pieces = Pieces::of(Entries::in_workspace(workspace).after(&after).descending());
         while !going.is_empty() {
-            let entries = Entries::<StoredEntryHead>::in_workspace(workspace)
-                .after(&after)
-                .descending();
-            let page = self.scan(entries.limit(PAGE)).await?;
-            if page.is_empty() {
-                break;
-            }
-            for entry in page {
+            let Some(piece) = pieces.next(self).await? else { break };
+            for entry in piece {
                 let number = entry.key().entry_number()?;
-                after = entry.key().clone();
                 if matches!(as_of, AsOf::Revision(revision) if number <= revision) {
                     // Nothing of these has changed since.
                     for (_, going) in going.extract_if(|_, going| !going.is_undone) {

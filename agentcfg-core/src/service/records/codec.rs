@@ -39,8 +39,16 @@ pub(super) fn unreadable(key: &Key, error: impl Display) -> Error {
 /// [`ErrorKind::Internal`] when the record is not of this type.
 pub(in crate::service) fn decode<T: DeserializeOwned>(key: &Key, record: &Record) -> Result<T, Error> {
     // `from_str` checks the encoding once, `from_slice` would check it string by string.
-    let text = std::str::from_utf8(&record.value).map_err(|error| unreadable(key, error))?;
-    serde_json::from_str(text).map_err(|error| unreadable(key, error))
+    serde_json::from_str(text(key, record)?).map_err(|error| unreadable(key, error))
+}
+
+/// A record's value as text.
+///
+/// # Errors
+///
+/// [`ErrorKind::Internal`] when it is no UTF-8.
+pub(super) fn text<'a>(key: &Key, record: &'a Record) -> Result<&'a str, Error> {
+    std::str::from_utf8(&record.value).map_err(|error| unreadable(key, error))
 }
 
 /// Decodes the number in a counter or a log head; an absent one is 0.

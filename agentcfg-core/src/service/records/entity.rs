@@ -151,6 +151,15 @@ impl<T: Entity> Encoded<T> {
         codec::decode(&self.key.key, &self.record)
     }
 
+    /// The record's text.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it is no UTF-8.
+    pub(in crate::service) fn text(&self) -> Result<&str, Error> {
+        codec::text(&self.key.key, &self.record)
+    }
+
     /// The record's value as another type of the same kind, such as one that reads more of it.
     ///
     /// # Errors

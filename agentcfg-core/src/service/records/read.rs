@@ -7,7 +7,7 @@ use super::entity::{Encoded, EncodedKey, Entity, EntityKey, GuardedKey, NumberKe
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
-use crate::store::{Check, Direction, Key, Partition, Position, Record, Scan, StoreError};
+use crate::store::{self, Check, Direction, Key, Partition, Position, Record, Scan, StoreError};
 
 /// A typed key, and the result of its read.
 pub(in crate::service) trait Lookup: Into<Key> {
@@ -231,6 +231,15 @@ pub(in crate::service) struct Entries<T> {
     entity: PhantomData<fn() -> T>,
 }
 
+impl<T> Clone for Entries<T> {
+    fn clone(&self) -> Self {
+        Self {
+            scan: self.scan.clone(),
+            entity: PhantomData,
+        }
+    }
+}
+
 impl<T: Entity> Entries<T> {
     /// All of a workspace.
     pub(in crate::service) fn in_workspace(workspace: WorkspaceId) -> Self {
@@ -272,19 +281,48 @@ impl<T: Entity> Entries<T> {
         self.scan.limit = limit;
         self
     }
+
+    /// The greatest number of records that a scan of these returns.
+    pub(in crate::service) fn most(&self) -> usize {
+        self.scan.limit
+    }
+
+    /// At most this many, and up to the one that takes the values to this many bytes.
+    #[must_use]
+    pub(in crate::service) fn bounded(mut self, limit: usize, bytes: usize) -> Self {
+        self.scan.max_bytes = bytes;
+        self.limit(limit)
+    }
 }
 
 /// The result of a scan of [`Entries`]. Its records are decoded one at a time, so that a long list is never in memory
 /// twice.
 pub(in crate::service) struct Scanned<T> {
     entries: Vec<(Key, Record)>,
+    bytes: usize,
+    has_more: bool,
     entity: PhantomData<fn() -> T>,
 }
 
 impl<T: Entity> Scanned<T> {
+    fn of(scan: &Scan, found: store::Scanned) -> Self {
+        let bytes = found.bytes();
+        Self {
+            has_more: scan.is_full(found.entries.len(), bytes),
+            entries: found.entries,
+            bytes,
+            entity: PhantomData,
+        }
+    }
+
     /// How many records there are.
     pub(in crate::service) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Whether the scan ended at one of its bounds, so that there may be more records.
+    pub(in crate::service) fn has_more(&self) -> bool {
+        self.has_more
     }
 
     /// Whether there is none.
@@ -299,7 +337,7 @@ impl<T: Entity> Scanned<T> {
 
     /// The bytes of all values.
     pub(in crate::service) fn bytes(&self) -> usize {
-        self.entries.iter().map(|(_, record)| record.value.len()).sum()
+        self.bytes
     }
 
     /// The keys, for kinds whose records have no further content.
@@ -395,11 +433,8 @@ impl AgentCfg {
     ///
     /// When storage fails.
     pub(in crate::service) async fn scan<T: Entity>(&self, entries: Entries<T>) -> Result<Scanned<T>, Error> {
-        let scanned = self.store().scan(&entries.scan).await?;
-        Ok(Scanned {
-            entries: scanned.entries,
-            entity: PhantomData,
-        })
+        let found = self.store().scan(&entries.scan).await?;
+        Ok(Scanned::of(&entries.scan, found))
     }
 
     /// As [`Self::scan`], with the records of a query in the same snapshot.
@@ -414,13 +449,9 @@ impl AgentCfg {
     ) -> Result<(Scanned<T>, Q::Found), Error> {
         let keys = query.into_keys();
         let scan = entries.scan.with(keys.as_ref().iter().cloned());
-        let scanned = self.store().scan(&scan).await?;
-        let with = Q::found(keys, complete(scan.with.len(), scanned.with)?)?;
-        let scanned = Scanned {
-            entries: scanned.entries,
-            entity: PhantomData,
-        };
-        Ok((scanned, with))
+        let mut found = self.store().scan(&scan).await?;
+        let with = Q::found(keys, complete(scan.with.len(), std::mem::take(&mut found.with))?)?;
+        Ok((Scanned::of(&scan, found), with))
     }
 }
 

@@ -6,50 +6,51 @@ use super::found::Found;
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
-use crate::service::records::{self, Entries, Previous, Scanned};
+use crate::service::blocking::{LONG, blocking_if};
+use crate::service::pieces::{self, Pieces};
+use crate::service::records::{self, Encoded, Entries, Previous, Scanned};
 use crate::webhook::EventHead;
 
-/// How many entries of the log are read at a time.
+/// The greatest number of entries of the log that are read at a time.
 const PAGE: usize = 16;
 
 /// The entries of a log after a revision, some at a time.
 pub(super) fn log_after(workspace: WorkspaceId, revision: u64) -> Entries<EventHead> {
     let after = records::audit_entry(workspace, revision);
-    Entries::in_workspace(workspace).after(&after).limit(PAGE)
+    Entries::in_workspace(workspace)
+        .after(&after)
+        .bounded(PAGE, pieces::BYTES)
 }
 
 /// Entries with their numbers.
-pub(super) fn numbered(page: Scanned<EventHead>) -> Result<VecDeque<(u64, EventHead)>, Error> {
-    let entries = page.into_iter();
-    entries
-        .map(|entry| Ok((entry.key().entry_number()?, entry.value()?)))
-        .collect()
+pub(super) async fn numbered(page: Scanned<EventHead>) -> Result<VecDeque<(u64, EventHead)>, Error> {
+    let decode = |entry: Encoded<EventHead>| Ok((entry.key().entry_number()?, entry.value()?));
+    blocking_if(page.bytes() >= LONG, move || page.into_iter().map(decode).collect()).await?
+}
+
+/// What a message tells of an entry.
+pub(super) async fn event_head(entry: Encoded<EventHead>) -> Result<EventHead, Error> {
+    blocking_if(entry.bytes() >= LONG, move || entry.value()).await?
 }
 
 impl AgentCfg {
     /// The last event of a webhook's types up to a position, searched backwards to the webhook's creation.
     pub(super) async fn previous_event(&self, found: &Found, position: u64) -> Result<Previous, Error> {
         let (webhook, created) = (&found.webhook.value, found.state.value.created);
-        let mut before = position.saturating_add(1);
-        loop {
-            let key = records::audit_entry(webhook.workspace_id, before);
-            let entries = Entries::<EventHead>::in_workspace(webhook.workspace_id)
-                .after(&key)
-                .descending()
-                .limit(PAGE);
-            let page = self.scan(entries).await?;
-            if page.is_empty() {
-                return Ok(Previous::None);
-            }
-            for entry in page {
-                before = entry.key().entry_number()?;
-                if before <= created {
+        let after = records::audit_entry::<EventHead>(webhook.workspace_id, position.saturating_add(1));
+        let entries = Entries::in_workspace(webhook.workspace_id).after(&after).descending();
+        let mut pieces = Pieces::of(entries);
+        while let Some(piece) = pieces.next(self).await? {
+            for entry in piece {
+                let number = entry.key().entry_number()?;
+                if number <= created {
                     return Ok(Previous::None);
                 }
                 if webhook.types.include(&entry.value()?.action) {
-                    return Ok(Previous::Revision(before));
+                    return Ok(Previous::Revision(number));
                 }
             }
         }
+        Ok(Previous::None)
     }
 }

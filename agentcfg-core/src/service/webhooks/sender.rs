@@ -13,14 +13,16 @@ use super::session::{self, End, Resources};
 use crate::error::Error;
 use crate::model::{Timestamp, WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
+use crate::service::pieces::Pieces;
 use crate::service::records::{self, Stored, WebhookState};
 use crate::webhook::Transport;
 
-/// How many webhooks are read at a time.
-const PAGE: usize = 500;
-
 /// How long a webhook rests after its session has failed, in milliseconds.
 const REST: i64 = 10_000;
+
+/// How long a webhook with as many pending events as it may have reads no further ones, in milliseconds, unless an attempt is
+/// due before.
+const FULL: i64 = 10_000;
 
 /// Sends the events of all workspaces to their webhooks.
 ///
@@ -80,6 +82,8 @@ struct Known {
     since: i64,
     /// The steady time before which no session begins.
     not_before: i64,
+    /// The steady time before which no session begins for new events alone.
+    reads_after: i64,
     /// The steady time at which the last session began.
     began_at: Option<i64>,
     is_active: bool,
@@ -126,11 +130,8 @@ impl WebhookSender {
         self.signal.send_modify(|signal| signal.ticks += 1);
         while self.sessions.lock().await.try_join_next().is_some() {}
         let (mut due, mut seen, mut lag) = (Vec::new(), HashSet::new(), 0);
-        let mut entries = records::webhook_places().limit(PAGE);
-        loop {
-            let found: Vec<_> = self.service.scan(entries).await?.into_iter().collect();
-            let Some(last) = found.last() else { break };
-            entries = records::webhook_places().limit(PAGE).after(last.key());
+        let mut pieces = Pieces::of(records::webhook_places());
+        while let Some(found) = pieces.next(&self.service).await? {
             let mut enabled = Vec::with_capacity(found.len());
             for place in found {
                 let (id, place) = (place.key().webhook()?, place.value()?);
@@ -279,6 +280,7 @@ impl Known {
             is_leased: state.value.lease.as_deref().is_some_and(|other| other != holder),
             since: steady,
             not_before: self.not_before,
+            reads_after: i64::MIN,
             began_at: self.began_at,
             is_active: false,
         };
@@ -287,7 +289,8 @@ impl Known {
     /// Whether a session should begin.
     fn is_due(&self, head: u64, now: Timestamp, steady: i64, is_shared: bool) -> bool {
         let is_free = !self.is_leased || !is_shared || steady - self.since >= Kept::LEASE;
-        let has_work = head > self.position || self.next_at.is_some_and(|next| next <= now);
+        let has_new = head > self.position && steady >= self.reads_after;
+        let has_work = has_new || self.next_at.is_some_and(|next| next <= now);
         !self.is_active && is_free && has_work && steady >= self.not_before
     }
 
@@ -296,6 +299,8 @@ impl Known {
         self.is_active = false;
         match end {
             Some(End::Nothing(position)) => self.position = *position,
+            // Until the next attempt. A change of the webhook may let it read before.
+            Some(End::Full) => self.reads_after = steady + FULL,
             // The state was written, so it is read again.
             Some(End::Done) => self.version = 0,
             None => {

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use super::deliveries::{Attempted, Prepared, Secrets, kept_attempts, message_id};
 use super::found::{Found, changed};
 use super::lanes::{Kept, Lanes, Signal};
-use super::log::{log_after, numbered};
+use super::log::{event_head, log_after, numbered};
 use super::queue::Queue;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, DisabledReason, Epoch, WebhookDelivery, WebhookId, WorkspaceId};
@@ -43,6 +43,8 @@ const TURN: i64 = 10_000;
 pub(super) enum End {
     /// There was nothing to send up to this revision. Nothing was stored.
     Nothing(u64),
+    /// As many events as may be pending wait for their next attempt, so that no further one was read. Nothing was stored.
+    Full,
     /// It has sent what was due, has left its place, or was stopped; or the webhook was changed, disabled or deleted, or another
     /// process has taken over.
     Done,
@@ -118,8 +120,11 @@ pub(super) async fn run(
     let types = &found.webhook.value.types;
     let mut page = VecDeque::new();
     if !queue.is_due(service.now()) {
+        if !queue.may_read(found.webhook.value.ordered) {
+            return Ok(End::Full);
+        }
         loop {
-            page = numbered(service.scan(log_after(workspace, queue.position())).await?)?;
+            page = numbered(service.scan(log_after(workspace, queue.position())).await?).await?;
             if page.is_empty() {
                 return service.end_without_events(found, &queue).await;
             }
@@ -224,14 +229,14 @@ impl Session {
             let (now, ordered) = (self.service().now(), self.webhook.value.ordered);
             let Some(slot) = self.slot() else { break };
             if let Some(due) = self.queue.first_due(ordered, now) {
-                let key = records::audit_entry(self.webhook.value.workspace_id, due.revision);
+                let key = records::audit_entry(self.webhook.value.workspace_id, due.revision).encoded();
                 let (found, webhook) = self.service().read((key, self.webhook_key())).await?;
                 if !self.follow(webhook.as_ref()).await? {
                     return Ok(false);
                 }
                 match found {
                     _ if self.is_ending => {}
-                    Some(event) => self.send(due, &event.value, slot)?,
+                    Some(event) => self.send(due, &event_head(event).await?, slot)?,
                     None => {
                         let (webhook, revision) = (self.webhook.value.id, due.revision);
                         tracing::warn!(%webhook, revision, "a pending event is not in the log");
@@ -246,7 +251,7 @@ impl Session {
             if self.page.is_empty() {
                 let entries = log_after(self.webhook.value.workspace_id, self.queue.position());
                 let (page, webhook) = self.service().scan_with(entries, self.webhook_key()).await?;
-                self.page = numbered(page)?;
+                self.page = numbered(page).await?;
                 if !self.follow(webhook.as_ref()).await? {
                     return Ok(false);
                 }

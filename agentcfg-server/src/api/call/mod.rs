@@ -5,7 +5,9 @@ mod body;
 pub mod parameters;
 
 use std::borrow::Cow;
+use std::future::pending;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentcfg_core::model::{Precondition, Provider, VersionSelector, WebhookId, WorkspaceId};
 use agentcfg_core::validate::Faults;
@@ -15,6 +17,7 @@ use bytes::Bytes;
 use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
+use tokio::time::sleep;
 
 pub use self::body::{Body, Content, Optional, Passed, Rpc};
 use crate::api::credential::{Credential, Session};
@@ -49,6 +52,9 @@ pub struct Call<'a> {
     pub(super) rest: Rest<'a>,
 }
 
+/// How long work goes on for a client that has closed its sending side.
+const PATIENCE: Duration = Duration::from_secs(5);
+
 /// What only this module reads of a request, for [`Passed`], cookies and streams.
 pub(super) struct Rest<'a> {
     /// What the caller was authenticated with.
@@ -75,6 +81,30 @@ impl<'a> Call<'a> {
             .credential
             .session()
             .filter(|_| self.caller.key_workspace().is_none())
+    }
+
+    /// Does long work, unless the client goes away meanwhile. A client that has closed its sending side alone looks as one that
+    /// is gone, so the work goes on for [`PATIENCE`].
+    ///
+    /// # Errors
+    ///
+    /// That of the work; 499 when it was broken off.
+    pub async fn while_connected<T, E>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
+    where
+        Failure: From<E>,
+    {
+        let gone = async {
+            match self.disconnect {
+                Some(disconnect) => disconnect.disconnected().await,
+                None => pending().await,
+            }
+            sleep(PATIENCE).await;
+        };
+        tokio::select! {
+            biased;
+            done = work => Ok(done?),
+            () = gone => Err(Failure::client_closed("the client closed its side of the connection before the answer")),
+        }
     }
 
     /// The field `Set-Cookie` that removes the cookie of the session.

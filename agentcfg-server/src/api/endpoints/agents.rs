@@ -87,7 +87,12 @@ impl Endpoint for List {
             },
             offset: offset.unwrap_or(0),
         };
-        let Tagged { value: list, tag } = call.service.list_agents(call.caller, workspace, &filter).await?;
+        let listed = call.service.list_agents(call.caller, workspace, &filter);
+        let Tagged { value: list, tag } = match filter.as_of {
+            None => listed.await?,
+            // A list of the past is read from the histories of all agents.
+            Some(_) => Box::pin(call.while_connected(listed)).await?,
+        };
         let version = list.version().filter(|_| !list.is_empty());
         let mut reply = Reply::list(list);
         if let Some(AsOf::At(_)) = filter.as_of {

@@ -87,18 +87,12 @@ impl Endpoint for List {
             offset: offset.unwrap_or(0),
             limit: u32::try_from(limit).ok(),
         };
-        let mut written = Written {
+        let written = Written {
             pages: call.service.audit_pages(call.caller, workspace, &filter).await?,
             text: vec![b'['],
             is_empty: true,
         };
-        while let Some(page) = written.pages.next().await? {
-            written.add(&page).map_err(Failure::internal)?;
-            if written.text.len() > LONG {
-                return Ok(LongList::pulled(Some(written), next));
-            }
-        }
-        Ok(LongList::whole(written.end()))
+        call.while_connected(written.begin()).await
     }
 }
 
@@ -111,6 +105,17 @@ struct Written {
 }
 
 impl Written {
+    /// The answer. A long one is written when the client takes it.
+    async fn begin(mut self) -> Result<LongList<AuditEntry>, Failure> {
+        while let Some(page) = self.pages.next().await? {
+            self.add(&page).map_err(Failure::internal)?;
+            if self.text.len() > LONG {
+                return Ok(LongList::pulled(Some(self), next));
+            }
+        }
+        Ok(LongList::whole(self.end()))
+    }
+
     fn add(&mut self, page: &[AuditEntry]) -> serde_json::Result<()> {
         for entry in page {
             if !std::mem::take(&mut self.is_empty) {

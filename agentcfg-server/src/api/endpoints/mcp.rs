@@ -66,8 +66,7 @@ impl Endpoint for Exchange {
         Rpc(body): Rpc,
     ) -> Result<Self::Answer, Failure> {
         let mirrored = Mirrored { version, method, name };
-        Ok(Answered(
-            mcp::exchange(call.service, call.caller, &mirrored, &body).await?,
-        ))
+        let answer = mcp::exchange(call.service, call.caller, &mirrored, &body);
+        Ok(Answered(call.while_connected(answer).await?))
     }
 }

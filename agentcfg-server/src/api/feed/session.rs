@@ -1,11 +1,12 @@
 //! One stream from its first event to its last.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 use std::vec::IntoIter;
 
-use agentcfg_core::model::{ChangeEvent, StatusEvent};
-use agentcfg_core::service::{Update, Watch};
+use agentcfg_core::model::StatusEvent;
+use agentcfg_core::service::{SerializedEvent, Update, Watch};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use bytes::Bytes;
 use tokio::sync::watch;
@@ -22,10 +23,6 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(15);
 /// The range of `retry`, in milliseconds: clients of a server that restarts do not come back all at once.
 const RETRY_MILLIS: (u64, u64) = (1000, 5000);
 
-/// A piece of a stream ends after so many bytes. It is written when the connection has room for it, so the statuses of a large
-/// workspace are not in memory as text for each of its streams, and many streams that begin at once leave room for requests.
-const PIECE: usize = 16 << 10;
-
 /// The state of one stream.
 pub(super) struct Session {
     service: AgentCfg,
@@ -40,12 +37,15 @@ pub(super) struct Session {
     is_live: bool,
     /// What was read and is not written yet.
     unsent: Option<Unsent>,
+    /// What is written and not sent yet. More is written when the connection has taken it, so the statuses of a large workspace
+    /// are not in memory as text for each of its streams, and many streams that begin at once leave room for requests.
+    written: VecDeque<Bytes>,
     slot: ObservedSlot,
 }
 
 struct Unsent {
     statuses: IntoIter<Arc<StatusEvent>>,
-    changes: IntoIter<ChangeEvent>,
+    changes: IntoIter<SerializedEvent>,
     has_more: bool,
 }
 
@@ -95,32 +95,38 @@ impl Session {
             ends_at,
             is_live: false,
             unsent: None,
+            written: VecDeque::new(),
             slot,
         }
     }
 
     /// The next piece of text, none after the last.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
-        match self.phase {
-            Phase::New => {
-                self.phase = Phase::Running;
-                Some(self.first())
-            }
-            Phase::Running => Some(self.more().await),
-            Phase::Ended => None,
+        if self.written.is_empty() {
+            let text = match self.phase {
+                Phase::New => {
+                    self.phase = Phase::Running;
+                    self.first()
+                }
+                Phase::Running => self.more().await,
+                Phase::Ended => return None,
+            };
+            self.written = text.into_pieces();
         }
+        self.written.pop_front()
     }
 
-    fn first(&self) -> Bytes {
+    fn first(&self) -> Text {
         let (least, most) = RETRY_MILLIS;
         let spread = jitter(Duration::from_millis(most - least));
         let mut text = Text::default();
         text.retry(least + u64::try_from(spread.as_millis()).unwrap_or_default());
         text.bookmark(self.watch.cursor());
-        text.into_bytes()
+        text
     }
 
-    async fn more(&mut self) -> Bytes {
+    /// The next events, or the end: a text that is not empty.
+    async fn more(&mut self) -> Text {
         loop {
             let unsent = match self.unsent.take() {
                 Some(unsent) => unsent,
@@ -136,7 +142,7 @@ impl Session {
             };
             match self.write(unsent) {
                 Ok(text) if text.is_empty() => {}
-                Ok(text) => return text.into_bytes(),
+                Ok(text) => return text,
                 Err(error) => {
                     let error = Error::new(ErrorKind::Internal, "an event could not be written").because(error);
                     return self.refuse(&error);
@@ -177,13 +183,13 @@ impl Session {
     /// Writes a piece, and keeps what does not fit in.
     fn write(&mut self, mut unsent: Unsent) -> serde_json::Result<Text> {
         let mut text = Text::default();
-        while text.len() < PIECE {
+        while !text.is_full() {
             if let Some(status) = unsent.statuses.next() {
                 text.status(&status)?;
             } else if let Some(event) = unsent.changes.next() {
-                text.change(&event)?;
+                text.change(&event);
                 if self.is_live {
-                    self.slot.sent(self.watch.age_of(event.created_at));
+                    self.slot.sent(self.watch.age_of(event.created_at()));
                 }
             } else {
                 break;
@@ -203,7 +209,7 @@ impl Session {
         Ok(text)
     }
 
-    fn refuse(&mut self, error: &Error) -> Bytes {
+    fn refuse(&mut self, error: &Error) -> Text {
         if error.kind().http_status() >= 500 {
             tracing::warn!(?error, "a stream of changes ends");
         }
@@ -214,11 +220,11 @@ impl Session {
         self.end(name, error.message())
     }
 
-    fn end(&mut self, name: &str, reason: &str) -> Bytes {
+    fn end(&mut self, name: &str, reason: &str) -> Text {
         self.phase = Phase::Ended;
         let mut text = Text::default();
         // A reason is a string, which JSON can express.
         let _ = text.last(name, reason);
-        text.into_bytes()
+        text
     }
 }

@@ -1,64 +1,101 @@
 //! The text of server-sent events (WHATWG HTML, section 9.2).
 
+use std::collections::VecDeque;
 use std::io::Write as _;
+use std::sync::Arc;
 
-use agentcfg_core::model::{ChangeEvent, Cursor, ErrorBody, StatusEvent};
+use agentcfg_core::model::{Cursor, ErrorBody, StatusEvent};
+use agentcfg_core::service::SerializedEvent;
 use bytes::Bytes;
 use serde::Serialize;
 
+/// A text of this length is sent before more is written. An event of this length is not copied into the text: the streams that
+/// it is sent on share its bytes.
+const FULL: usize = 16 << 10;
+
+/// The longest piece of a shared event, so that a connection holds little of it at a time.
+const PIECE: usize = 64 << 10;
+
 /// Events that are written one after the other.
 #[derive(Debug, Default)]
-pub(super) struct Text(Vec<u8>);
+pub(super) struct Text {
+    /// What is before `end`, in pieces.
+    begin: VecDeque<Bytes>,
+    end: Vec<u8>,
+}
 
 impl Text {
     /// How long the client is to wait before it connects again. It belongs to the event that is written next.
     pub(super) fn retry(&mut self, millis: u64) {
         // Writing to memory cannot fail.
-        let _ = writeln!(self.0, "retry: {millis}");
+        let _ = writeln!(self.end, "retry: {millis}");
     }
 
     /// The position, without a change.
     pub(super) fn bookmark(&mut self, cursor: Cursor) {
-        let _ = write!(self.0, "event: bookmark\nid: {cursor}\ndata: {{}}\n\n");
+        let _ = write!(self.end, "event: bookmark\nid: {cursor}\ndata: {{}}\n\n");
     }
 
-    pub(super) fn change(&mut self, event: &ChangeEvent) -> serde_json::Result<()> {
-        let _ = writeln!(self.0, "event: change\nid: {}", event.cursor);
-        self.data(event)
+    pub(super) fn change(&mut self, event: &SerializedEvent) {
+        let _ = write!(self.end, "event: change\nid: {}\ndata: ", event.cursor());
+        let json = event.json();
+        if json.len() < FULL {
+            self.end.extend_from_slice(json.as_bytes());
+        } else {
+            self.begin.push_back(std::mem::take(&mut self.end).into());
+            let mut rest = Bytes::from_owner(Shared(Arc::clone(json)));
+            while !rest.is_empty() {
+                self.begin.push_back(rest.split_to(PIECE.min(rest.len())));
+            }
+        }
+        self.end.extend_from_slice(b"\n\n");
     }
 
     /// A status has no position: a stream that is resumed begins with all of them.
     pub(super) fn status(&mut self, event: &StatusEvent) -> serde_json::Result<()> {
-        self.0.extend_from_slice(b"event: status\n");
+        self.end.extend_from_slice(b"event: status\n");
         self.data(event)
     }
 
     /// The last event of a stream, `end` or `gone`, with its reason.
     pub(super) fn last(&mut self, name: &str, reason: &str) -> serde_json::Result<()> {
-        let _ = writeln!(self.0, "event: {name}");
+        let _ = writeln!(self.end, "event: {name}");
         self.data(&ErrorBody {
             error: reason.to_owned(),
         })
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.begin.is_empty() && self.end.is_empty()
     }
 
-    /// In bytes.
-    pub(super) fn len(&self) -> usize {
-        self.0.len()
+    /// Whether it is to be sent before more is written.
+    pub(super) fn is_full(&self) -> bool {
+        !self.begin.is_empty() || self.end.len() >= FULL
     }
 
-    pub(super) fn into_bytes(self) -> Bytes {
-        self.0.into()
+    /// The text in pieces, none of them empty.
+    pub(super) fn into_pieces(mut self) -> VecDeque<Bytes> {
+        if !self.end.is_empty() {
+            self.begin.push_back(self.end.into());
+        }
+        self.begin
     }
 
     /// The JSON text of a value has no line break, so it is one line.
     fn data(&mut self, value: &impl Serialize) -> serde_json::Result<()> {
-        self.0.extend_from_slice(b"data: ");
-        serde_json::to_writer(&mut self.0, value)?;
-        self.0.extend_from_slice(b"\n\n");
+        self.end.extend_from_slice(b"data: ");
+        serde_json::to_writer(&mut self.end, value)?;
+        self.end.extend_from_slice(b"\n\n");
         Ok(())
+    }
+}
+
+/// A shared text as the owner of [`Bytes`].
+struct Shared(Arc<str>);
+
+impl AsRef<[u8]> for Shared {
+    fn as_ref(&self) -> &[u8] {
+        self.0.as_bytes()
     }
 }

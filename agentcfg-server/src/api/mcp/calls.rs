@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use agentcfg_core::model::{
-    AgentConfig, AgentFilter, AgentPatch, AgentState, AuditFilter, Message, NewAgent, Precondition, StatusReport,
-    VersionSelector, VersionedAgent, WorkspaceId,
+    AgentConfig, AgentFilter, AgentPatch, AgentState, AuditEntry, AuditFilter, Message, NewAgent, Precondition,
+    StatusReport, VersionSelector, VersionedAgent, WorkspaceId,
 };
 use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_LIMIT};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
@@ -25,6 +25,15 @@ const LISTED: [&str; 8] = [
     "created_at",
     "updated_at",
 ];
+
+/// The length of a list's entries from which on the rest is on the next page, in bytes.
+const LONGEST_LIST: usize = 512 << 10;
+
+/// The greatest length of an entry's changes that are listed with their values, in bytes.
+const LONGEST_CHANGES: usize = 64 << 10;
+
+/// How many names of changed fields are listed in their place.
+const MOST_NAMES: usize = 200;
 
 /// Why a call has no structured result. The model gets this text.
 pub(super) struct ToolError(pub(super) String);
@@ -153,8 +162,19 @@ impl Tools<'_> {
         };
         arguments.finish()?;
         let workspace = self.workspace(named).await?;
-        let entries = self.service.search_audit_log(self.caller, workspace, &filter).await?;
-        let entries = entries.iter().map(filled).collect::<Result<Vec<_>, _>>()?;
+        let mut pages = self.service.audit_pages(self.caller, workspace, &filter).await?;
+        let (mut entries, mut length) = (Vec::new(), 0);
+        while let Some(page) = pages.next().await? {
+            for entry in page {
+                let entry = brief(entry)?;
+                length += json_length(&entry)?;
+                if length > LONGEST_LIST && !entries.is_empty() {
+                    let next = offset.saturating_add(entries.len() as u64);
+                    return Ok(list("entries", entries, Some(next)));
+                }
+                entries.push(entry);
+            }
+        }
         Ok(with_next("entries", entries, limit, offset))
     }
 
@@ -236,11 +256,51 @@ fn page(arguments: &mut Arguments) -> (u64, u64) {
 /// A list, with the offset of the next page where there may be one.
 fn with_next(name: &str, rows: Vec<Map<String, Value>>, limit: u64, offset: u64) -> Map<String, Value> {
     let is_full = rows.len() as u64 == limit;
+    list(name, rows, is_full.then(|| offset.saturating_add(limit)))
+}
+
+fn list(name: &str, rows: Vec<Map<String, Value>>, next_offset: Option<u64>) -> Map<String, Value> {
     let mut list = object(json!({ name: rows }));
-    if is_full {
-        list.insert("next_offset".to_owned(), json!(offset.saturating_add(limit)));
+    if let Some(next) = next_offset {
+        list.insert("next_offset".to_owned(), json!(next));
     }
     list
+}
+
+/// An entry, with the names of its changed fields alone where the changes are long.
+fn brief(mut entry: AuditEntry) -> Result<Map<String, Value>, ToolError> {
+    if json_length(&entry.changes)? <= LONGEST_CHANGES {
+        return filled(&entry);
+    }
+    let changes = std::mem::take(&mut entry.changes);
+    let count = changes.len();
+    let names: Vec<String> = changes.into_keys().take(MOST_NAMES).collect();
+    let mut shown = filled(&entry)?;
+    shown.remove("changes");
+    shown.insert("changed_fields".to_owned(), json!(names));
+    shown.insert("changed_fields_count".to_owned(), json!(count));
+    Ok(shown)
+}
+
+/// The length of a JSON text, in bytes.
+fn json_length(value: &impl Serialize) -> Result<usize, ToolError> {
+    let mut counted = Counted(0);
+    serde_json::to_writer(&mut counted, value).map_err(|error| ToolError(error.to_string()))?;
+    Ok(counted.0)
+}
+
+/// Counts the bytes that are written to it.
+struct Counted(usize);
+
+impl std::io::Write for Counted {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 /// The condition that an etag names, with or without the quotes that HTTP puts around it.

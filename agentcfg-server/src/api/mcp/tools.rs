@@ -123,7 +123,8 @@ const TOOLS: &[Tool] = &[
         name: "search_audit_log",
         title: "Search the audit log",
         description: "Lists the changes in the workspace, newest first, with actor and changed fields. An entry matches all \
-                      filters. Times are RFC 3339; before is the revision of an entry.",
+                      filters. Times are RFC 3339; before is the revision of an entry. Of an entry with very long changes only \
+                      the names of the fields are listed.",
         permission: Permission::AuditLogRead,
         effect: Effect::Reads,
         input: || {
