@@ -3,8 +3,8 @@
 use super::entry::{Kind as CallerKind, unauthorized};
 use super::records;
 use super::{AgentCfg, Caller, no_member};
-use crate::error::{Error, ErrorKind};
-use crate::model::{CallerType, CallerWorkspace, PermissionSet, Role, Scope, WhoAmI, WorkspaceId};
+use crate::error::Error;
+use crate::model::{CallerType, CallerWorkspace, PermissionSet, Role, Scope, WhoAmI, Workspace};
 
 impl AgentCfg {
     /// Says who the caller is, and what it may do in which workspace. (Decisions, chapter 17.)
@@ -27,9 +27,12 @@ impl AgentCfg {
                 let access = self.access_of_key(key).await?;
                 let record = self.read(records::api_key(key.id.as_str())).await?;
                 let record = record.ok_or_else(unauthorized)?.value;
-                let workspace = self
-                    .caller_workspace(access.workspace(), None, Some(record.scope), access.permissions())
-                    .await?;
+                let id = access.workspace();
+                let (workspace, active_agents) =
+                    self.read((records::workspace(id), records::active_agents(id))).await?;
+                let workspace = workspace.ok_or_else(no_member)?.value;
+                let scope = Some(record.scope);
+                let workspace = self.caller_workspace(workspace, None, scope, access.permissions(), active_agents);
                 Ok(WhoAmI {
                     kind: CallerType::ApiKey,
                     id: record.id.as_str().to_owned(),
@@ -38,40 +41,34 @@ impl AgentCfg {
                 })
             }
             CallerKind::User { user_id, session } => {
-                let mut workspaces = Vec::new();
-                for view in self.list_workspaces(caller).await? {
-                    let Some(role) = view.role else { continue };
-                    let found = self
-                        .caller_workspace(view.workspace.id, Some(role), None, role.permissions())
-                        .await;
-                    match found {
-                        Ok(workspace) => workspaces.push(workspace),
-                        // It was removed since the list was read.
-                        Err(error) if error.kind() == ErrorKind::Forbidden => {}
-                        Err(error) => return Err(error),
-                    }
-                }
+                let mut views = self.list_workspaces(caller).await?;
+                views.retain(|view| view.role.is_some());
+                let counters = views.iter().map(|view| records::active_agents(view.workspace.id));
+                let active_agents = self.read(counters.collect::<Vec<_>>()).await?;
+                let workspaces = views.into_iter().zip(active_agents).map(|(view, active_agents)| {
+                    let permissions = view.role.map(Role::permissions).unwrap_or_default();
+                    self.caller_workspace(view.workspace, view.role, None, permissions, active_agents)
+                });
                 Ok(WhoAmI {
                     kind: CallerType::User,
                     id: user_id.to_string(),
                     expires_at: session.expires_at,
-                    workspaces,
+                    workspaces: workspaces.collect(),
                 })
             }
         }
     }
 
-    async fn caller_workspace(
+    fn caller_workspace(
         &self,
-        id: WorkspaceId,
+        workspace: Workspace,
         role: Option<Role>,
         scope: Option<Scope>,
         permissions: PermissionSet,
-    ) -> Result<CallerWorkspace, Error> {
-        let (found, active_agents) = self.read((records::workspace(id), records::active_agents(id))).await?;
-        let workspace = found.ok_or_else(no_member)?.value;
-        Ok(CallerWorkspace {
-            id,
+        active_agents: u64,
+    ) -> CallerWorkspace {
+        CallerWorkspace {
+            id: workspace.id,
             name: workspace.name,
             plan: workspace.plan,
             role,
@@ -79,6 +76,6 @@ impl AgentCfg {
             permissions: permissions.iter().collect(),
             active_agents,
             agent_limit: self.agent_limit(workspace.plan),
-        })
+        }
     }
 }

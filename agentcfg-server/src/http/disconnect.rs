@@ -4,7 +4,9 @@ use std::fmt::Debug;
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
+
+use tokio::time::sleep;
 
 /// A connection that detects the disconnect of its client; see [`Disconnect`].
 ///
@@ -77,6 +79,31 @@ impl Disconnect {
         poll_fn(|cx| self.poll_disconnected(cx)).await;
     }
 
+    /// Does long work, unless the client disconnects and the work is not done in so much time after that. It is `None` then. A
+    /// client that has closed its sending side alone looks as one that is gone, and still waits for the answer.
+    ///
+    /// ```no_run
+    /// # use std::time::Duration;
+    /// # async fn work() -> u32 { 7 }
+    /// # async fn example(disconnect: agentcfg_server::Disconnect) {
+    /// match disconnect.while_connected(Duration::from_secs(5), work()).await {
+    ///     Some(result) => println!("{result}"),
+    ///     None => println!("the client has disconnected, the work is dropped"),
+    /// }
+    /// # }
+    /// ```
+    pub async fn while_connected<T>(&self, patience: Duration, work: impl Future<Output = T>) -> Option<T> {
+        let gone = async {
+            self.disconnected().await;
+            sleep(patience).await;
+        };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = gone => None,
+        }
+    }
+
     /// Breaks the connection off if the client has not taken the whole response by then. A client that reads a few bytes now
     /// and then never times out otherwise, and while it does not take the next piece of a body, nothing ends the body.
     ///
@@ -93,5 +120,54 @@ impl Disconnect {
     /// Ready when the client has disconnected.
     pub fn poll_disconnected(&self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.poll_disconnected(cx)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+
+    /// A client that has disconnected, or has not.
+    #[derive(Debug)]
+    struct Client {
+        is_gone: bool,
+    }
+
+    impl WatchClient for Client {
+        fn poll_disconnected(&self, _: &mut Context<'_>) -> Poll<()> {
+            match self.is_gone {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn work_ends_some_time_after_its_client_has_gone() {
+        let patience = Duration::from_secs(5);
+        let gone = Disconnect::new(Arc::new(Client { is_gone: true }));
+        let begun = tokio::time::Instant::now();
+        assert_eq!(gone.while_connected(patience, ready(1)).await, Some(1));
+        let late = async {
+            sleep(Duration::from_secs(4)).await;
+            2
+        };
+        assert_eq!(
+            gone.while_connected(patience, late).await,
+            Some(2),
+            "it may have closed one side"
+        );
+        assert_eq!(begun.elapsed().as_secs(), 4);
+        assert_eq!(gone.while_connected(patience, pending::<()>()).await, None);
+        assert_eq!(begun.elapsed().as_secs(), 9);
+        let there = Disconnect::new(Arc::new(Client { is_gone: false }));
+        let later = async {
+            sleep(Duration::from_secs(60)).await;
+            3
+        };
+        assert_eq!(there.while_connected(patience, later).await, Some(3));
     }
 }

@@ -5,7 +5,6 @@ mod body;
 pub mod parameters;
 
 use std::borrow::Cow;
-use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ use bytes::Bytes;
 use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
-use tokio::time::sleep;
 
 pub use self::body::{Body, Content, Optional, Passed, Rpc};
 use crate::api::credential::{Credential, Session};
@@ -83,8 +81,7 @@ impl<'a> Call<'a> {
             .filter(|_| self.caller.key_workspace().is_none())
     }
 
-    /// Does long work, unless the client goes away meanwhile. A client that has closed its sending side alone looks as one that
-    /// is gone, so the work goes on for [`PATIENCE`].
+    /// Does long work, unless the client goes away and [`PATIENCE`] has passed.
     ///
     /// # Errors
     ///
@@ -93,17 +90,15 @@ impl<'a> Call<'a> {
     where
         Failure: From<E>,
     {
-        let gone = async {
-            match self.disconnect {
-                Some(disconnect) => disconnect.disconnected().await,
-                None => pending().await,
-            }
-            sleep(PATIENCE).await;
+        let done = match self.disconnect {
+            Some(disconnect) => disconnect.while_connected(PATIENCE, work).await,
+            None => Some(work.await),
         };
-        tokio::select! {
-            biased;
-            done = work => Ok(done?),
-            () = gone => Err(Failure::client_closed("the client closed its side of the connection before the answer")),
+        match done {
+            Some(done) => Ok(done?),
+            None => Err(Failure::client_closed(
+                "the client closed its side of the connection before the answer",
+            )),
         }
     }
 
