@@ -144,7 +144,7 @@ mod tests {
         drop(turn);
         let turn = poll(&mut second).await.unwrap();
         assert!(poll(&mut third).await.is_none());
-        // Whoever stops waiting holds up nobody.
+        // A read that stops waiting delays no other.
         drop(third);
         drop(turn);
         assert!(poll(&mut wait(3)).await.is_some());
