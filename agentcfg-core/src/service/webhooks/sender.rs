@@ -97,6 +97,21 @@ struct Due {
     id: WebhookId,
 }
 
+/// The order in which webhooks get places. Workspaces alternate, so that one with thousands of slow receivers delays no other.
+/// Of a workspace those whose last session began first are first, so that none is always too late.
+fn in_turn(mut due: Vec<Due>) -> Vec<Due> {
+    due.sort_by_key(|due| due.began_at);
+    let mut counts: HashMap<WorkspaceId, usize> = HashMap::new();
+    let mut ranked: Vec<(usize, Due)> = Vec::with_capacity(due.len());
+    for due in due {
+        let count = counts.entry(due.workspace).or_default();
+        ranked.push((*count, due));
+        *count += 1;
+    }
+    ranked.sort_by_key(|(rank, due)| (*rank, due.began_at));
+    ranked.into_iter().map(|(_, due)| due).collect()
+}
+
 impl WebhookSender {
     /// A sender for the webhooks of a service.
     ///
@@ -144,10 +159,8 @@ impl WebhookSender {
         }
         self.known().retain(|id, known| known.is_active || seen.contains(id));
         self.lanes.numbers.set_lag(lag);
-        // Those whose last session began first are first, so that none is always too late for a place.
-        due.sort_by_key(|due| due.began_at);
         self.lanes.look_again();
-        for Due { workspace, id, .. } in due {
+        for Due { workspace, id, .. } in in_turn(due) {
             self.begin(workspace, id).await;
         }
         Ok(())
@@ -317,5 +330,29 @@ impl fmt::Debug for WebhookSender {
             .field("holder", &self.holder)
             .field("numbers", &self.numbers())
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workspaces_alternate_and_the_longest_wait_is_first() {
+        let due = |workspace, id, began_at| Due {
+            began_at,
+            workspace: WorkspaceId::new(Uuid::from_u128(workspace)),
+            id: WebhookId::new(Uuid::from_u128(id)),
+        };
+        // The workspace 1 has many, the workspace 2 one whose turn was last, and the workspace 3 a new one.
+        let all = vec![
+            due(1, 10, Some(50)),
+            due(1, 11, Some(10)),
+            due(1, 12, Some(30)),
+            due(2, 20, Some(90)),
+            due(3, 30, None),
+        ];
+        let order: Vec<u128> = in_turn(all).iter().map(|due| due.id.as_uuid().as_u128()).collect();
+        assert_eq!(order, [30, 11, 20, 12, 10]);
     }
 }
