@@ -14,9 +14,9 @@ pub(super) trait Item: Clone + Send + Sync + 'static {
     /// The event of an entry.
     fn of(cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error>;
 
-    /// The event before this position, if it is in the memory of this process.
-    fn known(_: &AgentCfg, _: Cursor) -> Option<Self> {
-        None
+    /// As [`Self::of`], or what another reader of this process has made of the same entry.
+    fn shared(_: &AgentCfg, cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error> {
+        Self::of(cursor, entry)
     }
 
     /// Reads the event before this position; `None` when its entry does not exist.

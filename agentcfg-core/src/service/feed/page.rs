@@ -318,13 +318,14 @@ impl AgentCfg {
         let service = self.clone();
         let event = move |entry: Encoded<StoredEntry>| {
             let cursor = Cursor::new(epoch, workspace, entry.key().entry_number()?);
-            let event = match E::known(&service, cursor) {
-                Some(known) => known,
-                None => E::of(cursor, &entry)?,
-            };
-            Ok(Logged::new(cursor, entry.bytes(), event))
+            Ok(Logged::new(cursor, entry.bytes(), E::shared(&service, cursor, &entry)?))
         };
         let is_long = found.bytes() >= LONG;
+        // Readers that read the same at the same moment decode it one after the other, so that the others find it done.
+        let _turn = match is_long {
+            true => Some(self.turn(workspace).await?),
+            false => None,
+        };
         let events: Result<_, Error> = blocking_if(is_long, move || found.into_iter().map(event).collect()).await?;
         Ok(Part {
             events: events?,

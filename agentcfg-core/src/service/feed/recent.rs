@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::hash::RandomState;
 use std::sync::Arc;
 
 use quick_cache::Weighter;
@@ -190,20 +191,34 @@ struct EventText<'a> {
 }
 
 /// The texts of the last events that were read, by workspace and revision.
-pub(in crate::service) struct Recent(Cache<(WorkspaceId, u64), SerializedEvent, ByLength>);
+pub(in crate::service) struct Recent {
+    texts: Cache<(WorkspaceId, u64), Text, ByLength>,
+    hasher: RandomState,
+}
+
+/// The text of an entry.
+#[derive(Clone)]
+struct Text {
+    event: SerializedEvent,
+    /// That of the entry's record. After a failover to an older replica another entry can have the same revision.
+    fingerprint: u64,
+}
 
 #[derive(Clone)]
 struct ByLength;
 
-impl Weighter<(WorkspaceId, u64), SerializedEvent> for ByLength {
-    fn weight(&self, _: &(WorkspaceId, u64), event: &SerializedEvent) -> u64 {
-        (size_of::<SerializedEvent>() + event.json.len()) as u64
+impl Weighter<(WorkspaceId, u64), Text> for ByLength {
+    fn weight(&self, _: &(WorkspaceId, u64), text: &Text) -> u64 {
+        (size_of::<Text>() + text.event.json.len()) as u64
     }
 }
 
 impl Default for Recent {
     fn default() -> Self {
-        Self(weighted_cache(KEPT, KEPT_BYTES, ByLength))
+        Self {
+            texts: weighted_cache(KEPT, KEPT_BYTES, ByLength),
+            hasher: RandomState::new(),
+        }
     }
 }
 
@@ -216,21 +231,38 @@ impl Item for SerializedEvent {
         Self::of(cursor, entry)
     }
 
-    fn known(service: &AgentCfg, cursor: Cursor) -> Option<Self> {
-        service.inner.recent.0.get(&(cursor.workspace(), cursor.revision()))
+    fn shared(service: &AgentCfg, cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error> {
+        let recent = &service.inner.recent;
+        let key = (cursor.workspace(), cursor.revision());
+        let fingerprint = entry.fingerprint(&recent.hasher);
+        if let Some(known) = recent.texts.get(&key)
+            && known.fingerprint == fingerprint
+        {
+            return Ok(known.event);
+        }
+        let event = Self::of(cursor, entry)?;
+        let made = Text {
+            event: event.clone(),
+            fingerprint,
+        };
+        recent.texts.insert(key, made);
+        Ok(event)
     }
 
     /// One reader reads and encodes for all concurrent ones.
     async fn read(service: &AgentCfg, cursor: Cursor) -> Result<Option<Logged<Self>>, Error> {
         let key = (cursor.workspace(), cursor.revision());
-        let made = service.inner.recent.0.get_or_insert_async(&key, async {
+        let recent = &service.inner.recent;
+        let made = recent.texts.get_or_insert_async(&key, async {
             let entry = records::audit_entry(key.0, key.1).encoded();
             let entry = service.read(entry).await.map_err(Some)?.ok_or(None)?;
-            let made = blocking_if(entry.bytes() >= LONG, move || Self::of(cursor, &entry)).await;
-            made.and_then(|made| made).map_err(Some)
+            let fingerprint = entry.fingerprint(&recent.hasher);
+            let event = blocking_if(entry.bytes() >= LONG, move || Self::of(cursor, &entry)).await;
+            let event = event.and_then(|event| event).map_err(Some)?;
+            Ok(Text { event, fingerprint })
         });
         match made.await {
-            Ok(event) => Ok(Some(Logged::new(cursor, event.json.len(), event))),
+            Ok(Text { event, .. }) => Ok(Some(Logged::new(cursor, event.json.len(), event))),
             Err(None) => Ok(None),
             Err(Some(error)) => Err(error),
         }
@@ -242,7 +274,7 @@ impl Item for SerializedEvent {
 mod tests {
     use super::*;
     use crate::model::After;
-    use crate::store::MemoryStore;
+    use crate::store::{Batch, Key, MemoryStore, Write};
 
     #[tokio::test]
     async fn a_text_is_that_of_the_event() {
@@ -290,5 +322,31 @@ mod tests {
         }
         assert_eq!(texts.len(), 3);
         assert!(texts.iter().all(|text| Arc::ptr_eq(text.json(), texts[0].json())));
+        // So do those that read on from further back.
+        let mut late = service.watch(&ada, workspace, After::Start).await.unwrap();
+        let read = late.read().await.unwrap().changes;
+        assert!(Arc::ptr_eq(read[1].json(), texts[0].json()));
+    }
+
+    #[tokio::test]
+    async fn another_entry_of_the_same_revision_has_a_text_of_its_own() {
+        let service = AgentCfg::builder(MemoryStore::new()).build();
+        let ada = service.trusted_user("ada").unwrap();
+        let new = crate::model::NewWorkspace { name: "Studio".into() };
+        let workspace = service.create_workspace(&ada, new).await.unwrap().id;
+        let entry = || async {
+            let key = records::audit_entry::<StoredEntry>(workspace, 1);
+            service.read(key.encoded()).await.unwrap().unwrap()
+        };
+        let cursor = Cursor::new(service.epoch().await.unwrap(), workspace, 1);
+        let first = <SerializedEvent as Item>::shared(&service, cursor, &entry().await).unwrap();
+        let other = entry().await.text().unwrap().replace("Studio", "Other");
+        let batch = Batch {
+            checks: Vec::new(),
+            writes: vec![Write::Put(Key::log_entry(workspace, 1), other.into_bytes())],
+        };
+        service.store().commit(batch).await.unwrap();
+        let second = <SerializedEvent as Item>::shared(&service, cursor, &entry().await).unwrap();
+        assert!(first.json().contains("Studio") && second.json().contains("Other"));
     }
 }
