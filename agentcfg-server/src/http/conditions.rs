@@ -11,7 +11,7 @@ use crate::http::errors::Failure;
 pub fn if_match(headers: &HeaderMap) -> Precondition {
     match tags(headers, header::IF_MATCH) {
         None => Precondition::None,
-        Some(tags) if tags.iter().any(|tag| tag == "*") => Precondition::Exists,
+        Some(tags) if is_any(&tags) => Precondition::Exists,
         Some(tags) => {
             let expected = |tag: String| opaque(&tag).map_or(Expected::Unknown(tag), Expected::Tag);
             Precondition::OneOf(tags.into_iter().map(expected).collect())
@@ -46,8 +46,10 @@ pub fn unmet(condition: &Precondition, error: Error) -> Failure {
 /// Whether `If-None-Match` names this tag, be it that of the plain or the compressed form, compared weakly.
 pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
     tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| {
-        tags.iter()
-            .any(|tag| tag == "*" || opaque(tag.strip_prefix("W/").unwrap_or(tag)) == Some(current))
+        is_any(&tags)
+            || tags
+                .iter()
+                .any(|tag| opaque(tag.strip_prefix("W/").unwrap_or(tag)) == Some(current))
     })
 }
 
@@ -56,9 +58,9 @@ pub fn names_tag(headers: &HeaderMap, current: &str) -> bool {
     let is_current = |tag: &String| {
         let tag = tag.strip_prefix("W/").unwrap_or(tag);
         let text = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
-        tag == "*" || text.is_some_and(|text| plain_form(text) == current)
+        text.is_some_and(|text| plain_form(text) == current)
     };
-    tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| tags.iter().any(is_current))
+    tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| is_any(&tags) || tags.iter().any(is_current))
 }
 
 /// The version that a strong entity tag names.
@@ -68,6 +70,11 @@ pub fn names_tag(headers: &HeaderMap, current: &str) -> bool {
 fn opaque(tag: &str) -> Option<Tag> {
     let text = tag.strip_prefix('"')?.strip_suffix('"')?;
     plain_form(text).parse().ok()
+}
+
+/// Whether the condition is `*`, which is one only when it stands alone (RFC 9110, section 13.1).
+fn is_any(tags: &[String]) -> bool {
+    matches!(tags, [tag] if tag == "*")
 }
 
 fn is_quoted(tag: &str) -> bool {
@@ -110,12 +117,15 @@ mod tests {
     fn conditions_are_read() {
         assert_eq!(if_match(&headers(&[])), Precondition::None);
         assert_eq!(if_match(&headers(&[("if-match", "*")])), Precondition::Exists);
+        let mixed = Precondition::OneOf(vec!["\"x\"".into(), "*".into()]);
+        assert_eq!(if_match(&headers(&[("if-match", "\"x\", *")])), mixed);
         let list = Precondition::OneOf(vec!["\"a,b\"".into(), "W/\"c\"".into()]);
         assert_eq!(if_match(&headers(&[("if-match", "\"a,b\" , W/\"c\",")])), list);
         let tag: Tag = "k3j9x0ab-a3".parse().unwrap();
         for (field, is_met) in [
             ("\"x\", W/\"k3j9x0ab-a3\"", true),
             ("*", true),
+            ("\"x\", *", false),
             ("\"k3j9x0ab-a4\"", false),
             ("\"00000000-a3\"", false),
             ("k3j9x0ab-a3", false),
