@@ -60,8 +60,6 @@ pub(super) struct RangeRequest {
     pub(super) serializable: bool,
     #[prost(bool, tag = "8")]
     pub(super) keys_only: bool,
-    #[prost(bool, tag = "9")]
-    pub(super) count_only: bool,
     /// Keys that were last changed before this revision are left out of the answer, but not out of its count.
     #[prost(int64, tag = "10")]
     pub(super) min_mod_revision: i64,
@@ -101,10 +99,7 @@ pub(super) struct DeleteRangeRequest {
 }
 
 #[derive(Clone, PartialEq, Message)]
-pub(super) struct DeleteRangeResponse {
-    #[prost(int64, tag = "2")]
-    pub(super) deleted: i64,
-}
+pub(super) struct DeleteRangeResponse {}
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RequestOp {
