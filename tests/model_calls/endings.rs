@@ -134,7 +134,7 @@ async fn a_stalled_stream_ends_in_a_broken_connection() {
     answer.expect("data: 1\n\n").await;
     assert!(answer.next().await.is_err());
     within_timeout(feed.cancelled()).await;
-    assert!(stage.server.stderr().contains("fell silent"));
+    assert!(stage.server.stderr().contains("sent nothing for too long"));
 }
 
 #[tokio::test(flavor = "multi_thread")]

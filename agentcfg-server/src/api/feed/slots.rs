@@ -12,7 +12,7 @@ use crate::http::errors::Failure;
 /// Streams of one API key or user at a time.
 const PER_CALLER: u32 = 10;
 
-/// Seconds after which a refused client may try again. A slot becomes free when a stream ends, of which nothing is known.
+/// Seconds after which a refused client may try again. It is a guess: a stream may end at any time.
 const RETRY_AFTER: u32 = 5;
 
 /// The open streams of a server: their limits, and the signal that ends them. Clones share everything.

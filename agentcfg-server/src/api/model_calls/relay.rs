@@ -50,8 +50,8 @@ pub enum Broken {
     #[error("the provider broke off its answer")]
     Cut,
     /// The provider sent nothing for too long.
-    #[error("the provider fell silent within its answer")]
-    Silent,
+    #[error("the provider sent nothing for too long within its answer")]
+    Idle,
     /// The caller closed the connection.
     #[error("the caller closed the connection")]
     Left,
@@ -128,7 +128,7 @@ impl Relay {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     ready!(self.poll_silence(cx));
-                    return Poll::Ready(Some(Err(Broken::Silent)));
+                    return Poll::Ready(Some(Err(Broken::Idle)));
                 }
             };
             self.deadline = None;
