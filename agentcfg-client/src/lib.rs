@@ -42,6 +42,7 @@
 //! trusts the roots of the Mozilla programme and those given to [`Builder::root_certificates`]; the
 //! crate installs no process-wide TLS provider.
 
+#![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 #[cfg(feature = "cli")]

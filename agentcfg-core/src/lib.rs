@@ -64,6 +64,7 @@
 //! | `conformance` | tests for your own store |
 //! | `schema` | JSON Schemas of the types of the API, for an OpenAPI document |
 
+#![warn(missing_debug_implementations)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -8,6 +8,7 @@
 mod salt;
 mod slow;
 
+use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use argon2::Params;
@@ -58,6 +59,13 @@ pub struct Minted {
     pub id: ApiKeyId,
     /// The whole text; wiped from memory when dropped.
     pub plaintext: Zeroizing<String>,
+}
+
+impl fmt::Debug for Minted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The plaintext is secret.
+        f.debug_struct("Minted").field("id", &self.id).finish_non_exhaustive()
+    }
 }
 
 /// Generates a new key.

@@ -18,6 +18,8 @@
 //! The library owns no globals. It installs no subscriber, no panic hook and no signal handler unless the binary runs a
 //! command.
 
+#![warn(missing_debug_implementations)]
+
 mod api;
 mod http;
 #[cfg(feature = "process")]

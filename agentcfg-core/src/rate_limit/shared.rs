@@ -1,5 +1,6 @@
 //! Windows that several processes share.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
@@ -15,6 +16,12 @@ pub struct SharedLimiter {
     windows: Arc<dyn SharedWindows>,
     alone: MemoryLimiter,
     state: Arc<SharedState>,
+}
+
+impl fmt::Debug for SharedLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedLimiter").finish_non_exhaustive()
+    }
 }
 
 /// The state of a [`SharedLimiter`], for metrics.

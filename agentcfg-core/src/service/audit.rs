@@ -1,5 +1,6 @@
 //! The audit log: what the mutations wrote, newest first.
 
+use std::fmt;
 use std::sync::Arc;
 
 use super::blocking::{LONG, blocking_if};
@@ -172,6 +173,16 @@ pub struct AuditPages {
     filter: Arc<AuditFilter>,
     position: Position,
     is_first: bool,
+}
+
+impl fmt::Debug for AuditPages {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AuditPages")
+            .field("workspace", &self.workspace)
+            .field("filter", &self.filter)
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How far a log was read, from its end.

@@ -1,6 +1,7 @@
 //! Building a service.
 
 use std::any::Any;
+use std::fmt;
 use std::sync::{Arc, RwLock};
 
 use tokio::sync::{OnceCell, broadcast};
@@ -40,6 +41,16 @@ pub struct Builder {
     vault: Option<Vault>,
     list_cache_bytes: u64,
     remote_store: bool,
+}
+
+impl fmt::Debug for Builder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Builder")
+            .field("settings", &self.settings)
+            .field("list_cache_bytes", &self.list_cache_bytes)
+            .field("remote_store", &self.remote_store)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The deployment's own credentials, by provider.

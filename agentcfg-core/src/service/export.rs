@@ -6,6 +6,7 @@
 //! and reports of a status belong to no revision.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use serde::Serialize;
 
@@ -43,6 +44,16 @@ pub struct Export {
     stage: Stage,
     /// The last record that was read in this stage.
     after: Option<Box<str>>,
+}
+
+impl fmt::Debug for Export {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Export")
+            .field("workspace", &self.workspace)
+            .field("revision", &self.revision)
+            .field("stage", &self.stage)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The records that are read together.

@@ -1,5 +1,7 @@
 //! The embedded identity provider: tokens signed with the deployment's own secret.
 
+use std::fmt;
+
 use async_trait::async_trait;
 use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header};
 use serde_json::json;
@@ -65,6 +67,13 @@ pub struct ShortSecret(pub usize);
 pub struct LocalSessions {
     encoding: EncodingKey,
     decoding: DecodingKey,
+}
+
+impl fmt::Debug for LocalSessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The keys are secret.
+        f.debug_struct("LocalSessions").finish_non_exhaustive()
+    }
 }
 
 impl LocalSessions {

@@ -3,6 +3,7 @@
 mod exchange;
 mod pages;
 
+use std::fmt;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
@@ -34,6 +35,12 @@ use crate::http::{BodyBudget, Browser, Compression, Cors};
 #[derive(Clone)]
 pub struct App {
     shared: Handle,
+}
+
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App").finish_non_exhaustive()
+    }
 }
 
 impl App {

@@ -1,6 +1,7 @@
 //! The credential of a request.
 
 use std::borrow::Cow;
+use std::fmt;
 
 use agentcfg_core::{AgentCfg, Caller, Error};
 use hyper::Method;
@@ -79,6 +80,16 @@ pub enum Session<'a> {
     Token(Cow<'a, str>),
     /// The cookie of a browser session.
     Cookie(Cow<'a, str>),
+}
+
+impl fmt::Debug for Session<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Both texts are secret.
+        f.write_str(match self {
+            Self::Token(_) => "Token",
+            Self::Cookie(_) => "Cookie",
+        })
+    }
 }
 
 impl Session<'_> {

@@ -16,6 +16,7 @@ mod tests;
 mod webhooks;
 
 use std::error::Error;
+use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -79,6 +80,14 @@ pub struct Outbound {
     connector: HttpsConnector<HttpConnector>,
     connect_timeout: Duration,
     pool: Arc<Pool>,
+}
+
+impl fmt::Debug for Outbound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Outbound")
+            .field("connect_timeout", &self.connect_timeout)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why there is no response. The text is for the log: it contains neither the URL nor anything that was sent.

@@ -1,5 +1,6 @@
 //! The server as a whole: data directory, store, core, listener, and their graceful shutdown.
 
+use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -79,6 +80,14 @@ pub struct Server {
     service: AgentCfg,
     identity: Identity,
     certificate: Option<Arc<Certificate>>,
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Server")
+            .field("service", &self.service)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Server {

@@ -5,6 +5,7 @@ mod schedule;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -103,6 +104,15 @@ pub struct FetchError(pub String);
 #[derive(Clone)]
 pub struct JwksSessions {
     inner: Arc<Inner>,
+}
+
+impl fmt::Debug for JwksSessions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("JwksSessions")
+            .field("issuer", &self.inner.issuer)
+            .field("audience", &self.inner.audience)
+            .finish_non_exhaustive()
+    }
 }
 
 struct Inner {

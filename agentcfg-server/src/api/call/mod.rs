@@ -5,6 +5,7 @@ mod body;
 pub mod parameters;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -48,6 +49,15 @@ pub struct Call<'a> {
     pub observer: Option<&'a Arc<dyn Observer>>,
     /// The rest of the request.
     pub(super) rest: Rest<'a>,
+}
+
+impl fmt::Debug for Call<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("service", &self.service)
+            .field("caller", &self.caller)
+            .finish_non_exhaustive()
+    }
 }
 
 /// How long work goes on for a client that has closed its sending side.
@@ -131,6 +141,13 @@ pub struct Received<'a> {
     pub(super) has_if_none_match: bool,
     /// Empty until it has been received, and where the endpoint declares none.
     pub(super) body: Bytes,
+}
+
+impl fmt::Debug for Received<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The header fields and the body have secrets.
+        f.debug_struct("Received").finish_non_exhaustive()
+    }
 }
 
 /// A parameter of a request, declared once: the reader of requests and the OpenAPI document follow from it.

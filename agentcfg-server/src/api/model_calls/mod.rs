@@ -49,7 +49,7 @@ pub struct CallTimeouts {
 /// let same_pool = calls.clone();
 /// # Ok::<(), std::io::Error>(())
 /// ```
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 pub struct ModelCalls {
     outbound: Outbound,
     timeouts: CallTimeouts,

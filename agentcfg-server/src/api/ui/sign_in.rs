@@ -4,6 +4,7 @@
 //! browser alone that began. The session's cookie is strict: a browser would not send it with a redirect from another site,
 //! so the callback answers a page that goes on by itself.
 
+use std::fmt;
 use std::pin::Pin;
 
 use agentcfg_core::AgentCfg;
@@ -59,6 +60,15 @@ pub struct SignedIn {
     pub user_id: String,
     /// The tokens, of which one must be valid for this service.
     pub tokens: Vec<String>,
+}
+
+impl fmt::Debug for SignedIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The tokens are secret.
+        f.debug_struct("SignedIn")
+            .field("user_id", &self.user_id)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Why a user is not signed in.
