@@ -48,8 +48,8 @@ where
         let has_body = !request.body().is_end_stream();
         let guard = service_side.begin(has_body, request.version() < Version::HTTP_11);
         let (sent_id, may_ask_for_events) = outline(request.headers());
-        // Inserting the handle has a cost, and a read with one parameter is short: it is that of a whole list, which is cached,
-        // or of one record. Searches have further parameters.
+        // Inserting the handle has a cost. A read with one parameter goes without: it is mostly that of a whole list, which is
+        // cached, or of one record. Searches and lists of the past have further parameters.
         let has_parameters = request.uri().query().is_some_and(|query| query.contains('&'));
         if has_parameters || may_ask_for_events || !request.method().is_safe() {
             request.extensions_mut().insert(service_side.disconnect());
