@@ -206,8 +206,8 @@ impl Builder {
         self
     }
 
-    /// Chooses the memory of the cache of agent lists in bytes; 64 MiB by default. A list that takes more than half of
-    /// that is not cached, only shared by requests that read it at the same time.
+    /// Chooses the memory of the cache of agent lists in bytes; 64 MiB by default. A list that takes
+    /// nearly all of that (about 97 %) or more is not cached, only shared by requests that read it at the same time.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -219,8 +219,12 @@ impl Builder {
         self
     }
 
-    /// Says that each call of the store is a round trip over a network. [`AgentCfg::enter`] then reads what the
-    /// request is likely to need together with the record of its API key, and counts the request at the same time.
+    /// Says that the store is a server that other processes may use too, and each call of it a round trip over a network.
+    ///
+    /// Set it for PostgreSQL and etcd. [`AgentCfg::enter`] then reads what the request is likely to need together with the record
+    /// of its API key, and counts the request at the same time. Without it, this process takes itself to be the only one that
+    /// writes: its streams may repeat an event that the store has lost in a failover, and its webhook sender may take the lease
+    /// of a sender that is at work.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {

@@ -56,12 +56,14 @@ impl AgentCfg {
         let shown = |agent: &Agent| filter.state.includes(agent.is_active);
         let mut list = Writer::new(0);
         let (mut first_kept, mut version) = (Vec::new(), None);
-        let _turn = match filter.agent_id {
-            Some(_) => None,
-            None => Some(self.turn(workspace).await?),
-        };
         let mut pages = Pages::new(workspace, filter);
-        while let Some(page) = pages.next(self).await? {
+        loop {
+            // For one piece, so that other long reads go on between two of them.
+            let _turn = match filter.agent_id {
+                Some(_) => None,
+                None => Some(self.turn(workspace).await?),
+            };
+            let Some(page) = pages.next(self).await? else { break };
             for past in self.at_moment(workspace, as_of, page).await? {
                 match past {
                     Past::Version(agent, number) if shown(&agent) => {
@@ -72,7 +74,6 @@ impl AgentCfg {
                     Past::FirstKept(agent) => first_kept.push(*agent),
                 }
             }
-            tokio::task::yield_now().await;
         }
         if !first_kept.is_empty() {
             for past in self.before_versions(workspace, as_of, first_kept).await? {

@@ -26,11 +26,12 @@ impl<T: Entity> Pieces<T> {
         }
     }
 
-    /// The next piece, of at least one record; `None` after the last one.
+    /// The next piece, of at least one record; `None` after the last one. Other tasks of the async worker run before it.
     pub(super) async fn next(&mut self, service: &AgentCfg) -> Result<Option<Scanned<T>>, Error> {
         let Some(entries) = self.rest.clone() else {
             return Ok(None);
         };
+        tokio::task::yield_now().await;
         let found = service.scan(entries.clone()).await?;
         self.rest = match found.has_more() {
             true => Some(entries.after_item(found.last_item())),

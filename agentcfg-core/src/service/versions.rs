@@ -112,14 +112,16 @@ impl AgentCfg {
     ) -> Result<Vec<AgentVersion>, Error> {
         let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
         let workspace = access.workspace();
-        let _turn = self.turn(workspace).await?;
         let mut labels = HashMap::new();
         for record in self.scan(Entries::<StoredLabels>::in_workspace(workspace)).await? {
             labels.insert(record.key().item().to_owned(), record.value()?);
         }
         let mut rows = Vec::new();
         let mut pieces = Pieces::of(Entries::<StoredAgent>::in_workspace(workspace));
-        while let Some(piece) = pieces.next(self).await? {
+        loop {
+            // For one piece, so that other long reads go on between two of them.
+            let _turn = self.turn(workspace).await?;
+            let Some(piece) = pieces.next(self).await? else { break };
             let mut agents = pieces::values(piece).await?;
             agents.retain(|agent| agent.agent.is_active);
             for (agent, version) in self.with_current_versions(workspace, agents).await? {
@@ -127,7 +129,6 @@ impl AgentCfg {
                 let order = (agent.agent.created_at, agent.agent.id);
                 rows.push((order, Found { agent, labels }.labelled(&version)));
             }
-            tokio::task::yield_now().await;
         }
         rows.sort_unstable_by_key(|(order, _)| *order);
         Ok(rows.into_iter().map(|(_, row)| row).collect())

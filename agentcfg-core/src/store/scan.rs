@@ -29,7 +29,7 @@ pub struct Scan {
     /// At most this many records.
     pub limit: usize,
     /// The scan ends with the record whose value takes the length of all values to this many bytes. So it returns one record
-    /// more than fits, and a reader that goes on after it always advances.
+    /// more than fits, and a reader that goes on after it always advances. With 0, as with a limit of 0, it returns none.
     pub max_bytes: usize,
     /// Keys to read in the same snapshot, such as the log head that says which revision was read.
     pub with: Vec<Key>,

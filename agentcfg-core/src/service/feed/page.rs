@@ -321,7 +321,7 @@ impl AgentCfg {
             Ok(Logged::new(cursor, entry.bytes(), E::shared(&service, cursor, &entry)?))
         };
         let is_long = found.bytes() >= LONG;
-        // Readers that read the same at the same moment decode it one after the other, so that the others find it done.
+        // Long parts wait for each other, so that a reader of what another one has just decoded finds it done.
         let _turn = match is_long {
             true => Some(self.turn(workspace).await?),
             false => None,

@@ -63,6 +63,7 @@ impl AgentCfg {
         let after = records::audit_entry::<StoredEntryHead>(workspace, last + 1);
         let mut pieces = Pieces::of(Entries::in_workspace(workspace).after(&after).descending());
         while !going.is_empty() {
+            let _turn = self.turn(workspace).await?;
             let Some(piece) = pieces.next(self).await? else { break };
             for entry in piece {
                 let number = entry.key().entry_number()?;

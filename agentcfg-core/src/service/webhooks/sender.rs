@@ -95,16 +95,18 @@ struct Due {
     began_at: Option<i64>,
     workspace: WorkspaceId,
     id: WebhookId,
+    is_failing: bool,
 }
 
 /// The order in which webhooks get places. Workspaces alternate, so that one with thousands of slow receivers delays no other.
-/// Of a workspace those whose last session began first are first, so that none is always too late.
+/// Of a workspace those whose last session began first are first, so that none is always too late. Failing webhooks have places of
+/// their own ([`Lanes`]), so they are counted apart from the others.
 fn in_turn(mut due: Vec<Due>) -> Vec<Due> {
     due.sort_by_key(|due| due.began_at);
-    let mut counts: HashMap<WorkspaceId, usize> = HashMap::new();
+    let mut counts: HashMap<(WorkspaceId, bool), usize> = HashMap::new();
     let mut ranked: Vec<(usize, Due)> = Vec::with_capacity(due.len());
     for due in due {
-        let count = counts.entry(due.workspace).or_default();
+        let count = counts.entry((due.workspace, due.is_failing)).or_default();
         ranked.push((*count, due));
         *count += 1;
     }
@@ -206,6 +208,7 @@ impl WebhookSender {
                     began_at: known.began_at,
                     workspace: *workspace,
                     id: *id,
+                    is_failing: known.is_failing,
                 });
             }
         }
@@ -312,7 +315,7 @@ impl Known {
         self.is_active = false;
         match end {
             Some(End::Nothing(position)) => self.position = *position,
-            // Until the next attempt. A change of the webhook may let it read before.
+            // Until the next attempt, or until its record is read again because another version of it is stored.
             Some(End::Full) => self.reads_after = steady + FULL,
             // The state was written, so it is read again.
             Some(End::Done) => self.version = 0,
@@ -343,6 +346,7 @@ mod tests {
             began_at,
             workspace: WorkspaceId::new(Uuid::from_u128(workspace)),
             id: WebhookId::new(Uuid::from_u128(id)),
+            is_failing: false,
         };
         // The workspace 1 has many, the workspace 2 one whose turn was last, and the workspace 3 a new one.
         let all = vec![
@@ -352,7 +356,23 @@ mod tests {
             due(2, 20, Some(90)),
             due(3, 30, None),
         ];
-        let order: Vec<u128> = in_turn(all).iter().map(|due| due.id.as_uuid().as_u128()).collect();
-        assert_eq!(order, [30, 11, 20, 12, 10]);
+        assert_eq!(order(all), [30, 11, 20, 12, 10]);
+        // Two failing ones of the workspace 1 have waited longest, and take no rank from its healthy one.
+        let failing = |id| Due {
+            is_failing: true,
+            ..due(1, id, Some(1))
+        };
+        let all = vec![
+            failing(10),
+            failing(11),
+            due(1, 12, Some(5)),
+            due(2, 20, Some(90)),
+            due(2, 21, Some(91)),
+        ];
+        assert_eq!(order(all), [10, 12, 20, 11, 21]);
+    }
+
+    fn order(due: Vec<Due>) -> Vec<u128> {
+        in_turn(due).iter().map(|due| due.id.as_uuid().as_u128()).collect()
     }
 }

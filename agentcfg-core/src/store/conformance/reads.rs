@@ -183,7 +183,9 @@ pub async fn scans_stop_at_their_bytes(store: Arc<dyn Store>) {
                     break;
                 }
             }
-            assert_eq!(pages.len(), lengths.len(), "pages of {max_bytes} bytes");
+            let all: Vec<_> = whole.entries.iter().map(|(key, _)| key.item()).collect();
+            assert_eq!(all.len(), lengths.len());
+            assert_eq!(pages, all, "pages of {max_bytes} bytes");
         }
     }
 }

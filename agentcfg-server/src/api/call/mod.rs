@@ -61,7 +61,7 @@ impl fmt::Debug for Call<'_> {
 }
 
 /// How long work goes on for a client that has closed its sending side.
-const PATIENCE: Duration = Duration::from_secs(5);
+pub const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What only this module reads of a request, for [`Passed`], cookies and streams.
 pub(super) struct Rest<'a> {

@@ -5,16 +5,16 @@ use agentcfg_core::service::AuditPages;
 
 use super::tags::AUDIT_LOG;
 use crate::api::answer::LongList;
-use crate::api::call::Call;
 use crate::api::call::parameters::{
     ActionFilter, ActorFilter, AuditLimit, BeforeRevision, Offset, Since, TargetIdFilter, TargetTypeFilter, Until,
     WorkspaceId,
 };
+use crate::api::call::{Call, PATIENCE};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
-use crate::http::BodyError;
 use crate::http::errors::Failure;
 use crate::http::pulled::Next;
+use crate::http::{BodyError, Disconnect};
 
 /// The length from which a page is streamed: an entry can have megabytes.
 const LONG: usize = 1 << 20;
@@ -91,6 +91,7 @@ impl Endpoint for List {
             pages: call.service.audit_pages(call.caller, workspace, &filter).await?,
             text: vec![b'['],
             is_empty: true,
+            disconnect: call.disconnect.cloned(),
         };
         call.while_connected(written.begin()).await
     }
@@ -102,6 +103,7 @@ struct Written {
     /// What is written and not sent.
     text: Vec<u8>,
     is_empty: bool,
+    disconnect: Option<Disconnect>,
 }
 
 impl Written {
@@ -139,7 +141,14 @@ fn next(written: Option<Written>) -> Next<Option<Written>> {
             return Ok(None);
         };
         if written.text.is_empty() {
-            let page = written.pages.next().await.map_err(|error| {
+            let page = match &written.disconnect {
+                Some(disconnect) => disconnect.while_connected(PATIENCE, written.pages.next()).await,
+                None => Some(written.pages.next().await),
+            };
+            let Some(page) = page else {
+                return Err(BodyError::new("the client closed its side of the connection"));
+            };
+            let page = page.map_err(|error| {
                 tracing::warn!(?error, "a page of the audit log was broken off");
                 BodyError::new(error)
             })?;
