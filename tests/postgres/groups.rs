@@ -98,6 +98,44 @@ async fn a_value_that_the_database_does_not_take_fails_its_batch_alone() {
     assert_eq!(&*head.value, b"36");
 }
 
+/// A group takes keys that must have no record for keys without a row. A deleted one has a row, and so has one with a record.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_that_has_a_row_already_fails_no_other_batch() {
+    const BATCHES: usize = 40;
+    let Some(cluster) = Cluster::shared() else { return };
+    let store = Arc::new(cluster.store().await);
+    let found = async |item: &str| store.get(&[agent(1, item)]).await.unwrap().remove(0);
+    store.commit(create(1, "there", "1")).await.unwrap();
+    store.commit(create(1, "deleted", "1")).await.unwrap();
+    let before = found("deleted").await.unwrap().version;
+    let delete = Batch {
+        checks: Vec::new(),
+        writes: vec![Write::Delete(agent(1, "deleted"))],
+    };
+    store.commit(delete).await.unwrap();
+    let items = ["there", "deleted"].map(str::to_owned).into_iter();
+    let items: Vec<String> = items.chain((0..BATCHES).map(|number| number.to_string())).collect();
+    let batches = items.iter().map(|item| create(1, item, "2")).collect();
+    for (item, verdict) in items.iter().zip(commit_all(&store, batches).await) {
+        match verdict {
+            Ok(_) => assert_ne!(item, "there"),
+            Err(CommitError::Conflict(_)) => assert_eq!(item, "there"),
+            Err(other) => panic!("{item}: {other}"),
+        }
+    }
+    assert_eq!(&*found("there").await.unwrap().value, b"1");
+    let after = found("deleted").await.unwrap();
+    assert_eq!(&*after.value, b"2");
+    assert!(after.version > before, "{} follows {before}", after.version);
+    let head = store
+        .get(&[Key::log_head(workspace(1))])
+        .await
+        .unwrap()
+        .remove(0)
+        .unwrap();
+    assert_eq!(&*head.value, (BATCHES + 3).to_string().as_bytes());
+}
+
 /// Another session holds the row of a log's head: the commits of that workspace wait, those of others that come later do not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_locked_workspace_does_not_delay_the_others() {
@@ -243,4 +281,21 @@ async fn prepared_statements_are_planned_once_on_a_connection() {
         again < ROUNDS / 2,
         "{again} plannings in {ROUNDS} rounds of several statements"
     );
+}
+
+/// A statement that reads a whole table has a cost for which the database would compile it to machine code at each execution.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_statement_is_compiled_at_each_execution() {
+    // A session that is about to compile looks for the compiler, and logs that there is none.
+    let settings = ["fsync=off", "jit=on", "jit_provider=absent", "log_min_messages=debug1"];
+    let Some(cluster) = Cluster::start(&settings) else {
+        return;
+    };
+    let looked_for_compiler = |text: &str| cluster.log().iter().any(|line| line.contains(text));
+    let store = cluster.store().await;
+    store.sweep().await.unwrap();
+    assert!(!looked_for_compiler("disabling JIT"));
+    // The server logs it for a session that compiles.
+    cluster.sql("SET jit_above_cost = 0; SELECT sum(n) FROM generate_series(1, 10) AS n");
+    assert!(looked_for_compiler("disabling JIT"));
 }

@@ -47,6 +47,8 @@ pub(super) enum Verdict {
     Refused,
     /// The transaction lost against a concurrent one; a retry may succeed.
     Contended,
+    /// A key that was taken for new has a row.
+    Duplicate,
     /// The database does not take a value of the statement.
     BadValue,
     /// The database cannot run the statement now.
@@ -56,14 +58,11 @@ pub(super) enum Verdict {
 /// Classifies an error that aborted a transaction before its commit.
 pub(super) fn verdict(error: &Error) -> Verdict {
     const REFUSED: [SqlState; 2] = [SqlState::DIVISION_BY_ZERO, SqlState::CHECK_VIOLATION];
-    const CONTENDED: [SqlState; 3] = [
-        SqlState::T_R_SERIALIZATION_FAILURE,
-        SqlState::T_R_DEADLOCK_DETECTED,
-        SqlState::UNIQUE_VIOLATION,
-    ];
+    const CONTENDED: [SqlState; 2] = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
     match error.code() {
         Some(code) if REFUSED.contains(code) => Verdict::Refused,
         Some(code) if CONTENDED.contains(code) => Verdict::Contended,
+        Some(code) if *code == SqlState::UNIQUE_VIOLATION => Verdict::Duplicate,
         // The class of data exceptions, and that of broken constraints.
         Some(code) if ["22", "23"].contains(&&code.code()[..2]) => Verdict::BadValue,
         _ => Verdict::Failed,

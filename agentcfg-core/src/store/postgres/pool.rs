@@ -27,9 +27,11 @@ pub(super) struct Connections {
 /// length of an array only in the latter, so for the short arrays of small groups that one always looks cheaper, and each
 /// execution is planned again, which costs more than the execution. A plan that is kept must also be good when
 /// the table has grown since, for which a search of the primary key is, and a scan of the whole table or a join by hash is not.
+///
+/// What still needs such a scan gets an enormous cost, for which the database would compile each execution to machine code first.
 async fn plan_once(client: &tokio_postgres::Client) -> Result<(), tokio_postgres::Error> {
     const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
-                            SET enable_hashjoin = off; SET enable_mergejoin = off";
+                            SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
     match client.batch_execute(SETTINGS).await {
         // A database that speaks the protocol of PostgreSQL may lack a setting. Its statements work without.
         Err(error) if error.as_db_error().is_some() => {

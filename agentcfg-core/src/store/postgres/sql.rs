@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::many::{self, ManySql};
+use super::many::{self, Existing, ManySql};
 use super::table::{TABLES, Table};
 
 /// The statements on one table. `$1` is the scope of the row and `$2` its item. Each statement returns
@@ -44,6 +44,8 @@ pub(super) struct Sql {
     pub(super) append: String,
     /// The same for many entries of several workspaces; see [`many::append`].
     pub(super) append_many: String,
+    /// As `append_many` for entries that have no row.
+    pub(super) append_new: String,
     /// `$1` the subjects, `$2` the length of a window in milliseconds, `$3` how many requests of each subject. A window ends one length from now at the latest:
     /// otherwise a clock that is set back by hours would keep it open for hours.
     pub(super) window_hits: String,
@@ -81,7 +83,8 @@ impl Sql {
                  ON CONFLICT (workspace_id, number) DO UPDATE \
                  SET version = r.version + 1, value = EXCLUDED.value RETURNING number"
             ),
-            append_many: many::append(&heads, &log),
+            append_many: many::append(&heads, &log, Existing::IsReplaced),
+            append_new: many::append(&heads, &log, Existing::Fails),
             window_hits: format!(
                 "INSERT INTO {windows} AS w (subject, ends_at, used) \
                  SELECT k.subject, {now} + $2, k.requests FROM unnest($1::text[], $3::int8[]) AS k(subject, requests) \

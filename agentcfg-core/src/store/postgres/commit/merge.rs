@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use tokio_postgres::Row as Answer;
 
 use super::super::super::{Batch, Check, CommitError, Committed, Key, Partition, PartitionKind, StoreError, Write};
+use super::super::many::Existing;
 use super::super::run::{Param, Step};
 use super::super::sql::Sql;
 use super::super::table::{Location, Table};
@@ -160,12 +161,13 @@ impl<'a> Merge<'a> {
         merge
     }
 
-    /// The statements, in the order of the keys: a run of keys with the same table and form shares one.
+    /// The statements, in the order of the keys: a run of keys with the same table and form shares one. `new_keys` says what they do
+    /// when a key has a row that must have no record, or that is an entry of a log or a record with a revision.
     ///
     /// # Errors
     ///
     /// [`StoreError::Corrupt`] when the versions are exhausted.
-    pub(super) fn statements<'s>(&self, sql: &'s Sql, base: u64) -> Result<Merged<'s>, StoreError> {
+    pub(super) fn statements<'s>(&self, sql: &'s Sql, base: u64, new_keys: Existing) -> Result<Merged<'s>, StoreError> {
         let mut statements = Merged::default();
         let mut run: Vec<(&Key, &Row<'_>)> = Vec::new();
         for (key, row) in self.rows.values() {
@@ -173,19 +175,19 @@ impl<'a> Merge<'a> {
                 .first()
                 .is_some_and(|(first, form)| first.kind() != key.kind() || form.form() != row.form())
             {
-                self.run(sql, base, &run, &mut statements)?;
+                self.run(sql, (base, new_keys), &run, &mut statements)?;
                 run.clear();
             }
             run.push((key, row));
         }
-        self.run(sql, base, &run, &mut statements)?;
+        self.run(sql, (base, new_keys), &run, &mut statements)?;
         Ok(statements)
     }
 
     fn run<'s>(
         &self,
         sql: &'s Sql,
-        base: u64,
+        (base, new_keys): (u64, Existing),
         rows: &[(&Key, &Row<'_>)],
         statements: &mut Merged<'s>,
     ) -> Result<(), StoreError> {
@@ -235,7 +237,13 @@ impl<'a> Merge<'a> {
                     single(sql, base, (key, row), statements)?;
                 }
             }
-            Row::Put(_, _, Requires::Absence) => push(&many.put_absent, vec![first_versions()?, values()], sources()),
+            Row::Put(_, _, Requires::Absence) => {
+                let put = match new_keys {
+                    Existing::Fails => &many.insert,
+                    Existing::IsReplaced => &many.put_absent,
+                };
+                push(put, vec![first_versions()?, values()], sources());
+            }
             Row::Put(_, _, requires) => {
                 if let Requires::Version(_) = requires {
                     push(&many.lock_version, vec![versions()], Decoder::Nothing);
@@ -244,7 +252,16 @@ impl<'a> Merge<'a> {
             }
             Row::PutRevised(..) => {
                 let backs = Param::Numbers(rows.iter().map(|(key, row)| self.entries_after(key, row)).collect());
-                push(&many.put_revised, vec![first_versions()?, values(), backs], sources());
+                let put = match new_keys {
+                    Existing::Fails => &many.insert_revised,
+                    Existing::IsReplaced => &many.put_revised,
+                };
+                let (workspaces, places) = keys.workspaces();
+                push(
+                    put,
+                    vec![first_versions()?, values(), backs, workspaces, places],
+                    sources(),
+                );
             }
             Row::Added(addends) if Range::of(addends).sum < 0 => {
                 for (key, row) in rows {
@@ -265,7 +282,7 @@ impl<'a> Merge<'a> {
                 let sums = addends.map(|((_, row), name)| (name, row.addends().to_vec())).collect();
                 push(&many.add, params, Decoder::Sums(sums));
             }
-            Row::Appended(_) => append(sql, base, rows, statements)?,
+            Row::Appended(_) => append(sql, (base, new_keys), rows, statements)?,
         }
         Ok(())
     }
@@ -398,6 +415,21 @@ impl Keys {
         Ok(Self { scopes, items })
     }
 
+    /// The scopes of the keys, each once, and for each key the place of its own among them, from 1 on. Keys of one scope
+    /// follow each other.
+    fn workspaces(&self) -> (Param, Param) {
+        let (mut workspaces, mut places) = (Vec::new(), Vec::new());
+        if let Param::Uuids(scopes) = &self.scopes {
+            for scope in scopes {
+                if workspaces.last() != Some(scope) {
+                    workspaces.push(*scope);
+                }
+                places.push(workspaces.len() as i64);
+            }
+        }
+        (Param::Uuids(workspaces), Param::Numbers(places))
+    }
+
     /// Each key as a scope and an item.
     fn names(&self) -> Vec<(Param, String)> {
         scopes(&self.scopes).into_iter().zip(self.items.clone()).collect()
@@ -447,12 +479,13 @@ fn single<'s>(
 
 fn append<'s>(
     sql: &'s Sql,
-    base: u64,
+    (base, new_keys): (u64, Existing),
     rows: &[(&Key, &Row<'_>)],
     statements: &mut Merged<'s>,
 ) -> Result<(), StoreError> {
     let (mut logs, mut first_versions, mut counts) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut of, mut backs, mut versions, mut values) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut of, mut places, mut backs) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut versions, mut values) = (Vec::new(), Vec::new());
     let mut heads = HashMap::new();
     for (key, row) in rows {
         let Param::Uuid(log) = Location::of_key(key)?.scope else {
@@ -464,6 +497,7 @@ fn append<'s>(
         counts.push(entries.len() as i64);
         for (back, (_, value)) in (0..entries.len() as i64).rev().zip(entries) {
             of.push(log);
+            places.push(logs.len() as i64);
             backs.push(back);
             versions.push(first);
             values.push((*value).to_owned());
@@ -475,11 +509,16 @@ fn append<'s>(
         Param::Numbers(first_versions),
         Param::Numbers(counts),
         Param::Uuids(of),
+        Param::Numbers(places),
         Param::Numbers(backs),
         Param::Numbers(versions),
         Param::Texts(values),
     ];
-    statements.push(&sql.append_many, params, Decoder::Heads(heads));
+    let append = match new_keys {
+        Existing::Fails => &sql.append_new,
+        Existing::IsReplaced => &sql.append_many,
+    };
+    statements.push(append, params, Decoder::Heads(heads));
     Ok(())
 }
 

@@ -20,6 +20,7 @@ use self::state::State;
 use super::super::group::{GroupEngine, Limits, lane};
 use super::super::{Batch, CommitError, Committed, Key, Partition, StoreError, Write};
 use super::error::{Verdict, is_lost, rolled_back, unavailable, verdict};
+use super::many::Existing;
 use super::options::describe;
 use super::run::{PipelineOutcome, Step, pipeline};
 use super::sql::BEGIN;
@@ -86,7 +87,7 @@ impl Engine {
                     // which one, on a snapshot. If all hold there, the conflict has passed: retry.
                     State::read(self, [&batch]).await?.decide(&batch)?;
                 }
-                Sent::Contended => back_off(attempt).await,
+                Sent::Contended | Sent::Duplicate => back_off(attempt).await,
                 Sent::BadValue(error) | Sent::Failed(error) => return Err(error.into()),
             }
         }
@@ -113,6 +114,7 @@ impl Engine {
             Ok(Ok(PipelineOutcome::Failed(error))) => match verdict(&error) {
                 Verdict::Refused => return Ok(Sent::Refused),
                 Verdict::Contended => return Ok(Sent::Contended),
+                Verdict::Duplicate => return Ok(Sent::Duplicate),
                 Verdict::BadValue => return Ok(Sent::BadValue(unavailable(&error))),
                 Verdict::Failed if is_lost(&error) => (Err(unavailable(&error)), true),
                 Verdict::Failed => return Ok(Sent::Failed(unavailable(&error))),
@@ -138,6 +140,8 @@ enum Sent {
     Refused,
     /// Others contended with it. Nothing changed.
     Contended,
+    /// A key that was taken for new has a row. Nothing changed.
+    Duplicate,
     /// The database does not take a value. Nothing changed.
     BadValue(StoreError),
     /// The database cannot run it now. Nothing changed.
@@ -192,7 +196,12 @@ impl<'a> Group<'a> {
                 now.clear();
                 continue;
             }
-            let outcome = match merge.statements(&self.engine.sql, self.engine.base) {
+            // Keys that a batch writes for the first time are nearly always new. If that is wrong, the next attempt looks.
+            let new_keys = match fruitless {
+                0 => Existing::Fails,
+                _ => Existing::IsReplaced,
+            };
+            let outcome = match merge.statements(&self.engine.sql, self.engine.base, new_keys) {
                 Ok(statements) => self.send(&merge, &statements).await,
                 Err(error) => Err(error),
             };
@@ -201,7 +210,7 @@ impl<'a> Group<'a> {
                     (fruitless, refusals) = (0, 0);
                     now.clear();
                 }
-                Ok(Sent::Refused) => {
+                Ok(Sent::Refused | Sent::Duplicate) => {
                     fruitless += 1;
                     refusals += 1;
                     later.extend_from_slice(&merge.merged);
