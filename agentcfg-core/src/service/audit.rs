@@ -238,19 +238,23 @@ impl AuditPages {
 
     /// Reads a piece of the log.
     async fn piece(&self) -> Result<Selected, Error> {
-        let (filter, position) = (Arc::clone(&self.filter), self.position);
+        let (service, filter, position) = (self.service.clone(), Arc::clone(&self.filter), self.position);
         // Without a filter as many entries are read as are returned, which the caller bounds.
-        let (_turn, count) = match filter.selects_some() {
-            true => (Some(self.service.turn(self.workspace).await?), pieces::RECORDS),
-            false => (None, pieces::RECORDS.min(position.left)),
+        let is_search = filter.selects_some();
+        let count = match is_search {
+            true => pieces::RECORDS,
+            false => pieces::RECORDS.min(position.left),
         };
         let after = records::audit_entry(self.workspace, position.last + 1);
         let entries = Entries::in_workspace(self.workspace)
             .after(&after)
             .descending()
             .bounded(count, pieces::BYTES);
-        let found = self.service.scan(entries).await?;
-        blocking_if(found.bytes() >= LONG, move || position.select(&filter, found)).await?
+        let piece = async move {
+            let found = service.scan(entries).await?;
+            blocking_if(found.bytes() >= LONG, move || position.select(&filter, found)).await?
+        };
+        self.service.long_read_if(is_search, self.workspace, piece).await
     }
 }
 

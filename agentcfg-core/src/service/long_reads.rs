@@ -1,24 +1,29 @@
 //! How many long reads run at the same time.
 //!
 //! A search of the log or a list of the past can read and decode hundreds of thousands of records. Unbounded, a few such requests
-//! would take all cores from short ones. So a piece of a long read waits for its turn: some cores stay free, and the workspaces
-//! share the others.
+//! would take all cores from short ones. So a piece of a long read runs only while it holds a permit: some cores stay free, and
+//! the workspaces share the others.
+//!
+//! A permit belongs to the piece, not to the future of its caller. The piece is a task of its own, which takes its permit, holds
+//! it until all of its work has ended, and is polled whatever its caller does. So a caller that leaves frees no core that is still
+//! at work, and a caller that does not poll keeps no permit from others.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::available_parallelism;
 
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::runtime::Handle;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::AgentCfg;
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 
-/// The turns of long reads. Who waits first is first.
+/// The permits of long reads. Who waits first is first.
 #[derive(Debug)]
 pub(super) struct LongReads {
     all: Arc<Semaphore>,
-    /// How many one workspace may have at once, so that the turns go round between workspaces.
+    /// How many one workspace may have at once, so that the permits go round between workspaces.
     of_workspace: usize,
     /// Of the workspaces with long reads.
     workspaces: Mutex<HashMap<WorkspaceId, Arc<Semaphore>>>,
@@ -27,15 +32,15 @@ pub(super) struct LongReads {
 /// The right to run a piece of a long read, as long as it is held.
 #[derive(Debug)]
 #[must_use]
-pub(super) struct Turn<'a> {
-    reads: &'a LongReads,
+struct Permit {
+    reads: Arc<LongReads>,
     workspace: WorkspaceId,
-    permits: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
+    held: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
 }
 
 impl LongReads {
     /// On a remote store a read waits most of its time, so that more may run.
-    pub(super) fn new(remote_store: bool) -> Self {
+    pub(super) fn new(remote_store: bool) -> Arc<Self> {
         let cores = available_parallelism().map_or(1, usize::from);
         Self::of(match remote_store {
             true => 2 * cores,
@@ -43,21 +48,16 @@ impl LongReads {
         })
     }
 
-    fn of(all: usize) -> Self {
-        Self {
+    fn of(all: usize) -> Arc<Self> {
+        Arc::new(Self {
             all: Arc::new(Semaphore::new(all)),
             of_workspace: all.div_ceil(2),
             workspaces: Mutex::default(),
-        }
+        })
     }
 
-    /// Waits for a turn.
-    async fn turn(&self, workspace: WorkspaceId) -> Result<Turn<'_>, Error> {
-        let mut turn = Turn {
-            reads: self,
-            workspace,
-            permits: None,
-        };
+    /// Waits for a permit.
+    async fn permit(self: Arc<Self>, workspace: WorkspaceId) -> Result<Permit, Error> {
         let of_workspace = {
             let mut workspaces = self.workspaces();
             let known = workspaces
@@ -65,11 +65,47 @@ impl LongReads {
                 .or_insert_with(|| Arc::new(Semaphore::new(self.of_workspace)));
             Arc::clone(known)
         };
+        let of_all = Arc::clone(&self.all);
+        let mut permit = Permit {
+            reads: self,
+            workspace,
+            held: None,
+        };
         let closed = |error| Error::new(ErrorKind::Internal, "long reads are closed").because(error);
         let of_workspace = of_workspace.acquire_owned().await.map_err(closed)?;
-        let of_all = Arc::clone(&self.all).acquire_owned().await.map_err(closed)?;
-        turn.permits = Some((of_workspace, of_all));
-        Ok(turn)
+        permit.held = Some((of_workspace, of_all.acquire_owned().await.map_err(closed)?));
+        Ok(permit)
+    }
+
+    /// Runs a piece as a task that holds a permit; see [`AgentCfg::long_read`].
+    async fn run<T: Send + 'static>(
+        self: Arc<Self>,
+        runtime: &Handle,
+        workspace: WorkspaceId,
+        piece: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let (mut caller, result) = oneshot::channel();
+        runtime.spawn(async move {
+            let permit = tokio::select! {
+                biased;
+                () = caller.closed() => return,
+                permit = self.permit(workspace) => permit,
+            };
+            let done = match permit {
+                Ok(permit) => {
+                    let done = piece.await;
+                    // Before the answer, so that the caller's next piece finds a free permit.
+                    drop(permit);
+                    done
+                }
+                Err(error) => Err(error),
+            };
+            // The caller may have left meanwhile.
+            drop(caller.send(done));
+        });
+        result.await.map_err(|error| {
+            Error::new(ErrorKind::Internal, "a piece of a long read was not finished").because(error)
+        })?
     }
 
     fn workspaces(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<Semaphore>>> {
@@ -77,11 +113,11 @@ impl LongReads {
     }
 }
 
-impl Drop for Turn<'_> {
+impl Drop for Permit {
     fn drop(&mut self) {
-        self.permits = None;
+        self.held = None;
         let mut workspaces = self.reads.workspaces();
-        // Each turn and each waiting one holds the semaphore of its workspace.
+        // Each permit and each waiting one holds the semaphore of its workspace.
         if workspaces
             .get(&self.workspace)
             .is_some_and(|known| Arc::strong_count(known) == 1)
@@ -92,72 +128,108 @@ impl Drop for Turn<'_> {
 }
 
 impl AgentCfg {
-    /// Waits until a piece of a long read of this workspace may run.
+    /// Runs a piece of a long read of a workspace while it holds a permit.
+    ///
+    /// Dropping this future ends a piece that waits for its permit. A piece that has begun runs to its end, which is near, since
+    /// each piece is bounded. A piece must not begin a long read itself: it would wait for a permit while it holds one.
+    ///
+    /// Where there is no runtime the piece runs in place and needs no permit: the caller's thread is the bound.
     ///
     /// # Errors
     ///
-    /// None in practice: the turns are never closed.
-    pub(super) async fn turn(&self, workspace: WorkspaceId) -> Result<Turn<'_>, Error> {
-        self.inner.long_reads.turn(workspace).await
+    /// Those of the piece, and [`ErrorKind::Internal`] when it panics or the runtime is shut down.
+    pub(super) async fn long_read<T: Send + 'static>(
+        &self,
+        workspace: WorkspaceId,
+        piece: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        match Handle::try_current() {
+            Ok(runtime) => {
+                let reads = Arc::clone(&self.inner.long_reads);
+                reads.run(&runtime, workspace, piece).await
+            }
+            Err(_) => piece.await,
+        }
+    }
+
+    /// Runs a piece as [`Self::long_read`] when it is long, else in place.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::long_read`].
+    pub(super) async fn long_read_if<T: Send + 'static>(
+        &self,
+        is_long: bool,
+        workspace: WorkspaceId,
+        piece: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        match is_long {
+            true => self.long_read(workspace, piece).await,
+            false => piece.await,
+        }
     }
 }
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::future::poll_fn;
-    use std::pin::Pin;
+    use std::future::{pending, poll_fn, ready};
+    use std::pin::{Pin, pin};
+    use std::sync::mpsc;
     use std::task::Poll;
 
     use uuid::Uuid;
 
     use super::*;
+    use crate::service::blocking::blocking;
+    use crate::store::MemoryStore;
 
     fn workspace(number: u128) -> WorkspaceId {
         WorkspaceId::new(Uuid::from_u128(number))
     }
 
-    type Waiting<'a> = Pin<Box<dyn Future<Output = Result<Turn<'a>, Error>> + 'a>>;
+    type Waiting = Pin<Box<dyn Future<Output = Result<Permit, Error>>>>;
 
-    async fn poll<'a>(waiting: &mut Waiting<'a>) -> Option<Turn<'a>> {
+    async fn poll<T>(waiting: &mut Pin<Box<dyn Future<Output = Result<T, Error>>>>) -> Option<T> {
         poll_fn(|cx| match waiting.as_mut().poll(cx) {
-            Poll::Ready(turn) => Poll::Ready(Some(turn.unwrap())),
+            Poll::Ready(permit) => Poll::Ready(Some(permit.unwrap())),
             Poll::Pending => Poll::Ready(None),
         })
         .await
     }
 
     #[tokio::test]
-    async fn a_workspace_with_many_long_reads_leaves_every_second_turn_to_another() {
+    async fn a_workspace_with_many_long_reads_leaves_every_second_permit_to_another() {
         let reads = LongReads::of(1);
-        let wait = |number| -> Waiting<'_> { Box::pin(reads.turn(workspace(number))) };
-        let first = reads.turn(workspace(1)).await.unwrap();
+        let wait = |number| -> Waiting { Box::pin(Arc::clone(&reads).permit(workspace(number))) };
+        let first = wait(1).await.unwrap();
         let (mut second, mut third, mut other) = (wait(1), wait(1), wait(2));
         for waiting in [&mut second, &mut third, &mut other] {
             assert!(poll(waiting).await.is_none());
         }
         drop(first);
-        // The second one of the workspace waits behind the other workspace for a turn of all.
+        // The second one of the workspace waits behind the other workspace for a permit of all.
         assert!(poll(&mut second).await.is_none());
-        let turn = poll(&mut other).await.unwrap();
+        let permit = poll(&mut other).await.unwrap();
         assert!(poll(&mut second).await.is_none());
-        drop(turn);
-        let turn = poll(&mut second).await.unwrap();
+        drop(permit);
+        let permit = poll(&mut second).await.unwrap();
         assert!(poll(&mut third).await.is_none());
         // A read that stops waiting delays no other.
         drop(third);
-        drop(turn);
+        drop(permit);
         assert!(poll(&mut wait(3)).await.is_some());
     }
 
     #[tokio::test]
     async fn nothing_is_kept_of_a_workspace_without_long_reads() {
         let reads = LongReads::of(3);
-        let (one, two) = (reads.turn(workspace(1)).await, reads.turn(workspace(1)).await);
-        let mut waiting: Waiting<'_> = Box::pin(reads.turn(workspace(1)));
+        let wait = || -> Waiting { Box::pin(Arc::clone(&reads).permit(workspace(1))) };
+        let (one, two) = (wait().await, wait().await);
+        let mut waiting = wait();
         assert!(
             poll(&mut waiting).await.is_none(),
-            "two of three turns for one workspace"
+            "two of three permits for one workspace"
         );
         drop(one);
         drop(two);
@@ -165,5 +237,96 @@ mod tests {
         drop(waiting);
         assert!(reads.workspaces().is_empty());
         assert_eq!(reads.all.available_permits(), 3);
+    }
+
+    type Piece<T> = Pin<Box<dyn Future<Output = Result<T, Error>>>>;
+
+    /// A piece of the workspace 1.
+    fn piece<T: Send + 'static>(
+        reads: &Arc<LongReads>,
+        piece: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Piece<T> {
+        let reads = Arc::clone(reads);
+        Box::pin(async move { reads.run(&Handle::current(), workspace(1), piece).await })
+    }
+
+    /// Lets the tasks of the runtime run until this is so.
+    async fn until(holds: impl Fn() -> bool) {
+        while !holds() {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    #[tokio::test]
+    async fn a_computation_whose_caller_has_left_keeps_its_permit_until_it_ends() {
+        let reads = LongReads::of(1);
+        let (end, ended) = mpsc::channel::<()>();
+        let (begin, begun) = oneshot::channel();
+        let mut long = piece(&reads, async move {
+            let work = move || {
+                let _ = begin.send(());
+                ended.recv().is_ok()
+            };
+            blocking(work).await
+        });
+        assert!(poll(&mut long).await.is_none());
+        begun.await.unwrap();
+        drop(long);
+        let mut next = piece(&reads, ready(Ok(())));
+        for _ in 0..100 {
+            assert!(poll(&mut next).await.is_none(), "the only permit is in use");
+            tokio::task::yield_now().await;
+        }
+        end.send(()).unwrap();
+        next.await.unwrap();
+        assert_eq!(reads.all.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_caller_that_does_not_poll_keeps_no_permit_from_others() {
+        let reads = LongReads::of(1);
+        let two_steps = || async {
+            tokio::task::yield_now().await;
+            Ok(7)
+        };
+        // Polled once, and then held.
+        let mut held = piece(&reads, two_steps());
+        assert!(poll(&mut held).await.is_none());
+        assert_eq!(piece(&reads, two_steps()).await.unwrap(), 7);
+        assert_eq!(held.await.unwrap(), 7);
+    }
+
+    #[tokio::test]
+    async fn a_piece_whose_caller_leaves_before_it_has_a_permit_does_not_begin() {
+        let reads = LongReads::of(1);
+        let permit = Arc::clone(&reads).permit(workspace(1)).await.unwrap();
+        let mut waiting = piece(&reads, async { panic!("it has begun") as Result<(), Error> });
+        assert!(poll(&mut waiting).await.is_none());
+        tokio::task::yield_now().await;
+        drop(waiting);
+        drop(permit);
+        until(|| reads.workspaces().is_empty()).await;
+        assert_eq!(reads.all.available_permits(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_piece_that_panics_fails_and_frees_its_permit() {
+        let reads = LongReads::of(1);
+        let error = piece(&reads, async { panic!("on purpose") as Result<(), Error> }).await;
+        assert!(matches!(error.unwrap_err().kind(), ErrorKind::Internal));
+        assert_eq!(reads.all.available_permits(), 1);
+    }
+
+    #[test]
+    fn without_a_runtime_a_piece_runs_in_place() {
+        let service = AgentCfg::builder(MemoryStore::new()).build();
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        // A piece that is held keeps no permit from others here either.
+        let mut held = pin!(service.long_read(workspace(1), pending::<Result<(), Error>>()));
+        assert!(held.as_mut().poll(&mut cx).is_pending());
+        for number in 0..100 {
+            let mut read = pin!(service.long_read(workspace(1), ready(Ok(number))));
+            assert!(matches!(read.as_mut().poll(&mut cx), Poll::Ready(Ok(found)) if found == number));
+        }
     }
 }

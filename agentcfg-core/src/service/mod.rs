@@ -123,7 +123,7 @@ struct Inner {
     closed_sessions: broadcast::Sender<Arc<str>>,
     boards: Boards,
     recent: Recent,
-    long_reads: LongReads,
+    long_reads: Arc<LongReads>,
     remote_store: bool,
     /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
     removing: tokio::sync::Mutex<()>,

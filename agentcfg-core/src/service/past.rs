@@ -9,14 +9,17 @@
 
 mod log;
 
+use self::log::PastAgent;
 use super::access::Access;
-use super::blocking::{LONG, blocking_if};
+use super::blocking::blocking_if;
 use super::lists::Writer;
 use super::pieces::{self, Pieces};
 use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentConfig, AgentFilter, AsOf, Cursor, StoredAgent, Tagged, Timestamp, WorkspaceId};
+use crate::model::{
+    Agent, AgentConfig, AgentFilter, AgentState, AsOf, Cursor, StoredAgent, Tagged, Timestamp, WorkspaceId,
+};
 use crate::store::StoreError;
 
 impl AsOf {
@@ -53,40 +56,36 @@ impl AgentCfg {
     ) -> Result<Tagged<AgentList>, Error> {
         let workspace = access.workspace();
         let revision = self.check_moment(workspace, as_of).await?;
-        let shown = |agent: &Agent| filter.state.includes(agent.is_active);
-        let mut list = Writer::new(0);
-        let (mut first_kept, mut version) = (Vec::new(), None);
-        let mut pages = Pages::new(workspace, filter);
-        loop {
-            // For one piece, so that other long reads go on between two of them.
-            let _turn = match filter.agent_id {
-                Some(_) => None,
-                None => Some(self.turn(workspace).await?),
-            };
-            let Some(page) = pages.next(self).await? else { break };
-            for past in self.at_moment(workspace, as_of, page).await? {
-                match past {
-                    Past::Version(agent, number) if shown(&agent) => {
-                        version = Some(number);
-                        list.push(*agent)?;
-                    }
-                    Past::Version(..) => {}
-                    Past::FirstKept(agent) => first_kept.push(*agent),
-                }
-            }
-        }
-        if !first_kept.is_empty() {
-            for past in self.before_versions(workspace, as_of, first_kept).await? {
-                if shown(&past.agent) {
-                    version = past.version;
-                    list.push(past.agent)?;
-                }
-            }
-        }
         let epoch = self.epoch().await?;
         let cursor = Cursor::new(epoch, workspace, revision);
+        let is_long = filter.agent_id.is_none();
+        let mut pages = Pages::new(workspace, filter);
+        let mut listed = Listed::new(filter.state);
+        let mut first_kept = Vec::new();
+        loop {
+            let service = self.clone();
+            let piece = async move {
+                let Some(agents) = pages.next(&service).await? else {
+                    return Ok((listed, None));
+                };
+                let past = service.at_moment(workspace, as_of, agents).await?;
+                let (listed, first_kept) = blocking_if(is_long, move || listed.add(past)).await??;
+                Ok((listed, Some((pages, first_kept))))
+            };
+            let (with_piece, rest) = self.long_read_if(is_long, workspace, piece).await?;
+            listed = with_piece;
+            let Some((rest, piece)) = rest else { break };
+            pages = rest;
+            first_kept.extend(piece);
+        }
+        let earlier = match first_kept.is_empty() {
+            true => Vec::new(),
+            false => self.before_versions(workspace, as_of, first_kept).await?,
+        };
+        let finish = async move { blocking_if(is_long, move || listed.finish(earlier, cursor)).await? };
+        let (list, version) = self.long_read_if(is_long, workspace, finish).await?;
         let version = version.filter(|_| filter.agent_id.is_some());
-        Ok(finish(list, cursor).await?.with_version(version).tagged())
+        Ok(list.with_version(version).tagged())
     }
 
     /// Checks that there is such a moment, and gives the revision that names its list: the one that is asked for, or the
@@ -149,7 +148,7 @@ impl AgentCfg {
         let (indexes, keys): (Vec<usize>, Vec<_>) = configs.into_iter().unzip();
         let found = match keys.is_empty() {
             true => Vec::new(),
-            false => self.read(keys).await?,
+            false => self.read_many(keys).await?,
         };
         let mut configs: Vec<Option<AgentConfig>> = searched.iter().map(|_| None).collect();
         for (index, found) in indexes.into_iter().zip(found) {
@@ -183,12 +182,58 @@ impl AgentCfg {
                 return Ok(());
             }
             let keys: Vec<_> = probes.iter().map(|(.., key)| key.clone()).collect();
-            for ((index, number, _), found) in probes.into_iter().zip(self.read(keys).await?) {
+            for ((index, number, _), found) in probes.into_iter().zip(self.read_many(keys).await?) {
                 let record = found.ok_or_else(missing)?.value;
                 let (revision, at) = record.moment();
                 part(&mut searched[index]).learn(number, record, as_of.includes(revision, at));
             }
         }
+    }
+}
+
+/// A list of the past that is being written.
+struct Listed {
+    state: AgentState,
+    list: Writer,
+    /// The version of the last agent.
+    version: Option<u64>,
+}
+
+impl Listed {
+    fn new(state: AgentState) -> Self {
+        Self {
+            state,
+            list: Writer::new(0),
+            version: None,
+        }
+    }
+
+    /// Adds agents, and returns those whose state only the log can tell.
+    fn add(mut self, past: Vec<Past>) -> Result<(Self, Vec<Agent>), Error> {
+        let mut first_kept = Vec::new();
+        for past in past {
+            match past {
+                Past::Version(agent, number) => self.push(*agent, Some(number))?,
+                Past::FirstKept(agent) => first_kept.push(*agent),
+            }
+        }
+        Ok((self, first_kept))
+    }
+
+    fn push(&mut self, agent: Agent, version: Option<u64>) -> Result<(), Error> {
+        if self.state.includes(agent.is_active) {
+            self.version = version;
+            self.list.push(agent)?;
+        }
+        Ok(())
+    }
+
+    /// The list with the agents that the log has told of, and the version of the last agent.
+    fn finish(mut self, earlier: Vec<PastAgent>, cursor: Cursor) -> Result<(AgentList, Option<u64>), Error> {
+        for past in earlier {
+            self.push(past.agent, past.version)?;
+        }
+        Ok((self.list.finish(cursor, None), self.version))
     }
 }
 
@@ -237,7 +282,7 @@ impl Searched {
 }
 
 /// A record of a numbered history.
-trait Numbered: Entity {
+trait Numbered: Entity + Send {
     fn key(workspace: WorkspaceId, agent_id: &str, number: u64) -> EntityKey<Self>
     where
         Self: Sized;
@@ -345,11 +390,6 @@ impl Pages {
             None => Ok(None),
         }
     }
-}
-
-/// Sorts a list and joins its texts, a long one on the blocking pool.
-async fn finish(list: Writer, cursor: Cursor) -> Result<AgentList, Error> {
-    blocking_if(list.length() >= LONG, move || list.finish(cursor, None)).await
 }
 
 /// Checks that a workspace has reached a revision.

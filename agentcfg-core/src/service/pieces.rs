@@ -2,7 +2,7 @@
 
 use super::AgentCfg;
 use super::blocking::{LONG, blocking_if};
-use super::records::{self, Entity, Entries, Scanned};
+use super::records::{self, Encoded, Entity, EntityKey, Entries, Scanned, Stored};
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 
@@ -47,6 +47,21 @@ pub(super) async fn values<T: Entity + Send + 'static>(piece: Scanned<T>) -> Res
 }
 
 impl AgentCfg {
+    /// Reads records by their keys in one snapshot; long ones are decoded on the blocking pool.
+    pub(super) async fn read_many<T: Entity + Send + 'static>(
+        &self,
+        keys: Vec<EntityKey<T>>,
+    ) -> Result<Vec<Option<Stored<T>>>, Error> {
+        let keys = keys.into_iter().map(EntityKey::encoded).collect::<Vec<_>>();
+        let found: Vec<Option<Encoded<T>>> = self.read(keys).await?;
+        let bytes: usize = found.iter().flatten().map(Encoded::bytes).sum();
+        let decode = move || {
+            let found = found.into_iter();
+            found.map(|record| record.map(Encoded::decode).transpose()).collect()
+        };
+        blocking_if(bytes >= LONG, decode).await?
+    }
+
     /// Reads the entries of a log after a revision, up to another one at least, and returns the last that was read.
     pub(super) async fn log_between<T: Entity + Send + 'static>(
         &self,

@@ -6,10 +6,10 @@ use similar::TextDiff;
 
 use super::access::Access;
 use super::agents::agent_key;
-use super::blocking::blocking;
+use super::blocking::{LONG, blocking, blocking_if};
 use super::past::{Past, is_there, missing};
 use super::pieces::{self, Pieces};
-use super::records::{self, Entries, Stored, StoredLabels, StoredVersion, VersionHead};
+use super::records::{self, Encoded, Entries, StoredLabels, StoredVersion, VersionHead};
 use super::written::Written;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
@@ -79,8 +79,7 @@ impl AgentCfg {
             if page.is_empty() {
                 return Err(missing());
             }
-            for record in page {
-                let version = record.value()?;
+            for version in pieces::values(page).await? {
                 if version.version != last {
                     return Err(missing());
                 }
@@ -113,22 +112,23 @@ impl AgentCfg {
         let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
         let workspace = access.workspace();
         let mut labels = HashMap::new();
-        for record in self.scan(Entries::<StoredLabels>::in_workspace(workspace)).await? {
-            labels.insert(record.key().item().to_owned(), record.value()?);
+        let mut pieces = Pieces::of(Entries::in_workspace(workspace));
+        while let Some((piece, rest)) = self.long_read(workspace, next_labels(self.clone(), pieces)).await? {
+            labels.extend(piece);
+            pieces = rest;
         }
         let mut rows = Vec::new();
-        let mut pieces = Pieces::of(Entries::<StoredAgent>::in_workspace(workspace));
-        loop {
-            // For one piece, so that other long reads go on between two of them.
-            let _turn = self.turn(workspace).await?;
-            let Some(piece) = pieces.next(self).await? else { break };
-            let mut agents = pieces::values(piece).await?;
-            agents.retain(|agent| agent.agent.is_active);
-            for (agent, version) in self.with_current_versions(workspace, agents).await? {
+        let mut pieces = Pieces::of(Entries::in_workspace(workspace));
+        while let Some((piece, rest)) = self
+            .long_read(workspace, next_current(self.clone(), workspace, pieces))
+            .await?
+        {
+            for (agent, version) in piece {
                 let labels = labels.remove(agent.agent.agent_id.as_str()).unwrap_or_default();
                 let order = (agent.agent.created_at, agent.agent.id);
                 rows.push((order, Found { agent, labels }.labelled(&version)));
             }
+            pieces = rest;
         }
         rows.sort_unstable_by_key(|(order, _)| *order);
         Ok(rows.into_iter().map(|(_, row)| row).collect())
@@ -145,7 +145,7 @@ impl AgentCfg {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
-        let found: Vec<Option<Stored<VersionHead>>> = self.read(keys).await?;
+        let found = self.read_many(keys).await?;
         let pairs = agents.into_iter().zip(found).map(|(agent, found)| {
             let version = match found {
                 Some(found) => found.value,
@@ -361,6 +361,38 @@ impl Found {
             labels: self.labels.of_version(version.version),
         }
     }
+}
+
+/// Records of one kind, and the pieces after them; `None` after the last ones.
+type Next<T, R> = Result<Option<(Vec<R>, Pieces<T>)>, Error>;
+
+/// The labels of the next agents, by agent.
+async fn next_labels(
+    service: AgentCfg,
+    mut pieces: Pieces<StoredLabels>,
+) -> Next<StoredLabels, (String, StoredLabels)> {
+    let Some(piece) = pieces.next(&service).await? else {
+        return Ok(None);
+    };
+    let decode = |record: Encoded<StoredLabels>| Ok((record.key().item().to_owned(), record.value()?));
+    let bytes = piece.bytes();
+    let decode = move || piece.into_iter().map(decode).collect();
+    let found: Result<_, Error> = blocking_if(bytes >= LONG, decode).await?;
+    Ok(Some((found?, pieces)))
+}
+
+/// The next active agents with their current versions.
+async fn next_current(
+    service: AgentCfg,
+    workspace: WorkspaceId,
+    mut pieces: Pieces<StoredAgent>,
+) -> Next<StoredAgent, (StoredAgent, VersionHead)> {
+    let Some(piece) = pieces.next(&service).await? else {
+        return Ok(None);
+    };
+    let mut agents = pieces::values(piece).await?;
+    agents.retain(|agent| agent.agent.is_active);
+    Ok(Some((service.with_current_versions(workspace, agents).await?, pieces)))
 }
 
 /// A number, if an agent has a version of this number.

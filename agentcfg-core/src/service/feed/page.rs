@@ -321,14 +321,11 @@ impl AgentCfg {
             Ok(Logged::new(cursor, entry.bytes(), E::shared(&service, cursor, &entry)?))
         };
         let is_long = found.bytes() >= LONG;
+        let decode = async move { blocking_if(is_long, move || found.into_iter().map(event).collect()).await? };
         // Long parts wait for each other, so that a reader of what another one has just decoded finds it done.
-        let _turn = match is_long {
-            true => Some(self.turn(workspace).await?),
-            false => None,
-        };
-        let events: Result<_, Error> = blocking_if(is_long, move || found.into_iter().map(event).collect()).await?;
+        let events = self.long_read_if(is_long, workspace, decode).await?;
         Ok(Part {
-            events: events?,
+            events,
             has_more,
             head,
             access,

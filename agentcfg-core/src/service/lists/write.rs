@@ -33,11 +33,6 @@ impl Writer {
         }
     }
 
-    /// The length of the text so far.
-    pub(in crate::service) fn length(&self) -> usize {
-        self.text.len()
-    }
-
     /// Adds an agent.
     pub(in crate::service) fn push(&mut self, agent: Agent) -> Result<(), Error> {
         let start = self.text.len();

@@ -11,8 +11,9 @@ use super::AsOf;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentConfig, WorkspaceId};
 use crate::service::AgentCfg;
+use crate::service::blocking::{LONG, blocking, blocking_if};
 use crate::service::pieces::Pieces;
-use crate::service::records::{self, Entries, StoredEntry, StoredEntryHead};
+use crate::service::records::{self, Entries, Scanned, StoredEntry, StoredEntryHead};
 
 /// The target of the entries about agents.
 const AGENT: &str = "agent";
@@ -23,6 +24,14 @@ const CREATED: &str = "agent.created";
 pub(in crate::service) struct PastAgent {
     pub(in crate::service) agent: Agent,
     pub(in crate::service) version: Option<u64>,
+}
+
+/// The states of agents that go back to a moment.
+struct Backwards {
+    as_of: AsOf,
+    /// Those that are not there yet, by agent.
+    going: HashMap<String, Going>,
+    past: Vec<PastAgent>,
 }
 
 /// A state that is going back in time.
@@ -41,60 +50,31 @@ impl AgentCfg {
         agents: Vec<Agent>,
     ) -> Result<Vec<PastAgent>, Error> {
         let last = self.last_without_versions(workspace).await?;
-        let is_first_version = |agent| PastAgent {
-            agent,
-            version: Some(1),
-        };
         if let AsOf::Revision(revision) = as_of
             && revision >= last
         {
-            return Ok(agents.into_iter().map(is_first_version).collect());
+            return Ok(agents.into_iter().map(PastAgent::first_version).collect());
         }
-        let mut going = HashMap::with_capacity(agents.len());
-        for agent in agents {
-            let agent_id = agent.agent_id.to_string();
-            let Ok(Value::Object(state)) = serde_json::to_value(&agent) else {
-                return Err(Error::new(ErrorKind::Internal, "an agent is not an object"));
-            };
-            let is_undone = false;
-            going.insert(agent_id, Going { state, is_undone });
-        }
-        let mut past = Vec::with_capacity(going.len());
+        let begin = async move { blocking(move || Backwards::from(as_of, agents)).await? };
+        let mut backwards = self.long_read(workspace, begin).await?;
         let after = records::audit_entry::<StoredEntryHead>(workspace, last + 1);
         let mut pieces = Pieces::of(Entries::in_workspace(workspace).after(&after).descending());
-        while !going.is_empty() {
-            let _turn = self.turn(workspace).await?;
-            let Some(piece) = pieces.next(self).await? else { break };
-            for entry in piece {
-                let number = entry.key().entry_number()?;
-                if matches!(as_of, AsOf::Revision(revision) if number <= revision) {
-                    // Nothing of these has changed since.
-                    for (_, going) in going.extract_if(|_, going| !going.is_undone) {
-                        past.push(is_first_version(going.agent()?));
-                    }
-                }
-                let head = entry.value()?;
-                if head.target.kind != AGENT || !going.contains_key(&head.target.id) {
-                    continue;
-                }
-                if as_of.includes(number, head.created_at) {
-                    if let Some(mut found) = going.remove(&head.target.id) {
-                        found
-                            .state
-                            .insert("updated_at".into(), head.created_at.to_string().into());
-                        past.push(found.past()?);
-                    }
-                } else if head.action == CREATED {
-                    going.remove(&head.target.id);
-                } else if let Some(going) = going.get_mut(&head.target.id) {
-                    going.undo(entry.value_as::<StoredEntry>()?);
-                }
-            }
+        while !backwards.going.is_empty() {
+            let service = self.clone();
+            let piece = async move {
+                let Some(piece) = pieces.next(&service).await? else {
+                    return Ok((backwards, None));
+                };
+                let backwards = blocking_if(piece.bytes() >= LONG, move || backwards.over(piece)).await??;
+                Ok((backwards, Some(pieces)))
+            };
+            let (further, rest) = self.long_read(workspace, piece).await?;
+            backwards = further;
+            let Some(rest) = rest else { break };
+            pieces = rest;
         }
-        for (_, going) in going {
-            past.push(going.past()?);
-        }
-        Ok(past)
+        let end = async move { blocking(move || backwards.end()).await? };
+        self.long_read(workspace, end).await
     }
 
     /// Whether an agent's first version, in data from before versions were kept, was its content at a revision already.
@@ -115,6 +95,71 @@ impl AgentCfg {
     async fn last_without_versions(&self, workspace: WorkspaceId) -> Result<u64, Error> {
         let last = self.read(records::revision(workspace)).await?;
         self.last_entry_where(workspace, last, |entry| !entry.has_message).await
+    }
+}
+
+impl Backwards {
+    fn from(as_of: AsOf, agents: Vec<Agent>) -> Result<Self, Error> {
+        let mut going = HashMap::with_capacity(agents.len());
+        for agent in agents {
+            let agent_id = agent.agent_id.to_string();
+            let Ok(Value::Object(state)) = serde_json::to_value(&agent) else {
+                return Err(Error::new(ErrorKind::Internal, "an agent is not an object"));
+            };
+            let is_undone = false;
+            going.insert(agent_id, Going { state, is_undone });
+        }
+        let past = Vec::with_capacity(going.len());
+        Ok(Self { as_of, going, past })
+    }
+
+    /// Goes back over the entries of a piece.
+    fn over(mut self, piece: Scanned<StoredEntryHead>) -> Result<Self, Error> {
+        let Self { as_of, going, past } = &mut self;
+        for entry in piece {
+            let number = entry.key().entry_number()?;
+            if matches!(as_of, AsOf::Revision(revision) if number <= *revision) {
+                // Nothing of these has changed since.
+                for (_, going) in going.extract_if(|_, going| !going.is_undone) {
+                    past.push(PastAgent::first_version(going.agent()?));
+                }
+            }
+            let head = entry.value()?;
+            if head.target.kind != AGENT || !going.contains_key(&head.target.id) {
+                continue;
+            }
+            if as_of.includes(number, head.created_at) {
+                if let Some(mut found) = going.remove(&head.target.id) {
+                    found
+                        .state
+                        .insert("updated_at".into(), head.created_at.to_string().into());
+                    past.push(found.past()?);
+                }
+            } else if head.action == CREATED {
+                going.remove(&head.target.id);
+            } else if let Some(going) = going.get_mut(&head.target.id) {
+                going.undo(entry.value_as::<StoredEntry>()?);
+            }
+        }
+        Ok(self)
+    }
+
+    /// The states at the moment.
+    fn end(self) -> Result<Vec<PastAgent>, Error> {
+        let Self { going, mut past, .. } = self;
+        for (_, going) in going {
+            past.push(going.past()?);
+        }
+        Ok(past)
+    }
+}
+
+impl PastAgent {
+    fn first_version(agent: Agent) -> Self {
+        Self {
+            agent,
+            version: Some(1),
+        }
     }
 }
 
