@@ -11,7 +11,7 @@ use super::super::group::{Limits, Unanswered, Work};
 use super::super::plan::{decode_key, scan_range};
 use super::super::{Direction, Key, Kind, Record, Scan, Scanned, StoreError};
 use super::error::{Failure, Refusal};
-use super::layout::{self, Held};
+use super::layout::{self, Held, Layout};
 use super::wire::{Headed, KeyValue, RangeRequest, RangeResponse, RequestOp, SortOrder, TxnRequest, TxnResponse, path};
 use super::{Cluster, EtcdStore, bounds};
 
@@ -182,75 +182,20 @@ pub(super) async fn read_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, 
     Err(Refusal::Compacted.into_error())
 }
 
-async fn try_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, Failure> {
-    if scan.direction == Direction::Descending
-        && let Some(first) = near_end(cluster, scan).await?
-    {
-        let found = read_range(cluster, scan, Some(first)).await?;
-        if found.is_full(scan) {
-            return Ok(found);
-        }
-        // The numbers have gaps there, or there are fewer records than the scan may return.
-    }
-    read_range(cluster, scan, None).await
-}
-
-/// A key from which on a descending scan is likely to find as many records as it may return.
-///
-/// A member reads a whole range before it sorts it in descending order. Most scans in that order are of records whose items
-/// end with a number without gaps, such as the entries of a log, so that the number tells where to begin.
-async fn near_end(cluster: &Cluster, scan: &Scan) -> Result<Option<Vec<u8>>, Failure> {
-    let item = match &scan.after {
-        Some(after) => after.to_string(),
-        None if scan.kind == Kind::LogEntry && scan.limit < usize::MAX => {
-            let head = Key::new(scan.partition.clone(), Kind::LogHead, "").encode();
-            let found = try_keys(cluster, &[&head]).await?.into_iter().next().flatten();
-            let Some(Ok(head)) = found.map(|stored| layout::open(cluster.base(), &head, &stored)) else {
-                return Ok(None);
-            };
-            match String::from_utf8_lossy(&head.record.value).parse::<u64>() {
-                Ok(number) => format!("{:020}", number.saturating_add(1)),
-                Err(_) => return Ok(None),
-            }
-        }
-        None => return Ok(None),
-    };
-    Ok(lower(&item, scan.limit).map(|item| Key::new(scan.partition.clone(), scan.kind, item).encode()))
-}
-
-/// The item whose last number is smaller by `count`; `None` for an item without one.
-fn lower(item: &str, count: usize) -> Option<String> {
-    let digits = item.bytes().rev().take_while(u8::is_ascii_digit).count();
-    let (name, number) = item.split_at(item.len() - digits);
-    let below = number.parse::<u64>().ok()?.checked_sub(u64::try_from(count).ok()?)?;
-    Some(format!("{name}{below:0digits$}"))
-}
-
 /// Reads a range in pages of one revision, and further keys at the same revision.
-async fn read_range(cluster: &Cluster, scan: &Scan, from: Option<Vec<u8>>) -> Result<Stored, Failure> {
-    let (first, end) = bounds(scan_range(scan));
-    let mut first = cluster
-        .layout
-        .record(&from.map_or(first.clone(), |from| from.max(first)));
-    let mut end = cluster.layout.record(&end);
-    let descends = scan.direction == Direction::Descending;
-    let order = if descends { SortOrder::Descend } else { SortOrder::None };
-    let mut longest = match scan.max_bytes {
-        usize::MAX => PAGE,
-        _ => FIRST_PAGE,
-    };
-    let page = |first: &[u8], end: &[u8], most: usize, revision| RangeRequest {
-        limit: i64::try_from(most).unwrap_or(i64::MAX),
-        revision,
-        sort_order: order.into(),
-        ..RangeRequest::between(first.to_vec(), end.to_vec())
-    };
+async fn try_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, Failure> {
+    let mut rest = Rest::of(&cluster.layout, scan);
+    // A limit of 0 means "no limit" to the cluster, and an end that is not behind the beginning means other things.
+    let is_empty = scan.is_full(0, 0) || rest.is_empty();
     let mut stored = Stored::default();
     let mut success = Vec::with_capacity(1 + scan.with.len());
-    // A limit of 0 means "no limit" to the cluster, and an end that is not behind the beginning means other things.
-    let is_empty = scan.is_full(0, 0) || first >= end;
+    let mut asked = RangeRequest::default();
     if !is_empty {
-        success.push(RequestOp::range(page(&first, &end, scan.limit.min(longest), 0)));
+        if rest.descends {
+            rest.behind = behind(cluster, scan).await?;
+        }
+        asked = rest.next_page(scan.limit);
+        success.push(RequestOp::range(asked.clone()));
     }
     let with = scan.with.iter().map(|key| cluster.layout.record(&key.encode()));
     success.extend(with.map(|key| RequestOp::range(RangeRequest::key(key))));
@@ -265,28 +210,133 @@ async fn read_range(cluster: &Cluster, scan: &Scan, from: Option<Vec<u8>>) -> Re
     let revision = answer.revision();
     (stored.revision, stored.cluster) = (revision, answer.cluster().unwrap_or_default());
     let mut ranges = answer.ranges();
-    let mut last_page = match is_empty {
+    let mut page = match is_empty {
         true => RangeResponse::default(),
         false => ranges.next().unwrap_or_default(),
     };
     stored.with = ranges.map(|range| range.kvs.into_iter().next()).collect();
     loop {
-        let more = last_page.more;
-        stored.entries.append(&mut last_page.kvs);
-        let Some(last) = stored.entries.last().filter(|_| more && !stored.is_full(scan)) else {
+        rest.advance(&asked, &page);
+        stored.entries.append(&mut page.kvs);
+        if rest.is_empty() || stored.is_full(scan) {
             return Ok(stored);
-        };
-        longest = (2 * longest).min(PAGE);
-        let most = longest.min(scan.limit - stored.entries.len());
-        match descends {
-            true => end = last.key.clone(),
-            false => first = [&last.key[..], &[0]].concat(),
         }
-        let request = page(&first, &end, most, revision);
-        last_page = cluster
+        asked = RangeRequest {
+            revision,
+            ..rest.next_page(scan.limit - stored.entries.len())
+        };
+        page = cluster
             .client
-            .repeat(path::RANGE, &request, cluster.read_deadline())
+            .repeat(path::RANGE, &asked, cluster.read_deadline())
             .await?;
+    }
+}
+
+/// The item behind those that a descending scan may return, if one is known.
+async fn behind(cluster: &Cluster, scan: &Scan) -> Result<Option<String>, Failure> {
+    if scan.kind != Kind::LogEntry || scan.after.is_some() {
+        return Ok(scan.after.as_deref().map(str::to_owned));
+    }
+    let head = Key::new(scan.partition.clone(), Kind::LogHead, "").encode();
+    let found = try_keys(cluster, &[&head]).await?.into_iter().next().flatten();
+    let Some(Ok(head)) = found.map(|stored| layout::open(cluster.base(), &head, &stored)) else {
+        return Ok(None);
+    };
+    let number = String::from_utf8_lossy(&head.record.value).parse::<u64>();
+    Ok(number.ok().map(|number| format!("{:020}", number.saturating_add(1))))
+}
+
+/// The item whose last number is smaller by `count`; `None` for an item without one.
+fn lower(item: &str, count: usize) -> Option<String> {
+    let digits = item.bytes().rev().take_while(u8::is_ascii_digit).count();
+    let (name, number) = item.split_at(item.len() - digits);
+    let below = number.parse::<u64>().ok()?.checked_sub(u64::try_from(count).ok()?)?;
+    Some(format!("{name}{below:0digits$}"))
+}
+
+/// What a scan has not read yet: the keys from `first` up to `end`, which is excluded.
+///
+/// A member reads all records of a request's range before it sorts them in descending order and returns the first ones. Most scans
+/// in that order are of records whose items end with a number without gaps, such as the entries of a log. So the number of the item
+/// behind a page tells where the page begins, and the range has no more records than the page.
+struct Rest<'a> {
+    layout: &'a Layout,
+    scan: &'a Scan,
+    descends: bool,
+    first: Vec<u8>,
+    end: Vec<u8>,
+    /// The greatest number of records of the next page.
+    longest: usize,
+    /// The item behind the rest of a descending scan. `None` where it is not known, and after a page that had fewer records than
+    /// its numbers tell.
+    behind: Option<String>,
+}
+
+impl<'a> Rest<'a> {
+    fn of(layout: &'a Layout, scan: &'a Scan) -> Self {
+        let (first, end) = bounds(scan_range(scan));
+        Self {
+            layout,
+            scan,
+            descends: scan.direction == Direction::Descending,
+            first: layout.record(&first),
+            end: layout.record(&end),
+            longest: match scan.max_bytes {
+                usize::MAX => PAGE,
+                _ => FIRST_PAGE,
+            },
+            behind: None,
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.first >= self.end
+    }
+
+    /// The request for the next records, `room` at most. The page after it may be longer.
+    fn next_page(&mut self, room: usize) -> RangeRequest {
+        let most = self.longest.min(room);
+        self.longest = (2 * self.longest).min(PAGE);
+        let order = if self.descends {
+            SortOrder::Descend
+        } else {
+            SortOrder::None
+        };
+        RangeRequest {
+            limit: i64::try_from(most).unwrap_or(i64::MAX),
+            sort_order: order.into(),
+            ..RangeRequest::between(self.first_of(most), self.end.clone())
+        }
+    }
+
+    /// The first key of a page of `most` records.
+    fn first_of(&self, most: usize) -> Vec<u8> {
+        let near = self.behind.as_deref().and_then(|item| lower(item, most)).map(|item| {
+            let key = Key::new(self.scan.partition.clone(), self.scan.kind, item);
+            self.layout.record(&key.encode())
+        });
+        near.unwrap_or_default().max(self.first.clone())
+    }
+
+    /// Takes a page away.
+    fn advance(&mut self, asked: &RangeRequest, page: &RangeResponse) {
+        let is_full = i64::try_from(page.kvs.len()).is_ok_and(|length| length >= asked.limit);
+        match page.kvs.last() {
+            Some(last) if self.descends && (is_full || page.more) => {
+                let behind = Key::decode(self.layout.encoded(&last.key));
+                self.behind = behind.map(|key| key.item().to_owned());
+                self.end.clone_from(&last.key);
+            }
+            Some(last) if page.more => self.first = [&last.key[..], &[0]].concat(),
+            // All of the range was read, and there are gaps between the numbers or no records below it.
+            _ => {
+                self.behind = None;
+                self.end = match self.descends {
+                    true => asked.key.clone(),
+                    false => self.first.clone(),
+                };
+            }
+        }
     }
 }
 
@@ -297,8 +347,13 @@ impl Cluster {
 }
 
 #[cfg(test)]
+#[allow(clippy::unwrap_used)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use super::super::super::Partition;
     use super::*;
+    use crate::model::WorkspaceId;
 
     #[test]
     fn a_descending_scan_begins_as_many_numbers_below_as_it_may_return() {
@@ -307,5 +362,109 @@ mod tests {
         assert_eq!(lower("00012", 13), None);
         assert_eq!(lower("writer", 1), None);
         assert_eq!(lower("7", usize::MAX), None);
+    }
+
+    /// A member that holds these items, and how many records it reads for a scan. It returns what the scan finds.
+    fn scanned(items: &BTreeSet<String>, scan: &Scan, behind: Option<&str>) -> (Vec<String>, usize) {
+        let layout = Layout::new("p/".into());
+        let key = |item: &String| layout.record(&Key::new(scan.partition.clone(), scan.kind, &**item).encode());
+        let mut rest = Rest::of(&layout, scan);
+        rest.behind = behind.map(str::to_owned);
+        let (mut found, mut read) = (Vec::new(), 0);
+        while !rest.is_empty() && found.len() < scan.limit {
+            let asked = rest.next_page(scan.limit - found.len());
+            let keys = items.iter().map(|item| (key(item), item));
+            let mut range: Vec<_> = keys
+                .filter(|(key, _)| asked.key <= *key && *key < asked.range_end)
+                .collect();
+            let limit = usize::try_from(asked.limit).unwrap();
+            let more = range.len() > limit;
+            if scan.direction == Direction::Descending {
+                read += range.len();
+                range.reverse();
+            }
+            range.truncate(limit);
+            if scan.direction == Direction::Ascending {
+                read += range.len();
+            }
+            found.extend(range.iter().map(|(_, item)| (*item).clone()));
+            let kvs = range.into_iter().map(|(key, _)| KeyValue {
+                key,
+                ..KeyValue::default()
+            });
+            let page = RangeResponse {
+                kvs: kvs.collect(),
+                more,
+                ..RangeResponse::default()
+            };
+            rest.advance(&asked, &page);
+        }
+        (found, read)
+    }
+
+    #[test]
+    fn a_descending_scan_of_numbered_records_reads_no_more_than_it_returns() {
+        let partition = Partition::Workspace(WorkspaceId::new(uuid::Uuid::from_u128(1)));
+        let scan = |limit, max_bytes, after: Option<&str>| Scan {
+            direction: Direction::Descending,
+            limit,
+            max_bytes,
+            after: after.map(Into::into),
+            ..Scan::all(partition.clone(), Kind::LogEntry)
+        };
+        let number = |number: u64| format!("{number:020}");
+        let log: BTreeSet<String> = (1..=2000).map(number).collect();
+        let end = number(2001);
+        // The limit, the bytes, the item behind, and how many records are returned and read.
+        for (limit, max_bytes, after, expected) in [
+            (256, 1 << 19, None, 256),
+            (256, 1 << 19, Some(number(1501)), 256),
+            (1000, usize::MAX, Some(number(1501)), 1000),
+            (usize::MAX, usize::MAX, None, 2000),
+            (256, 1 << 19, Some(number(101)), 100),
+            (256, 1 << 19, Some(number(1)), 0),
+        ] {
+            let scan = scan(limit, max_bytes, after.as_deref());
+            let (found, read) = scanned(&log, &scan, Some(after.as_deref().unwrap_or(&end)));
+            assert_eq!((found.len(), read), (expected, expected), "{scan:?}");
+            let below = log
+                .iter()
+                .rev()
+                .filter(|item| scan.after.as_deref().is_none_or(|after| &***item < after));
+            assert!(found.iter().eq(below.take(limit)), "{scan:?}");
+        }
+        // Numbers with gaps, and items without numbers.
+        let others: BTreeSet<String> = (1..=2000)
+            .filter(|item| item % 7 > 1)
+            .map(number)
+            .chain(["", "a", "a-", "a12", "a9", "b"].map(str::to_owned))
+            .collect();
+        for after in [None, Some("a13"), Some("b"), Some(&*number(700)), Some(&*number(3))] {
+            for limit in [1, 2, 256, usize::MAX] {
+                for max_bytes in [1 << 19, usize::MAX] {
+                    for direction in [Direction::Descending, Direction::Ascending] {
+                        let scan = Scan {
+                            direction,
+                            ..scan(limit, max_bytes, after)
+                        };
+                        let (found, _) = scanned(&others, &scan, scan.after.as_deref());
+                        let expected: Vec<_> = match direction {
+                            Direction::Descending => {
+                                let below = others
+                                    .iter()
+                                    .rev()
+                                    .filter(|item| after.is_none_or(|after| &***item < after));
+                                below.take(limit).cloned().collect()
+                            }
+                            Direction::Ascending => {
+                                let above = others.iter().filter(|item| after.is_none_or(|after| &***item > after));
+                                above.take(limit).cloned().collect()
+                            }
+                        };
+                        assert_eq!(found, expected, "{scan:?}");
+                    }
+                }
+            }
+        }
     }
 }
