@@ -10,11 +10,12 @@ use std::fmt;
 
 use serde::Serialize;
 
+use super::blocking::{LONG, blocking_if};
 use super::change::Change;
 use super::log_since::LogSince;
 use super::pieces::{self, Pieces};
 use super::records::{
-    self, Entity, Entries, Scanned, StoredEntry, StoredLabel, StoredLabels, StoredProviderKey, StoredStatus,
+    self, Encoded, Entity, Entries, Scanned, StoredEntry, StoredLabel, StoredLabels, StoredProviderKey, StoredStatus,
     StoredVersion, StoredWebhook, WebhookState, WorkspaceApiKey,
 };
 use super::versions::first_version;
@@ -167,17 +168,22 @@ impl AgentCfg {
         if since.has_others() {
             return Ok(None);
         }
-        let mut members: Vec<Member> = members.into_values()?;
+        let mut members: Vec<Member> = pieces::values(members).await?;
         members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
         let found = found.ok_or_else(|| not_found("workspace", &workspace.to_string()))?;
         let epoch = self.epoch().await?;
         // The records of webhooks and of their states have the same items, so they are in the same order.
-        let webhooks = hooks.into_values()?.into_iter().zip(states.into_values()?);
+        let webhooks = pieces::values(hooks).await?.into_iter();
+        let webhooks = webhooks.zip(pieces::values(states).await?);
         let first = First {
             workspace: found.value,
             members,
-            sets: sets.into_values()?,
-            provider_keys: keys.into_values()?.iter().map(StoredProviderKey::listed).collect(),
+            sets: pieces::values(sets).await?,
+            provider_keys: pieces::values(keys)
+                .await?
+                .iter()
+                .map(StoredProviderKey::listed)
+                .collect(),
             webhooks: webhooks.map(|(webhook, state)| webhook.listed(epoch, &state)).collect(),
         };
         Ok(Some((first, since, revision)))
@@ -277,9 +283,9 @@ impl Export {
 
     async fn agents(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
         let found = self.read::<StoredAgent>().await?;
-        let is_some = !found.is_empty();
-        for agent in found {
-            let stored = agent.value()?;
+        let (is_some, is_long) = (!found.is_empty(), found.bytes() >= LONG);
+        let mut shown = Vec::with_capacity(found.len());
+        for stored in pieces::values(found).await? {
             let has_history = stored.history.is_some();
             let Some(agent) = self.since.agent(stored.agent)? else {
                 continue;
@@ -293,11 +299,14 @@ impl Export {
                 true if self.since.has_changed(&agent.agent_id) => self.version_recorded_since(&agent).await?,
                 true => None,
             };
-            write(lines, &ExportLine::Agent(agent))?;
-            if let Some(version) = version_1 {
-                write(lines, &ExportLine::Version(version))?;
-            }
+            shown.push(ExportLine::Agent(agent));
+            shown.extend(version_1.map(ExportLine::Version));
         }
+        let text = blocking_if(is_long, move || {
+            let mut text = Vec::new();
+            shown.iter().try_for_each(|line| write(&mut text, line)).map(|()| text)
+        });
+        lines.append(&mut text.await??);
         Ok(is_some)
     }
 
@@ -311,16 +320,17 @@ impl Export {
 
     async fn versions(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
         let found = self.read::<StoredVersion>().await?;
-        let is_some = !found.is_empty();
-        for version in found {
-            let agent_id = version.key().agent_id().to_owned();
-            let version = version.value()?;
-            if version.revision <= self.revision {
-                // The identifier in a key is that of a record, which was checked.
-                let version = exported(AgentId::wrap(agent_id.into()), version);
-                write(lines, &ExportLine::Version(version))?;
+        let (is_some, revision) = (!found.is_empty(), self.revision);
+        write_each(lines, found, move |text, record| {
+            let version = record.value()?;
+            if version.revision > revision {
+                return Ok(());
             }
-        }
+            // The identifier in a key is that of a record, which was checked.
+            let agent_id = AgentId::wrap(record.key().agent_id().into());
+            write(text, &ExportLine::Version(exported(agent_id, version)))
+        })
+        .await?;
         Ok(is_some)
     }
 
@@ -328,10 +338,8 @@ impl Export {
         let before = self.after.clone();
         let found = self.read::<StoredLabels>().await?;
         let is_some = !found.is_empty();
-        let mut agents = BTreeMap::new();
-        for labels in found {
-            agents.insert(labels.key().item().to_owned(), labels.value()?);
-        }
+        let decode = |labels: Encoded<StoredLabels>| Ok((labels.key().item().to_owned(), labels.value()?));
+        let mut agents: BTreeMap<_, _> = pieces::decoded(found, decode).await?.into_iter().collect();
         // Labels that were removed since may have left no record.
         for agent_id in self
             .since
@@ -362,8 +370,7 @@ impl Export {
         let after = records::audit_entry::<StoredEntry>(self.workspace, self.revision + 1);
         let mut pieces = Pieces::of(Entries::in_workspace(self.workspace).after(&after).descending());
         while let Some(found) = pieces.next(&self.service).await? {
-            for entry in found {
-                let entry = entry.value()?;
+            for entry in pieces::values(found).await? {
                 let path = match entry.action {
                     Action::LabelSet if entry.target.id == agent_id => change_path::of_label(label),
                     Action::LabelPromoted => change_path::of_agent(agent_id, &change_path::of_label(label)),
@@ -384,10 +391,10 @@ impl Export {
     async fn statuses(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
         let found = self.read::<StoredStatus>().await?;
         let is_some = !found.is_empty();
-        for report in found {
+        write_each(lines, found, |text, record| {
             // The identifier in a key is that of a record, which was checked.
-            let agent_id = AgentId::wrap(report.key().item().into());
-            let stored = report.value()?;
+            let agent_id = AgentId::wrap(record.key().item().into());
+            let stored = record.value()?;
             let report = ReportedStatus {
                 agent_id,
                 status: stored.status,
@@ -395,8 +402,9 @@ impl Export {
                 current_task_title: stored.current_task_title,
                 reported_at: stored.reported_at,
             };
-            write(lines, &ExportLine::Status(report))?;
-        }
+            write(text, &ExportLine::Status(report))
+        })
+        .await?;
         Ok(is_some)
     }
 
@@ -416,16 +424,17 @@ impl Export {
 
     async fn audit(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
         let found = self.read::<StoredEntry>().await?;
-        for entry in found {
-            let number = entry.key().entry_number()?;
-            if number <= self.revision {
-                write(lines, &ExportLine::Audit(entry.value()?.shown(number)))?;
+        let revision = self.revision;
+        write_each(lines, found, move |text, record| {
+            let number = record.key().entry_number()?;
+            match number <= revision {
+                true => write(text, &ExportLine::Audit(record.value()?.shown(number))),
+                false => Ok(()),
             }
-            if number >= self.revision {
-                return Ok(false);
-            }
-        }
-        Ok(true)
+        })
+        .await?;
+        let last = records::audit_entry::<StoredEntry>(self.workspace, revision);
+        Ok(self.after.as_deref() < Some(last.item()))
     }
 }
 
@@ -439,6 +448,25 @@ fn exported(agent_id: AgentId, version: StoredVersion) -> ExportedVersion {
         restored_from: version.restored_from,
         config: version.config,
     }
+}
+
+/// Writes the lines of each record of a piece, those of a long one on the blocking pool.
+async fn write_each<T: Entity + 'static>(
+    lines: &mut Vec<u8>,
+    found: Scanned<T>,
+    mut write: impl FnMut(&mut Vec<u8>, &Encoded<T>) -> Result<(), Error> + Send + 'static,
+) -> Result<(), Error> {
+    let is_long = found.bytes() >= LONG;
+    let work = move || {
+        let mut text = Vec::new();
+        for record in found {
+            write(&mut text, &record)?;
+        }
+        Ok(text)
+    };
+    let text: Result<_, Error> = blocking_if(is_long, work).await?;
+    lines.append(&mut text?);
+    Ok(())
 }
 
 fn write<T: Serialize>(lines: &mut Vec<u8>, line: &T) -> Result<(), Error> {

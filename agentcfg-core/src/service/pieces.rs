@@ -41,9 +41,17 @@ impl<T: Entity> Pieces<T> {
     }
 }
 
-/// The values of a piece; long ones are decoded on the blocking pool.
+/// The values of a piece; those of a long one are decoded on the blocking pool.
 pub(super) async fn values<T: Entity + Send + 'static>(piece: Scanned<T>) -> Result<Vec<T>, Error> {
-    blocking_if(piece.bytes() >= LONG, move || piece.into_values()).await?
+    decoded(piece, |record| record.value()).await
+}
+
+/// What each record of a piece is decoded to, for a long one on the blocking pool.
+pub(super) async fn decoded<T: Entity + 'static, R: Send + 'static>(
+    piece: Scanned<T>,
+    decode: impl FnMut(Encoded<T>) -> Result<R, Error> + Send + 'static,
+) -> Result<Vec<R>, Error> {
+    blocking_if(piece.bytes() >= LONG, move || piece.into_iter().map(decode).collect()).await?
 }
 
 impl AgentCfg {

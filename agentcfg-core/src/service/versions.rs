@@ -6,7 +6,7 @@ use similar::TextDiff;
 
 use super::access::Access;
 use super::agents::agent_key;
-use super::blocking::{LONG, blocking, blocking_if};
+use super::blocking::blocking;
 use super::past::{Past, is_there, missing};
 use super::pieces::{self, Pieces};
 use super::records::{self, Encoded, Entries, StoredLabels, StoredVersion, VersionHead};
@@ -375,10 +375,7 @@ async fn next_labels(
         return Ok(None);
     };
     let decode = |record: Encoded<StoredLabels>| Ok((record.key().item().to_owned(), record.value()?));
-    let bytes = piece.bytes();
-    let decode = move || piece.into_iter().map(decode).collect();
-    let found: Result<_, Error> = blocking_if(bytes >= LONG, decode).await?;
-    Ok(Some((found?, pieces)))
+    Ok(Some((pieces::decoded(piece, decode).await?, pieces)))
 }
 
 /// The next active agents with their current versions.

@@ -25,7 +25,7 @@ pub(super) fn log_after(workspace: WorkspaceId, revision: u64) -> Entries<EventH
 /// Entries with their numbers.
 pub(super) async fn numbered(page: Scanned<EventHead>) -> Result<VecDeque<(u64, EventHead)>, Error> {
     let decode = |entry: Encoded<EventHead>| Ok((entry.key().entry_number()?, entry.value()?));
-    blocking_if(page.bytes() >= LONG, move || page.into_iter().map(decode).collect()).await?
+    Ok(pieces::decoded(page, decode).await?.into())
 }
 
 /// What a message tells of an entry.
@@ -41,12 +41,11 @@ impl AgentCfg {
         let entries = Entries::in_workspace(webhook.workspace_id).after(&after).descending();
         let mut pieces = Pieces::of(entries);
         while let Some(piece) = pieces.next(self).await? {
-            for entry in piece {
-                let number = entry.key().entry_number()?;
+            for (number, event) in numbered(piece).await? {
                 if number <= created {
                     return Ok(Previous::None);
                 }
-                if webhook.types.include(&entry.value()?.action) {
+                if webhook.types.include(&event.action) {
                     return Ok(Previous::Revision(number));
                 }
             }
