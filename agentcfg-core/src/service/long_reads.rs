@@ -181,8 +181,12 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
+    use crate::model::{AgentFilter, AgentId, AsOf, AuditFilter, NewAgent, NewWorkspace};
     use crate::service::blocking::blocking;
-    use crate::store::MemoryStore;
+    use crate::service::{Caller, pieces};
+    use crate::store::{
+        Batch, CommitError, Committed, Key, Kind, MemoryStore, Partition, Record, Scan, Scanned, Store, StoreError,
+    };
 
     fn workspace(number: u128) -> WorkspaceId {
         WorkspaceId::new(Uuid::from_u128(number))
@@ -327,6 +331,95 @@ mod tests {
         for number in 0..100 {
             let mut read = pin!(service.long_read(workspace(1), ready(Ok(number))));
             assert!(matches!(read.as_mut().poll(&mut cx), Poll::Ready(Ok(found)) if found == number));
+        }
+    }
+    /// A store that notes the workspaces whose records of one kind are scanned.
+    struct Noting {
+        store: MemoryStore,
+        kind: Kind,
+        scanned: Arc<Mutex<Vec<Partition>>>,
+    }
+
+    #[async_trait::async_trait]
+    impl Store for Noting {
+        async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+            self.store.get(keys).await
+        }
+
+        async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+            if scan.kind == self.kind {
+                self.scanned.lock().unwrap().push(scan.partition.clone());
+            }
+            self.store.scan(scan).await
+        }
+
+        async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+            self.store.commit(batch).await
+        }
+    }
+
+    #[derive(Debug, Clone, Copy)]
+    enum Read {
+        Search,
+        PastList,
+        CurrentVersions,
+    }
+
+    async fn read(service: &AgentCfg, ada: &Caller, workspace: WorkspaceId, read: Read) -> usize {
+        match read {
+            Read::Search => {
+                let filter = AuditFilter {
+                    target_id: Some("nothing".into()),
+                    ..AuditFilter::default()
+                };
+                service.search_audit_log(ada, workspace, &filter).await.unwrap().len()
+            }
+            Read::PastList => {
+                let filter = AgentFilter {
+                    as_of: Some(AsOf::Revision(1)),
+                    ..AgentFilter::default()
+                };
+                service.list_agents(ada, workspace, &filter).await.unwrap().value.len()
+            }
+            Read::CurrentVersions => service.current_versions(ada, Some(workspace)).await.unwrap().len(),
+        }
+    }
+
+    #[tokio::test]
+    async fn long_reads_of_two_workspaces_alternate_between_their_pieces() {
+        let agents = u32::try_from(pieces::RECORDS).unwrap() + 1;
+        for (kind, long, found) in [
+            (Kind::LogEntry, Read::Search, 0),
+            (Kind::Agent, Read::PastList, 0),
+            (Kind::Agent, Read::CurrentVersions, pieces::RECORDS + 1),
+        ] {
+            let scanned = Arc::<Mutex<Vec<Partition>>>::default();
+            let mut service = AgentCfg::builder(Noting {
+                store: MemoryStore::new(),
+                kind,
+                scanned: Arc::clone(&scanned),
+            })
+            .build();
+            Arc::get_mut(&mut service.inner).unwrap().long_reads = LongReads::of(1);
+            let ada = service.trusted_user("ada").unwrap();
+            let mut workspaces = Vec::new();
+            for name in ["one", "other"] {
+                let new = NewWorkspace { name: name.into() };
+                let workspace = service.create_workspace(&ada, new).await.unwrap().id;
+                for number in 0..agents {
+                    let agent_id: AgentId = format!("a{number}").parse().unwrap();
+                    let new = NewAgent::new(workspace, agent_id, "Writer");
+                    service.create_agent(&ada, new).await.unwrap();
+                }
+                workspaces.push(workspace);
+            }
+            scanned.lock().unwrap().clear();
+            let (one, other) = (workspaces[0], workspaces[1]);
+            let lengths = tokio::join!(read(&service, &ada, one, long), read(&service, &ada, other, long));
+            assert_eq!(lengths, (found, found), "{long:?}");
+            let scanned = scanned.lock().unwrap().clone();
+            let expected = [one, other, one, other].map(Partition::Workspace);
+            assert_eq!(scanned, expected, "{long:?}");
         }
     }
 }
