@@ -28,6 +28,7 @@
 //! | `AgentCfg::remove_deleted_workspaces` | at the start and now and then: it finishes what a crash cut off |
 //! | `AgentCfg::sweep_browser_sessions` | now and then, if users sign in with a browser |
 //! | `WebhookSender::tick` | about once a second, if there are webhooks. Its `Transport` is the app's: it sends one request |
+//! | `WebhookSender::send_changed` | when `WebhookSender::changed` is ready, if webhooks are not to wait for the next tick |
 //! | `AgentCfg::flush` | at the end: the last uses of keys are written |
 //!
 //! # Map

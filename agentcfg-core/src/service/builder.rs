@@ -10,6 +10,7 @@ use super::entry::{Counting, KeyTable, LastUses, Plaintexts};
 use super::feed::{Boards, CLOSED_SESSIONS, Heads, Recent};
 use super::lists::Cache;
 use super::long_reads::LongReads;
+use super::webhooks::NewEvents;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
 use crate::model::{Provider, Timestamp};
@@ -272,6 +273,7 @@ impl Builder {
                 boards: Boards::default(),
                 recent: Recent::default(),
                 long_reads: LongReads::new(self.remote_store),
+                new_events: NewEvents::default(),
                 remote_store: self.remote_store,
                 removing: tokio::sync::Mutex::default(),
             }),

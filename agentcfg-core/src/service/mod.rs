@@ -68,6 +68,7 @@ pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
 pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
 pub use self::status::{StatusList, StatusPiece};
+use self::webhooks::NewEvents;
 pub use self::webhooks::{SenderNumbers, WebhookSender};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};
@@ -124,6 +125,7 @@ struct Inner {
     boards: Boards,
     recent: Recent,
     long_reads: Arc<LongReads>,
+    new_events: NewEvents,
     remote_store: bool,
     /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
     removing: tokio::sync::Mutex<()>,

@@ -109,6 +109,7 @@ impl AgentCfg {
         let Transaction { batch, subject, entry } = transaction;
         // A store that notifies wakes the readers of the feed by itself.
         let touched = self.is_watched().then(|| batch.touched());
+        let appended = self.inner.new_events.of(&batch);
         let numbers = match self.store().commit(batch).await {
             Ok(committed) => committed.numbers,
             Err(CommitError::Conflict(_)) => return Ok(Outcome::Raced),
@@ -117,6 +118,9 @@ impl AgentCfg {
         };
         if let Some(touched) = touched {
             self.notify(touched);
+        }
+        if let Some(appended) = appended {
+            self.inner.new_events.note(appended);
         }
         let number = |write: Option<usize>| write.and_then(|write| numbers.get(write)).copied();
         Ok(Outcome::Done(Done {

@@ -1,7 +1,7 @@
 //! What the sender shares with its sessions: the places for them, the signal, the rule of the lease, and the counts.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -26,6 +26,8 @@ pub(super) struct Lanes {
 struct Lane {
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
+    /// Whether a webhook has found no place since the last tick began.
+    is_short: AtomicBool,
 }
 
 impl Lane {
@@ -39,6 +41,7 @@ impl Default for Lane {
         Self {
             places: Arc::new(Semaphore::new(SESSIONS)),
             waiting: AtomicUsize::new(0),
+            is_short: AtomicBool::new(false),
         }
     }
 }
@@ -65,8 +68,14 @@ impl Lanes {
         let permit = lane.place();
         if permit.is_none() {
             lane.waiting.fetch_add(1, Ordering::Relaxed);
+            lane.is_short.store(true, Ordering::Relaxed);
         }
         permit
+    }
+
+    /// Whether webhooks have found no place since the last tick began. Then the next places are given by the next tick, in its order.
+    pub(super) fn is_short(&self, is_failing: bool) -> bool {
+        self.of(is_failing).is_short.load(Ordering::Relaxed)
     }
 
     /// Whether the session with this place is to leave it to a webhook that waits in the same lane. One session leaves for each.
@@ -83,6 +92,7 @@ impl Lanes {
     pub(super) fn look_again(&self) {
         for lane in [&self.healthy, &self.failing] {
             lane.waiting.store(0, Ordering::Relaxed);
+            lane.is_short.store(false, Ordering::Relaxed);
         }
     }
 

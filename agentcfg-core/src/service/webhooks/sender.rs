@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::model::{Timestamp, WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::pieces::Pieces;
-use crate::service::records::{self, Stored, WebhookState};
+use crate::service::records::{self, Entries, Stored, StoredWebhook, WebhookState};
 use crate::webhook::Transport;
 
 /// How long a webhook rests after its session has failed, in milliseconds.
@@ -24,13 +24,17 @@ const REST: i64 = 10_000;
 /// due before.
 const FULL: i64 = 10_000;
 
+/// How many workspaces a look for the new events of this service reads.
+const CHANGED: usize = 32;
+
 /// Sends the events of all workspaces to their webhooks.
 ///
 /// The log of a workspace is the outbox: nothing is queued in memory alone, and after a crash the sender goes on from the
 /// cursors in the store. Several servers on one store share the work: for each webhook one of them sends at a time, by a
 /// lease in the store.
 ///
-/// It has no timer. Its owner calls [`tick`](Self::tick) about once a second, and [`stop`](Self::stop) at the end.
+/// It has no timer. Its owner calls [`tick`](Self::tick) about once a second, and [`stop`](Self::stop) at the end. An owner that
+/// also waits for [`changed`](Self::changed) sends the events of this service without that delay.
 /// (Decisions, chapter 16.)
 ///
 /// ```
@@ -87,6 +91,8 @@ struct Known {
     /// The steady time at which the last session began.
     began_at: Option<i64>,
     is_active: bool,
+    /// Whether its log was longer during the session than before. The session may have ended without the new entries.
+    has_more: bool,
 }
 
 /// A webhook with something to send.
@@ -122,6 +128,7 @@ impl WebhookSender {
     /// When there is no randomness for the name of this sender.
     pub fn new(service: &AgentCfg, transport: Arc<dyn Transport>) -> Result<Self, Error> {
         let name: Uuid = service.new_id(service.now())?;
+        service.inner.new_events.follow();
         Ok(Self {
             service: service.clone(),
             transport,
@@ -145,8 +152,10 @@ impl WebhookSender {
     /// When storage fails. The next call tries again.
     pub async fn tick(&self) -> Result<(), Error> {
         self.signal.send_modify(|signal| signal.ticks += 1);
-        while self.sessions.lock().await.try_join_next().is_some() {}
+        self.reap().await;
+        self.service.inner.new_events.begin_tick();
         let (mut due, mut seen, mut lag) = (Vec::new(), HashSet::new(), 0);
+        let mut workspaces = HashSet::new();
         let mut pieces = Pieces::of(records::webhook_places());
         while let Some(found) = pieces.next(&self.service).await? {
             let mut enabled = Vec::with_capacity(found.len());
@@ -154,18 +163,115 @@ impl WebhookSender {
                 let (id, place) = (place.key().webhook()?, place.value()?);
                 if place.enabled {
                     seen.insert(id);
+                    workspaces.insert(place.workspace_id);
                     enabled.push((place.workspace_id, id));
                 }
             }
             lag += self.examine(&enabled, &mut due).await?;
         }
         self.known().retain(|id, known| known.is_active || seen.contains(id));
+        self.service.inner.new_events.end_tick(workspaces);
         self.lanes.numbers.set_lag(lag);
         self.lanes.look_again();
         for Due { workspace, id, .. } in in_turn(due) {
             self.begin(workspace, id).await;
         }
         Ok(())
+    }
+
+    /// Waits until this service has committed an event in a workspace with webhooks, and the sender has not read it yet. Then its
+    /// owner calls [`send_changed`](Self::send_changed).
+    ///
+    /// Events that other servers have committed, and attempts that become due, are found by [`tick`](Self::tick) alone. Dropping this
+    /// future loses nothing.
+    ///
+    /// ```
+    /// # use agentcfg_core::service::WebhookSender;
+    /// # use agentcfg_core::webhook::{Answer, Outgoing, Transport};
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use std::{sync::Arc, time::Duration};
+    /// # struct Taken;
+    /// # #[async_trait::async_trait]
+    /// # impl Transport for Taken {
+    /// #     async fn post(&self, _: Outgoing) -> Answer {
+    /// #         Answer { status: Some(200), ..Answer::default() }
+    /// #     }
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let sender = WebhookSender::new(&service, Arc::new(Taken))?;
+    /// let mut second = tokio::time::interval(Duration::from_secs(1));
+    /// # for _ in 0..1 {
+    /// // In a loop:
+    /// tokio::select! {
+    ///     _ = second.tick() => sender.tick().await?,
+    ///     () = sender.changed() => sender.send_changed().await?,
+    /// }
+    /// // Many commits are one look.
+    /// tokio::time::sleep(Duration::from_millis(50)).await;
+    /// # }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn changed(&self) {
+        self.service.inner.new_events.noted().await;
+    }
+
+    /// Reads the webhooks of the workspaces that [`changed`](Self::changed) waits for, and begins to send.
+    ///
+    /// It reads some of these workspaces, so that it takes no longer than a tick; for the others `changed` is ready again. It is
+    /// no tick: leases are not renewed, and while webhooks wait for a place it gives none.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails. The next tick finds what was not read.
+    ///
+    /// ```
+    /// # use agentcfg_core::service::WebhookSender;
+    /// # use agentcfg_core::webhook::{Answer, Outgoing, Transport};
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use std::sync::Arc;
+    /// # struct Taken;
+    /// # #[async_trait::async_trait]
+    /// # impl Transport for Taken {
+    /// #     async fn post(&self, _: Outgoing) -> Answer {
+    /// #         Answer { status: Some(200), ..Answer::default() }
+    /// #     }
+    /// # }
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let sender = WebhookSender::new(&service, Arc::new(Taken))?;
+    /// sender.send_changed().await?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn send_changed(&self) -> Result<(), Error> {
+        self.reap().await;
+        let (mut webhooks, mut due) = (Vec::new(), Vec::new());
+        for workspace in self.service.inner.new_events.take(CHANGED) {
+            let found = self
+                .service
+                .scan(Entries::<StoredWebhook>::in_workspace(workspace))
+                .await?;
+            let enabled = found.into_values()?.into_iter().filter(|webhook| webhook.enabled);
+            webhooks.extend(enabled.map(|webhook| (workspace, webhook.id)));
+        }
+        if webhooks.is_empty() {
+            return Ok(());
+        }
+        self.examine(&webhooks, &mut due).await?;
+        due.retain(|due| !self.lanes.is_short(due.is_failing));
+        for Due { workspace, id, .. } in in_turn(due) {
+            self.begin(workspace, id).await;
+        }
+        Ok(())
+    }
+
+    /// Forgets the sessions that have ended.
+    async fn reap(&self) {
+        while self.sessions.lock().await.try_join_next().is_some() {}
     }
 
     /// Begins no further attempts, and waits until those in flight have ended and are recorded.
@@ -203,6 +309,7 @@ impl WebhookSender {
                 known.read(&state.decode()?, &self.holder, steady);
             }
             lag += head.saturating_sub(known.position);
+            known.has_more = known.is_active && head > known.position;
             if known.is_due(head, now, steady, self.service.inner.remote_store) {
                 due.push(Due {
                     began_at: known.began_at,
@@ -237,6 +344,7 @@ impl WebhookSender {
         }
         let mut active = Active {
             all: Arc::clone(&self.known),
+            workspace,
             id,
             service: self.service.clone(),
             end: None,
@@ -264,6 +372,7 @@ fn locked(known: &Mutex<HashMap<WebhookId, Known>>) -> MutexGuard<'_, HashMap<We
 /// Marks a webhook as active as long as its session runs, also when the session panics.
 struct Active {
     all: Arc<Mutex<HashMap<WebhookId, Known>>>,
+    workspace: WorkspaceId,
     id: WebhookId,
     service: AgentCfg,
     /// How the session ended; `None` when it failed.
@@ -279,8 +388,13 @@ impl Active {
 impl Drop for Active {
     fn drop(&mut self) {
         let steady = self.service.inner.clock.steady_millis();
+        let mut has_more = false;
         if let Some(known) = locked(&self.all).get_mut(&self.id) {
+            has_more = std::mem::take(&mut known.has_more);
             known.end(self.end.as_ref(), steady);
+        }
+        if has_more {
+            self.service.inner.new_events.note_again(self.workspace);
         }
     }
 }
@@ -299,6 +413,7 @@ impl Known {
             reads_after: i64::MIN,
             began_at: self.began_at,
             is_active: false,
+            has_more: false,
         };
     }
 

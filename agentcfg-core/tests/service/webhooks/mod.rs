@@ -3,6 +3,7 @@
 mod changes;
 mod delivery;
 mod leases;
+mod new_events;
 mod rules;
 mod secrets;
 

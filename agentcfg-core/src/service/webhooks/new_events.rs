@@ -1,0 +1,110 @@
+//! Which workspaces have new events for webhooks, so that the sender need not wait for its next tick.
+
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::model::WorkspaceId;
+use crate::store::{Batch, Kind, Write};
+
+/// What the commits of this service tell its sender of webhooks. The tick finds the rest: commits of other servers, and those whose
+/// outcome was unknown.
+#[derive(Debug, Default)]
+pub(in crate::service) struct NewEvents {
+    /// Whether there is a sender. A commit without one takes no lock.
+    is_followed: AtomicBool,
+    workspaces: Mutex<Workspaces>,
+    noted: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Workspaces {
+    /// Those with enabled webhooks as the last tick found them, and those whose webhooks have changed since.
+    with_webhooks: HashSet<WorkspaceId>,
+    /// Those that the sender has not read since their last event.
+    changed: HashSet<WorkspaceId>,
+}
+
+/// An entry that a commit appends to a log.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::service) struct Appended {
+    log: WorkspaceId,
+    /// Whether the commit writes a webhook too.
+    is_of_webhook: bool,
+}
+
+impl NewEvents {
+    /// Begins to note commits.
+    pub(super) fn follow(&self) {
+        self.is_followed.store(true, Ordering::Relaxed);
+    }
+
+    /// What is to be noted of a batch once it is committed.
+    pub(in crate::service) fn of(&self, batch: &Batch) -> Option<Appended> {
+        if !self.is_followed.load(Ordering::Relaxed) {
+            return None;
+        }
+        let log = batch.writes.iter().find_map(|write| match write {
+            Write::Append { log, .. } => Some(*log),
+            _ => None,
+        })?;
+        let is_of_webhook = batch
+            .writes
+            .iter()
+            .any(|write| matches!(write, Write::Put(key, _) if key.kind() == Kind::Webhook));
+        Some(Appended { log, is_of_webhook })
+    }
+
+    /// Notes what was committed.
+    pub(in crate::service) fn note(&self, appended: Appended) {
+        let mut workspaces = self.workspaces();
+        if appended.is_of_webhook {
+            workspaces.with_webhooks.insert(appended.log);
+        }
+        if workspaces.with_webhooks.contains(&appended.log) && workspaces.changed.insert(appended.log) {
+            self.noted.notify_one();
+        }
+    }
+
+    /// Notes that the sender must read this workspace again.
+    pub(super) fn note_again(&self, workspace: WorkspaceId) {
+        if self.workspaces().changed.insert(workspace) {
+            self.noted.notify_one();
+        }
+    }
+
+    /// Waits until a workspace is noted that was not taken.
+    pub(super) async fn noted(&self) {
+        while self.workspaces().changed.is_empty() {
+            self.noted.notified().await;
+        }
+    }
+
+    /// Takes some of the workspaces that are noted.
+    pub(super) fn take(&self, most: usize) -> Vec<WorkspaceId> {
+        let changed = &mut self.workspaces().changed;
+        let taken: Vec<WorkspaceId> = changed.iter().take(most).copied().collect();
+        changed.retain(|workspace| !taken.contains(workspace));
+        taken
+    }
+
+    /// A tick begins, which reads all workspaces.
+    pub(super) fn begin_tick(&self) {
+        self.workspaces().changed.clear();
+    }
+
+    /// A tick has found these workspaces with enabled webhooks.
+    pub(super) fn end_tick(&self, with_webhooks: HashSet<WorkspaceId>) {
+        let mut workspaces = self.workspaces();
+        workspaces.with_webhooks = with_webhooks;
+        // A webhook may have been made behind the tick.
+        let Workspaces { with_webhooks, changed } = &mut *workspaces;
+        with_webhooks.extend(changed.iter());
+    }
+
+    fn workspaces(&self) -> MutexGuard<'_, Workspaces> {
+        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
