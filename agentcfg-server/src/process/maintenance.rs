@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::service::{RewrapProgress, WebhookSender};
+use tokio::time::MissedTickBehavior;
 
 use crate::process::backend::StoreMaintenance;
 use crate::process::master_keys::{Resealed, reseal};
@@ -70,8 +71,12 @@ pub(super) async fn remove_deleted_workspaces(service: AgentCfg, stopped: impl F
     }
 }
 
-/// The interval at which the sender of webhooks looks for work.
+/// The interval at which the sender of webhooks looks for all work: other servers write to a shared store unseen, and attempts
+/// become due.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// The pause after each look for webhooks to send, so that a stream of commits is no busy loop.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// How long the end of the server waits for the webhooks that are being sent. What is aborted then is sent again later.
 const GRACE: Duration = Duration::from_secs(5);
@@ -80,8 +85,16 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) async fn send_webhooks(sender: WebhookSender, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
     let mut is_failing = false;
+    let mut look = tokio::time::interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
-        match sender.tick().await {
+        let looked = tokio::select! {
+            biased;
+            () = &mut stopped => break,
+            _ = look.tick() => sender.tick().await,
+            () = sender.changed() => sender.send_changed().await,
+        };
+        match looked {
             Ok(()) => is_failing = false,
             Err(error) => {
                 // Each failure would be a line a second.
@@ -93,17 +106,12 @@ pub(super) async fn send_webhooks(sender: WebhookSender, stopped: impl Future<Ou
         }
         tokio::select! {
             () = &mut stopped => break,
-            () = more_to_send() => {}
+            () = tokio::time::sleep(PAUSE) => {}
         }
     }
     if tokio::time::timeout(GRACE, sender.stop()).await.is_err() {
         tracing::info!("webhooks that are being sent are aborted, and sent again after the start");
     }
-}
-
-/// Waits until there may be something to send. It is a pause, because other servers write to a shared store unseen.
-async fn more_to_send() {
-    tokio::time::sleep(LOOK).await;
 }
 
 /// Runs the periodic tasks: writes when keys were last used, and checks whether storage answers.

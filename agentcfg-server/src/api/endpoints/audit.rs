@@ -161,3 +161,103 @@ fn next(written: Option<Written>) -> Next<Option<Written>> {
         Ok(Some((text.into(), Some(written))))
     })
 }
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Poll};
+
+    use agentcfg_core::AgentCfg;
+    use agentcfg_core::model::{NewAgent, NewWorkspace};
+    use agentcfg_core::store::{
+        Batch, CommitError, Committed, Key, Kind, MemoryStore, Record, Scan, Scanned, Store, StoreError,
+    };
+    use http_body_util::BodyExt;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::http::WatchClient;
+    use crate::http::pulled::Pulled;
+
+    /// A client that leaves, and a store that answers no read of a log from then on.
+    #[derive(Debug, Clone, Default)]
+    struct Leaving(Arc<AtomicBool>);
+
+    impl Leaving {
+        fn has_left(&self) -> bool {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    impl WatchClient for Leaving {
+        fn poll_disconnected(&self, _: &mut Context<'_>) -> Poll<()> {
+            match self.has_left() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        }
+    }
+
+    struct Stalling(MemoryStore, Leaving);
+
+    #[async_trait::async_trait]
+    impl Store for Stalling {
+        async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+            self.0.get(keys).await
+        }
+
+        async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+            if scan.kind == Kind::LogEntry && self.1.has_left() {
+                pending::<()>().await;
+            }
+            self.0.scan(scan).await
+        }
+
+        async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+            self.0.commit(batch).await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_streamed_page_ends_when_its_client_has_gone() {
+        let client = Leaving::default();
+        let service = AgentCfg::builder(Stalling(MemoryStore::new(), client.clone())).build();
+        let ada = service.trusted_user("ada").unwrap();
+        let new = NewWorkspace { name: "Studio".into() };
+        let studio = service.create_workspace(&ada, new).await.unwrap().id;
+        // About 20 KiB each, so that the page is streamed in parts.
+        for number in 0..80 {
+            let agent_id = format!("a{number}").parse().unwrap();
+            let new = NewAgent {
+                persona_prompt: Some("\u{1f600}".repeat(5000)),
+                ..NewAgent::new(studio, agent_id, "Writer")
+            };
+            service.create_agent(&ada, new).await.unwrap();
+        }
+        let written = Written {
+            pages: service
+                .audit_pages(&ada, studio, &AuditFilter::default())
+                .await
+                .unwrap(),
+            text: vec![b'['],
+            is_empty: true,
+            disconnect: Some(Disconnect::new(Arc::new(client.clone()))),
+        };
+        let mut body = Pulled::new(Some(written), next);
+        let mut length = 0;
+        while length <= LONG {
+            length += body.frame().await.unwrap().unwrap().into_data().unwrap().len();
+        }
+        client.0.store(true, Ordering::SeqCst);
+        let left = Instant::now();
+        assert!(
+            body.frame().await.unwrap().is_err(),
+            "a broken page does not look whole"
+        );
+        assert_eq!(left.elapsed(), PATIENCE);
+        assert!(body.frame().await.is_none());
+    }
+}
