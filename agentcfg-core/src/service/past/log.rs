@@ -7,18 +7,12 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
-use super::AsOf;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentConfig, WorkspaceId};
+use crate::model::{Action, Agent, AgentConfig, AsOf, TargetType, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::blocking::{LONG, blocking, blocking_if};
 use crate::service::pieces::Pieces;
 use crate::service::records::{self, Entries, Scanned, StoredEntry, StoredEntryHead};
-
-/// The target of the entries about agents.
-const AGENT: &str = "agent";
-/// The action of the entry that made an agent.
-const CREATED: &str = "agent.created";
 
 /// An agent as it was, with the number of its version if that state is one.
 pub(in crate::service) struct PastAgent {
@@ -125,7 +119,7 @@ impl Backwards {
                 }
             }
             let head = entry.value()?;
-            if head.target.kind != AGENT || !going.contains_key(&head.target.id) {
+            if head.target.kind != TargetType::Agent.as_str() || !going.contains_key(&head.target.id) {
                 continue;
             }
             if as_of.includes(number, head.created_at) {
@@ -135,7 +129,7 @@ impl Backwards {
                         .insert("updated_at".into(), head.created_at.to_string().into());
                     past.push(found.past()?);
                 }
-            } else if head.action == CREATED {
+            } else if head.action == Action::AgentCreated.as_str() {
                 going.remove(&head.target.id);
             } else if let Some(going) = going.get_mut(&head.target.id) {
                 going.undo(entry.value_as::<StoredEntry>()?);
