@@ -5,7 +5,7 @@
 //! while the reader takes them, and [`LogSince`] takes back the later changes of each piece. Entries of the log never change,
 //! and reports of a status belong to no revision.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
 use serde::Serialize;
@@ -23,7 +23,7 @@ use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::change_path;
 use crate::model::{
-    Action, Agent, AgentConfig, AgentId, AgentSet, ExportLine, ExportedVersion, Label, Member, Permission,
+    Action, Agent, AgentConfig, AgentId, AgentSet, Epoch, ExportLine, ExportedVersion, Label, Member, Permission,
     ProviderKeyInfo, ReportedStatus, StoredAgent, TargetType, TextId, Webhook, Workspace, WorkspaceId,
 };
 
@@ -127,7 +127,7 @@ impl AgentCfg {
             let access = self.access(caller, workspace, Permission::WorkspaceManage).await?;
             let (action, id) = (Action::WorkspaceExported, workspace.to_string());
             let change = Change::new(&access, self.now(), action, TargetType::Workspace, id);
-            Ok(self.apply(change).await?.attempt(()))
+            self.apply(change).await?.attempt(())
         })
         .await?;
         for _ in 0..ATTEMPTS {
@@ -172,9 +172,7 @@ impl AgentCfg {
         members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
         let found = found.ok_or_else(|| not_found("workspace", &workspace.to_string()))?;
         let epoch = self.epoch().await?;
-        // The records of webhooks and of their states have the same items, so they are in the same order.
-        let webhooks = pieces::values(hooks).await?.into_iter();
-        let webhooks = webhooks.zip(pieces::values(states).await?);
+        let webhooks = listed(epoch, hooks, states)?;
         let first = First {
             workspace: found.value,
             members,
@@ -184,10 +182,28 @@ impl AgentCfg {
                 .iter()
                 .map(StoredProviderKey::listed)
                 .collect(),
-            webhooks: webhooks.map(|(webhook, state)| webhook.listed(epoch, &state)).collect(),
+            webhooks,
         };
         Ok(Some((first, since, revision)))
     }
+}
+
+/// The webhooks of a workspace, each with its state.
+fn listed(
+    epoch: Epoch,
+    webhooks: Scanned<StoredWebhook>,
+    states: Scanned<WebhookState>,
+) -> Result<Vec<Webhook>, Error> {
+    let mut of_webhooks = HashMap::new();
+    for state in states {
+        of_webhooks.insert(state.key().item().to_owned(), state.value()?);
+    }
+    let listed = webhooks.into_iter().map(|webhook| {
+        let state = of_webhooks.get(webhook.key().item());
+        let missing = || Error::new(ErrorKind::Internal, "a webhook has no state");
+        Ok(webhook.value()?.listed(epoch, state.ok_or_else(missing)?))
+    });
+    listed.collect()
 }
 
 impl Export {

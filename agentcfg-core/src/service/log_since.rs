@@ -63,37 +63,9 @@ impl LogSince {
     fn note(&mut self, mut entry: StoredEntry) {
         entry.changes.append(&mut entry.rebuilding);
         match (entry.action, entry.target.kind) {
-            (Action::AgentsApplied, _) => {
-                self.others = true;
-                for (path, change) in entry.changes {
-                    if let Some((agent_id, field)) = change_path::agent_and_name(&path) {
-                        self.agents
-                            .entry(agent_id.to_owned())
-                            .or_default()
-                            .note(field.to_owned(), change.from);
-                    }
-                }
-            }
-            (Action::LabelSet | Action::LabelRemoved, _) => {
-                for (path, change) in entry.changes {
-                    if let Some(label) = change_path::label(&path) {
-                        self.note_label(&entry.target.id, label, &change.from);
-                    }
-                }
-            }
-            (Action::LabelPromoted, _) => {
-                for (path, change) in entry.changes {
-                    if let Some((agent_id, field)) = change_path::agent_and_name(&path)
-                        && let Some(label) = change_path::label(field)
-                    {
-                        self.note_label(agent_id, label, &change.from);
-                    }
-                }
-            }
             (_, TargetType::Agent) => {
-                let undo = self.agents.entry(entry.target.id).or_default();
-                for (field, change) in entry.changes {
-                    undo.note(field, change.from);
+                for (name, change) in entry.changes {
+                    self.note_agent(&entry.target.id, &name, change.from);
                 }
             }
             (_, TargetType::ApiKey) => {
@@ -107,15 +79,35 @@ impl LogSince {
                 }
             }
             (Action::WorkspaceExported, _) => {}
-            // These are read as one, from one snapshot.
+            // A change of several agents names them in the paths of its changes, whatever its action is.
             (
-                _,
+                action,
                 TargetType::Workspace
                 | TargetType::Member
                 | TargetType::ProviderKey
                 | TargetType::Webhook
                 | TargetType::Unknown,
-            ) => self.others = true,
+            ) => {
+                // The records that are read as one, from one snapshot. An apply may have changed sets.
+                self.others |= action != Action::LabelPromoted;
+                for (path, change) in entry.changes {
+                    if let Some((agent_id, name)) = change_path::agent_and_name(&path) {
+                        self.note_agent(agent_id, name, change.from);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Notes the change of a field or of a label of an agent.
+    fn note_agent(&mut self, agent_id: &str, name: &str, from: Value) {
+        match change_path::label(name) {
+            Some(label) => self.note_label(agent_id, label, &from),
+            None => self
+                .agents
+                .entry(agent_id.to_owned())
+                .or_default()
+                .note(name.to_owned(), from),
         }
     }
 
@@ -188,5 +180,90 @@ impl Undo {
             serde_json::from_value(value)
         });
         undone.map(Some).map_err(records::not_read)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    /// What an entry changes: the agents, the agents with labels, and whether something else.
+    fn noted(action: &str, kind: &str, id: &str, path: &str) -> (Vec<String>, Vec<String>, bool) {
+        let workspace = WorkspaceId::new(uuid::Uuid::nil());
+        let entry = serde_json::json!({
+            "id": "018f2d7c-0000-7000-8000-000000000002",
+            "workspace_id": workspace,
+            "actor": {"type": "user", "id": "ada"},
+            "action": action,
+            "target": {"type": kind, "id": id},
+            "created_at": "2026-11-20T09:30:00.123Z",
+            "changes": {path: {"from": 1, "to": 2}},
+        });
+        let mut since = LogSince::new(workspace, 0);
+        since.note(serde_json::from_value(entry).unwrap());
+        let agents = since.agents.into_keys().collect();
+        (agents, since.labels.into_keys().collect(), since.others)
+    }
+
+    #[test]
+    fn an_entry_is_taken_back_by_its_target_and_paths() {
+        for (action, kind, id, path, agents, labels, others) in [
+            (
+                "agent.updated",
+                "agent",
+                "writer",
+                "model",
+                &["writer"][..],
+                &[][..],
+                false,
+            ),
+            (
+                "agents.applied",
+                "workspace",
+                "w",
+                "agents/coder/model",
+                &["coder"],
+                &[],
+                true,
+            ),
+            (
+                "agents.merged",
+                "workspace",
+                "w",
+                "agents/coder/model",
+                &["coder"],
+                &[],
+                true,
+            ),
+            ("label.set", "agent", "writer", "labels/live", &[], &["writer"], false),
+            (
+                "label.promoted",
+                "workspace",
+                "w",
+                "agents/coder/labels/live",
+                &[],
+                &["coder"],
+                false,
+            ),
+            (
+                "labels.moved",
+                "workspace",
+                "w",
+                "agents/coder/labels/live",
+                &[],
+                &["coder"],
+                true,
+            ),
+            ("member.set", "member", "ada", "role", &[], &[], true),
+            ("workspace.exported", "workspace", "w", "revision", &[], &[], false),
+        ] {
+            let expected = (to_strings(agents), to_strings(labels), others);
+            assert_eq!(noted(action, kind, id, path), expected, "{action}");
+        }
+    }
+
+    fn to_strings(texts: &[&str]) -> Vec<String> {
+        texts.iter().map(|text| (*text).to_owned()).collect()
     }
 }
