@@ -9,7 +9,7 @@ use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Plan, Precondition, StoredAgent, Success, Tag, TargetType,
-    Timestamp, VersionedAgent, WorkspaceId,
+    VersionedAgent, WorkspaceId,
 };
 use crate::store::Check;
 use crate::validate::{self, IntoValid, Invalid};
@@ -301,11 +301,6 @@ impl AgentCfg {
                 return Err(Error::new(ErrorKind::Internal, "the number of active agents is wrong"));
             }
         })
-    }
-
-    /// The time of a change: now, but always after the last one.
-    pub(super) fn after(&self, last: Timestamp) -> Timestamp {
-        self.now().max(last.plus_millis(1))
     }
 
     /// The workspace's plan. When its record was read together with the credential, this reads nothing.

@@ -127,7 +127,7 @@ impl AgentCfg {
         let change = Change::new(&access, now, Action::ApiKeyCreated, TargetType::ApiKey, id.as_str())
             .create(records::api_key(id), &stored)?
             .put(records::workspace_api_key(access.workspace(), id), &WorkspaceApiKey {})?;
-        Ok(self.apply(change).await?.attempt(stored.listed(None)))
+        self.apply(change).await?.attempt(stored.listed(None))
     }
 
     /// Revokes an API key: the next request with it is refused, on every instance.
@@ -180,7 +180,7 @@ impl AgentCfg {
         };
         let change = Change::new(&access, now, Action::ApiKeyRevoked, TargetType::ApiKey, key_id.as_str())
             .replace(found, &after)?;
-        Ok(self.apply(change).await?.attempt(Success::OK))
+        self.apply(change).await?.attempt(Success::OK)
     }
 
     /// Replaces an API key by a new one with the same name, environment, scope and limit, and with the same lifetime
@@ -271,7 +271,7 @@ impl AgentCfg {
                 records::workspace_api_key(access.workspace(), new_id),
                 &WorkspaceApiKey {},
             )?;
-        Ok(self.apply(change).await?.attempt(new.listed(None)))
+        self.apply(change).await?.attempt(new.listed(None))
     }
 
     /// The milliseconds from a key's creation to the expiry that was chosen for it; `None` for a key without one. The expiry of a

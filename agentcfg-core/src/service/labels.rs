@@ -142,7 +142,7 @@ impl AgentCfg {
         let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
         let change = change.audit_changes(&changes)?.about_version(target.version);
         let change = labels.set(label, &stored).put_into(change)?;
-        Ok(self.apply(change).await?.attempt(stored.shown(&agent_id, label)))
+        self.apply(change).await?.attempt(stored.shown(&agent_id, label))
     }
 
     /// Removes a label of an agent. The version that it points at stays.
@@ -177,7 +177,7 @@ impl AgentCfg {
             let changes = Changes::from([moved(change_path::of_label(&label), Some(version), None)]);
             let change = Change::new(&access, self.now(), Action::LabelRemoved, TargetType::Agent, agent_id);
             let change = labels.without(&label).put_into(change.audit_changes(&changes)?)?;
-            Ok(self.apply(change).await?.attempt(Success::OK))
+            self.apply(change).await?.attempt(Success::OK)
         })
         .await
     }
@@ -261,7 +261,7 @@ impl AgentCfg {
         if dry_run || changes.is_empty() {
             return Ok(Attempt::Done(promoted));
         }
-        Ok(self.apply(change.audit_changes(&changes)?).await?.attempt(promoted))
+        self.apply(change.audit_changes(&changes)?).await?.attempt(promoted)
     }
 
     /// The agents of these identifiers with the version that a label points at; one that lacks it is an error.

@@ -293,7 +293,7 @@ impl AgentCfg {
             return Ok(Attempt::Done(Some((0, unreadable))));
         }
         let outcome = self.commit(transaction).await?;
-        Ok(outcome.attempt(Some((rewrapped, unreadable))))
+        outcome.attempt(Some((rewrapped, unreadable)))
     }
 
     /// Deletes every saved provider key and every webhook, for a store whose master keys are lost. Each deletion is in its
@@ -370,7 +370,7 @@ impl AgentCfg {
     ) -> Result<Attempt<()>, Error> {
         let key = records::master_keys();
         let transaction = Transaction::default().check(key.unchanged(before)).put(key, list)?;
-        Ok(self.commit(transaction).await?.attempt(()))
+        self.commit(transaction).await?.attempt(())
     }
 }
 

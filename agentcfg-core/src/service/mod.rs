@@ -233,6 +233,11 @@ impl AgentCfg {
         self.inner.clock.now()
     }
 
+    /// The time of a change of a record: now, but always after its last change.
+    fn after(&self, last: Timestamp) -> Timestamp {
+        self.now().max(last.plus_millis(1))
+    }
+
     fn entropy(&self) -> &dyn Entropy {
         &*self.inner.entropy
     }

@@ -140,9 +140,9 @@ impl AgentCfg {
         let Some(sealed) = sealed else {
             return self.lacks_sealing_key(sealing).await;
         };
-        let now = before.as_ref().map_or(self.now(), |before| {
-            self.now().max(before.value.updated_at.plus_millis(1))
-        });
+        let now = before
+            .as_ref()
+            .map_or(self.now(), |before| self.after(before.value.updated_at));
         let stored = StoredProviderKey {
             provider,
             created_at: before.as_ref().map_or(now, |before| before.value.created_at),
@@ -167,7 +167,7 @@ impl AgentCfg {
         .put(key, &stored)?
         .put(records::sealed_key(access.workspace(), provider), &SealedKey {})?;
         let change = sealing.guard(change, self.entropy())?;
-        Ok(self.apply(change).await?.attempt(info))
+        self.apply(change).await?.attempt(info)
     }
 
     /// Deletes a workspace's key for a provider, on every plan. The next model call goes without it.
@@ -237,7 +237,7 @@ impl AgentCfg {
         .check(found.unchanged())
         .delete(found.key)
         .delete(records::sealed_key(access.workspace(), provider));
-        Ok(self.apply(change).await?.attempt(Success::OK))
+        self.apply(change).await?.attempt(Success::OK)
     }
 }
 

@@ -95,7 +95,7 @@ impl AgentCfg {
             .check(found.unchanged())
             .delete(found.key)
             .put(marker, &stored)?;
-        let attempt = self.commit(transaction).await?.attempt(());
+        let attempt = self.commit(transaction).await?.attempt(())?;
         if matches!(attempt, Attempt::Done(())) {
             let user = access.actor().id;
             tracing::warn!(%workspace, name = stored.name, user, "a workspace was deleted, its records are being removed");

@@ -17,11 +17,19 @@ pub(super) enum Attempt<T> {
 }
 
 impl Outcome {
-    /// The attempt of a change that adds to no counter, so that no limit can stop it.
-    pub(super) fn attempt<T>(self, value: T) -> Attempt<T> {
+    /// The attempt of a change that no limit can stop: it raises no counter that has a maximum.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`] when a counter is lower than what the change takes off it.
+    pub(super) fn attempt<T>(self, value: T) -> Result<Attempt<T>, Error> {
         match self {
-            Self::Done(_) => Attempt::Done(value),
-            Self::Raced | Self::Limit => Attempt::Raced,
+            Self::Done(_) => Ok(Attempt::Done(value)),
+            Self::Raced => Ok(Attempt::Raced),
+            Self::Limit => Err(Error::new(
+                ErrorKind::Internal,
+                "a counter is lower than what it counts",
+            )),
         }
     }
 }

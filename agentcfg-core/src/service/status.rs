@@ -110,6 +110,6 @@ impl AgentCfg {
             .check(unchanged)
             .put(records::status(access.workspace(), agent_id.as_str()), &stored)?;
         let reported = entry(agent.agent_id, &agent.display_name, Some(&stored));
-        Ok(self.commit(transaction).await?.attempt(reported))
+        self.commit(transaction).await?.attempt(reported)
     }
 }

@@ -183,7 +183,7 @@ impl AgentCfg {
     async fn try_update_workspace(&self, access: &Access, patch: &WorkspacePatch) -> Result<Attempt<Workspace>, Error> {
         let found = self.stored_workspace(access.workspace()).await?;
         let before = &found.value;
-        let now = self.now().max(before.updated_at.plus_millis(1));
+        let now = self.after(before.updated_at);
         let after = Workspace {
             name: patch.name.clone().unwrap_or_else(|| before.name.clone()),
             plan: patch.plan.unwrap_or(before.plan),
@@ -193,7 +193,7 @@ impl AgentCfg {
         let id = after.id.to_string();
         let change =
             Change::new(access, now, Action::WorkspaceUpdated, TargetType::Workspace, id).replace(found, &after)?;
-        Ok(self.apply(change).await?.attempt(after))
+        self.apply(change).await?.attempt(after)
     }
 
     async fn stored_workspace(&self, id: WorkspaceId) -> Result<Stored<Workspace>, Error> {

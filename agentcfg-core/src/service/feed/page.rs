@@ -15,7 +15,7 @@ use super::item::{Item, Logged};
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, Timestamp, WorkspaceId};
 use crate::store::Kind;
-use crate::validate::Faults;
+use crate::validate::Invalid;
 
 /// A page ends before it is longer than this, in bytes, unless it is one event.
 const PAGE_BYTES: usize = 8 << 20;
@@ -345,14 +345,7 @@ struct Part<E> {
 /// The error of a cursor that is no position in the log.
 fn refused(error: CursorError) -> Error {
     match error {
-        CursorError::NoCursor | CursorError::OtherWorkspace => {
-            let mut faults = Faults::default();
-            faults.push("after", error);
-            match faults.into_result() {
-                Err(invalid) => invalid.into(),
-                Ok(()) => Error::new(ErrorKind::Invalid, "after is no cursor"),
-            }
-        }
+        CursorError::NoCursor | CursorError::OtherWorkspace => Invalid::new("after", error).into(),
         CursorError::OtherEpoch | CursorError::Future => Error::new(
             ErrorKind::Gone,
             format!("the position {error}: read the list again and go on from its Change-Cursor"),

@@ -22,8 +22,8 @@ use super::{AgentCfg, Caller, not_found};
 use crate::body::Change as _;
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, MAX_WEBHOOKS, NewWebhook, Permission, ReplayFrom, Success, Webhook, WebhookId, WebhookPatch, WebhookReplay,
-    WebhookUrl, WebhookWithSecret, WorkspaceId,
+    Action, CursorError, MAX_WEBHOOKS, NewWebhook, Permission, ReplayFrom, Success, Webhook, WebhookId, WebhookPatch,
+    WebhookReplay, WebhookUrl, WebhookWithSecret, WorkspaceId,
 };
 use crate::validate::{IntoValid, Invalid};
 use crate::webhook::SigningSecret;
@@ -166,7 +166,7 @@ impl AgentCfg {
                 ErrorKind::PlanLimit,
                 format!("a workspace has at most {MAX_WEBHOOKS} webhooks, delete one first"),
             )),
-            outcome => Ok(outcome.attempt(webhook.listed(epoch, &state))),
+            outcome => outcome.attempt(webhook.listed(epoch, &state)),
         }
     }
 
@@ -227,7 +227,7 @@ impl AgentCfg {
         if after.audited() == before.audited() {
             return Ok(Attempt::Done(after.listed(epoch, &state)));
         }
-        let now = self.now().max(before.updated_at.plus_millis(1));
+        let now = self.after(before.updated_at);
         after.updated_at = now;
         if after.types != before.types {
             state.previous = Previous::Unknown;
@@ -248,7 +248,7 @@ impl AgentCfg {
             true => change,
             false => change.check(found.state.unchanged()).put(found.state.key, &state)?,
         };
-        Ok(self.apply(change).await?.attempt(after.listed(epoch, &state)))
+        self.apply(change).await?.attempt(after.listed(epoch, &state))
     }
 
     /// Deletes a webhook with its deliveries. What is being sent may still arrive.
@@ -293,7 +293,7 @@ impl AgentCfg {
             .delete(found.state.key)
             .delete(records::webhook_place(id))
             .add(records::webhooks_count(workspace), -1, None);
-        Ok(self.apply(change).await?.attempt(Success::OK))
+        self.apply(change).await?.attempt(Success::OK)
     }
 
     /// Moves the cursor of a webhook back: the events after it are sent again, each with the `webhook-id` that it had.
@@ -334,19 +334,15 @@ impl AgentCfg {
         let (access, found) = self.webhook_for(caller, id, Permission::WebhooksManage).await?;
         let epoch = self.epoch().await?;
         let (webhook, before) = (&found.webhook.value, &found.state.value);
-        let refused = |rule: &str| Error::from(Invalid::new("after", rule));
         let position = match from {
             ReplayFrom::Start => 0,
-            ReplayFrom::After(cursor) if cursor.workspace() != webhook.workspace_id => {
-                return Err(refused("must be a cursor of the webhook's workspace"));
-            }
-            ReplayFrom::After(cursor) if cursor.epoch() != epoch => {
-                return Err(refused("must be a cursor of the store's present epoch"));
-            }
-            ReplayFrom::After(cursor) if cursor.revision() > before.position => {
-                return Err(refused("must not be later than the webhook's cursor"));
-            }
-            ReplayFrom::After(cursor) => cursor.revision(),
+            ReplayFrom::After(cursor) => match cursor.revision_in(webhook.workspace_id, epoch, before.position) {
+                Ok(revision) => revision,
+                Err(CursorError::Future) => {
+                    return Err(Invalid::new("after", "must not be later than the webhook's cursor").into());
+                }
+                Err(error) => return Err(Invalid::new("after", error).into()),
+            },
         };
         // Events that are pending before the position stay so. Those after it will be read again.
         let pending = before.pending.iter().copied();
@@ -364,7 +360,7 @@ impl AgentCfg {
             .check(found.webhook.unchanged())
             .check(found.state.unchanged())
             .put(found.state.key, &after)?;
-        Ok(self.apply(change).await?.attempt(is))
+        self.apply(change).await?.attempt(is)
     }
 
     /// A webhook by its identifier alone, for callers with this permission in its workspace.

@@ -83,7 +83,7 @@ impl AgentCfg {
             .put(found.webhook.key, &after)?;
         let change = sealing.guard(change, self.entropy())?;
         let outcome = self.apply(change).await?;
-        Ok(outcome.attempt(after.listed(epoch, &found.state.value)))
+        outcome.attempt(after.listed(epoch, &found.state.value))
     }
 
     /// The secrets of a webhook, each with its end.
@@ -153,7 +153,7 @@ impl AgentCfg {
         if transaction.is_empty() {
             return Ok(Attempt::Done(Some((0, unreadable))));
         }
-        Ok(self.commit(transaction).await?.attempt(Some((rewrapped, unreadable))))
+        self.commit(transaction).await?.attempt(Some((rewrapped, unreadable)))
     }
 
     /// Deletes a webhook in the name of an operator, who needs no membership: its secret cannot be opened any more.

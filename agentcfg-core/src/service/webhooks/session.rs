@@ -443,7 +443,7 @@ impl Session {
         loop {
             let before = &self.webhook.value;
             let (workspace, id) = (before.workspace_id, before.id);
-            let now = self.service().now().max(before.updated_at.plus_millis(1));
+            let now = self.service().after(before.updated_at);
             let after = StoredWebhook {
                 enabled: false,
                 disabled_reason: Some(reason),
