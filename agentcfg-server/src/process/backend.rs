@@ -35,7 +35,7 @@ pub enum BackendError {
     #[error(transparent)]
     DataDir(#[from] DataDirError),
     /// The store in it cannot be opened.
-    #[error("cannot open the store in {dir}: {source}{}", way_out(.source))]
+    #[error("cannot open the store in {dir}: {source}{}", store_hint(.source))]
     Store {
         /// The data directory.
         dir: String,
@@ -43,14 +43,14 @@ pub enum BackendError {
         source: OpenError,
     },
     /// The database cannot be used.
-    #[error("{source}{}", way_in(.source))]
+    #[error("{source}{}", database_hint(.source))]
     Database {
         /// The error of the store.
         #[from]
         source: ConnectError,
     },
     /// The etcd cluster cannot be used.
-    #[error("{source}{}", way_into_cluster(.source))]
+    #[error("{source}{}", etcd_hint(.source))]
     Cluster {
         /// The error of the store.
         #[from]
@@ -71,7 +71,7 @@ impl BackendError {
     }
 }
 
-fn way_out(error: &OpenError) -> &'static str {
+fn store_hint(error: &OpenError) -> &'static str {
     match error {
         OpenError::Held => "; stop that process first, or name another directory with --data",
         OpenError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
@@ -90,7 +90,7 @@ fn way_out(error: &OpenError) -> &'static str {
     }
 }
 
-fn way_in(error: &ConnectError) -> &'static str {
+fn database_hint(error: &ConnectError) -> &'static str {
     match error {
         ConnectError::Options(_) => " (database_url)",
         ConnectError::Unreachable(_) => {
@@ -101,7 +101,7 @@ fn way_in(error: &ConnectError) -> &'static str {
     }
 }
 
-fn way_into_cluster(error: &etcd::ConnectError) -> &'static str {
+fn etcd_hint(error: &etcd::ConnectError) -> &'static str {
     match error {
         etcd::ConnectError::Options(_) => " (the settings that begin with etcd_)",
         etcd::ConnectError::Unreachable(_) => {
