@@ -58,6 +58,7 @@ const FORMAT: u8 = 1;
 /// assert!(vault.open(workspace, Provider::Anthropic, &sealed).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
+#[derive(Clone)]
 pub struct Vault {
     keys: Vec<MasterKey>,
 }

@@ -1,6 +1,6 @@
 //! The fields of a body that creates something, by their presence. `None` is a field with a fault.
 
-pub(crate) use super::change::nullable as tristate;
+pub(crate) use super::change::{nullable as tristate, required as optional};
 use super::{Fields, Found};
 use crate::rules::Rule;
 

@@ -19,6 +19,7 @@
 /// |---|---|---|
 /// | `required` | `T`, must be there | `Option<T>`, left out: stays |
 /// | `defaulted` | `T`, left out: `T::default()` | `Option<T>`, left out: stays |
+/// | `optional` | `Option<T>`, may be left out, not null | |
 /// | `nullable` | `Option<T>`, null is the same as left out | [`Patch<T>`](crate::model::Patch) |
 /// | `tristate` | [`Patch<T>`](crate::model::Patch): null, left out and a value are three things | |
 ///
@@ -204,6 +205,7 @@ macro_rules! schema {
 macro_rules! field_type {
     (create required $type:ty) => { $type };
     (create defaulted $type:ty) => { $type };
+    (create optional $type:ty) => { Option<$type> };
     (create nullable $type:ty) => { Option<$type> };
     (create tristate $type:ty) => { $crate::model::Patch<$type> };
     (change required $type:ty) => { Option<$type> };

@@ -14,6 +14,7 @@ mod tests;
 mod value;
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt::Display;
 
 pub(crate) use self::declare::{body, field_type, name, readable, record, rule, schema};
@@ -177,23 +178,27 @@ impl<'a> Fields<'a> {
         value.ok_or_else(|| Invalid::new("body", "is incomplete"))
     }
 
-    /// Notes a fault for each field that was not taken.
+    /// Notes a fault for each field that was not taken; one that is given several times has one fault.
     fn refuse_others<T: Body>(&mut self) {
         // A body can have a hundred thousand unknown fields.
         let mut suggestions = 0..5;
+        let mut named = HashSet::new();
         let entries = std::mem::take(&mut self.entries);
-        for (name, _) in entries.into_iter().filter(|(_, value)| value.is_some()) {
-            if T::READ_ONLY.contains(&&*name) {
-                self.faults.push(shown(&name), "is read-only");
+        for (name, _) in entries.iter().filter(|(_, value)| value.is_some()) {
+            if !named.insert(name) {
+                continue;
+            }
+            if T::READ_ONLY.contains(&&**name) {
+                self.faults.push(shown(name), "is read-only");
                 continue;
             }
             let suggestion = suggestions.next().filter(|_| self.faults.has_room());
-            match suggestion.and_then(|_| nearest(&name, T::FIELDS)) {
+            match suggestion.and_then(|_| nearest(name, T::FIELDS)) {
                 Some(meant) => {
                     let rule = format_args!("is not a known field (did you mean {meant}?)");
-                    self.faults.push(shown(&name), rule);
+                    self.faults.push(shown(name), rule);
                 }
-                None => self.faults.push(shown(&name), "is not a known field"),
+                None => self.faults.push(shown(name), "is not a known field"),
             }
         }
     }

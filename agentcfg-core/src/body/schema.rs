@@ -40,6 +40,10 @@ pub(crate) mod create {
         Property::new(generator.subschema_for::<R>(), &description, false)
     }
 
+    pub(crate) fn optional<R: JsonSchema>(generator: &mut SchemaGenerator, documentation: &str) -> Property {
+        Property::new(generator.subschema_for::<R>(), &summary(documentation), false)
+    }
+
     pub(crate) fn nullable<R: JsonSchema>(generator: &mut SchemaGenerator, documentation: &str) -> Property {
         Property::new(or_null::<R>(generator), &summary(documentation), false)
     }
@@ -49,14 +53,7 @@ pub(crate) mod create {
 
 /// In a body that changes something.
 pub(crate) mod change {
-    use super::*;
-
-    pub(crate) fn required<R: JsonSchema>(generator: &mut SchemaGenerator, documentation: &str) -> Property {
-        Property::new(generator.subschema_for::<R>(), &summary(documentation), false)
-    }
-
-    pub(crate) use super::create::nullable;
-    pub(crate) use required as defaulted;
+    pub(crate) use super::create::{nullable, optional as required, optional as defaulted};
 }
 
 /// In a record that is shown, where every field is there.

@@ -1,5 +1,6 @@
 //! How each type of field is read from JSON.
 
+use std::collections::HashSet;
 use std::fmt::Display;
 
 use serde_json::Number;
@@ -180,6 +181,7 @@ impl FromJson for Parameters {
             return mismatch(&json, field, "an object of numbers", faults);
         };
         let mut parameters = Self::new();
+        let mut repeated = HashSet::new();
         for (name, value) in entries {
             // The placeholder lets the rules for the whole value find the other faults.
             let number = match value {
@@ -195,7 +197,7 @@ impl FromJson for Parameters {
                     Number::from(0)
                 }
             };
-            if parameters.contains_key(&*name) {
+            if parameters.contains_key(&*name) && repeated.insert(name.clone()) {
                 let place = format_args!("{field}.{}", shown(&name));
                 faults.push(place, "must not appear more than once");
             }

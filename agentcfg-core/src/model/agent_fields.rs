@@ -267,7 +267,7 @@ macro_rules! agent_fields {
             #[derive(Debug, Clone, PartialEq)]
             create AgentSpec {
                 /// Accepted only with the workspace of the request.
-                workspace_id: nullable WorkspaceId,
+                workspace_id: optional WorkspaceId,
                 /// Identifier of the agent, which is created where there is none.
                 agent_id: required AgentId,
                 $(

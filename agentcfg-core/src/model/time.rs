@@ -27,11 +27,19 @@ pub struct Timestamp {
 ///
 /// ```
 /// use agentcfg_core::model::{InvalidTimestamp, Timestamp};
-/// assert_eq!("tomorrow".parse::<Timestamp>(), Err(InvalidTimestamp));
+/// assert_eq!("tomorrow".parse::<Timestamp>(), Err(InvalidTimestamp::Form));
+/// assert_eq!("9999-12-31T23:59:59-01:00".parse::<Timestamp>(), Err(InvalidTimestamp::Range));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be an RFC 3339 timestamp such as 2026-11-20T09:30:00Z")]
-pub struct InvalidTimestamp;
+#[non_exhaustive]
+pub enum InvalidTimestamp {
+    /// It is not in the form of RFC 3339.
+    #[error("must be an RFC 3339 timestamp such as 2026-11-20T09:30:00Z")]
+    Form,
+    /// In UTC its year has not four digits, or is 0.
+    #[error("must be in the years 0001 to 9999 in UTC")]
+    Range,
+}
 
 impl Timestamp {
     /// The moment so many milliseconds after the Unix epoch. Moments that no four-digit year can
@@ -97,10 +105,10 @@ impl FromStr for Timestamp {
     type Err = InvalidTimestamp;
 
     fn from_str(text: &str) -> Result<Self, InvalidTimestamp> {
-        let parsed = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp)?;
+        let parsed = DateTime::parse_from_rfc3339(text).map_err(|_| InvalidTimestamp::Form)?;
         let utc = parsed.with_timezone(&Utc);
         if !(1..=9999).contains(&utc.year()) {
-            return Err(InvalidTimestamp);
+            return Err(InvalidTimestamp::Range);
         }
         // A leap second becomes the second after it, which every reader can show.
         Ok(utc.into())
@@ -161,10 +169,15 @@ mod tests {
     #[test]
     fn years_that_do_not_fit_are_refused() {
         assert!("9999-12-31T23:59:59.999Z".parse::<Timestamp>().is_ok());
-        assert!("9999-12-31T23:59:59-01:00".parse::<Timestamp>().is_err());
-        assert!("0001-01-01T00:00:00+01:00".parse::<Timestamp>().is_err());
+        for text in [
+            "9999-12-31T23:59:59-23:59",
+            "0001-01-01T00:00:00+01:00",
+            "0000-06-01T00:00:00Z",
+        ] {
+            assert_eq!(text.parse::<Timestamp>(), Err(InvalidTimestamp::Range), "{text}");
+        }
         for text in ["2026-11-20", "2026-11-20T09:30:00", "tomorrow", "", "1700000000"] {
-            assert!(text.parse::<Timestamp>().is_err(), "{text}");
+            assert_eq!(text.parse::<Timestamp>(), Err(InvalidTimestamp::Form), "{text}");
         }
     }
 

@@ -24,22 +24,29 @@ pub fn unmet(condition: &Precondition, error: Error) -> Failure {
     let current = error.current_tag();
     let failure = Failure::from(error);
     let Some(current) = current else { return failure };
+    let way_out = way_out(condition);
+    Failure {
+        message: format!("If-Match does not name the current ETag, which is \"{current}\": {way_out}"),
+        ..failure
+    }
+}
+
+/// What to do about a condition that is not met.
+fn way_out(condition: &Precondition) -> &'static str {
     let sent = |is: fn(&str) -> bool| match condition {
         Precondition::OneOf(expected) => expected
             .iter()
             .any(|expected| matches!(expected, Expected::Unknown(tag) if is(tag))),
         Precondition::None | Precondition::Exists => false,
     };
-    let way_out = if sent(|tag| tag.starts_with("W/")) {
+    if sent(|tag| tag == "*") {
+        "* must stand alone"
+    } else if sent(|tag| tag.starts_with("W/")) {
         "an entity tag must be strong here, without W/"
     } else if sent(|tag| !is_quoted(tag)) {
-        "an entity tag stands in double quotes"
+        "an entity tag must be in double quotes"
     } else {
         "read the agent again"
-    };
-    Failure {
-        message: format!("If-Match does not name the current ETag, which is \"{current}\": {way_out}"),
-        ..failure
     }
 }
 
@@ -112,6 +119,22 @@ fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
 mod tests {
     use super::super::request::tests::headers;
     use super::*;
+
+    #[test]
+    fn a_condition_that_is_not_met_has_a_way_out() {
+        for (field, way_out) in [
+            ("\"x\", *", "* must stand alone"),
+            ("W/\"x\"", "an entity tag must be strong here, without W/"),
+            ("x", "an entity tag must be in double quotes"),
+            ("\"x\"", "read the agent again"),
+        ] {
+            assert_eq!(
+                super::way_out(&if_match(&headers(&[("if-match", field)]))),
+                way_out,
+                "{field}"
+            );
+        }
+    }
 
     #[test]
     fn conditions_are_read() {

@@ -10,6 +10,7 @@ use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::WebhookSender;
 use agentcfg_core::session::LocalSessions;
+use agentcfg_core::vault::Vault;
 use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
@@ -112,7 +113,10 @@ impl Server {
         }
         // Before anything is made on disk.
         let certificate = Certificate::load(&config)?;
+        let (catalogue, managed) = (catalogue(&config)?, managed_credentials(&config)?);
         let mut backend = Backend::open(&config).await?;
+        // Before `session.key` is made: a start that the master keys refuse makes no file.
+        let vault = fit_vault(&config, &mut backend).await?;
         if is_local
             && config.session_secret.is_none()
             && !backend.is_new()
@@ -130,18 +134,17 @@ impl Server {
             .settings(settings(&config))
             .list_cache_bytes(backend::CacheShares::of(config.cache_mb).lists)
             .sessions(identity.verifier())
-            .catalogue(catalogue(&config)?);
-        for (provider, credential) in managed_credentials(&config)? {
+            .catalogue(catalogue);
+        for (provider, credential) in managed {
             builder = builder.managed_credential(provider, credential);
         }
-        if let Some(vault) = backend.take_vault() {
+        if let Some(vault) = vault {
             builder = builder.vault(vault);
         }
         if let Some(limiter) = backend.take_limiter() {
             builder = builder.rate_limiter(limiter).remote_store(true);
         }
         let service = builder.build();
-        master_keys::fit(&service, &config, backend.dir()).await?;
         Ok(Self {
             config,
             backend,
@@ -336,6 +339,17 @@ async fn until(mut stopped: watch::Receiver<bool>) {
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
+/// The master keys, once they are those that the store needs.
+async fn fit_vault(config: &Config, backend: &mut Backend) -> Result<Option<Vault>, StartError> {
+    let mut builder = AgentCfg::builder(backend.store());
+    if let Some(vault) = backend.take_vault() {
+        builder = builder.vault(vault);
+    }
+    let service = builder.build();
+    master_keys::fit(&service, config, backend.dir()).await?;
+    Ok(service.vault().map(|vault| Vault::clone(&vault)))
+}
+
 fn identity(config: &Config, dir: Option<&DataDir>) -> Result<Identity, StartError> {
     Ok(match config.provider()? {
         None => Identity::local(local_sessions(config, dir)?),
@@ -429,5 +443,19 @@ mod tests {
             .collect();
         let refused = connected.iter().filter(|connection| connection.is_err()).count();
         assert_eq!(refused, 0);
+    }
+
+    #[tokio::test]
+    async fn a_start_that_the_settings_refuse_makes_nothing() {
+        let temp = tempfile::tempdir().unwrap();
+        let data = temp.path().join("data");
+        let config = Config {
+            data: data.clone(),
+            openai_base_url: "no URL".to_owned(),
+            ..Config::default()
+        };
+        let error = Server::open(config).await.unwrap_err();
+        assert!(matches!(error, StartError::Models(_)), "{error}");
+        assert!(!data.exists());
     }
 }

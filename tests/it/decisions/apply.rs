@@ -170,6 +170,10 @@ fn bad_bodies_name_the_field_and_the_rule() {
             json!({"agents": [{"agent_id": "a", "display_name": "A", "workspace_id": other.id}]}),
             "agents[0].workspace_id must be the workspace of the request",
         ),
+        (
+            json!({"agents": [{"agent_id": "a", "display_name": "A", "workspace_id": null}]}),
+            "agents[0].workspace_id must not be null",
+        ),
     ] {
         apply(&studio, &body).refused(400, &[said]);
     }

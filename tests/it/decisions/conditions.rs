@@ -156,9 +156,11 @@ fn a_412_names_the_current_tag_and_says_what_is_wrong_with_the_one_that_was_sent
     let stale = studio.create("a", &Value::Null).etag();
     let tag = studio.change("a", &json!({})).etag();
     let weak = format!("W/{tag}");
+    let with_star = format!("{stale}, *");
     for (condition, way_out) in [
         (&*stale, "read the agent again"),
-        (tag.trim_matches('"'), "an entity tag stands in double quotes"),
+        (&with_star, "* must stand alone"),
+        (tag.trim_matches('"'), "an entity tag must be in double quotes"),
         (&weak, "an entity tag must be strong here, without W/"),
     ] {
         let request = studio.on_agent("PATCH", "a").header("If-Match", condition);

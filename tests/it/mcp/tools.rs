@@ -204,8 +204,9 @@ fn arguments_are_checked() {
         ),
         (
             "update_agent",
-            json!({"agent_id": "writer", "etag": "x", "role": "x", "clear": ["role"]}),
-            "role is given",
+            json!({"agent_id": "writer", "etag": "x", "color": 7, "role": "x", "clear": ["role", "id"]}),
+            "role is given, and named in clear; clear must name role, description, model, color, persona_prompt, not id; \
+             color must be a string, got a number",
         ),
         (
             "report_status",

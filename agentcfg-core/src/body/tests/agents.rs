@@ -218,6 +218,10 @@ fn read_only_and_unknown_fields_are_named() {
         "displayName is not a known field (did you mean display_name?)"
     );
     assert_eq!(on_update(r#"{"":1}"#), "\"\" is not a known field");
+    assert_eq!(
+        on_update(r#"{"zebra":1,"id":1,"zebra":2,"id":2,"zebra":3}"#),
+        "zebra is not a known field; id is read-only"
+    );
     assert_eq!(on_update(r#"{"a\u0000\n":1}"#), r"a\0\n is not a known field");
     let long = format!("{{{}:1}}", text("k", 1000));
     assert_eq!(on_update(&long), format!("{}… is not a known field", "k".repeat(60)));
@@ -254,6 +258,27 @@ fn no_fault_of_a_known_field_is_left_out() {
     assert_eq!(invalid.faults().len(), 1000);
     assert_eq!(invalid.faults()[999].field(), "agents[1].z395");
     assert!(invalid.to_string().ends_with("; and 1306 more"), "{invalid}");
+}
+
+#[test]
+fn the_workspace_of_an_applied_agent_may_be_left_out_and_not_be_null() {
+    let apply = |more: &str| {
+        let body = format!(r#"{{"agents":[{{"agent_id":"a","display_name":"A"{more}}}]}}"#);
+        ApplyAgents::from_json(body.as_bytes())
+    };
+    assert_eq!(apply("").unwrap().agents[0].workspace_id, None);
+    assert_eq!(
+        fault(apply(r#","workspace_id":null"#)),
+        "agents[0].workspace_id must not be null"
+    );
+}
+
+#[test]
+fn a_parameter_that_is_given_several_times_has_one_fault() {
+    assert_eq!(
+        on_update(r#"{"parameters":{"a":1,"a":2,"a":3}}"#),
+        "parameters.a must not appear more than once"
+    );
 }
 
 #[test]

@@ -1,16 +1,19 @@
 //! Every parameter of the API, each declared once.
 
 mod changes;
+mod declare;
 mod history;
 mod pages;
 
 use std::borrow::Cow;
+use std::fmt;
 
 use agentcfg_core::model::{self, AgentState, Precondition, Tag};
 use agentcfg_core::validate::Faults;
 use hyper::header::HeaderMap;
 
 pub use self::changes::*;
+use self::declare::{flags, required_texts, texts};
 pub use self::history::*;
 pub use self::pages::*;
 use super::{Parameter, ParameterDoc, Received, Shape};
@@ -42,59 +45,59 @@ impl Parameter for WorkspaceId {
     }
 }
 
-/// The name of the workspace to delete, which shows that the caller means this one.
-pub struct Confirm;
-
-impl Parameter for Confirm {
-    type Value<'a> = &'a str;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
+required_texts! {
+    /// The name of the workspace to delete, which shows that the caller means this one.
+    Confirm = ParameterDoc::query(
         "Confirm",
         "confirm",
         Shape::Field("Workspace", "name"),
         "The exact name of the workspace; any other text is answered with 400.",
     )
-    .required()
     .example(r#""Studio North""#);
 
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        request.required(&Self::DOC)
-    }
-}
-
-/// Whether to decide only.
-pub struct DryRun;
-
-impl DryRun {
-    const NO: &str = "false";
-    const YES: &str = "true";
-}
-
-impl Parameter for DryRun {
-    type Value<'a> = bool;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "DryRun",
-        "dry_run",
-        Shape::Word {
-            words: &[Self::NO, Self::YES],
-            default: Self::NO,
-        },
-        "With `true` the answer is the same, and nothing is changed.",
+    /// The agent to act on.
+    AgentId = ParameterDoc::query(
+        "AgentId",
+        "agent_id",
+        Shape::Field("Agent", "agent_id"),
+        "The agent's identifier within the workspace, not the UUID of its record. A text that is not a valid \
+         identifier is answered with 404.",
     )
-    .example(r#""true""#);
+    .example(AGENT_EXAMPLE)
+    .answers(&[404]);
 
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<bool, Failure> {
-        match request.optional(&Self::DOC) {
-            None | Some(Self::NO) => Ok(false),
-            Some(Self::YES) => Ok(true),
-            Some(_) => {
-                let rule = format_args!("must be {} or {}", Self::YES, Self::NO);
-                faults.push(format_args!("the query parameter {}", Self::DOC.name), rule);
-                Ok(true)
-            }
-        }
-    }
+    /// The user to act on.
+    UserId = ParameterDoc::query(
+        "UserId",
+        "user_id",
+        Shape::Field("Member", "user_id"),
+        "The user: the `sub` of the user's session tokens. The user need not have signed in before.",
+    )
+    .example(r#""user_71""#);
+
+    /// The API key to act on.
+    KeyId = ParameterDoc::query(
+        "KeyId",
+        "key_id",
+        Shape::Field("ApiKey", "id"),
+        "The `id` of the API key. A text that is not a valid one is answered with 404.",
+    )
+    .example(r#""4fQ8mZr2LkV7xN0bTy6W""#)
+    .answers(&[404]);
+
+    /// The name of a model provider. The endpoint checks whether there is such a provider.
+    ProviderName = ParameterDoc::query(
+        "Provider",
+        "provider",
+        Shape::Field("ProviderKeyInfo", "provider"),
+        "A model provider. An unknown one is 404.",
+    )
+    .answers(&[404]);
+}
+
+flags! {
+    /// Whether to decide only.
+    DryRun, "DryRun", "dry_run", "With `true` the answer is the same, and nothing is changed.";
 }
 
 /// The workspace. It may be left out where the credential names one.
@@ -123,45 +126,10 @@ fn workspace_id(text: &str) -> Result<model::WorkspaceId, Failure> {
         .map_err(|rule| Failure::bad_request(format!("the query parameter {} {rule}", WorkspaceId::DOC.name)))
 }
 
-/// The agent to act on.
-pub struct AgentId;
-
-impl Parameter for AgentId {
-    type Value<'a> = &'a str;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "AgentId",
-        "agent_id",
-        Shape::Field("Agent", "agent_id"),
-        "The agent's identifier within the workspace, not the UUID of its record. A text that is not a valid \
-         identifier is answered with 404.",
-    )
-    .required()
-    .example(AGENT_EXAMPLE)
-    .answers(&[404]);
-
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        request.required(&Self::DOC)
-    }
-}
-
-/// The one agent to list.
-pub struct AgentIdFilter;
-
-impl Parameter for AgentIdFilter {
-    type Value<'a> = Option<&'a str>;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "AgentIdFilter",
-        AgentId::DOC.name,
-        Shape::Text,
-        "Lists this agent alone; the array is empty when no agent of the `state` has the identifier.",
-    )
-    .example(AGENT_EXAMPLE);
-
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
-        Ok(request.optional(&Self::DOC))
-    }
+texts! {
+    /// The one agent to list.
+    AgentIdFilter, "AgentIdFilter", "agent_id",
+        "Lists this agent alone; the array is empty when no agent of the `state` has the identifier.", AGENT_EXAMPLE;
 }
 
 /// Which agents to list, by whether they were deleted.
@@ -189,50 +157,9 @@ impl Parameter for State {
         let word = request.optional(&Self::DOC);
         let state = word.map(str::parse).transpose();
         Ok(state.unwrap_or_else(|rule| {
-            faults.push(format_args!("the query parameter {}", Self::DOC.name), rule);
+            refuse(&Self::DOC, rule, faults);
             None
         }))
-    }
-}
-
-/// The user to act on.
-pub struct UserId;
-
-impl Parameter for UserId {
-    type Value<'a> = &'a str;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "UserId",
-        "user_id",
-        Shape::Field("Member", "user_id"),
-        "The user: the `sub` of the user's session tokens. The user need not have signed in before.",
-    )
-    .required()
-    .example(r#""user_71""#);
-
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        request.required(&Self::DOC)
-    }
-}
-
-/// The API key to act on.
-pub struct KeyId;
-
-impl Parameter for KeyId {
-    type Value<'a> = &'a str;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "KeyId",
-        "key_id",
-        Shape::Field("ApiKey", "id"),
-        "The `id` of the API key. A text that is not a valid one is answered with 404.",
-    )
-    .required()
-    .example(r#""4fQ8mZr2LkV7xN0bTy6W""#)
-    .answers(&[404]);
-
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        request.required(&Self::DOC)
     }
 }
 
@@ -256,26 +183,6 @@ impl Parameter for WebhookId {
     fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::WebhookId, Failure> {
         let id = request.required(&Self::DOC)?.parse();
         id.map_err(|rule| Failure::bad_request(format!("the query parameter {} {rule}", Self::DOC.name)))
-    }
-}
-
-/// The name of a model provider. The endpoint checks whether there is such a provider.
-pub struct ProviderName;
-
-impl Parameter for ProviderName {
-    type Value<'a> = &'a str;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "Provider",
-        "provider",
-        Shape::Field("ProviderKeyInfo", "provider"),
-        "A model provider. An unknown one is 404.",
-    )
-    .required()
-    .answers(&[404]);
-
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        request.required(&Self::DOC)
     }
 }
 
@@ -405,6 +312,11 @@ impl Known<'_> {
     }
 }
 
+/// Notes the rule that a parameter of the query breaks.
+fn refuse(parameter: &ParameterDoc, rule: impl fmt::Display, faults: &mut Faults) {
+    faults.push(format_args!("the query parameter {}", parameter.name), rule);
+}
+
 impl Received<'_> {
     fn optional(&self, parameter: &ParameterDoc) -> Option<&str> {
         self.query.get(parameter.name)
@@ -421,5 +333,62 @@ impl Received<'_> {
         };
         let bounds = minimum..=maximum.unwrap_or(u64::MAX);
         self.query.number(parameter.name, bounds, faults)
+    }
+
+    /// The greatest number of rows to return, where the parameter gives one.
+    fn limit(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<u32> {
+        let limit = self.number(parameter, faults)?;
+        u32::try_from(limit).ok()
+    }
+
+    /// A word for yes or no; no where it is left out.
+    fn flag(&self, parameter: &ParameterDoc, faults: &mut Faults) -> bool {
+        match self.optional(parameter) {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => {
+                refuse(parameter, "must be true or false", faults);
+                false
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use hyper::Uri;
+
+    use super::*;
+    use crate::http::query::Query;
+
+    #[test]
+    fn what_is_neither_true_nor_false_is_refused_alike() {
+        let (uri, headers) = (Uri::default(), HeaderMap::new());
+        let read = |query| {
+            let request = Received {
+                uri: &uri,
+                query: Query::parse(Some(query)).unwrap(),
+                headers: &headers,
+                has_if_none_match: false,
+                body: Bytes::new(),
+            };
+            let mut faults = Faults::default();
+            let values = (
+                DryRun::read(&request, &mut faults),
+                WithStatus::read(&request, &mut faults),
+            );
+            let message = faults.into_result().map_err(|invalid| invalid.to_string());
+            message.map(|()| (values.0.unwrap(), values.1.unwrap()))
+        };
+        assert_eq!(read(""), Ok((false, false)));
+        assert_eq!(read("dry_run=true&status=false"), Ok((true, false)));
+        assert_eq!(
+            read("dry_run=yes&status="),
+            Err(
+                "the query parameter dry_run must be true or false; the query parameter status must be true or false"
+                    .to_owned()
+            )
+        );
     }
 }

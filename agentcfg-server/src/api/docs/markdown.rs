@@ -16,6 +16,8 @@ const IN_URLS: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'/')
     .remove(b':');
 
+/// The file in which the lines keep the cookie of a session.
+const COOKIES: &str = "cookies.txt";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// The API as one text: each group with its operations, then the failures and the types.
@@ -289,13 +291,31 @@ impl<'a> Operation<'a> {
             line.push_str(&format!(" -X {}", self.method.to_uppercase()));
         }
         line.push_str(&format!(" \"$SERVER_URL{path}{query}\""));
-        if let Some(credential) = self.credential() {
-            line.push_str(&format!(" \\\n  -H \"Authorization: Bearer ${credential}\""));
+        match self.credential() {
+            // The session of a cookie is ended by the cookie, and the server takes it for a change from its own pages alone.
+            Some(_) if self.sets_cookie() && self.method == "delete" => {
+                line.push_str(&format!(" \\\n  -b {COOKIES} -H \"Sec-Fetch-Site: same-origin\""));
+            }
+            Some(credential) => line.push_str(&format!(" \\\n  -H \"Authorization: Bearer ${credential}\"")),
+            None => {}
+        }
+        if self.sets_cookie() && self.method == "post" {
+            line.push_str(&format!(" \\\n  -c {COOKIES}"));
         }
         if let Some(body) = body {
             line.push_str(&format!(" \\\n  --json '{}'", in_quotes(body)));
         }
         line
+    }
+
+    /// Whether an answer sets the cookie of a session, or removes it.
+    fn sets_cookie(&self) -> bool {
+        let mut answers = self.node.get("responses").into_iter().flat_map(Node::members);
+        answers.any(|(_, answer)| {
+            answer
+                .get("headers")
+                .is_some_and(|headers| headers.get("Set-Cookie").is_some())
+        })
     }
 
     /// The variable that holds the credential of the line.

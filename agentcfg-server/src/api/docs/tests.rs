@@ -41,6 +41,21 @@ fn each_operation_has_a_section_with_its_parameters_and_a_line_to_try() {
 }
 
 #[test]
+fn the_line_that_signs_out_sends_the_cookie_of_the_one_that_signs_in() {
+    for line in [
+        r#"curl "$SERVER_URL/api/sessions" \
+  -H "Authorization: Bearer $SESSION_TOKEN" \
+  -c cookies.txt \
+  --json "#,
+        r#"curl -X DELETE "$SERVER_URL/api/sessions" \
+  -b cookies.txt -H "Sec-Fetch-Site: same-origin"
+```"#,
+    ] {
+        assert!(REFERENCE.contains(line), "{line}");
+    }
+}
+
+#[test]
 fn fields_of_bodies_have_their_limits() {
     for row in [
         "| `display_name` | yes | string | 1–100 characters |",

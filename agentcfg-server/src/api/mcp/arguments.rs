@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use agentcfg_core::model::{Message, WorkspaceId};
-use agentcfg_core::validate::shown;
+use agentcfg_core::validate::{Invalid, Valid, shown};
 use serde_json::{Map, Value};
 
 /// The arguments of a call that were not taken yet, and the faults of those that were.
@@ -108,13 +108,50 @@ impl Arguments {
         self.faults.push(fault);
     }
 
-    /// Takes the arguments that are left, as the body of a request. Null is refused: `instead` says what to do.
-    pub(super) fn body(&mut self, instead: &str) -> Map<String, Value> {
-        let body = std::mem::take(&mut self.left);
-        for (name, _) in body.iter().filter(|(_, value)| value.is_null()) {
-            self.faults.push(format!("{} must not be null: {instead}", shown(name)));
+    /// Takes the arguments that are left, as the body of a request.
+    pub(super) fn body(&mut self) -> Map<String, Value> {
+        std::mem::take(&mut self.left)
+    }
+
+    /// Ends the reading with a body, in which null is refused: `instead` says what to do. A field in `cleared` is null in the
+    /// body that is read.
+    ///
+    /// # Errors
+    ///
+    /// Every fault, of the arguments that were taken and of the body.
+    pub(super) fn finish_with<T>(
+        mut self,
+        mut body: Map<String, Value>,
+        cleared: &[&str],
+        instead: &str,
+        read: fn(&[u8]) -> Result<Valid<T>, Invalid>,
+    ) -> Result<T, String> {
+        let nulls = body.iter().filter(|(_, value)| value.is_null());
+        let nulls: Vec<String> = nulls.map(|(name, _)| shown(name).to_string()).collect();
+        let refused = nulls.iter().map(|name| format!("{name} must not be null: {instead}"));
+        self.faults.extend(refused);
+        for field in cleared {
+            body.entry(*field).or_insert(Value::Null);
         }
-        body
+        let text = serde_json::to_vec(&body).map_err(|error| error.to_string())?;
+        let invalid = match read(&text) {
+            Ok(read) if self.faults.is_empty() => return Ok(read.into_inner()),
+            Ok(_) => None,
+            Err(invalid) => Some(invalid),
+        };
+        match invalid {
+            // What is refused as null already would be named a second time.
+            Some(invalid) if !nulls.is_empty() => {
+                let others = invalid
+                    .faults()
+                    .iter()
+                    .filter(|fault| !nulls.iter().any(|name| name == fault.field()));
+                self.faults.extend(others.map(ToString::to_string));
+            }
+            Some(invalid) => self.faults.push(invalid.to_string()),
+            None => {}
+        }
+        Err(self.faults.join("; "))
     }
 
     /// Ends the reading.
@@ -148,6 +185,7 @@ fn kind(value: &Value) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use agentcfg_core::model::{AgentPatch, Patch};
     use serde_json::json;
 
     use super::*;
@@ -176,6 +214,36 @@ mod tests {
                 "etag must be a string, got null",
                 "more is not a known argument",
             ]
+        );
+    }
+
+    #[test]
+    fn the_faults_of_a_body_are_reported_with_the_others() {
+        let read = |given: Value, cleared: &[&str]| {
+            let Value::Object(given) = given else { panic!() };
+            let mut arguments = Arguments::new(given);
+            arguments.integer("limit", 1..=10);
+            let body = arguments.body();
+            arguments.finish_with(body, cleared, "name it in clear", AgentPatch::from_json)
+        };
+        assert_eq!(
+            read(
+                json!({"limit": 0, "role": 7, "display_name": null, "zebra": 1}),
+                &["model"]
+            ),
+            Err(
+                "limit must be an integer from 1 to 10; display_name must not be null: name it in clear; \
+                 role must be a string, got a number; zebra is not a known field"
+                    .to_owned()
+            )
+        );
+        assert_eq!(
+            read(json!({"role": "Author"}), &["model"]).unwrap(),
+            AgentPatch {
+                role: Patch::Set("Author".to_owned()),
+                model: Patch::Null,
+                ..AgentPatch::default()
+            }
         );
     }
 }

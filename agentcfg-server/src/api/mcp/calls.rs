@@ -35,6 +35,9 @@ const LONGEST_CHANGES: usize = 64 << 10;
 /// How many names of changed fields are listed in their place.
 const MOST_NAMES: usize = 200;
 
+/// What to do about a null.
+const LEAVE_OUT: &str = "leave it out";
+
 /// Why a call has no structured result. The model gets this text.
 pub(super) struct ToolError(pub(super) String);
 
@@ -180,11 +183,16 @@ impl Tools<'_> {
 
     pub(super) async fn create_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, message) = (arguments.workspace(), arguments.message());
-        let mut body = arguments.body("leave it out");
-        arguments.finish()?;
-        let workspace = self.workspace(named).await?;
-        body.insert("workspace_id".to_owned(), json!(workspace));
-        let new = NewAgent::from_json(&written(&body)?).map_err(Error::from)?;
+        let mut body = arguments.body();
+        // The other fields are read before the workspace of a call that names none is looked up.
+        let placeholder = || json!("00000000-0000-0000-0000-000000000000");
+        body.insert(
+            "workspace_id".to_owned(),
+            named.map_or_else(placeholder, |id| json!(id)),
+        );
+        let new = arguments.finish_with(body, &[], LEAVE_OUT, NewAgent::from_json)?;
+        let workspace_id = self.workspace(named).await?;
+        let new = NewAgent { workspace_id, ..new };
         shown(&self.service.create_agent(&self.because(message), new).await?)
     }
 
@@ -192,17 +200,19 @@ impl Tools<'_> {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (etag, message) = (arguments.required("etag"), arguments.message());
         let clear = arguments.texts("clear");
-        let mut body = arguments.body("name it in clear");
-        for field in clear {
+        let body = arguments.body();
+        let mut cleared = Vec::new();
+        for field in &clear {
             if AgentConfig::nullable().all(|name| name != field) {
                 let names: Vec<&str> = AgentConfig::nullable().collect();
                 arguments.fault(format!("clear must name {}, not {field}", names.join(", ")));
-            } else if body.insert(field.clone(), Value::Null).is_some() {
+            } else if body.contains_key(field) {
                 arguments.fault(format!("{field} is given, and named in clear"));
+            } else {
+                cleared.push(field.as_str());
             }
         }
-        arguments.finish()?;
-        let patch = AgentPatch::from_json(&written(&body)?).map_err(Error::from)?;
+        let patch = arguments.finish_with(body, &cleared, "name it in clear", AgentPatch::from_json)?;
         let condition = condition(Some(&etag));
         let updated = self
             .service
@@ -237,9 +247,8 @@ impl Tools<'_> {
 
     pub(super) async fn report_status(&self, mut arguments: Arguments) -> Outcome {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
-        let body = arguments.body("leave it out");
-        arguments.finish()?;
-        let report = StatusReport::from_json(&written(&body)?).map_err(Error::from)?;
+        let body = arguments.body();
+        let report = arguments.finish_with(body, &[], LEAVE_OUT, StatusReport::from_json)?;
         let reported = self
             .service
             .report_status(self.caller, named, &*agent_id, report)
@@ -324,8 +333,4 @@ fn shown(agent: &VersionedAgent) -> Outcome {
     members.insert("version".to_owned(), json!(agent.version));
     members.insert("etag".to_owned(), json!(agent.tag.to_string()));
     Ok(members)
-}
-
-fn written(body: &Map<String, Value>) -> Result<Vec<u8>, ToolError> {
-    serde_json::to_vec(body).map_err(|error| ToolError(error.to_string()))
 }

@@ -4,7 +4,8 @@ use agentcfg_core::model::{After, Cursor, CursorError};
 use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, MAX_LIMIT};
 use hyper::header::HeaderValue;
 
-use super::{LIMIT, LIMIT_EXAMPLE};
+use super::declare::flags;
+use super::{LIMIT, LIMIT_EXAMPLE, refuse};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 use crate::http::request::asks_for_events;
@@ -83,7 +84,7 @@ impl Parameter for AfterPosition {
         Ok(after
             .inspect_err(|_| {
                 let rule = "must be a cursor that this service has given out, now or start";
-                faults.push(format_args!("the query parameter {}", Self::DOC.name), rule);
+                refuse(&Self::DOC, rule, faults);
             })
             .ok())
     }
@@ -122,36 +123,9 @@ fn last_event_id<'a>(request: &Received<'a>) -> Option<&'a HeaderValue> {
     request.headers.get("last-event-id").filter(|field| !field.is_empty())
 }
 
-/// Whether a stream of changes also has live statuses.
-pub struct WithStatus;
-
-impl Parameter for WithStatus {
-    type Value<'a> = bool;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "WithStatus",
-        "status",
-        Shape::Word {
-            words: &["true", "false"],
-            default: "false",
-        },
-        "Whether a stream also has events of live status.",
-    )
-    .example(r#""true""#);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<bool, Failure> {
-        match request.optional(&Self::DOC) {
-            None | Some("false") => Ok(false),
-            Some("true") => Ok(true),
-            Some(_) => {
-                faults.push(
-                    format_args!("the query parameter {}", Self::DOC.name),
-                    "must be one of true, false",
-                );
-                Ok(false)
-            }
-        }
-    }
+flags! {
+    /// Whether a stream of changes also has live statuses.
+    WithStatus, "WithStatus", "status", "Whether a stream also has events of live status.";
 }
 
 /// Whether the answer is to be server-sent events.

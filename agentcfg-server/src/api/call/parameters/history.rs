@@ -3,7 +3,8 @@
 use agentcfg_core::model::{self, AsOf, Timestamp, VersionSelector};
 use agentcfg_core::validate::{Faults, MAX_LIMIT};
 
-use super::{LIMIT, LIMIT_EXAMPLE};
+use super::declare::{moments, numbers, required_texts, texts};
+use super::{LIMIT, LIMIT_EXAMPLE, refuse};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 
@@ -21,16 +22,15 @@ impl Received<'_> {
     /// A moment with any offset. Faults are reported together with others.
     fn moment(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<Timestamp> {
         let text = self.optional(parameter)?;
-        let field = format_args!("the query parameter {}", parameter.name);
         match text.parse() {
             Ok(moment) => Some(moment),
             // In a query `+` stands for a space.
             Err(_) if text.replace(' ', "+").parse::<Timestamp>().is_ok() => {
-                faults.push(field, "must have the + of its offset written as %2B");
+                refuse(parameter, "must have the + of its offset written as %2B", faults);
                 None
             }
             Err(rule) => {
-                faults.push(field, rule);
+                refuse(parameter, rule, faults);
                 None
             }
         }
@@ -60,36 +60,12 @@ impl Parameter for Message {
             Ok(message) => Ok(Some(message)),
             Err(invalid) => {
                 for fault in invalid.faults() {
-                    faults.push(format_args!("the query parameter {}", Self::DOC.name), fault.rule());
+                    refuse(&Self::DOC, fault.rule(), faults);
                 }
                 Ok(None)
             }
         }
     }
-}
-
-/// Optional whole numbers.
-macro_rules! numbers {
-    ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal from $minimum:literal, $about:literal, $example:literal;)+) => {$(
-        $(#[doc = $doc])+
-        pub struct $type;
-
-        impl Parameter for $type {
-            type Value<'a> = Option<u64>;
-
-            const DOC: ParameterDoc = ParameterDoc::query(
-                $component,
-                $name,
-                Shape::Number { minimum: $minimum, maximum: None, default: None },
-                $about,
-            )
-            .example($example);
-
-            fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u64>, Failure> {
-                Ok(request.number(&Self::DOC, faults))
-            }
-        }
-    )+};
 }
 
 numbers! {
@@ -111,24 +87,6 @@ numbers! {
         "Only entries with a smaller revision.", "118";
 }
 
-/// Optional moments.
-macro_rules! moments {
-    ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal, $about:literal;)+) => {$(
-        $(#[doc = $doc])+
-        pub struct $type;
-
-        impl Parameter for $type {
-            type Value<'a> = Option<Timestamp>;
-
-            const DOC: ParameterDoc = ParameterDoc::query($component, $name, MOMENT, $about).example(MOMENT_EXAMPLE);
-
-            fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<Timestamp>, Failure> {
-                Ok(request.moment(&Self::DOC, faults))
-            }
-        }
-    )+};
-}
-
 moments! {
     /// A moment by its time.
     At, "At", "at",
@@ -140,25 +98,6 @@ moments! {
 
     /// The end of a period.
     Until, "Until", "until", "Only entries before this time (RFC 3339).";
-}
-
-/// Optional texts.
-macro_rules! texts {
-    ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal, $about:literal, $example:literal;)+) => {$(
-        $(#[doc = $doc])+
-        pub struct $type;
-
-        impl Parameter for $type {
-            type Value<'a> = Option<&'a str>;
-
-            const DOC: ParameterDoc =
-                ParameterDoc::query($component, $name, Shape::Text, $about).example($example);
-
-            fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
-                Ok(request.optional(&Self::DOC))
-            }
-        }
-    )+};
 }
 
 texts! {
@@ -236,24 +175,15 @@ impl Parameter for DiffTo {
     }
 }
 
-/// The label to act on.
-pub struct MovedLabel;
-
-impl Parameter for MovedLabel {
-    type Value<'a> = &'a str;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
+required_texts! {
+    /// The label to act on.
+    MovedLabel = ParameterDoc::query(
         "MovedLabel",
         "label",
         Shape::Field("AgentLabel", "label"),
         "The label. `latest` is reserved and refused here.",
     )
-    .required()
     .example("\"production\"");
-
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<&'a str, Failure> {
-        request.required(&Self::DOC)
-    }
 }
 
 /// The limit of a list of versions.
@@ -275,8 +205,7 @@ impl Parameter for VersionLimit {
     .example(LIMIT_EXAMPLE);
 
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u32>, Failure> {
-        let limit = request.number(&Self::DOC, faults);
-        Ok(limit.and_then(|limit| u32::try_from(limit).ok()))
+        Ok(request.limit(&Self::DOC, faults))
     }
 }
 

@@ -27,8 +27,7 @@ impl Parameter for Limit {
     .example(LIMIT_EXAMPLE);
 
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u32>, Failure> {
-        let limit = request.number(&Self::DOC, faults);
-        Ok(limit.and_then(|limit| u32::try_from(limit).ok()))
+        Ok(request.limit(&Self::DOC, faults))
     }
 }
 

@@ -111,6 +111,7 @@ fn a_backup_with_provider_keys_waits_for_its_master_key() {
     assert!(!new.join("master.key").exists());
     let error = server(&new).map(drop).unwrap_err().to_string();
     assert!(error.contains("master.key is missing"), "{error}");
+    assert!(!new.join("session.key").exists(), "a refused start makes no secret");
     fs::copy(old.join("master.key"), new.join("master.key")).unwrap();
     assert_eq!(saved_key(&server(&new).unwrap()).as_deref(), Some(CANARY));
 
