@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::records::{self, Stored, Transaction};
-use super::written::Written as Text;
+use super::serialized::Written as Text;
 use super::{diff, history};
 use crate::error::Error;
 use crate::model::{Action, Agent, StoredAgent};

@@ -7,7 +7,7 @@ use std::sync::{Arc, RwLock};
 use tokio::sync::{OnceCell, broadcast};
 
 use super::entry::{Counting, KeyTable, LastUses, Plaintexts};
-use super::feed::{Boards, CLOSED_SESSIONS, Heads, Recent};
+use super::feed::{CLOSED_SESSIONS, Heads, Recent, StatusFeeds};
 use super::lists::Cache;
 use super::long_reads::LongReads;
 use super::webhooks::NewEvents;
@@ -270,7 +270,7 @@ impl Builder {
                 epoch: OnceCell::new(),
                 heads: Heads::default(),
                 closed_sessions: broadcast::Sender::new(CLOSED_SESSIONS),
-                boards: Boards::default(),
+                status_feeds: StatusFeeds::default(),
                 recent: Recent::default(),
                 long_reads: LongReads::new(self.remote_store),
                 new_events: NewEvents::default(),

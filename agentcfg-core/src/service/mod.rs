@@ -34,6 +34,7 @@ mod removal;
 mod retry;
 mod rollback;
 mod sealing;
+mod serialized;
 mod settings;
 mod sign_in;
 mod status;
@@ -44,7 +45,6 @@ mod webhooks;
 mod weighted_cache;
 mod whoami;
 mod workspaces;
-mod written;
 
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -58,8 +58,8 @@ use self::builder::Managed;
 pub use self::entry::{Caller, Entry, EntryError};
 use self::entry::{Counting, KeyTable, LastUses, Plaintexts};
 pub use self::export::Export;
-use self::feed::{Boards, Heads, Recent};
 pub use self::feed::{ChangePage, SerializedEvent, Update, Watch};
+use self::feed::{Heads, Recent, StatusFeeds};
 pub use self::lists::AgentList;
 use self::lists::Cache;
 use self::long_reads::LongReads;
@@ -122,7 +122,7 @@ struct Inner {
     heads: Heads,
     /// The hashes of browser sessions that are closed, for their watches.
     closed_sessions: broadcast::Sender<Arc<str>>,
-    boards: Boards,
+    status_feeds: StatusFeeds,
     recent: Recent,
     long_reads: Arc<LongReads>,
     new_events: NewEvents,

@@ -10,7 +10,7 @@ use super::blocking::blocking;
 use super::past::{Past, is_there, missing};
 use super::pieces::{self, Pieces};
 use super::records::{self, Encoded, Entries, StoredLabels, StoredVersion, VersionHead};
-use super::written::Written;
+use super::serialized::Written;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{

@@ -72,7 +72,7 @@ impl App {
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
         Self::make(Shared {
             model_calls: Some(model_calls),
-            ..self.shared.again()
+            ..self.shared.with_own_request_ids()
         })
     }
 
@@ -92,7 +92,7 @@ impl App {
     pub fn with_webhooks(&self, transport: Arc<dyn Transport>) -> Self {
         Self::make(Shared {
             webhooks: Some(transport),
-            ..self.shared.again()
+            ..self.shared.with_own_request_ids()
         })
     }
 
@@ -108,7 +108,7 @@ impl App {
     pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
         Self::make(Shared {
             body_budget,
-            ..self.shared.again()
+            ..self.shared.with_own_request_ids()
         })
     }
 
@@ -127,7 +127,7 @@ impl App {
     pub fn with_streams(&self, streams: Streams) -> Self {
         Self::make(Shared {
             streams,
-            ..self.shared.again()
+            ..self.shared.with_own_request_ids()
         })
     }
 
@@ -144,7 +144,7 @@ impl App {
     pub fn with_browser(&self, browser: Browser) -> Self {
         Self::make(Shared {
             browser,
-            ..self.shared.again()
+            ..self.shared.with_own_request_ids()
         })
     }
 
@@ -154,7 +154,7 @@ impl App {
     pub fn with_dashboard(&self, dashboard: Dashboard) -> Self {
         Self::make(Shared {
             dashboard: Some(dashboard),
-            ..self.shared.again()
+            ..self.shared.with_own_request_ids()
         })
     }
 
@@ -171,7 +171,7 @@ impl App {
     pub fn with_compression(&self, compression: Compression) -> Self {
         Self::make(Shared {
             compression,
-            ..self.shared.again()
+            ..self.shared.with_own_request_ids()
         })
     }
 
@@ -197,7 +197,7 @@ impl App {
     pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
         Self::make(Shared {
             observer: Some(observer),
-            ..self.shared.again()
+            ..self.shared.with_own_request_ids()
         })
     }
 
@@ -266,7 +266,7 @@ impl Shared {
     }
 
     /// The same parts for another app, with a sequence of request ids of its own.
-    fn again(&self) -> Self {
+    fn with_own_request_ids(&self) -> Self {
         Self {
             service: self.service.clone(),
             cors: self.cors.clone(),

@@ -13,9 +13,9 @@ use serde::Deserialize;
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
-use super::asked::{basic, form};
 use super::discovery::Discovered;
-use super::published::PublishedKeys;
+use super::introspection::{basic, form};
+use super::jwks::PublishedKeys;
 use crate::outbound::Outbound;
 use crate::secret::Secret;
 

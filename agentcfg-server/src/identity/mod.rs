@@ -1,10 +1,10 @@
 //! The identity providers that a server can have: its own, or an external one that publishes keys or is asked about tokens.
 
-mod asked;
 #[cfg(feature = "dashboard")]
 mod code_flow;
 mod discovery;
-mod published;
+mod introspection;
+mod jwks;
 mod remote;
 #[cfg(test)]
 mod tests;
@@ -17,10 +17,10 @@ use std::time::Duration;
 use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_core::session::{JwksSessions, LocalSessions, SessionVerifier};
 
-use self::asked::{AskedProvider, Question, basic, sensitive};
 #[cfg(feature = "dashboard")]
 pub use self::code_flow::{CodeFlow, CodeFlowError, OidcClient};
-use self::published::PublishedKeys;
+use self::introspection::{Question, RemoteVerifier, basic, sensitive};
+use self::jwks::PublishedKeys;
 pub use self::remote::RemoteProvider;
 pub use self::url::{discovery_url, is_plain_url};
 use crate::outbound::{Options, Outbound};
@@ -40,7 +40,7 @@ pub struct Identity {
 enum Kind {
     Local(Arc<LocalSessions>),
     Published(JwksSessions),
-    Asked(Arc<AskedProvider>),
+    Asked(Arc<RemoteVerifier>),
 }
 
 impl Identity {
@@ -83,14 +83,14 @@ impl Identity {
                     issuer: issuer.map(str::to_owned),
                     audience: audience.map(str::to_owned),
                 };
-                Kind::Asked(Arc::new(AskedProvider::new(outbound, question)))
+                Kind::Asked(Arc::new(RemoteVerifier::new(outbound, question)))
             }
             RemoteProvider::UserInfo { url, apikey } => {
                 let question = Question::User {
                     url: url.clone(),
                     apikey: apikey.and_then(|apikey| sensitive(apikey.expose())),
                 };
-                Kind::Asked(Arc::new(AskedProvider::new(outbound, question)))
+                Kind::Asked(Arc::new(RemoteVerifier::new(outbound, question)))
             }
         };
         Ok(Self { kind })

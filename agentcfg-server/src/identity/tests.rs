@@ -12,25 +12,25 @@ fn outbound() -> Outbound {
     Outbound::new(&Options::default()).unwrap()
 }
 
-fn introspection(stub: &Stub) -> AskedProvider {
+fn introspection(stub: &Stub) -> RemoteVerifier {
     let question = Question::Introspection {
         url: stub.url("/introspect").parse().unwrap(),
         authorization: basic("our id", &Secret::new("s:e&c/ré t")),
         issuer: None,
         audience: Some("api".to_owned()),
     };
-    AskedProvider::new(outbound(), question)
+    RemoteVerifier::new(outbound(), question)
 }
 
-fn user_url(stub: &Stub) -> AskedProvider {
+fn user_url(stub: &Stub) -> RemoteVerifier {
     let question = Question::User {
         url: stub.url("/auth/v1/user").parse().unwrap(),
         apikey: sensitive("anon-key"),
     };
-    AskedProvider::new(outbound(), question)
+    RemoteVerifier::new(outbound(), question)
 }
 
-async fn verify(provider: &AskedProvider, token: &str) -> Result<String, SessionError> {
+async fn verify(provider: &RemoteVerifier, token: &str) -> Result<String, SessionError> {
     let session = provider.verify(token, SystemClock.now()).await?;
     Ok(session.user_id)
 }
@@ -139,12 +139,12 @@ async fn a_refused_connection_is_an_error() {
         url: format!("http://{gone}/user").parse().unwrap(),
         apikey: None,
     };
-    let said = verify(&AskedProvider::new(outbound(), question), "t").await;
+    let said = verify(&RemoteVerifier::new(outbound(), question), "t").await;
     assert!(matches!(said, Err(SessionError::Unavailable(_))), "{said:?}");
     assert!(stub.seen().is_empty());
 }
 
-fn ask_often(provider: &Arc<AskedProvider>) -> JoinSet<Result<String, SessionError>> {
+fn ask_often(provider: &Arc<RemoteVerifier>) -> JoinSet<Result<String, SessionError>> {
     let mut asking = JoinSet::new();
     for _ in 0..200 {
         let provider = Arc::clone(provider);

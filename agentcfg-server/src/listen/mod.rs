@@ -7,7 +7,6 @@ mod accept;
 mod answers;
 mod connection;
 mod demand;
-mod files;
 mod framing;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
@@ -15,6 +14,7 @@ pub mod fuzzing;
 mod http2;
 mod limits;
 mod linger;
+mod open_files;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -37,9 +37,9 @@ use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
 
 pub use connection::{Call, Connect, EachConnection, ServiceFn, each_connection, service_fn};
-pub use files::fit_to_open_files;
 pub use http2::{StreamBody, StreamBodyError};
 pub use limits::Limits;
+pub use open_files::fit_to_open_files;
 pub use tls::Tls;
 
 use self::demand::{Crowd, Demand};

@@ -153,7 +153,11 @@ pub fn find(config: &Config, dir: Option<&DataDir>, is_new: bool) -> Result<Opti
 /// # Errors
 ///
 /// When the store needs keys that are not there.
-pub async fn fit(service: &AgentCfg, config: &Config, dir: Option<&DataDir>) -> Result<(), MasterKeyFault> {
+pub async fn check_against_store(
+    service: &AgentCfg,
+    config: &Config,
+    dir: Option<&DataDir>,
+) -> Result<(), MasterKeyFault> {
     if service.vault().is_none() {
         let needed = service.master_keys_needed().await?;
         let any = !needed.keys.is_empty() || needed.any_sealed;

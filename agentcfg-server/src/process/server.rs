@@ -346,7 +346,7 @@ async fn fit_vault(config: &Config, backend: &mut Backend) -> Result<Option<Vaul
         builder = builder.vault(vault);
     }
     let service = builder.build();
-    master_keys::fit(&service, config, backend.dir()).await?;
+    master_keys::check_against_store(&service, config, backend.dir()).await?;
     Ok(service.vault().map(|vault| Vault::clone(&vault)))
 }
 

@@ -52,7 +52,10 @@ const STATUS_CODES: &[(&str, &[&str])] = &[
     ("api/mcp/message.rs", &["OK", "ACCEPTED", "BAD_REQUEST", "NOT_FOUND"]),
     ("http/static_file.rs", &["NOT_MODIFIED"]),
     ("api/ui/sign_in.rs", &["SEE_OTHER"]),
-    ("identity/asked.rs", &["OK", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN"]),
+    (
+        "identity/introspection.rs",
+        &["OK", "BAD_REQUEST", "UNAUTHORIZED", "FORBIDDEN"],
+    ),
     ("identity/discovery.rs", &["OK"]),
 ];
 

@@ -18,5 +18,5 @@ pub use self::page::ChangePage;
 pub(super) use self::recent::Recent;
 pub use self::recent::SerializedEvent;
 pub(super) use self::signal::{CLOSED_SESSIONS, Heads};
-pub(super) use self::status::Boards;
+pub(super) use self::status::StatusFeeds;
 pub use self::watch::{Update, Watch};

@@ -1,9 +1,9 @@
 //! Live status in the feed: compared once for all readers of a workspace.
 //!
-//! The readers of a workspace share a board. The reader that is woken first reads what has changed in the table of the
+//! The readers of a workspace share a feed. The reader that is woken first reads what has changed in the table of the
 //! statuses, gives a number to each entry that changed, and publishes it; each reader remembers the last number that it has
 //! seen. Readers that waited while the table was read do not read it again. So neither a report nor a reader costs more where
-//! there are more agents. The board also knows when the next entry grows old, so that no agent needs a timer.
+//! there are more agents. The feed also knows when the next entry grows old, so that no agent needs a timer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;
@@ -26,12 +26,12 @@ const REPORTED_EVERY: i64 = 10_000;
 /// A reader waits so long between two reads for reports. Those that come meanwhile are one read.
 const READ_EVERY: Duration = Duration::from_millis(100);
 
-/// The boards of the workspaces whose status is watched.
+/// The feeds of the workspaces whose status is watched.
 #[derive(Default)]
-pub(in crate::service) struct Boards(Mutex<HashMap<WorkspaceId, Weak<Board>>>);
+pub(in crate::service) struct StatusFeeds(Mutex<HashMap<WorkspaceId, Weak<StatusFeed>>>);
 
 /// The status list of one workspace as it was last published.
-struct Board {
+struct StatusFeed {
     workspace: WorkspaceId,
     /// How many times a read of the table has begun.
     begun: AtomicU64,
@@ -68,9 +68,9 @@ struct Shown {
     event: Arc<StatusEvent>,
 }
 
-/// One reader of a board.
+/// One reader of a feed.
 pub(super) struct StatusReader {
-    board: Arc<Board>,
+    feed: Arc<StatusFeed>,
     /// The number of the last entry that was read.
     seen: u64,
     /// The number of the last entry of the last read, which is [kept](Self::keep) when all of the read has succeeded.
@@ -84,14 +84,14 @@ pub(super) struct StatusReader {
     due: Option<i64>,
 }
 
-impl Boards {
-    fn of(&self, service: &AgentCfg, workspace: WorkspaceId) -> Arc<Board> {
-        let mut boards = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(board) = boards.get(&workspace).and_then(Weak::upgrade) {
-            return board;
+impl StatusFeeds {
+    fn of(&self, service: &AgentCfg, workspace: WorkspaceId) -> Arc<StatusFeed> {
+        let mut status_feeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(feed) = status_feeds.get(&workspace).and_then(Weak::upgrade) {
+            return feed;
         }
-        boards.retain(|_, board| board.strong_count() > 0);
-        let board = Arc::new(Board {
+        status_feeds.retain(|_, feed| feed.strong_count() > 0);
+        let feed = Arc::new(StatusFeed {
             workspace,
             begun: AtomicU64::new(0),
             state: tokio::sync::Mutex::new(State {
@@ -108,15 +108,15 @@ impl Boards {
                 number: 0,
             }),
         });
-        boards.insert(workspace, Arc::downgrade(&board));
-        board
+        status_feeds.insert(workspace, Arc::downgrade(&feed));
+        feed
     }
 }
 
 impl StatusReader {
     pub(super) fn new(service: &AgentCfg, workspace: WorkspaceId) -> Self {
         Self {
-            board: service.inner.boards.of(service, workspace),
+            feed: service.inner.status_feeds.of(service, workspace),
             seen: 0,
             read: 0,
             reports: service.watcher(workspace, Kind::Status),
@@ -134,13 +134,13 @@ impl StatusReader {
         self.read_at = Some(Instant::now());
         self.pause = None;
         // After the report was marked as seen: a read of the table that begins from now on has it.
-        let begun = self.board.begun.load(Ordering::SeqCst);
+        let begun = self.feed.begun.load(Ordering::SeqCst);
         let access = service
-            .access(caller, self.board.workspace, Permission::AgentsRead)
+            .access(caller, self.feed.workspace, Permission::AgentsRead)
             .await?;
-        let mut state = self.board.state.lock().await;
+        let mut state = self.feed.state.lock().await;
         if !state.is_read || state.number <= begun {
-            state.refresh(service, &access, &self.board.begun).await?;
+            state.refresh(service, &access, &self.feed.begun).await?;
         }
         let mut unseen: Vec<usize> = state.rows.range(self.seen + 1..).map(|(_, row)| *row).collect();
         unseen.sort_unstable();

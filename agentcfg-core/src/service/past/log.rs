@@ -21,15 +21,15 @@ pub(in crate::service) struct PastAgent {
 }
 
 /// The states of agents that go back to a moment.
-struct Backwards {
+struct Rewind {
     as_of: AsOf,
     /// Those that are not there yet, by agent.
-    going: HashMap<String, Going>,
+    going: HashMap<String, AgentRewind>,
     past: Vec<PastAgent>,
 }
 
 /// A state that is going back in time.
-struct Going {
+struct AgentRewind {
     state: Map<String, Value>,
     /// Whether a change was undone, so that the time of the change before it is the state's.
     is_undone: bool,
@@ -49,25 +49,25 @@ impl AgentCfg {
         {
             return Ok(agents.into_iter().map(PastAgent::first_version).collect());
         }
-        let begin = async move { blocking(move || Backwards::from(as_of, agents)).await? };
-        let mut backwards = self.long_read(workspace, begin).await?;
+        let begin = async move { blocking(move || Rewind::from(as_of, agents)).await? };
+        let mut rewind = self.long_read(workspace, begin).await?;
         let after = records::audit_entry::<StoredEntryHead>(workspace, last + 1);
         let mut pieces = Pieces::of(Entries::in_workspace(workspace).after(&after).descending());
-        while !backwards.going.is_empty() {
+        while !rewind.going.is_empty() {
             let service = self.clone();
             let piece = async move {
                 let Some(piece) = pieces.next(&service).await? else {
-                    return Ok((backwards, None));
+                    return Ok((rewind, None));
                 };
-                let backwards = blocking_if(piece.bytes() >= LONG, move || backwards.over(piece)).await??;
-                Ok((backwards, Some(pieces)))
+                let rewind = blocking_if(piece.bytes() >= LONG, move || rewind.over(piece)).await??;
+                Ok((rewind, Some(pieces)))
             };
             let (further, rest) = self.long_read(workspace, piece).await?;
-            backwards = further;
+            rewind = further;
             let Some(rest) = rest else { break };
             pieces = rest;
         }
-        let end = async move { blocking(move || backwards.end()).await? };
+        let end = async move { blocking(move || rewind.end()).await? };
         self.long_read(workspace, end).await
     }
 
@@ -92,7 +92,7 @@ impl AgentCfg {
     }
 }
 
-impl Backwards {
+impl Rewind {
     fn from(as_of: AsOf, agents: Vec<Agent>) -> Result<Self, Error> {
         let mut going = HashMap::with_capacity(agents.len());
         for agent in agents {
@@ -101,7 +101,7 @@ impl Backwards {
                 return Err(Error::new(ErrorKind::Internal, "an agent is not an object"));
             };
             let is_undone = false;
-            going.insert(agent_id, Going { state, is_undone });
+            going.insert(agent_id, AgentRewind { state, is_undone });
         }
         let past = Vec::with_capacity(going.len());
         Ok(Self { as_of, going, past })
@@ -157,7 +157,7 @@ impl PastAgent {
     }
 }
 
-impl Going {
+impl AgentRewind {
     /// Goes back behind a change.
     fn undo(&mut self, entry: StoredEntry) {
         self.is_undone = true;

@@ -2,9 +2,11 @@
 
 mod deliveries;
 mod found;
-mod lanes;
+mod lease;
 mod log;
 mod new_events;
+mod numbers;
+mod places;
 mod queue;
 mod secrets;
 mod sender;
@@ -12,8 +14,8 @@ mod session;
 
 use self::deliveries::kept_attempts;
 use self::found::{Found, changed};
-pub use self::lanes::SenderNumbers;
 pub(super) use self::new_events::NewEvents;
+pub use self::numbers::SenderNumbers;
 pub use self::sender::WebhookSender;
 use super::access::Access;
 use super::records::{self, Entries, Outcome, Previous, StoredSecret, StoredWebhook, WebhookPlace, WebhookState};

@@ -8,7 +8,9 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::lanes::{Kept, Lanes, SenderNumbers, Signal};
+use super::lease::LeaseSeen;
+use super::numbers::SenderNumbers;
+use super::places::{Places, Signal};
 use super::session::{self, End, Resources};
 use crate::error::Error;
 use crate::model::{Timestamp, WebhookId, WorkspaceId};
@@ -66,7 +68,7 @@ pub struct WebhookSender {
     transport: Arc<dyn Transport>,
     holder: Box<str>,
     signal: watch::Sender<Signal>,
-    lanes: Arc<Lanes>,
+    places: Arc<Places>,
     known: Arc<Mutex<HashMap<WebhookId, Known>>>,
     sessions: tokio::sync::Mutex<JoinSet<()>>,
 }
@@ -106,7 +108,7 @@ struct Due {
 
 /// The order in which webhooks get places. Workspaces alternate, so that one with thousands of slow receivers delays no other.
 /// Of a workspace those whose last session began first are first, so that none is always too late. Failing webhooks have places of
-/// their own ([`Lanes`]), so they are counted apart from the others.
+/// their own ([`Places`]), so they are counted apart from the others.
 fn in_turn(mut due: Vec<Due>) -> Vec<Due> {
     due.sort_by_key(|due| due.began_at);
     let mut counts: HashMap<(WorkspaceId, bool), usize> = HashMap::new();
@@ -134,7 +136,7 @@ impl WebhookSender {
             transport,
             holder: name.simple().to_string().into(),
             signal: watch::Sender::default(),
-            lanes: Arc::default(),
+            places: Arc::default(),
             known: Arc::default(),
             sessions: tokio::sync::Mutex::default(),
         })
@@ -142,7 +144,7 @@ impl WebhookSender {
 
     /// What this sender has counted.
     pub fn numbers(&self) -> SenderNumbers {
-        self.lanes.numbers.clone()
+        self.places.numbers.clone()
     }
 
     /// Looks once for webhooks with something to send and begins to send. Sessions that are at work renew their leases.
@@ -171,8 +173,8 @@ impl WebhookSender {
         }
         self.known().retain(|id, known| known.is_active || seen.contains(id));
         self.service.inner.new_events.end_tick(workspaces);
-        self.lanes.numbers.set_lag(lag);
-        self.lanes.look_again();
+        self.places.numbers.set_lag(lag);
+        self.places.look_again();
         for Due { workspace, id, .. } in in_turn(due) {
             self.begin(workspace, id).await;
         }
@@ -262,7 +264,7 @@ impl WebhookSender {
             return Ok(());
         }
         self.examine(&webhooks, &mut due).await?;
-        due.retain(|due| !self.lanes.is_short(due.is_failing));
+        due.retain(|due| !self.places.is_short(due.is_failing));
         for Due { workspace, id, .. } in in_turn(due) {
             self.begin(workspace, id).await;
         }
@@ -327,7 +329,7 @@ impl WebhookSender {
             Some(known) => (known.is_failing, known.version),
             None => return,
         };
-        let Some(permit) = self.lanes.enter(is_failing) else {
+        let Some(permit) = self.places.enter(is_failing) else {
             return;
         };
         let resources = Resources {
@@ -335,7 +337,7 @@ impl WebhookSender {
             transport: Arc::clone(&self.transport),
             holder: self.holder.clone(),
             signal: self.signal.subscribe(),
-            lanes: Arc::clone(&self.lanes),
+            places: Arc::clone(&self.places),
             permit,
         };
         if let Some(known) = self.known().get_mut(&id) {
@@ -350,7 +352,7 @@ impl WebhookSender {
             end: None,
         };
         let session = async move {
-            match session::run(resources, (workspace, id), Kept { version }).await {
+            match session::run(resources, (workspace, id), LeaseSeen { version }).await {
                 Ok(end) => active.ended(end),
                 Err(error) => {
                     tracing::warn!(%workspace, webhook = %id, ?error, "a webhook rests, because its session failed");
@@ -419,7 +421,7 @@ impl Known {
 
     /// Whether a session should begin.
     fn is_due(&self, head: u64, now: Timestamp, steady: i64, is_shared: bool) -> bool {
-        let is_free = !self.is_leased || !is_shared || steady - self.since >= Kept::LEASE;
+        let is_free = !self.is_leased || !is_shared || steady - self.since >= LeaseSeen::LEASE;
         let has_new = head > self.position && steady >= self.reads_after;
         let has_work = has_new || self.next_at.is_some_and(|next| next <= now);
         !self.is_active && is_free && has_work && steady >= self.not_before

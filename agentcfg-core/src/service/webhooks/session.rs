@@ -12,8 +12,9 @@ use tokio::task::JoinSet;
 
 use super::deliveries::{Attempted, Prepared, Secrets, kept_attempts, message_id};
 use super::found::{Found, changed};
-use super::lanes::{Kept, Lanes, Signal};
+use super::lease::LeaseSeen;
 use super::log::{event_head, log_after, numbered};
+use super::places::{Places, Signal};
 use super::queue::Queue;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, DisabledReason, Epoch, WebhookDelivery, WebhookId, WorkspaceId};
@@ -31,7 +32,7 @@ const STORED_AFTER: u64 = 1000;
 /// How often a session renews its lease, in milliseconds. Each commit renews it too.
 const RENEWED_AFTER: i64 = 5_000;
 
-/// How long a session goes on without a renewal, in milliseconds. It is shorter than [`Kept::LEASE`] by more than a pause of
+/// How long a session goes on without a renewal, in milliseconds. It is shorter than [`LeaseSeen::LEASE`] by more than a pause of
 /// the process is likely to last.
 const HELD: i64 = 12_000;
 
@@ -57,7 +58,7 @@ pub(super) struct Resources {
     /// The name of this process in leases.
     pub(super) holder: Box<str>,
     pub(super) signal: watch::Receiver<Signal>,
-    pub(super) lanes: Arc<Lanes>,
+    pub(super) places: Arc<Places>,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
@@ -107,13 +108,13 @@ enum Saved {
 pub(super) async fn run(
     resources: Resources,
     (workspace, id): (WorkspaceId, WebhookId),
-    kept: Kept,
+    lease: LeaseSeen,
 ) -> Result<End, Error> {
     let service = resources.service.clone();
     let Some(found) = service.find_webhook(workspace, id).await? else {
         return Ok(End::Done);
     };
-    if !found.webhook.value.enabled || !kept.may_take(&found.state, &resources.holder) {
+    if !found.webhook.value.enabled || !lease.may_take(&found.state, &resources.holder) {
         return Ok(End::Done);
     }
     let mut queue = Queue::of(&found.state.value);
@@ -274,8 +275,8 @@ impl Session {
 
     /// Whether the session has had its turn, and another webhook waits for a place.
     fn must_make_room(&self) -> bool {
-        let Resources { lanes, permit, .. } = &self.resources;
-        self.service().inner.clock.steady_millis() - self.began_at >= TURN && lanes.must_leave(permit)
+        let Resources { places, permit, .. } = &self.resources;
+        self.service().inner.clock.steady_millis() - self.began_at >= TURN && places.must_leave(permit)
     }
 
     /// A place for one more attempt: the first of a session needs none, the others share those of the server.
@@ -283,7 +284,7 @@ impl Session {
         if self.in_flight.is_empty() {
             return Some(None);
         }
-        self.resources.lanes.slot().map(Some)
+        self.resources.places.slot().map(Some)
     }
 
     fn webhook_key(&self) -> EncodedKey<StoredWebhook> {
@@ -337,7 +338,7 @@ impl Session {
         let verdict = self
             .queue
             .finish(revision, &attempted.answer, at, now, service.entropy())?;
-        let numbers = &self.resources.lanes.numbers;
+        let numbers = &self.resources.places.numbers;
         numbers.count(attempted.answer.is_success());
         if verdict.is_given_up {
             numbers.count_given_up();
@@ -348,7 +349,7 @@ impl Session {
         self.unrecorded.push((self.recorded, record));
         if !self
             .resources
-            .lanes
+            .places
             .fit(&mut self.resources.permit, self.queue.is_failing())
         {
             // The others have no place left: go on when there is one.

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use super::super::group::{Combiner, Limits, Unanswered, Work};
 use super::super::{Key, StoreError};
-use super::reads::{Found, SharedReads};
+use super::shared_reads::{Found, SharedReads};
 use super::table::Location;
 use super::windows::{COUNT_TIMEOUT, Counted, Hit, SharedCount};
 use super::{Engine, flights};

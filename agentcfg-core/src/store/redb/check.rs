@@ -11,12 +11,12 @@ use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend};
 use super::super::plan::number;
 use super::super::{Key, Kind, Partition, Record, envelope};
 use super::RedbOptions;
+use super::agent_counts::Tally;
 use super::blocks::{Blocks, Damage, Form};
 use super::error::{Fault, OpenError, catch_panic, contain_damage};
 use super::open::{builder, form, panic_as_damage, refuse_empty};
 use super::overlay::Overlay;
 use super::schema::{RECORDS, read_sequence, verify_format};
-use super::tally::Tally;
 use crate::model::WorkspaceId;
 
 /// The result of a [`check`].

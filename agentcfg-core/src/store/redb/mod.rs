@@ -19,22 +19,22 @@
 //! checksum. Keys are encoded by [`Key::encode`], records by
 //! [`envelope::seal`](super::envelope::seal).
 
+mod agent_counts;
 mod backup;
 mod blocks;
 mod check;
 mod convert;
 mod error;
-mod heal;
 mod health;
-mod hot;
 mod open;
 mod opened_file;
 mod overlay;
 mod read;
+mod record_cache;
+mod recovery;
 mod schema;
 mod scrub;
 mod state;
-mod tally;
 #[cfg(test)]
 mod tests;
 mod writer;
@@ -49,9 +49,9 @@ use async_trait::async_trait;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-use self::heal::Healer;
 use self::health::Health;
 use self::open::Opener;
+use self::recovery::Healer;
 use self::state::Shared;
 use self::writer::Task;
 use super::{

@@ -12,8 +12,8 @@ use super::RedbOptions;
 use super::blocks::{Freeze, Frozen};
 use super::error::{Fault, catch_panic, contain_damage};
 use super::health::Health;
-use super::hot::Hot;
 use super::read::{self, ReadFault};
+use super::record_cache::Hot;
 use super::schema;
 use super::writer::Task;
 

@@ -14,8 +14,8 @@ use tokio::sync::oneshot;
 use super::super::plan::{Plan, plan};
 use super::super::{Batch, CommitError, Committed, Record, StoreError, envelope};
 use super::error::{Fault, catch_panic, contain_damage};
-use super::heal::Healer;
 use super::read::{ReadFault, record};
+use super::recovery::Healer;
 use super::schema::{META, RECORDS, SEQUENCE_NAME, read_sequence};
 use super::state::Shared;
 

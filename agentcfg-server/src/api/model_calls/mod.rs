@@ -2,10 +2,10 @@
 //!
 //! The core decides which provider is called with which credential; this module only proxies bytes.
 
-mod draft;
 mod error;
 mod headers;
 mod relay;
+mod request_body;
 mod target;
 
 use std::io;
@@ -17,9 +17,9 @@ use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, Uri};
 
-pub use draft::Draft;
 pub use error::CallError;
 pub use relay::Relay;
+pub use request_body::Draft;
 pub use target::{Format, Target};
 
 use crate::http::Disconnect;

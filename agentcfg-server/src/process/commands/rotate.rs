@@ -32,7 +32,7 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
                 builder = builder.vault(vault);
             }
             let service = builder.build();
-            master_keys::fit(&service, &config, Some(&dir)).await?;
+            master_keys::check_against_store(&service, &config, Some(&dir)).await?;
             let mut say = |line: String| say!("{line}");
             master_keys::rotate(&service, &dir, drop_old, &mut say).await?;
             Ok(ExitCode::SUCCESS)

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use redb::StorageBackend;
 
-use super::super::heal::Healer;
 use super::super::open::Opener;
+use super::super::recovery::Healer;
 use super::super::{RedbOptions, RedbStore};
 use super::open_or_create;
 

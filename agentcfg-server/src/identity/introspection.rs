@@ -29,7 +29,7 @@ const AT_A_TIME: usize = 64;
 const MAX_BYTES: usize = 64 << 10;
 
 /// Asks a provider.
-pub(super) struct AskedProvider {
+pub(super) struct RemoteVerifier {
     outbound: Outbound,
     question: Question,
     turns: Semaphore,
@@ -48,7 +48,7 @@ pub(super) enum Question {
     User { url: Uri, apikey: Option<HeaderValue> },
 }
 
-impl AskedProvider {
+impl RemoteVerifier {
     /// Asks this question about each token.
     pub(super) fn new(outbound: Outbound, question: Question) -> Self {
         Self {
@@ -86,7 +86,7 @@ impl AskedProvider {
 }
 
 #[async_trait]
-impl SessionVerifier for AskedProvider {
+impl SessionVerifier for RemoteVerifier {
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
         if token.len() > MAX_TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(SessionError::Invalid("no identity provider issues such a token"));

@@ -332,5 +332,5 @@ impl<'de> de::Visitor<'de> for Role {
 }
 
 #[cfg(test)]
-#[path = "draft_tests.rs"]
+#[path = "request_body_tests.rs"]
 mod tests;

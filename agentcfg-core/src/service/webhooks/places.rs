@@ -1,11 +1,11 @@
-//! What the sender shares with its sessions: the places for them, the signal, the rule of the lease, and the counts.
+//! The places for sessions: how many webhooks are sent to at a time, and the signal of the sender to their sessions.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::service::records::{Stored, WebhookState};
+use super::numbers::SenderNumbers;
 
 /// How many webhooks are sent to at a time, and as many again whose receivers fail. Each has one attempt in flight.
 const SESSIONS: usize = 128;
@@ -15,7 +15,7 @@ const SESSIONS: usize = 128;
 const FURTHER_ATTEMPTS: usize = 384;
 
 /// The places for sessions. Webhooks whose receivers fail have places of their own, so that they delay no other.
-pub(super) struct Lanes {
+pub(super) struct Places {
     healthy: Lane,
     failing: Lane,
     further: Arc<Semaphore>,
@@ -46,7 +46,7 @@ impl Default for Lane {
     }
 }
 
-impl Default for Lanes {
+impl Default for Places {
     fn default() -> Self {
         Self {
             healthy: Lane::default(),
@@ -57,7 +57,7 @@ impl Default for Lanes {
     }
 }
 
-impl Lanes {
+impl Places {
     fn of(&self, is_failing: bool) -> &Lane {
         if is_failing { &self.failing } else { &self.healthy }
     }
@@ -124,76 +124,4 @@ pub(super) struct Signal {
     pub(super) ticks: u64,
     /// No further attempt begins, and the sessions end.
     pub(super) is_stopping: bool,
-}
-
-/// The state of a webhook as the sender has seen it, for the decision whether a session may take the lease.
-pub(super) struct Kept {
-    pub(super) version: u64,
-}
-
-impl Kept {
-    /// How long a lease is kept without a commit of its holder, in milliseconds. Each process measures it on its own steady
-    /// clock from the moment at which it first saw the state, so clocks that differ do no harm.
-    pub(super) const LEASE: i64 = 20_000;
-
-    /// Whether the lease in this state may be taken: it is free, or the one that has been waited for.
-    pub(super) fn may_take(&self, state: &Stored<WebhookState>, holder: &str) -> bool {
-        match state.value.lease.as_deref() {
-            None => true,
-            Some(other) => other == holder || state.version == self.version,
-        }
-    }
-}
-
-/// What a sender has counted since its start, for metrics. Clones count the same.
-///
-/// ```
-/// use agentcfg_core::service::SenderNumbers;
-/// let numbers = SenderNumbers::default();
-/// assert_eq!((numbers.delivered(), numbers.failed(), numbers.given_up(), numbers.lag()), (0, 0, 0, 0));
-/// ```
-#[derive(Debug, Clone, Default)]
-pub struct SenderNumbers(Arc<Counts>);
-
-#[derive(Debug, Default)]
-struct Counts {
-    delivered: AtomicU64,
-    failed: AtomicU64,
-    given_up: AtomicU64,
-    lag: AtomicU64,
-}
-
-impl SenderNumbers {
-    /// Attempts that the receiver has answered with 2xx.
-    pub fn delivered(&self) -> u64 {
-        self.0.delivered.load(Ordering::Relaxed)
-    }
-
-    /// Attempts that failed.
-    pub fn failed(&self) -> u64 {
-        self.0.failed.load(Ordering::Relaxed)
-    }
-
-    /// Events that were given up after the last attempt.
-    pub fn given_up(&self) -> u64 {
-        self.0.given_up.load(Ordering::Relaxed)
-    }
-
-    /// Revisions that the enabled webhooks of all workspaces have not read yet, as of the last [`WebhookSender::tick`](super::WebhookSender::tick).
-    pub fn lag(&self) -> u64 {
-        self.0.lag.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn set_lag(&self, lag: u64) {
-        self.0.lag.store(lag, Ordering::Relaxed);
-    }
-
-    pub(super) fn count(&self, is_success: bool) {
-        let counter = if is_success { &self.0.delivered } else { &self.0.failed };
-        counter.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_given_up(&self) {
-        self.0.given_up.fetch_add(1, Ordering::Relaxed);
-    }
 }
