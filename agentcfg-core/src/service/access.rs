@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::AgentCfg;
-use super::entry::{ApiKeyCaller, Caller, KeyFacts, Kind, Prefetch, lacks, lacks_scope, unauthorized};
+use super::entry::{ApiKeyCaller, Caller, CallerKind, KeyFacts, Prefetch, lacks, lacks_scope, unauthorized};
 use super::records::{self, Encoded, Entries, Membership, Stored, StoredApiKey, Transaction, WorkspacePlan};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, Member, Message, Permission, PermissionSet, Role, Scope, Timestamp, UserId, WorkspaceId};
@@ -174,8 +174,8 @@ impl AgentCfg {
         permission: Permission,
     ) -> Result<Access, Error> {
         let from_memory = match &caller.kind {
-            Kind::ApiKey(key) => self.access_from_memory(key),
-            Kind::User { .. } => None,
+            CallerKind::ApiKey(key) => self.access_from_memory(key),
+            CallerKind::User { .. } => None,
         };
         let mut access = match from_memory {
             Some(access) => access.in_workspace(workspace)?,
@@ -231,8 +231,8 @@ impl AgentCfg {
     /// checked here.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         match &caller.kind {
-            Kind::ApiKey(key) => self.access_of_key(key).await?.in_workspace(workspace),
-            Kind::User { .. } => self.access_by_store(caller, workspace).await,
+            CallerKind::ApiKey(key) => self.access_of_key(key).await?.in_workspace(workspace),
+            CallerKind::User { .. } => self.access_by_store(caller, workspace).await,
         }
     }
 
@@ -258,8 +258,8 @@ impl AgentCfg {
     /// As [`Self::membership`], by the record as it is stored now.
     async fn access_by_store(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         match &caller.kind {
-            Kind::ApiKey(key) => self.access_by_read(key).await?.in_workspace(workspace),
-            Kind::User { user_id, .. } => {
+            CallerKind::ApiKey(key) => self.access_by_read(key).await?.in_workspace(workspace),
+            CallerKind::User { user_id, .. } => {
                 let found = self.read(records::member(workspace, user_id)).await?;
                 self.access_by_membership(user_id, workspace, found)
             }
@@ -329,8 +329,8 @@ impl AgentCfg {
     /// ```
     pub async fn default_workspace(&self, caller: &Caller) -> Result<WorkspaceId, Error> {
         match &caller.kind {
-            Kind::ApiKey(key) => Ok(key.facts.workspace_id),
-            Kind::User { user_id, .. } => self.only_workspace(user_id).await,
+            CallerKind::ApiKey(key) => Ok(key.facts.workspace_id),
+            CallerKind::User { user_id, .. } => self.only_workspace(user_id).await,
         }
     }
 

@@ -14,7 +14,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::entry::{EntryError, Kind as CallerKind, UserSession, unauthorized};
+use super::entry::{CallerKind, EntryError, UserSession, unauthorized};
 use super::pieces::Pieces;
 use super::records::{self, Entity, Entries, Outcome, Stored, StoredBrowserSession, StoredLoginCode, Transaction};
 use super::{AgentCfg, Caller, Entry};

@@ -1,6 +1,6 @@
 //! Who the caller is.
 
-use super::entry::{Kind as CallerKind, unauthorized};
+use super::entry::{CallerKind, unauthorized};
 use super::records;
 use super::{AgentCfg, Caller, no_member};
 use crate::error::Error;

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::change::Change;
-use super::entry::Kind as CallerKind;
+use super::entry::CallerKind;
 use super::records::{self, Entries, Membership, Outcome, Stored};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};

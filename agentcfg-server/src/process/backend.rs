@@ -286,16 +286,22 @@ pub enum StoreMaintenance {
 }
 
 impl StoreMaintenance {
-    /// Runs the periodic work of the engine, then returns whether the store answers.
-    pub async fn run(&self) -> bool {
+    /// Removes rate windows that have ended. Those of the embedded store are in memory.
+    pub async fn sweep(&self) {
+        if let Self::Shared(database) = self
+            && let Err(error) = database.windows().sweep().await
+        {
+            tracing::warn!(%error, "could not remove rate windows that have ended, trying again");
+        }
+    }
+
+    /// Whether the store answers and takes changes.
+    pub async fn is_ready(&self) -> bool {
         match self {
             Self::Embedded(store) => store.is_ready(),
             Self::Shared(database) => {
-                let swept = database.windows().sweep().await;
-                if let Err(error) = &swept {
-                    tracing::warn!(%error, "could not remove rate windows that have ended, trying again");
-                }
-                swept.is_ok() && database.store().read_only().is_none()
+                let store = database.store();
+                store.ready().await.is_ok() && store.read_only().is_none()
             }
         }
     }

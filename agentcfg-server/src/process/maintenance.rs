@@ -123,7 +123,8 @@ pub(super) async fn maintain(
 ) {
     let mut stopped = std::pin::pin!(stopped);
     for round in 1_u32.. {
-        metrics.storage_ready.set(i64::from(store_maintenance.run().await));
+        metrics.storage_ready.set(i64::from(store_maintenance.is_ready().await));
+        store_maintenance.sweep().await;
         tokio::select! {
             () = &mut stopped => return,
             () = tokio::time::sleep(EVERY) => {}

@@ -40,13 +40,13 @@ pub(in crate::service) fn lacks(who: impl fmt::Display, permission: Permission) 
 /// ```
 #[derive(Clone)]
 pub struct Caller {
-    pub(in crate::service) kind: Kind,
+    pub(in crate::service) kind: CallerKind,
     /// The reason that this caller gives for changes.
     pub(in crate::service) message: Option<Message>,
 }
 
 #[derive(Clone)]
-pub(in crate::service) enum Kind {
+pub(in crate::service) enum CallerKind {
     ApiKey(ApiKeyCaller),
     User { user_id: UserId, session: UserSession },
 }
@@ -128,7 +128,7 @@ pub(in crate::service) struct UserSession {
 
 impl Caller {
     pub(super) fn by_key(id: token::Id, facts: KeyFacts) -> Self {
-        let kind = Kind::ApiKey(ApiKeyCaller {
+        let kind = CallerKind::ApiKey(ApiKeyCaller {
             id,
             facts,
             prefetch: None,
@@ -137,13 +137,13 @@ impl Caller {
     }
 
     pub(in crate::service) fn user(user_id: UserId, session: UserSession) -> Self {
-        let kind = Kind::User { user_id, session };
+        let kind = CallerKind::User { user_id, session };
         Self { kind, message: None }
     }
 
     /// The same caller with what was read on entry, if it is an API key.
     pub(super) fn with_prefetch(mut self, prefetch: Arc<Prefetch>) -> Self {
-        if let Kind::ApiKey(key) = &mut self.kind {
+        if let CallerKind::ApiKey(key) = &mut self.kind {
             key.prefetch = Some(prefetch);
         }
         self
@@ -189,10 +189,10 @@ impl Caller {
     /// ```
     pub fn check_scope(&self, permission: Permission) -> Result<(), Error> {
         match &self.kind {
-            Kind::ApiKey(ApiKeyCaller { facts, .. }) if !facts.permissions.contains(permission) => {
+            CallerKind::ApiKey(ApiKeyCaller { facts, .. }) if !facts.permissions.contains(permission) => {
                 Err(lacks_scope(facts.scope, permission))
             }
-            Kind::ApiKey(_) | Kind::User { .. } => Ok(()),
+            CallerKind::ApiKey(_) | CallerKind::User { .. } => Ok(()),
         }
     }
 
@@ -210,8 +210,8 @@ impl Caller {
     /// ```
     pub fn user_id(&self) -> Result<&UserId, Error> {
         match &self.kind {
-            Kind::User { user_id, .. } => Ok(user_id),
-            Kind::ApiKey(_) => Err(Error::new(
+            CallerKind::User { user_id, .. } => Ok(user_id),
+            CallerKind::ApiKey(_) => Err(Error::new(
                 ErrorKind::Forbidden,
                 "this needs a session token, API keys cannot do it",
             )),
@@ -228,8 +228,8 @@ impl Caller {
     /// ```
     pub fn key_workspace(&self) -> Option<WorkspaceId> {
         match &self.kind {
-            Kind::ApiKey(key) => Some(key.facts.workspace_id),
-            Kind::User { .. } => None,
+            CallerKind::ApiKey(key) => Some(key.facts.workspace_id),
+            CallerKind::User { .. } => None,
         }
     }
 
@@ -244,16 +244,16 @@ impl Caller {
     /// ```
     pub fn expires_at(&self) -> Option<Timestamp> {
         match &self.kind {
-            Kind::ApiKey(key) => key.facts.expires_at(),
-            Kind::User { session, .. } => session.expires_at,
+            CallerKind::ApiKey(key) => key.facts.expires_at(),
+            CallerKind::User { session, .. } => session.expires_at,
         }
     }
 
     /// The hash of the cookie, for a caller who came with a browser session.
     pub(in crate::service) fn browser_session(&self) -> Option<&Arc<str>> {
         match &self.kind {
-            Kind::ApiKey(_) => None,
-            Kind::User { session, .. } => session.browser.as_ref(),
+            CallerKind::ApiKey(_) => None,
+            CallerKind::User { session, .. } => session.browser.as_ref(),
         }
     }
 
@@ -267,8 +267,8 @@ impl Caller {
     /// ```
     pub fn actor(&self) -> Actor {
         match &self.kind {
-            Kind::ApiKey(key) => Actor::api_key(key.id.as_str()),
-            Kind::User { user_id, .. } => Actor::user(user_id.as_str()),
+            CallerKind::ApiKey(key) => Actor::api_key(key.id.as_str()),
+            CallerKind::User { user_id, .. } => Actor::user(user_id.as_str()),
         }
     }
 }
@@ -276,8 +276,8 @@ impl Caller {
 impl fmt::Debug for Caller {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.kind {
-            Kind::ApiKey(key) => write!(f, "Caller(API key {})", key.id.as_str()),
-            Kind::User { user_id, .. } => write!(f, "Caller(user {user_id:?})"),
+            CallerKind::ApiKey(key) => write!(f, "Caller(API key {})", key.id.as_str()),
+            CallerKind::User { user_id, .. } => write!(f, "Caller(user {user_id:?})"),
         }
     }
 }

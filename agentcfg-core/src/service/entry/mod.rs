@@ -31,7 +31,7 @@ mod verify;
 use std::sync::Arc;
 
 pub use self::caller::Caller;
-pub(super) use self::caller::{ApiKeyCaller, KeyFacts, Kind, UserSession, lacks, lacks_scope, unauthorized};
+pub(super) use self::caller::{ApiKeyCaller, CallerKind, KeyFacts, UserSession, lacks, lacks_scope, unauthorized};
 pub(super) use self::key_table::KeyTable;
 use self::key_table::Known;
 pub(super) use self::last_use::LastUses;
@@ -319,8 +319,8 @@ impl AgentCfg {
     /// Step 6.
     pub(super) async fn count(&self, caller: &Caller, at: Moment) -> RateDecision {
         match &caller.kind {
-            Kind::ApiKey(key) => self.count_key(&key.id, key.facts.rate_limit, at).await,
-            Kind::User { user_id, .. } => {
+            CallerKind::ApiKey(key) => self.count_key(&key.id, key.facts.rate_limit, at).await,
+            CallerKind::User { user_id, .. } => {
                 let limit = self.settings().session_rate_limit;
                 match &self.inner.counting {
                     Counting::Here(users) => users.count(Subject::User(user_id), limit, at),

@@ -7,7 +7,7 @@ use tokio::time::{Sleep, sleep};
 
 use super::super::access::Access;
 use super::super::blocking::{LONG, blocking_if};
-use super::super::entry::{Kind as CallerKind, unauthorized};
+use super::super::entry::{CallerKind, unauthorized};
 use super::super::pieces;
 use super::super::records::{self, Encoded, Entries, StoredEntry};
 use super::super::{AgentCfg, Caller};

@@ -255,16 +255,13 @@ impl Metrics {
     pub fn render(&self) -> String {
         if let Some(state) = self.shared.get() {
             self.is_alone.set(i64::from(state.is_alone()));
-            let more = state.counted_alone().saturating_sub(self.counted_alone.get());
-            self.counted_alone.inc_by(more);
+            raise_to(&self.counted_alone, state.counted_alone());
         }
         if let Some(numbers) = self.webhooks.get() {
             for (result, count) in [("delivered", numbers.delivered()), ("failed", numbers.failed())] {
-                let counter = self.deliveries.get_or_create(&DeliveryLabels { result });
-                counter.inc_by(count.saturating_sub(counter.get()));
+                raise_to(&self.deliveries.get_or_create(&DeliveryLabels { result }), count);
             }
-            self.given_up
-                .inc_by(numbers.given_up().saturating_sub(self.given_up.get()));
+            raise_to(&self.given_up, numbers.given_up());
             self.webhook_lag.set(i64::try_from(numbers.lag()).unwrap_or(i64::MAX));
         }
         if let Some(ReadNumbers(read)) = self.store.get() {
@@ -277,7 +274,7 @@ impl Metrics {
                 (&self.storage_failures, numbers.failures),
                 (&self.refused_commits, numbers.refused_commits),
             ] {
-                counter.inc_by(count.saturating_sub(counter.get()));
+                raise_to(counter, count);
             }
         }
         let mut text = String::new();
@@ -285,6 +282,11 @@ impl Metrics {
         let _ = encode(&mut text, &self.registry);
         text
     }
+}
+
+/// Raises a counter to a number that is counted elsewhere.
+fn raise_to(counter: &Counter, count: u64) {
+    counter.inc_by(count.saturating_sub(counter.get()));
 }
 
 impl Observer for Metrics {
