@@ -40,6 +40,8 @@ mod faults;
 mod receiver;
 
 // The reference models of the other stores and of the service, compiled from the same files.
+#[path = "../../agentcfg-core/tests/service/numbers.rs"]
+mod numbers;
 #[allow(dead_code)]
 #[path = "../../agentcfg-core/tests/service/model/mod.rs"]
 mod service_model;

@@ -30,11 +30,11 @@ pub struct SharedWindow {
 /// use std::sync::Mutex;
 /// use agentcfg_core::store::{SharedWindow, SharedWindows, StoreError};
 ///
-/// /// One window for all, which never ends. A real place would ask a server.
-/// struct Place(Mutex<u64>);
+/// /// One window for all, which never ends. A real counter would ask a server.
+/// struct Counter(Mutex<u64>);
 ///
 /// #[async_trait::async_trait]
-/// impl SharedWindows for Place {
+/// impl SharedWindows for Counter {
 ///     async fn hit(&self, _subject: &str, window_millis: i64) -> Result<SharedWindow, StoreError> {
 ///         let mut used = self.0.lock().map_err(|error| StoreError::Unavailable(error.to_string()))?;
 ///         *used += 1;
@@ -51,6 +51,9 @@ pub trait SharedWindows: Send + Sync + 'static {
     /// Counts a request in the subject's window. Where that has ended, or there is none, a new one
     /// begins and lasts so long.
     ///
+    /// Every call for a subject, of any process, must give the same length, which the service does with
+    /// [`WINDOW_MILLIS`](crate::rate_limit::WINDOW_MILLIS). With another one it is up to the engine when an open window ends.
+    ///
     /// # Errors
     ///
     /// When the counter does not answer. The request may have been counted.
@@ -58,8 +61,8 @@ pub trait SharedWindows: Send + Sync + 'static {
     /// ```no_run
     /// # use agentcfg_core::rate_limit::WINDOW_MILLIS;
     /// # use agentcfg_core::store::SharedWindows;
-    /// # async fn example(place: impl SharedWindows) -> Result<(), Box<dyn std::error::Error>> {
-    /// let window = place.hit("key 4fQ8mZr2LkV7xN0bTy6W", WINDOW_MILLIS).await?;
+    /// # async fn example(counter: impl SharedWindows) -> Result<(), Box<dyn std::error::Error>> {
+    /// let window = counter.hit("key 4fQ8mZr2LkV7xN0bTy6W", WINDOW_MILLIS).await?;
     /// println!("{} requests until {}", window.used, window.ends_at_millis);
     /// # Ok(())
     /// # }
@@ -74,9 +77,9 @@ pub trait SharedWindows: Send + Sync + 'static {
     ///
     /// ```no_run
     /// # use agentcfg_core::store::SharedWindows;
-    /// # async fn example(place: impl SharedWindows) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(counter: impl SharedWindows) -> Result<(), Box<dyn std::error::Error>> {
     /// // Now and then, by one process or by each:
-    /// place.sweep().await?;
+    /// counter.sweep().await?;
     /// # Ok(())
     /// # }
     /// ```

@@ -11,25 +11,13 @@ use agentcfg_core::model::{
 };
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 
+use crate::numbers::Numbers;
+
 const AGENTS: [&str; 7] = ["a", "a-b", "a_b", "ab", "b", "writer", "z"];
 const FIELDS: u64 = 5;
 
-/// A small generator of numbers, so that a run is repeated by its seed.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-
-    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
-        all[self.below(all.len() as u64) as usize]
-    }
+fn one_of<T: Copy>(numbers: &mut Numbers, all: &[T]) -> T {
+    all[numbers.below(all.len() as u64) as usize]
 }
 
 /// What was answered at a revision.
@@ -60,7 +48,7 @@ pub async fn compare(
     round: usize,
     samples: Option<u64>,
 ) {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Numbers::from_seed(seed);
     let ada = service.trusted_user("ada").unwrap();
     let name = NewWorkspace { name: "Past".into() };
     let workspace = service.create_workspace(&ada, name).await.unwrap().id;
@@ -115,7 +103,7 @@ fn hash(bytes: &[u8]) -> u64 {
 impl Run<'_> {
     async fn operate(&self, numbers: &mut Numbers) -> Result<(), Error> {
         let (service, ada, workspace) = (self.service, &self.ada, self.workspace);
-        let agent_id = numbers.one_of(&AGENTS);
+        let agent_id = one_of(numbers, &AGENTS);
         let text = format!("{}", numbers.below(4));
         let any = &Precondition::None;
         match numbers.below(20) {
@@ -151,7 +139,7 @@ impl Run<'_> {
                 service.promote_labels(ada, workspace, to, false).await?;
             }
             18 => {
-                let role = numbers.one_of(&[Role::Viewer, Role::Member]);
+                let role = one_of(numbers, &[Role::Viewer, Role::Member]);
                 service
                     .set_member(ada, workspace, &"bob".parse().unwrap(), role)
                     .await?;

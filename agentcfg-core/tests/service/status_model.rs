@@ -7,22 +7,9 @@ use agentcfg_core::service::StatusList;
 use agentcfg_core::{AgentCfg, Caller};
 
 use super::support::{ANY, Unstamped, World};
+use crate::numbers::Numbers;
 
 pub const TTL_MILLIS: i64 = 120_000;
-
-/// A small generator of numbers, so that a run is repeated by its seed.
-struct Numbers(u64);
-
-impl Numbers {
-    fn below(&mut self, end: u64) -> u64 {
-        // SplitMix64.
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-}
 
 fn report(numbers: &mut Numbers) -> StatusReport {
     match numbers.below(4) {
@@ -43,7 +30,7 @@ pub fn decoded(list: &StatusList) -> Vec<AgentStatus> {
 /// Random changes through one service, which readers on three services see: one that has followed them, one on a store that
 /// tracks nothing, and one that knows nothing yet.
 pub async fn follow(world: &World, seed: u64) {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Numbers::from_seed(seed);
     let workspace = world.workspace("ada").await;
     world.set_plan(workspace, Plan::Enterprise).await;
     let ada = world.user("ada");
