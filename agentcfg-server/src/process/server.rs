@@ -115,7 +115,7 @@ impl Server {
         let certificate = Certificate::load(&config)?;
         let (catalogue, managed) = (catalogue(&config)?, managed_credentials(&config)?);
         let mut backend = Backend::open(&config).await?;
-        // Before `session.key` is made: a start that the master keys refuse makes no file.
+        // Before `session.key` is made: a start that the master keys refuse makes no secret.
         let vault = fit_vault(&config, &mut backend).await?;
         if is_local
             && config.session_secret.is_none()
