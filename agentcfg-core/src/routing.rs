@@ -249,7 +249,7 @@ const MANAGED_PATHS: [&str; 5] = [
     "v1/messages/count_tokens",
 ];
 
-/// Whether this can be between two slashes: a name, in which no reader of URLs sees anything else.
+/// Whether this can be a segment of a path that every parser of URLs takes as it is: neither a dot segment nor an escape.
 fn is_segment(part: &str) -> bool {
     part.bytes().any(|byte| byte != b'.')
         && part

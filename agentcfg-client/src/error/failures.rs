@@ -97,7 +97,7 @@ impl Error {
         Self::new(Kind::Absent, Outcome::Final, message).with_facts(facts)
     }
 
-    /// A response of the server with a status other than success. With `Retry-After` it promises that nothing was changed.
+    /// A response of the server with a status other than success. A 503 with `Retry-After` means that nothing was changed.
     pub(crate) fn refused(status: u16, facts: Facts, message: impl Into<String>) -> Self {
         let is_promised = facts.retry_after.is_some() && facts.request_id.is_some();
         match status {
@@ -106,7 +106,7 @@ impl Error {
         }
     }
 
-    /// A response with a status other than success that may be a proxy's, which promises nothing.
+    /// A response with a status other than success that may be a proxy's, so that after a 502, 503 or 504 the outcome is unknown.
     pub(crate) fn of_proxy(status: u16, facts: Facts, message: impl Into<String>) -> Self {
         let outcome = match status {
             429 => Outcome::NotApplied,

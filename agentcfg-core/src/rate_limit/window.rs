@@ -184,7 +184,7 @@ const END_MAX: i64 = (1 << (u64::BITS - USED_BITS)) - 1;
 /// A [`Window`] that threads share. Counting takes no lock.
 ///
 /// One word holds the end by the wall clock and the count. The end by the steady clock is beside it: whenever a new
-/// window shows in the word, its steady end was stored before, so a thread that sees the window never takes it for ended.
+/// window shows in the word, its steady end was stored before, so a thread that reads the window never counts it as ended.
 ///
 /// ```
 /// use agentcfg_core::clock::{Moment, SystemClock};

@@ -103,8 +103,8 @@ pub struct ModelRoute {
     pub base_url: Arc<str>,
     /// The model: the one that the request names, else the agent's; `None` when neither names one.
     pub model: Option<String>,
-    /// Whose credential it would take; [`CredentialSource::None`] when the call would be refused for
-    /// want of one.
+    /// Whose credential it would take; [`CredentialSource::None`] when the call would be refused because
+    /// there is none.
     pub source: CredentialSource,
     /// Why, for people.
     pub reason: Reason,

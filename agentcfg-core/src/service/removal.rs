@@ -56,7 +56,7 @@ impl AgentCfg {
                 }
             });
         }
-        // The deletion stands, so that an error that promises the contrary would be wrong.
+        // The deletion is committed, so an error that says that nothing was changed would be wrong.
         let not_all =
             "the workspace is deleted, but some of its credentials may be valid for a while yet; repeat the request";
         revoked.map_err(|error| Error::new(ErrorKind::OutcomeUnknown, not_all).because(error))?;

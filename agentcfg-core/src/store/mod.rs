@@ -370,7 +370,7 @@ pub trait Store: Send + Sync + 'static {
     /// Why the store refuses commits now while it may serve reads, such as a full disk; `None` when nothing is known that would make
     /// a commit fail. This must be cheap. The text is for logs.
     ///
-    /// The default answers `None`, which suits a store that is told so by a commit only.
+    /// The default answers `None`, which suits a store that learns of it only when a commit fails.
     ///
     /// ```
     /// use agentcfg_core::store::{MemoryStore, Store};

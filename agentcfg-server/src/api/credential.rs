@@ -64,10 +64,10 @@ impl<'a> Credential<'a> {
     }
 
     /// The credential of a user's session, which this is for every caller but an API key.
-    pub(super) fn session(self) -> Option<Session<'a>> {
+    pub(super) fn session(self) -> Option<SessionCredential<'a>> {
         match self {
-            Self::Bearer(token) => Some(Session::Token(token.into())),
-            Self::Cookie(cookie) => Some(Session::Cookie(cookie.into())),
+            Self::Bearer(token) => Some(SessionCredential::Token(token.into())),
+            Self::Cookie(cookie) => Some(SessionCredential::Cookie(cookie.into())),
             Self::Code => None,
         }
     }
@@ -75,14 +75,14 @@ impl<'a> Credential<'a> {
 
 /// The credential of a user's session, which can end while a request lasts.
 #[derive(Clone)]
-pub enum Session<'a> {
+pub enum SessionCredential<'a> {
     /// A session token.
     Token(Cow<'a, str>),
     /// The cookie of a browser session.
     Cookie(Cow<'a, str>),
 }
 
-impl fmt::Debug for Session<'_> {
+impl fmt::Debug for SessionCredential<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Both texts are secret.
         f.write_str(match self {
@@ -92,12 +92,12 @@ impl fmt::Debug for Session<'_> {
     }
 }
 
-impl Session<'_> {
+impl SessionCredential<'_> {
     /// The same credential, for a stream that outlives its request.
-    pub fn into_owned(self) -> Session<'static> {
+    pub fn into_owned(self) -> SessionCredential<'static> {
         match self {
-            Self::Token(token) => Session::Token(token.into_owned().into()),
-            Self::Cookie(cookie) => Session::Cookie(cookie.into_owned().into()),
+            Self::Token(token) => SessionCredential::Token(token.into_owned().into()),
+            Self::Cookie(cookie) => SessionCredential::Cookie(cookie.into_owned().into()),
         }
     }
 

@@ -172,7 +172,7 @@ impl CodeFlow {
         verifier: &str,
         nonce: &str,
     ) -> Result<Tokens, CodeFlowError> {
-        // A stranger can call back with an invented code.
+        // The callback needs no credential, so the exchanges of invented codes are bounded.
         let permit = tokio::time::timeout(WAIT, self.exchanges.acquire()).await;
         let _permit = permit.map_err(|_| CodeFlowError::Busy)?.map_err(unavailable)?;
         let endpoint = self.discovered().await?.token_endpoint().map_err(unavailable)?;

@@ -98,7 +98,7 @@ fn drive<T>(
     polled
 }
 
-/// Polls the driver, and drops it when it has ended: that ends whatever still waits for it.
+/// Polls the driver, and drops it when it has ended: that ends the futures that still wait for it.
 fn step(driver: &mut Option<http1::Connection<Stream, Full<Bytes>>>, cx: &mut Context<'_>) {
     let Some(polled) = driver.as_mut().map(|driver| Pin::new(driver).poll(cx)) else {
         return;

@@ -45,7 +45,7 @@ pub enum CertificateError {
         setting: &'static str,
         /// The file.
         path: PathBuf,
-        /// What belongs into it.
+        /// What the file must hold.
         expected: &'static str,
     },
     /// Other users can read the key.

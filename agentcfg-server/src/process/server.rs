@@ -115,7 +115,7 @@ impl Server {
         let certificate = Certificate::load(&config)?;
         let (catalogue, managed) = (catalogue(&config)?, managed_credentials(&config)?);
         let mut backend = Backend::open(&config).await?;
-        // Before `session.key` is made: a start that the master keys refuse makes no file.
+        // Before `session.key` is made: a start that the master keys refuse makes no secret.
         let vault = fit_vault(&config, &mut backend).await?;
         if is_local
             && config.session_secret.is_none()
@@ -218,19 +218,7 @@ impl Server {
         metrics.follow_webhooks(sender.numbers());
         let app = self.app(address)?.with_streams(streams.clone());
         let mut app = app.with_webhooks(Arc::new(transport()?));
-        let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
-        if self.config.access_log {
-            observers.push(Arc::new(AccessLog));
-        }
-        if let Some(address) = self.config.metrics_listen {
-            let listener = bind(address, "metrics_listen").await?;
-            observers.push(Arc::clone(&metrics) as _);
-            let end = until(stopped.clone());
-            let serving = telemetry::serve_metrics(listener, Arc::clone(&metrics), limits.clone(), end);
-            tasks.spawn(async move {
-                let _ = serving.await;
-            });
-        }
+        let mut observers = self.observers(&metrics, &limits, &stopped, &mut tasks).await?;
         // Without an observer, an answer is not measured.
         match observers.len() {
             0 => {}
@@ -267,6 +255,30 @@ impl Server {
         }
         self.backend.close().await;
         Ok(drained)
+    }
+
+    /// What measures the answers: the access log and the metrics, which are served on an address of their own.
+    async fn observers(
+        &self,
+        metrics: &Arc<Metrics>,
+        limits: &Limits,
+        stopped: &watch::Receiver<bool>,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<Vec<Arc<dyn Observer>>, StartError> {
+        let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
+        if self.config.access_log {
+            observers.push(Arc::new(AccessLog));
+        }
+        if let Some(address) = self.config.metrics_listen {
+            let listener = bind(address, "metrics_listen").await?;
+            observers.push(Arc::clone(metrics) as _);
+            let end = until(stopped.clone());
+            let serving = telemetry::serve_metrics(listener, Arc::clone(metrics), limits.clone(), end);
+            tasks.spawn(async move {
+                let _ = serving.await;
+            });
+        }
+        Ok(observers)
     }
 
     /// The API with what the settings choose.

@@ -16,7 +16,7 @@ pub const URL: &str = "AGENTCFG_URL";
 pub const API_KEY: &str = "AGENTCFG_API_KEY";
 /// Certificates that are trusted besides those of the Mozilla programme.
 pub const CA_FILE: &str = "AGENTCFG_CA_FILE";
-/// What tells an API key of any environment from a session token.
+/// The prefix of API keys of every environment, which no session token has.
 const KEY_MARK: &str = "svc_";
 
 /// The server of `agentcfg-server dev`.

@@ -208,7 +208,7 @@ impl Decided {
     }
 }
 
-/// Writes who belongs to a set from now on. An apply of a set checks the set's record in any case, so that two of one set
+/// Writes the members of a set. An apply of a set checks the set's record in any case, so that two of one set
 /// never interleave.
 fn write_set<'a>(
     mut change: Change<'a>,

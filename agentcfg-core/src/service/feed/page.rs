@@ -165,7 +165,7 @@ impl AgentCfg {
         };
         let mut events = Vec::new();
         let mut bytes = 0;
-        // One more than there may be tells whether there are more.
+        // One record more than the page holds shows whether another page follows.
         let mut count = limits.events.saturating_add(1).min(pieces::RECORDS);
         let mut is_first = true;
         loop {

@@ -42,7 +42,7 @@ pub(in crate::service) struct Statuses {
 pub(in crate::service) struct State {
     /// `None` until all was read, and again after a read has failed.
     pub(in crate::service) table: Option<Table>,
-    /// Until when the table has what the store tells of changes, on a store without a tracker.
+    /// The position up to which the table has the changes that the store reported, on a store without a tracker.
     position: Option<Position>,
     /// The number of the last time that it has ended.
     scanned: u64,

@@ -1,6 +1,6 @@
 //! Guarantee 10: changes are complete.
 //!
-//! A store that tells no positions passes: each call reads all records.
+//! A store that reports no positions passes: each call reads all records.
 
 use std::collections::BTreeMap;
 

@@ -19,7 +19,7 @@ use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 
 pub use self::body::{Body, Content, Optional, Passed, Rpc};
-use crate::api::credential::{Credential, Session};
+use crate::api::credential::{Credential, SessionCredential};
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
@@ -84,7 +84,7 @@ impl<'a> Rest<'a> {
 
 impl<'a> Call<'a> {
     /// The credential of the caller's session, which a stream verifies again; none for an API key.
-    pub fn session(&self) -> Option<Session<'a>> {
+    pub fn session(&self) -> Option<SessionCredential<'a>> {
         self.rest
             .credential
             .session()

@@ -5,8 +5,8 @@
 
 mod jitter;
 mod opening;
-mod session;
 mod slots;
+mod state;
 mod stream;
 #[cfg(test)]
 mod tests;

@@ -8,10 +8,10 @@ use agentcfg_core::{AgentCfg, Caller};
 use tokio::time::Instant;
 
 use super::jitter::jitter;
-use super::session::Session;
 use super::slots::{ObservedSlot, Streams};
+use super::state::StreamState;
 use super::stream::EventStream;
-use crate::api::credential;
+use crate::api::credential::SessionCredential;
 use crate::api::observer::Observer;
 use crate::http::Disconnect;
 use crate::http::errors::Failure;
@@ -31,7 +31,7 @@ pub struct Opening<'a> {
     pub caller: &'a Caller,
     /// The credential of the caller's session, which is verified again; none for an API key, whose record is read again by
     /// the core.
-    pub session: Option<credential::Session<'a>>,
+    pub session: Option<SessionCredential<'a>>,
     /// The open streams.
     pub streams: &'a Streams,
     /// Is called for each event.
@@ -53,7 +53,7 @@ impl Opening<'_> {
         if let Some(disconnect) = self.disconnect {
             disconnect.end_by((ends_at + GRACE).into());
         }
-        let session = Session::new(
+        let state = StreamState::new(
             self.service.clone(),
             self.session.map(|session| (self.caller.clone(), session.into_owned())),
             watch,
@@ -61,6 +61,6 @@ impl Opening<'_> {
             ends_at,
             ObservedSlot::new(slot, self.observer.cloned()),
         );
-        Ok(EventStream::new(session, self.disconnect.cloned()))
+        Ok(EventStream::new(state, self.disconnect.cloned()))
     }
 }

@@ -6,11 +6,11 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use hyper::body::{Body, Frame};
 
-use super::session::Session;
+use super::state::StreamState;
 use crate::http::Disconnect;
 
-/// A session, and the next piece of its text; none after its end.
-type Step = (Box<Session>, Option<Bytes>);
+/// The state of a stream, and the next piece of its text; none after its end.
+type Step = (Box<StreamState>, Option<Bytes>);
 
 /// A response body of server-sent events. It makes a piece when the connection takes one, and holds no other.
 pub struct EventStream {
@@ -25,18 +25,18 @@ pub struct EventStream {
 pub struct Left;
 
 impl EventStream {
-    pub(super) fn new(session: Session, disconnect: Option<Disconnect>) -> Self {
+    pub(super) fn new(state: StreamState, disconnect: Option<Disconnect>) -> Self {
         Self {
-            next: Some(step(Box::new(session))),
+            next: Some(step(Box::new(state))),
             disconnect,
         }
     }
 }
 
-fn step(mut session: Box<Session>) -> Pin<Box<dyn Future<Output = Step> + Send>> {
+fn step(mut state: Box<StreamState>) -> Pin<Box<dyn Future<Output = Step> + Send>> {
     Box::pin(async move {
-        let piece = session.next().await;
-        (session, piece)
+        let piece = state.next().await;
+        (state, piece)
     })
 }
 
@@ -57,8 +57,8 @@ impl Body for EventStream {
             self.next = None;
             return Poll::Ready(Some(Err(Left)));
         }
-        let (session, piece) = ready!(polled);
-        self.next = piece.is_some().then(|| step(session));
+        let (state, piece) = ready!(polled);
+        self.next = piece.is_some().then(|| step(state));
         Poll::Ready(piece.map(|piece| Ok(Frame::data(piece))))
     }
 }

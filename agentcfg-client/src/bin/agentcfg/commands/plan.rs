@@ -88,7 +88,7 @@ pub fn changes(output: &mut Output, changes: &Changes) -> Result<()> {
     Ok(())
 }
 
-/// Whether a change tells more than the action does: a new agent is active, and has no entries in its empty lists.
+/// Whether a change is worth a line beside its action: a new agent is active, and has no entries in its empty lists.
 fn is_shown(name: &str, change: &Change) -> bool {
     let is_empty = match &change.to {
         Value::Array(items) => items.is_empty(),

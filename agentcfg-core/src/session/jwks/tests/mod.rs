@@ -106,7 +106,7 @@ fn key_set(keys: &[Value]) -> String {
     json!({ "keys": keys }).to_string()
 }
 
-/// A provider whose answer the test sets, and which waits for leave where the test wants it to.
+/// A provider whose answer the test sets, and which waits until the test releases it, where the test holds it.
 struct Provider {
     answer: Mutex<Result<String, &'static str>>,
     fetches: AtomicUsize,

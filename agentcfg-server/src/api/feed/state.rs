@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep_until};
 use super::jitter::jitter;
 use super::slots::ObservedSlot;
 use super::text::Text;
-use crate::api::credential;
+use crate::api::credential::SessionCredential;
 
 /// How often a stream has a bookmark. It also shows a proxy that the connection is alive.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(15);
@@ -24,10 +24,10 @@ const BOOKMARK_EVERY: Duration = Duration::from_secs(15);
 const RETRY_MILLIS: (u64, u64) = (1000, 5000);
 
 /// The state of one stream.
-pub(super) struct Session {
+pub(super) struct StreamState {
     service: AgentCfg,
     /// The user and the session token, for callers who have one.
-    user: Option<(Caller, credential::Session<'static>)>,
+    user: Option<(Caller, SessionCredential<'static>)>,
     watch: Watch,
     phase: Phase,
     closing: watch::Receiver<bool>,
@@ -74,12 +74,12 @@ enum Wake {
     End(&'static str),
 }
 
-impl Session {
+impl StreamState {
     /// A stream of what `watch` reads, until `ends_at` or until `closing` turns true. `user` is the caller with the session token,
     /// for callers who have one.
     pub(super) fn new(
         service: AgentCfg,
-        user: Option<(Caller, credential::Session<'static>)>,
+        user: Option<(Caller, SessionCredential<'static>)>,
         watch: Watch,
         closing: watch::Receiver<bool>,
         ends_at: Instant,
