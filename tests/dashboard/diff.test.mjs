@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { source } from "./source.mjs";
 
-const { rows, words } = await source("diff.ts");
+const { rows, words } = await source("base/diff.ts", "rows", "words");
 
 /** A random generator with a seed, so that a failure can be repeated. */
 function generator(seed) {

@@ -8,7 +8,7 @@ let server;
 let fields;
 
 before(async () => {
-  fields = (await source("agent-fields.ts")).FIELDS;
+  fields = (await source("base/agent-fields.ts", "FIELDS")).FIELDS;
   server = await Server.start();
 });
 after(() => server?.stop());

@@ -49,7 +49,7 @@ impl Failure {
         Self::new(StatusCode::UNAUTHORIZED, message)
     }
 
-    /// 403: the credential is good and may not be used so, such as a cookie from a page of another origin.
+    /// 403: the request comes from a page of another origin, or has a cookie where cookies are refused.
     pub fn forbidden(message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, message)
     }
@@ -87,7 +87,7 @@ impl Failure {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
-    /// 429: a limit of the caller is used up: the rate window, its share of bodies in flight, or its streams.
+    /// 429: the rate window, the caller's share of the body budget, or the streams of the caller or the server are used up.
     pub fn too_many_requests(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, message)
     }

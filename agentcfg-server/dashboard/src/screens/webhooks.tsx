@@ -17,7 +17,7 @@ import { reveal } from "../parts/secret";
 import { Table } from "../parts/rows";
 
 const MOST = 20;
-const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
+export const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
 
 export function Webhooks() {
   const hooks = useWebhooks();
