@@ -1,5 +1,8 @@
 //! The README lists the settings that there are, with their defaults.
 
+// Tests may panic.
+#![allow(clippy::expect_used)]
+
 use std::path::Path;
 
 use agentcfg_server::process::{DEFAULT_TOML, SETTINGS};
