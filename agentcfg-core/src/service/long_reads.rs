@@ -19,7 +19,7 @@ use super::AgentCfg;
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 
-/// The permits of long reads. Who waits first is first.
+/// The permits of long reads, in the order in which they were asked for.
 #[derive(Debug)]
 pub(super) struct LongReads {
     all: Arc<Semaphore>,

@@ -9,11 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tokio_postgres::Row as Answer;
 
-use super::super::super::{Batch, Check, CommitError, Committed, Key, Partition, PartitionKind, StoreError, Write};
+use super::super::super::{Batch, Check, CommitError, Committed, Key, Partition, StoreError, Write};
 use super::super::many::Existing;
 use super::super::run::{Param, Step};
 use super::super::sql::Sql;
 use super::super::table::{Location, Table};
+use super::keys::Keys;
 use super::numbers::{Addend, Decoder, Range, Source};
 use super::{Order, first_version, order};
 
@@ -388,60 +389,6 @@ impl<'a> Row<'a> {
             Self::Appended(entries) => entries,
             _ => &[],
         }
-    }
-}
-
-/// The keys of a statement as arrays.
-struct Keys {
-    scopes: Param,
-    items: Vec<String>,
-}
-
-impl Keys {
-    fn of<'k>(table: &Table, keys: impl Iterator<Item = &'k Key>) -> Result<Self, StoreError> {
-        let (mut uuids, mut names, mut items) = (Vec::new(), Vec::new(), Vec::new());
-        for key in keys {
-            match Location::of_key(key)?.scope {
-                Param::Uuid(id) => uuids.push(id),
-                Param::Text(name) => names.push(name),
-                other => return Err(StoreError::Misuse(format!("{key:?} has no place: {other:?}"))),
-            }
-            items.push(key.item().to_owned());
-        }
-        let scopes = match table.kind.partition_kind() {
-            PartitionKind::Workspace => Param::Uuids(uuids),
-            PartitionKind::Global => Param::Texts(names),
-        };
-        Ok(Self { scopes, items })
-    }
-
-    /// The scopes of the keys, each once, and for each key the place of its own among them, from 1 on. Keys of one scope
-    /// follow each other.
-    fn workspaces(&self) -> (Param, Param) {
-        let (mut workspaces, mut places) = (Vec::new(), Vec::new());
-        if let Param::Uuids(scopes) = &self.scopes {
-            for scope in scopes {
-                if workspaces.last() != Some(scope) {
-                    workspaces.push(*scope);
-                }
-                places.push(workspaces.len() as i64);
-            }
-        }
-        (Param::Uuids(workspaces), Param::Numbers(places))
-    }
-
-    /// Each key as a scope and an item.
-    fn names(&self) -> Vec<(Param, String)> {
-        scopes(&self.scopes).into_iter().zip(self.items.clone()).collect()
-    }
-}
-
-/// Each scope of an array of scopes.
-fn scopes(array: &Param) -> Vec<Param> {
-    match array {
-        Param::Uuids(ids) => ids.iter().copied().map(Param::Uuid).collect(),
-        Param::Texts(names) => names.iter().cloned().map(Param::Text).collect(),
-        _ => Vec::new(),
     }
 }
 

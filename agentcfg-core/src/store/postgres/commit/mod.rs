@@ -1,6 +1,7 @@
 //! Commits: one pipelined transaction for a batch, or for a group of batches.
 
 mod contention;
+mod keys;
 mod lone;
 mod merge;
 mod numbers;
