@@ -33,6 +33,12 @@ fn create(of: u128, item: &str, value: &str) -> Batch {
     }
 }
 
+/// How many entries the log of the first workspace has.
+async fn entries(store: &PostgresStore) -> usize {
+    let head = store.get(&[Key::log_head(workspace(1))]).await.unwrap().remove(0);
+    std::str::from_utf8(&head.unwrap().value).unwrap().parse().unwrap()
+}
+
 /// Commits batches concurrently; the verdicts are in their order.
 async fn commit_all(store: &Arc<PostgresStore>, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
     let mut commits = JoinSet::new();
@@ -89,13 +95,7 @@ async fn a_value_that_the_database_does_not_take_fails_its_batch_alone() {
         let found = store.get(&[agent(1, &number.to_string())]).await.unwrap().remove(0);
         assert_eq!(found.is_some(), value(number) == "1");
     }
-    let head = store
-        .get(&[Key::log_head(workspace(1))])
-        .await
-        .unwrap()
-        .remove(0)
-        .unwrap();
-    assert_eq!(&*head.value, b"36");
+    assert_eq!(entries(&store).await, 36);
 }
 
 /// A group takes keys that must have no record for keys without a row. A deleted one has a row, and so has one with a record.
@@ -127,13 +127,7 @@ async fn a_key_that_has_a_row_already_fails_no_other_batch() {
     let after = found("deleted").await.unwrap();
     assert_eq!(&*after.value, b"2");
     assert!(after.version > before, "{} follows {before}", after.version);
-    let head = store
-        .get(&[Key::log_head(workspace(1))])
-        .await
-        .unwrap()
-        .remove(0)
-        .unwrap();
-    assert_eq!(&*head.value, (BATCHES + 3).to_string().as_bytes());
+    assert_eq!(entries(&store).await, BATCHES + 3);
 }
 
 /// Another session holds the row of a log's head: the commits of that workspace wait, those of others that come later do not.
