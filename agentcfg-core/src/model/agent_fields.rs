@@ -118,6 +118,23 @@ macro_rules! agent_fields {
         }
 
         impl AgentConfig {
+            /// The fields, in the order in which a record has them.
+            ///
+            /// ```
+            /// use agentcfg_core::model::AgentConfig;
+            /// assert_eq!(AgentConfig::fields()[0].name, "display_name");
+            /// ```
+            pub const fn fields() -> &'static [super::ConfigField] {
+                const {
+                    &[$(super::ConfigField {
+                        name: stringify!($field),
+                        about: concat!($($doc),+).trim_ascii(),
+                        values: <$rule as rules::Described>::VALUES,
+                        is_nullable: agent_fields!(@is_nullable $presence),
+                    }),+]
+                }
+            }
+
             /// The names of the fields that can be null, in the order of the fields.
             ///
             /// ```
@@ -126,8 +143,7 @@ macro_rules! agent_fields {
             /// assert!(AgentConfig::nullable().all(|name| name != "display_name"));
             /// ```
             pub fn nullable() -> impl Iterator<Item = &'static str> {
-                let fields = [$((stringify!($field), agent_fields!(@is_nullable $presence))),+];
-                fields.into_iter().filter_map(|(name, is_nullable)| is_nullable.then_some(name))
+                Self::fields().iter().filter(|field| field.is_nullable).map(|field| field.name)
             }
         }
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::fmt::Display;
 
-use super::Rule;
 use super::text::{from_one, length_at_most, not_blank, without_nul};
+use super::{Described, Rule};
 use crate::body;
-use crate::model;
+use crate::model::{self, FieldValues};
 use crate::validate::{Faults, MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, shown};
 
 /// An agent's identifier in the body of an update, where it may only repeat the agent's own. The service compares the
@@ -45,6 +45,10 @@ impl Rule for Color {
     }
 }
 
+impl Described for Color {
+    const VALUES: FieldValues = FieldValues::Text { max_length: MAX_COLOR };
+}
+
 impl Rule for Capabilities {
     type Value = Vec<String>;
 
@@ -59,6 +63,10 @@ impl Rule for Capabilities {
             not_blank(tag, MAX_ENTRY_NAME, format_args!("{field}[{i}]"), faults);
         }
     }
+}
+
+impl Described for Capabilities {
+    const VALUES: FieldValues = FieldValues::Texts { max_items: MAX_ENTRIES };
 }
 
 impl Rule for Parameters {
@@ -76,6 +84,12 @@ impl Rule for Parameters {
             from_one(name, MAX_ENTRY_NAME, place, faults);
         }
     }
+}
+
+impl Described for Parameters {
+    const VALUES: FieldValues = FieldValues::Numbers {
+        max_entries: MAX_ENTRIES,
+    };
 }
 
 impl Rule for AgentSpecs {

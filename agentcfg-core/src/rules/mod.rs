@@ -21,6 +21,8 @@ pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_at_m
 pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, TargetLabel};
 pub(crate) use self::webhook::{EventTypes, HookUrl};
 use crate::body::FromJson;
+use crate::model::FieldValues;
+use crate::model::named::OpenSet;
 use crate::validate::Faults;
 
 /// The rule of a field's value.
@@ -32,6 +34,12 @@ pub(crate) trait Rule {
     fn check(value: &Self::Value, field: &str, faults: &mut Faults);
 }
 
+/// A rule for a configurable field of an agent, which is described as data too.
+pub(crate) trait Described: Rule {
+    /// The values that the rule allows.
+    const VALUES: FieldValues;
+}
+
 /// Every value of a type.
 pub(crate) struct Any<T>(PhantomData<T>);
 
@@ -41,4 +49,8 @@ impl<T: FromJson> Rule for Any<T> {
     fn check(value: &T, field: &str, faults: &mut Faults) {
         value.check_word(field, faults);
     }
+}
+
+impl<T: FromJson + OpenSet> Described for Any<T> {
+    const VALUES: FieldValues = FieldValues::Words(T::WORDS);
 }

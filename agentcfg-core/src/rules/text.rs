@@ -2,7 +2,8 @@
 
 use std::fmt::Display;
 
-use super::Rule;
+use super::{Described, Rule};
+use crate::model::FieldValues;
 use crate::validate::{Faults, MAX_PROVIDER_KEY};
 
 /// At most `MAX` characters.
@@ -25,6 +26,10 @@ impl<const MAX: usize> Rule for Text<MAX> {
     }
 }
 
+impl<const MAX: usize> Described for Text<MAX> {
+    const VALUES: FieldValues = FieldValues::Text { max_length: MAX };
+}
+
 impl<const MAX: usize> Rule for TextFromOne<MAX> {
     type Value = String;
 
@@ -39,6 +44,10 @@ impl<const MAX: usize> Rule for NotBlank<MAX> {
     fn check(text: &String, field: &str, faults: &mut Faults) {
         not_blank(text, MAX, field, faults);
     }
+}
+
+impl<const MAX: usize> Described for NotBlank<MAX> {
+    const VALUES: FieldValues = FieldValues::Text { max_length: MAX };
 }
 
 impl Rule for Credential {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::{Agent, Reason};
+use super::{Agent, CreateFields, Reason};
 
 #[derive(Debug, Subcommand)]
 pub enum Agents {
@@ -105,36 +105,4 @@ pub struct Create {
     pub fields: CreateFields,
     #[command(flatten)]
     pub reason: Reason,
-}
-
-#[derive(Debug, Args)]
-#[group(id = "fields", multiple = true)]
-pub struct CreateFields {
-    /// The name for people.
-    #[arg(long, value_name = "TEXT")]
-    pub display_name: Option<String>,
-    /// The title of the role.
-    #[arg(long, value_name = "TEXT")]
-    pub role: Option<String>,
-    /// What the agent does.
-    #[arg(long, value_name = "TEXT")]
-    pub description: Option<String>,
-    /// `ai` or `human`.
-    #[arg(long, value_name = "TYPE")]
-    pub agent_type: Option<String>,
-    /// The model.
-    #[arg(long, value_name = "MODEL")]
-    pub model: Option<String>,
-    /// The colour of the avatar, such as '#7c3aed'.
-    #[arg(long, value_name = "COLOR")]
-    pub avatar_color: Option<String>,
-    /// The file with the persona prompt, byte for byte; `-` is standard input.
-    #[arg(long, value_name = "FILE")]
-    pub persona_file: Option<PathBuf>,
-    /// A tag of what the agent can do. May be given more than once.
-    #[arg(long = "capability", value_name = "TAG")]
-    pub capabilities: Vec<String>,
-    /// A parameter, such as formality=70. May be given more than once.
-    #[arg(long = "parameter", value_name = "NAME=NUMBER")]
-    pub parameters: Vec<String>,
 }

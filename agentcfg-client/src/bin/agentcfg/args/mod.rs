@@ -1,12 +1,14 @@
 //! The command line.
 
 mod agents;
+mod fields;
 
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-pub use self::agents::{Agents, Create, CreateFields, Selector};
+pub use self::agents::{Agents, Create, Selector};
+pub use self::fields::{CreateFields, Given};
 
 const AFTER_HELP: &str = "\
 Exit codes:

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::edit;
-use crate::args::{Agents, Create, CreateFields, Reason, Selector};
+use crate::args::{Agents, Create, CreateFields, Given, Reason, Selector};
 use crate::failure::{Code, Failure, Result};
 use crate::file::{self, Fields};
 use crate::output::{minute, or_dash, printable};
@@ -148,48 +148,43 @@ fn from_file(path: &Path) -> Result<AgentSpec> {
 fn from_options(agent_id: &str, fields: CreateFields) -> Result<AgentSpec> {
     let mut body = Map::new();
     body.insert("agent_id".into(), agent_id.into());
-    let texts = [
-        ("display_name", fields.display_name),
-        ("role", fields.role),
-        ("description", fields.description),
-        ("agent_type", fields.agent_type),
-        ("model", fields.model),
-        ("color", fields.avatar_color),
-        (
-            Fields::BODY,
-            fields.persona_file.map(|path| persona(&path)).transpose()?,
-        ),
-    ];
-    body.extend(
-        texts
-            .into_iter()
-            .filter_map(|(name, text)| Some((name.to_owned(), text?.into()))),
-    );
-    body.insert("capabilities".into(), fields.capabilities.into());
-    let mut parameters = Map::new();
-    for parameter in &fields.parameters {
+    for (field, given) in fields.0 {
+        let value = match given {
+            Given::Text(text) => text.into(),
+            Given::File(path) => content(&path)?.into(),
+            Given::Texts(texts) => texts.into(),
+            Given::Numbers(entries) => numbers(&entries)?.into(),
+        };
+        body.insert(field.name.into(), value);
+    }
+    let spec = AgentSpec::from_json(&serde_json::to_vec(&body)?);
+    Ok(spec.map_err(Failure::error)?.into_inner())
+}
+
+/// The numbers of texts such as `formality=70`.
+fn numbers(entries: &[String]) -> Result<Map<String, Value>> {
+    let mut numbers = Map::new();
+    for entry in entries {
         let wrong = || {
             Failure::error(format_args!(
                 "--parameter must be NAME=NUMBER, got {}",
-                printable(parameter)
+                printable(entry)
             ))
         };
-        let (name, number) = parameter.split_once('=').ok_or_else(wrong)?;
+        let (name, number) = entry.split_once('=').ok_or_else(wrong)?;
         let number: Value = serde_json::from_str(number).map_err(|_| wrong())?;
-        if parameters.insert(name.to_owned(), number).is_some() {
+        if numbers.insert(name.to_owned(), number).is_some() {
             return Err(Failure::error(format_args!(
                 "--parameter must name {} once",
                 printable(name)
             )));
         }
     }
-    body.insert("parameters".into(), parameters.into());
-    let spec = AgentSpec::from_json(&serde_json::to_vec(&body)?);
-    Ok(spec.map_err(Failure::error)?.into_inner())
+    Ok(numbers)
 }
 
-/// The persona in a file, or on standard input.
-fn persona(path: &Path) -> Result<String> {
+/// The text in a file, or on standard input.
+fn content(path: &Path) -> Result<String> {
     if path == Path::new("-") {
         let mut text = String::new();
         io::stdin()
@@ -249,36 +244,61 @@ async fn restore(context: &mut Context, agent_id: &str, reason: &Reason) -> Resu
 
 #[cfg(test)]
 mod tests {
+    use agentcfg_client::model::FieldValues;
+    use clap::{Args, FromArgMatches};
+
     use super::*;
+
+    /// The fields of a command line.
+    fn parsed(line: &[&str]) -> CreateFields {
+        let command = CreateFields::augment_args(clap::Command::new("create"));
+        let matches = command.try_get_matches_from([&["create"], line].concat()).unwrap();
+        CreateFields::from_arg_matches(&matches).unwrap()
+    }
 
     #[test]
     fn each_field_of_an_agent_has_an_option() {
-        let text = |text: &str| Some(text.to_owned());
         let dir = tempfile::tempdir().unwrap();
-        let persona = dir.path().join("persona");
-        fs::write(&persona, "You write.\n").unwrap();
-        let spec = from_options(
-            "writer",
-            CreateFields {
-                display_name: text("Writer"),
-                role: text("author"),
-                description: text("writes"),
-                agent_type: text("human"),
-                model: text("gpt-5"),
-                avatar_color: text("#fff"),
-                persona_file: Some(persona),
-                capabilities: vec!["writing".into()],
-                parameters: vec!["tone=0.5".into()],
-            },
-        )
-        .unwrap();
-        for (name, value) in Fields::of_spec(&spec).unwrap().iter() {
+        let file = dir.path().join("text");
+        fs::write(&file, "You write.\n").unwrap();
+        let command = CreateFields::augment_args(clap::Command::new("create"));
+        for (field, option) in AgentConfig::fields().iter().zip(command.get_arguments()) {
+            let value = match field.values {
+                _ if option.get_value_names().unwrap()[0] == "FILE" => file.to_str().unwrap(),
+                FieldValues::Numbers { .. } => "tone=0.5",
+                FieldValues::Words(words) => words.last().unwrap(),
+                _ => "#fff",
+            };
+            let name = option.get_long().unwrap();
+            let line = [format!("--{name}"), value.to_owned()];
+            let mut line: Vec<&str> = line.iter().map(String::as_str).collect();
+            if name != "display-name" {
+                line.extend(["--display-name", "Writer"]);
+            }
+            let spec = from_options("writer", parsed(&line)).unwrap();
+            let written = Fields::of_spec(&spec).unwrap();
             assert!(
-                !file::field(name, value).is_empty(),
-                "no option of `agents create` sets {name}"
+                !file::field(field.name, written.get(field.name)).is_empty(),
+                "--{name} does not set {}",
+                field.name
             );
         }
+        let spec = from_options(
+            "writer",
+            parsed(&[
+                "--display-name",
+                "Writer",
+                "--persona-file",
+                file.to_str().unwrap(),
+                "--capability",
+                "a",
+                "--capability",
+                "b",
+            ]),
+        );
+        let spec = spec.unwrap();
         assert_eq!(spec.persona_prompt.as_deref(), Some("You write.\n"));
+        assert_eq!(spec.capabilities, ["a", "b"]);
     }
 
     #[test]
