@@ -41,12 +41,23 @@ pub(super) struct Lanes<L, T> {
     /// The slow groups in flight.
     slow: usize,
     waiting: usize,
+    /// How many waiting requests end the pause after the last group.
+    refill: usize,
 }
 
 #[derive(Debug)]
 struct Lane<T> {
     waiting: VecDeque<(u64, T)>,
     in_flight: bool,
+}
+
+/// A request was added to its lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Queued {
+    /// It waits for the next group.
+    Waits,
+    /// It waits, and so do as many others as a pause is for.
+    Refilled,
 }
 
 /// Requests that go together, and the lanes that they occupy.
@@ -66,11 +77,12 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
             reserved: false,
             slow: 0,
             waiting: 0,
+            refill: 0,
         }
     }
 
     /// Adds a request at the end of its lane, or returns it when a queue is full.
-    pub(super) fn push(&mut self, lane: L, bytes: u64, request: T) -> Result<(), T> {
+    pub(super) fn push(&mut self, lane: L, bytes: u64, request: T) -> Result<Queued, T> {
         let known = self.lanes.get_mut(&lane);
         let length = known.as_ref().map_or(0, |lane| lane.waiting.len());
         if self.waiting >= self.limits.queue || length >= self.limits.lane {
@@ -87,7 +99,17 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
                 self.lanes.insert(lane, Lane { waiting, in_flight });
             }
         }
-        Ok(())
+        Ok(match self.waiting == self.refill {
+            true => Queued::Refilled,
+            false => Queued::Waits,
+        })
+    }
+
+    /// Begins the pause after a group of this many requests, unless most of its callers are back already. It ends with the push
+    /// that returns [`Queued::Refilled`].
+    pub(super) fn await_refill(&mut self, size: usize) -> bool {
+        self.refill = ((self.waiting + size) * 7).div_ceil(8);
+        self.waiting < self.refill
     }
 
     /// Reserves a flight for the next group, if one may start and requests wait for it; beside no other one to an engine that

@@ -219,11 +219,20 @@ async fn a_pause_answers_the_callers_and_lets_them_come_into_the_next_group() {
     );
     let repeated = [bench.submit(create(1, "c")).await, bench.submit(create(1, "d")).await];
     assert_eq!(bench.group().await, 3);
-    assert_eq!(begin.elapsed(), Duration::from_millis(5));
+    assert!(begin.elapsed().is_zero(), "the pause ends once the callers are back");
     bench.permit(1);
     for caller in repeated.into_iter().chain([waiting]) {
         caller.await.unwrap().unwrap();
     }
+    let lone = bench.submit(create(1, "e")).await;
+    assert_eq!(bench.group().await, 1);
+    assert_eq!(
+        begin.elapsed(),
+        Duration::from_millis(5),
+        "two of three did not come back"
+    );
+    bench.permit(1);
+    lone.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -58,6 +58,7 @@
 
 mod changes;
 mod commit;
+mod contention;
 mod error;
 mod load;
 mod many;
@@ -82,6 +83,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+use self::contention::Contention;
 pub use self::error::ConnectError;
 pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
@@ -122,7 +124,8 @@ struct Engine {
     base: u64,
     /// Whether the database can tell which rows have changed.
     tells_changes: bool,
-    contention: commit::Contention,
+    /// Of the logs of workspaces.
+    contention: Contention<WorkspaceId>,
 }
 
 impl PostgresStore {
@@ -154,7 +157,7 @@ impl PostgresStore {
             sql,
             base,
             tells_changes,
-            contention: commit::Contention::default(),
+            contention: Contention::default(),
         });
         let limits = commit::limits(options.pool_size, options.acquire_timeout);
         Ok(Self {

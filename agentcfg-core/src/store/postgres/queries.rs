@@ -10,10 +10,16 @@ use std::time::Duration;
 
 use super::super::group::{Combiner, Limits, Unanswered, Work};
 use super::super::{Key, StoreError};
+use super::contention::Contention;
 use super::shared_reads::{Found, SharedReads};
 use super::table::Location;
-use super::windows::{COUNT_TIMEOUT, Counted, Hit, SharedCount};
+use super::windows::{COUNT_TIMEOUT, Counted, Hit, SharedCount, Window};
 use super::{Engine, flights};
+
+/// The smallest group that a pause follows: a few callers are answered sooner without.
+const PAUSED: usize = 4;
+/// The longest pause; most end as soon as the callers of the group are back.
+const LONGEST_PAUSE: Duration = Duration::from_millis(1);
 
 /// Reads and counts, in groups.
 pub(super) struct Queries {
@@ -32,7 +38,7 @@ impl Queries {
             ..flights(pool_size, queue_timeout)
         };
         Self {
-            combiner: Combiner::new(Grouped(engine), limits),
+            combiner: Combiner::new(Grouped::new(engine), limits),
             next: AtomicU64::new(0),
         }
     }
@@ -85,7 +91,20 @@ struct Answer {
     counted: Counted,
 }
 
-struct Grouped(Arc<Engine>);
+struct Grouped {
+    engine: Arc<Engine>,
+    /// Of the rate windows.
+    contention: Contention<Window>,
+}
+
+impl Grouped {
+    fn new(engine: Arc<Engine>) -> Self {
+        Self {
+            engine,
+            contention: Contention::default(),
+        }
+    }
+}
 
 impl Work for Grouped {
     type Lane = u64;
@@ -93,11 +112,20 @@ impl Work for Grouped {
     type Answer = Answer;
 
     fn is_near(&self) -> bool {
-        self.0.connections.is_near()
+        self.engine.connections.is_near()
+    }
+
+    fn pause(&self, size: usize, _: Duration) -> Duration {
+        // The groups of several servers wait for each other at the rows of windows that all of them count in, so large groups
+        // cost less. One server alone had better send the next group at once.
+        match size >= PAUSED && self.is_near() && self.contention.is_found() {
+            true => LONGEST_PAUSE,
+            false => Duration::ZERO,
+        }
     }
 
     async fn run(&self, mut group: Vec<Query>) -> Vec<Answer> {
-        let engine = &*self.0;
+        let engine = &*self.engine;
         let connections = &engine.connections;
         let counts = SharedCount::of(group.iter_mut().map(|query| query.hit.take()));
         let reads = match SharedReads::of(engine, group.iter().map(|query| &query.keys[..]).collect()) {
@@ -120,7 +148,9 @@ impl Work for Grouped {
             }
         }
         let mut tell = |count: &SharedCount, windows| {
-            count.tell(windows, |place, counted| answers[place].counted = counted);
+            count.tell(windows, &self.contention, |place, counted| {
+                answers[place].counted = counted
+            });
         };
         if let Some(first) = first {
             tell(first, windows);

@@ -10,6 +10,7 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 
 use super::super::{SharedWindow, SharedWindows, StoreError};
+use super::contention::Contention;
 use super::run::{Param, Step};
 use super::sql::Sql;
 use super::{PostgresStore, read};
@@ -22,6 +23,9 @@ pub(super) struct Hit {
     pub(super) subject: String,
     pub(super) window_millis: i64,
 }
+
+/// A window in the database: its subject, and when it ends.
+pub(super) type Window = (String, i64);
 
 pub(super) type Counted = Result<SharedWindow, StoreError>;
 
@@ -60,9 +64,23 @@ impl SharedCount {
         }
     }
 
-    /// Gives each request its place in the window after all of them.
-    pub(super) fn tell(&self, rows: Result<Vec<Row>, StoreError>, mut tell: impl FnMut(usize, Counted)) {
+    /// Gives each request its place in the window after all of them. `contention` follows the counts of each window.
+    pub(super) fn tell(
+        &self,
+        rows: Result<Vec<Row>, StoreError>,
+        contention: &Contention<Window>,
+        mut tell: impl FnMut(usize, Counted),
+    ) {
         let windows = rows.and_then(|rows| rows.iter().map(window).collect::<Result<HashMap<_, _>, _>>());
+        if let Ok(windows) = &windows {
+            contention.note(self.subjects.iter().filter_map(|(subject, places)| {
+                let SharedWindow {
+                    ends_at_millis, used, ..
+                } = *windows.get(subject)?;
+                let first = (used + 1).saturating_sub(places.len() as u64);
+                Some(((subject.clone(), ends_at_millis), (first, used)))
+            }));
+        }
         let missing = || StoreError::Unavailable("the database returned no count".into());
         for (subject, places) in &self.subjects {
             let window = match &windows {

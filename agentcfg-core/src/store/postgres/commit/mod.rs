@@ -1,6 +1,5 @@
 //! Commits: one pipelined transaction for a batch, or for a group of batches.
 
-mod contention;
 mod keys;
 mod lone;
 mod merge;
@@ -15,7 +14,6 @@ use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use tokio_postgres::Row;
 
-pub(super) use self::contention::Contention;
 use self::merge::{Merge, Merged};
 use self::state::State;
 use super::super::group::{GroupEngine, Limits, lane};
@@ -80,7 +78,7 @@ impl Engine {
                     let committed = Committed {
                         numbers: lone::numbers(&steps, &rows, batch.writes.len())?,
                     };
-                    self.contention.committed(appended(&batch, &committed));
+                    self.contention.note(ranges(appended(&batch, &committed)));
                     return Ok(committed);
                 }
                 Sent::Refused => {
@@ -279,7 +277,7 @@ impl<'a> Group<'a> {
                 .iter()
                 .filter_map(|(index, verdict)| Some((index, verdict.as_ref().ok()?)));
             let entries = committed.flat_map(|(index, committed)| appended(&self.batches[*index], committed));
-            self.engine.contention.committed(entries);
+            self.engine.contention.note(ranges(entries));
             for (index, verdict) in verdicts {
                 self.verdicts[index] = Some(verdict);
             }
@@ -328,6 +326,16 @@ fn appended(batch: &Batch, committed: &Committed) -> impl Iterator<Item = (Works
         Write::Append { log, .. } => Some((*log, *number)),
         _ => None,
     })
+}
+
+/// The first and the last number of the entries of each log.
+fn ranges(entries: impl Iterator<Item = (WorkspaceId, u64)>) -> BTreeMap<WorkspaceId, (u64, u64)> {
+    let mut ranges = BTreeMap::new();
+    for (log, number) in entries {
+        let (first, last) = ranges.entry(log).or_insert((number, number));
+        (*first, *last) = (number.min(*first), number.max(*last));
+    }
+    ranges
 }
 
 /// Waits before a transaction is sent again that others contended with.
