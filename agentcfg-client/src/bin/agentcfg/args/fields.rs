@@ -39,8 +39,13 @@ fn name(field: &ConfigField) -> String {
     own.map_or_else(|| field.name.replace('_', "-"), |(_, option)| (*option).to_owned())
 }
 
+/// The identifier of the option within the command, where `color` is the global option.
+fn id(field: &ConfigField) -> String {
+    format!("field.{}", field.name)
+}
+
 fn option(field: &ConfigField) -> Arg {
-    let arg = Arg::new(field.name).long(name(field));
+    let arg = Arg::new(id(field)).long(name(field));
     let about = field.about.trim_end_matches('.');
     if field.name == Fields::BODY {
         return arg
@@ -73,7 +78,7 @@ impl Args for CreateFields {
         let group = ArgGroup::new("fields").multiple(true);
         command
             .args(fields.iter().map(option))
-            .group(group.args(fields.iter().map(|field| field.name)))
+            .group(group.args(fields.iter().map(id)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -84,13 +89,13 @@ impl Args for CreateFields {
 impl FromArgMatches for CreateFields {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
         let given = |field: &ConfigField| {
-            let name = field.name;
-            let texts = || Some(matches.get_many(name)?.cloned().collect());
+            let id = &*id(field);
+            let texts = || Some(matches.get_many(id)?.cloned().collect());
             match field.values {
-                _ if name == Fields::BODY => matches.get_one(name).cloned().map(Given::File),
+                _ if field.name == Fields::BODY => matches.get_one(id).cloned().map(Given::File),
                 FieldValues::Texts { .. } => texts().map(Given::Texts),
                 FieldValues::Numbers { .. } => texts().map(Given::Numbers),
-                _ => matches.get_one(name).cloned().map(Given::Text),
+                _ => matches.get_one(id).cloned().map(Given::Text),
             }
         };
         let fields = AgentConfig::fields().iter();

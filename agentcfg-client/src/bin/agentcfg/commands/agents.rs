@@ -245,15 +245,18 @@ async fn restore(context: &mut Context, agent_id: &str, reason: &Reason) -> Resu
 #[cfg(test)]
 mod tests {
     use agentcfg_client::model::FieldValues;
-    use clap::{Args, FromArgMatches};
+    use clap::{Args, Parser};
 
     use super::*;
+    use crate::args::{Arguments, Command};
 
     /// The fields of a command line.
-    fn parsed(line: &[&str]) -> CreateFields {
-        let command = CreateFields::augment_args(clap::Command::new("create"));
-        let matches = command.try_get_matches_from([&["create"], line].concat()).unwrap();
-        CreateFields::from_arg_matches(&matches).unwrap()
+    fn parsed(options: &[&str]) -> CreateFields {
+        let line = [&["agentcfg", "agents", "create", "writer"], options].concat();
+        match Arguments::try_parse_from(line).unwrap().command {
+            Command::Agents(Agents::Create(create)) => create.fields,
+            other => panic!("{other:?}"),
+        }
     }
 
     #[test]
