@@ -20,10 +20,6 @@ use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AgentFilter, AgentId, AgentState, AsOf, Cursor, Permission, StoredAgent, Tag, Tagged, WorkspaceId};
 
-/// After so many failures of other requests, a waiting request reads on its own: where each failure is a timeout, one after
-/// the other would take too long.
-const MAX_FAILURES: u64 = 2;
-
 impl AgentCfg {
     /// Lists the agents of a workspace in the order of their creation: the active ones, unless
     /// [`AgentFilter::state`] chooses others.
@@ -147,31 +143,29 @@ impl AgentCfg {
         }
     }
 
-    /// The list, read by a single-flight: one request reads it, and concurrent ones wait for the result.
+    /// The list, read by one request for all concurrent ones.
     async fn shared_list(&self, access: &Access, state: AgentState, seen: u64) -> Result<AgentList, Error> {
         let workspace = access.workspace();
-        let flight = self.inner.cache.flight((workspace, state));
-        let failures = flight.failures();
-        let mut last = flight.lead().await;
+        let reading = self.inner.cache.reading((workspace, state));
+        let mut last = reading.lead().await;
         if let Some(list) = last.since(seen)
             && (list.revision() == seen || self.is_of_this_store(access, &list).await?)
         {
             return Ok(list);
         }
-        if flight.failures() - failures >= MAX_FAILURES {
+        if last.is_failing() {
             drop(last);
             return self.read_list(access, state, None).await;
         }
+        let attempt = last.begin();
         let stamp = self.store().stamp(records::revision(workspace).raw());
         let list = self
-            .read_list(access, state, Some(Arc::clone(&flight) as Arc<dyn ListCache>))
+            .read_list(access, state, Some(Arc::clone(&reading) as Arc<dyn ListCache>))
             .await;
-        match &list {
-            Ok(list) => {
-                last.set(list);
-                self.inner.cache.keep((workspace, state), list, stamp);
-            }
-            Err(_) => flight.failed(),
+        last.end(attempt, list.is_ok());
+        if let Ok(list) = &list {
+            last.set(list);
+            self.inner.cache.keep((workspace, state), list, stamp);
         }
         list
     }
@@ -206,12 +200,12 @@ impl AgentCfg {
         })
     }
 
-    /// Reads the agents of one state. A list that comes with a single-flight may be cached and shared.
+    /// Reads the agents of one state. A list that comes with its reading may be cached and shared.
     async fn read_list(
         &self,
         access: &Access,
         state: AgentState,
-        flight: Option<Arc<dyn ListCache>>,
+        reading: Option<Arc<dyn ListCache>>,
     ) -> Result<AgentList, Error> {
         let workspace = access.workspace();
         let epoch = self.epoch().await?;
@@ -227,7 +221,7 @@ impl AgentCfg {
                     list.push(agent)?;
                 }
             }
-            Ok(list.finish(Cursor::new(epoch, workspace, revision), flight))
+            Ok(list.finish(Cursor::new(epoch, workspace, revision), reading))
         };
         blocking_if(length >= LONG, encode).await?
     }

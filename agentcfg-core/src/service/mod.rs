@@ -37,6 +37,7 @@ mod sealing;
 mod serialized;
 mod settings;
 mod sign_in;
+mod single_flight;
 mod status;
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -16,6 +15,7 @@ use tokio::time::{Instant, Sleep, sleep, sleep_until};
 use crate::error::Error;
 use crate::model::{AgentId, Permission, StatusEvent, WorkspaceId};
 use crate::service::access::Access;
+use crate::service::single_flight::SingleFlight;
 use crate::service::status::{Delta, Statuses, TablePosition};
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
@@ -33,9 +33,7 @@ pub(in crate::service) struct StatusFeeds(Mutex<HashMap<WorkspaceId, Weak<Status
 /// The status list of one workspace as it was last published.
 struct StatusFeed {
     workspace: WorkspaceId,
-    /// How many times a read of the table has begun.
-    begun: AtomicU64,
-    state: tokio::sync::Mutex<State>,
+    state: SingleFlight<State>,
 }
 
 struct State {
@@ -56,8 +54,6 @@ struct State {
     /// When the table was read last, in milliseconds since the Unix epoch.
     read_at: i64,
     is_read: bool,
-    /// The number of the last read of the table.
-    number: u64,
 }
 
 /// A published entry.
@@ -93,8 +89,7 @@ impl StatusFeeds {
         status_feeds.retain(|_, feed| feed.strong_count() > 0);
         let feed = Arc::new(StatusFeed {
             workspace,
-            begun: AtomicU64::new(0),
-            state: tokio::sync::Mutex::new(State {
+            state: SingleFlight::new(State {
                 log: service.watcher(workspace, Kind::LogHead),
                 reports: service.watcher(workspace, Kind::Status),
                 read: None,
@@ -105,7 +100,6 @@ impl StatusFeeds {
                 due: None,
                 read_at: i64::MIN,
                 is_read: false,
-                number: 0,
             }),
         });
         status_feeds.insert(workspace, Arc::downgrade(&feed));
@@ -134,13 +128,18 @@ impl StatusReader {
         self.read_at = Some(Instant::now());
         self.pause = None;
         // After the report was marked as seen: a read of the table that begins from now on has it.
-        let begun = self.feed.begun.load(Ordering::SeqCst);
+        let begun = self.feed.state.begun();
         let access = service
             .access(caller, self.feed.workspace, Permission::AgentsRead)
             .await?;
-        let mut state = self.feed.state.lock().await;
-        if !state.is_read || state.number <= begun {
-            state.refresh(service, &access, &self.feed.begun).await?;
+        let mut state = self.feed.state.lead().await;
+        let now = service.now().unix_millis();
+        let is_new_enough = state.is_read && state.is_newer_than(begun);
+        if !is_new_enough && state.may_have_changed(now) {
+            let attempt = state.begin();
+            let refreshed = state.refresh(service, &access, now).await;
+            state.end(attempt, refreshed.is_ok());
+            refreshed?;
         }
         let mut unseen: Vec<usize> = state.rows.range(self.seen + 1..).map(|(_, row)| *row).collect();
         unseen.sort_unstable();
@@ -187,17 +186,17 @@ impl StatusReader {
 }
 
 impl State {
-    /// Reads the status list if it may have changed, and publishes the entries that have.
-    async fn refresh(&mut self, service: &AgentCfg, access: &Access, begun: &AtomicU64) -> Result<(), Error> {
-        let now = service.now().unix_millis();
+    /// Whether the status list may be another one than when it was read.
+    fn may_have_changed(&self, now: i64) -> bool {
         // A clock that was set back may make reports count again.
         let is_due = self.due.is_some_and(|due| due <= now) || now < self.read_at;
-        if self.is_read && !is_due && !self.log.has_changed() && !self.reports.has_changed() {
-            return Ok(());
-        }
+        !self.is_read || is_due || self.log.has_changed() || self.reports.has_changed()
+    }
+
+    /// Reads the status list, and publishes the entries that have changed.
+    async fn refresh(&mut self, service: &AgentCfg, access: &Access, now: i64) -> Result<(), Error> {
         self.log.mark_seen();
         self.reports.mark_seen();
-        self.number = begun.fetch_add(1, Ordering::SeqCst) + 1;
         // Until the read has succeeded, the list is not known.
         self.is_read = false;
         let statuses = match &self.read {

@@ -1,11 +1,11 @@
 //! The cache of lists and of status tables, and the single-flight of a list: one request reads it at a time.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use quick_cache::{Weighter, sync};
 
+use super::super::single_flight::{Lead, SingleFlight};
 use super::super::status::Statuses;
 use super::super::weighted_cache::weighted_cache;
 use super::list::{AgentList, ListCache, Whole};
@@ -15,7 +15,7 @@ use crate::store::{Stamp, Stamps};
 /// The cached lists and tables, bounded by the memory that they take together.
 pub(in crate::service) struct Cache {
     held: sync::Cache<CacheKey, Held, BySize>,
-    flights: Mutex<HashMap<ListOf, Weak<SingleFlight>>>,
+    readings: Mutex<HashMap<ListOf, Weak<Reading>>>,
     /// The tables that are in the cache or in use.
     statuses: Mutex<HashMap<WorkspaceId, Weak<Statuses>>>,
 }
@@ -65,7 +65,7 @@ impl Cache {
     pub(in crate::service) fn new(bytes: u64) -> Arc<Self> {
         Arc::new(Self {
             held: weighted_cache(FIRST_LISTS, bytes, BySize),
-            flights: Mutex::default(),
+            readings: Mutex::default(),
             statuses: Mutex::default(),
         })
     }
@@ -97,21 +97,25 @@ impl Cache {
     }
 
     /// The reading of a list that is under way, or a new one.
-    pub(in crate::service) fn flight(self: &Arc<Self>, of: ListOf) -> Arc<SingleFlight> {
-        let mut flights = self.flights();
-        let known = flights.get(&of).and_then(Weak::upgrade);
+    pub(in crate::service) fn reading(self: &Arc<Self>, of: ListOf) -> Arc<Reading> {
+        let mut readings = self.readings();
+        let known = readings.get(&of).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
-            let flight = Arc::new(SingleFlight::new(of, Arc::downgrade(self)));
-            flights.insert(of, Arc::downgrade(&flight));
-            flight
+            let reading = Arc::new(Reading {
+                of,
+                cache: Arc::downgrade(self),
+                last: SingleFlight::default(),
+            });
+            readings.insert(of, Arc::downgrade(&reading));
+            reading
         })
     }
 
     /// Removes a reading that has ended, unless a new one has begun meanwhile.
-    fn remove_flight(&self, of: ListOf) {
-        let mut flights = self.flights();
-        if flights.get(&of).is_some_and(|flight| flight.strong_count() == 0) {
-            flights.remove(&of);
+    fn remove_reading(&self, of: ListOf) {
+        let mut readings = self.readings();
+        if readings.get(&of).is_some_and(|reading| reading.strong_count() == 0) {
+            readings.remove(&of);
         }
     }
 
@@ -166,8 +170,8 @@ impl Cache {
             .insert(CacheKey::Statuses(of), Held::Statuses { shared, bytes });
     }
 
-    fn flights(&self) -> MutexGuard<'_, HashMap<ListOf, Weak<SingleFlight>>> {
-        self.flights.lock().unwrap_or_else(PoisonError::into_inner)
+    fn readings(&self) -> MutexGuard<'_, HashMap<ListOf, Weak<Reading>>> {
+        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -180,12 +184,10 @@ impl std::fmt::Debug for Cache {
 /// The reading of one list, which one request does for all concurrent ones. It exists while a request waits for
 /// it, or holds a list that it read.
 #[derive(Debug)]
-pub(in crate::service) struct SingleFlight {
+pub(in crate::service) struct Reading {
     of: ListOf,
     cache: Weak<Cache>,
-    failures: AtomicU64,
-    /// The request that holds the lock reads.
-    lead: tokio::sync::Mutex<Last>,
+    last: SingleFlight<Last>,
 }
 
 /// The last list that was read, as long as a request holds it: also one that is too large for the cache.
@@ -204,32 +206,14 @@ impl Last {
     }
 }
 
-impl SingleFlight {
-    pub(super) fn new(of: ListOf, cache: Weak<Cache>) -> Self {
-        Self {
-            of,
-            cache,
-            failures: AtomicU64::new(0),
-            lead: tokio::sync::Mutex::default(),
-        }
-    }
-
-    /// Waits until this request may read. If a request is cancelled while it waits or reads, the next one goes on.
-    pub(in crate::service) async fn lead(&self) -> tokio::sync::MutexGuard<'_, Last> {
-        self.lead.lock().await
-    }
-
-    /// How many attempts failed so far.
-    pub(in crate::service) fn failures(&self) -> u64 {
-        self.failures.load(Ordering::Relaxed)
-    }
-
-    pub(in crate::service) fn failed(&self) {
-        self.failures.fetch_add(1, Ordering::Relaxed);
+impl Reading {
+    /// Waits until this request may read.
+    pub(in crate::service) async fn lead(&self) -> Lead<'_, Last> {
+        self.last.lead().await
     }
 }
 
-impl ListCache for SingleFlight {
+impl ListCache for Reading {
     fn has(&self, list: &Arc<Whole>) -> bool {
         self.cache
             .upgrade()
@@ -243,10 +227,10 @@ impl ListCache for SingleFlight {
     }
 }
 
-impl Drop for SingleFlight {
+impl Drop for Reading {
     fn drop(&mut self) {
         if let Some(cache) = self.cache.upgrade() {
-            cache.remove_flight(self.of);
+            cache.remove_reading(self.of);
         }
     }
 }

@@ -3,13 +3,13 @@
 //! A read first looks whether the published texts are those of now, which takes no read of the store where the store tracks
 //! changes. If they are not, one reader brings the table up to date, and the others wait for it.
 
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use super::super::AgentCfg;
 use super::super::access::Access;
 use super::super::blocking::{LONG, blocking_if};
 use super::super::records::{self, StoredStatus};
+use super::super::single_flight::{Lead, SingleFlight};
 use super::list::{StatusList, Texts};
 use super::table::Table;
 use crate::error::{Error, ErrorKind};
@@ -22,20 +22,13 @@ const SCANNED_FROM: usize = 4;
 /// A table of so many rows is made on the blocking pool. It takes about a millisecond.
 const LONG_TABLE: usize = 4096;
 
-/// After so many failures of other reads, a waiting one fails too: where each failure is a timeout, one after the other would
-/// take too long.
-const MAX_FAILURES: u64 = 2;
-
 /// The statuses of one workspace.
 pub(in crate::service) struct Statuses {
     workspace: WorkspaceId,
     /// The changes since the last read; `None` on a store that cannot tell.
     tracker: Option<Tracker>,
     published: RwLock<Option<Published>>,
-    /// How many times bringing the table up to date has begun.
-    scans: AtomicU64,
-    failures: AtomicU64,
-    state: tokio::sync::Mutex<State>,
+    state: SingleFlight<State>,
 }
 
 #[derive(Default)]
@@ -44,8 +37,6 @@ pub(in crate::service) struct State {
     pub(in crate::service) table: Option<Table>,
     /// The position up to which the table has the changes that the store reported, on a store without a tracker.
     position: Option<Position>,
-    /// The number of the last time that it has ended.
-    scanned: u64,
     /// The memory that was counted for the table last.
     bytes: u64,
 }
@@ -65,9 +56,7 @@ impl Statuses {
             workspace,
             tracker,
             published: RwLock::default(),
-            scans: AtomicU64::new(0),
-            failures: AtomicU64::new(0),
-            state: tokio::sync::Mutex::default(),
+            state: SingleFlight::default(),
         }
     }
 
@@ -157,24 +146,22 @@ impl Statuses {
         &self,
         service: &AgentCfg,
         access: &Access,
-    ) -> Result<tokio::sync::MutexGuard<'_, State>, Error> {
-        let (begun, failures) = (self.scans.load(Ordering::SeqCst), self.failures.load(Ordering::SeqCst));
-        let mut state = self.state.lock().await;
-        if self.failures.load(Ordering::SeqCst) - failures >= MAX_FAILURES {
+    ) -> Result<Lead<'_, State>, Error> {
+        let begun = self.state.begun();
+        let mut state = self.state.lead().await;
+        if state.is_failing() {
             return Err(Error::new(ErrorKind::Unavailable, "storage is unavailable, try again"));
         }
         // Without a tracker the store is asked. What was asked after this read has begun is new enough.
-        if self.tracker.is_some() || state.scanned <= begun || state.table.is_none() {
+        if self.tracker.is_some() || !state.is_newer_than(begun) || state.table.is_none() {
             let older = state.table.take().map(|table| (table, state.position));
-            let scan = self.scans.fetch_add(1, Ordering::SeqCst) + 1;
+            let scan = state.begin();
             // A revision that was read before the scan is too old for the readers that share it.
             access.take_revision();
             let refreshed = self.refreshed(service, access, older, scan).await;
-            if refreshed.is_err() {
-                self.failures.fetch_add(1, Ordering::SeqCst);
-            }
+            state.end(scan, refreshed.is_ok());
             let (table, position) = refreshed?;
-            (state.table, state.position, state.scanned) = (Some(table), position, scan);
+            (state.table, state.position) = (Some(table), position);
         }
         if let Some(table) = &mut state.table {
             table.at(service.now().unix_millis());
