@@ -13,10 +13,10 @@ use crate::http::body_budget::Share;
 use crate::http::errors::Failure;
 use crate::http::received_body::{check_json, whole_body};
 
-/// The name under which the bodies of a caller are counted.
-pub(super) fn budget_name(caller: &Caller) -> String {
+/// The name under which what a caller holds is counted: bytes of bodies, and streams.
+pub(super) fn holder(caller: &Caller) -> String {
     let actor = caller.actor();
-    format!("{:?} {}", actor.kind, actor.id)
+    format!("{} {}", actor.kind, actor.id)
 }
 
 pub(super) async fn read_body<B>(

@@ -1,6 +1,7 @@
 //! Tests that need private parts of the service.
 #![allow(clippy::unwrap_used)]
 
+mod export;
 mod models;
 mod provider_keys;
 mod rotation;

@@ -21,7 +21,7 @@ use crate::api::credential::Credential;
 use crate::api::endpoint::{Definition, Run, serve};
 use crate::api::endpoints::{ListAgents, Proof, sign_in};
 use crate::api::observer::{Answered, Stopwatch};
-use crate::api::receive::{budget_name, read_body, read_optional_json};
+use crate::api::receive::{holder, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Resource};
 use crate::http::errors::Failure;
@@ -271,7 +271,7 @@ where
         return Box::pin(sign_in(service, &shared.browser, headers, proof)).await;
     }
     // The share is held until the endpoint has run.
-    let name = || budget_name(&caller);
+    let name = || holder(&caller);
     let _share = if matches!(endpoint.content, Content::Nothing) {
         None
     } else {

@@ -13,6 +13,7 @@ use super::state::StreamState;
 use super::stream::EventStream;
 use crate::api::credential::SessionCredential;
 use crate::api::observer::Observer;
+use crate::api::receive::holder;
 use crate::http::Disconnect;
 use crate::http::errors::Failure;
 
@@ -47,8 +48,7 @@ impl Opening<'_> {
     ///
     /// 429 when there are too many streams.
     pub fn open(self, watch: Watch) -> Result<EventStream, Failure> {
-        let actor = self.caller.actor();
-        let slot = self.streams.enter(&format!("{} {}", actor.kind, actor.id))?;
+        let slot = self.streams.enter(&holder(self.caller))?;
         let ends_at = Instant::now() + AGE - AGE_SPREAD + jitter(2 * AGE_SPREAD);
         if let Some(disconnect) = self.disconnect {
             disconnect.end_by((ends_at + GRACE).into());
