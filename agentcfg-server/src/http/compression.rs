@@ -51,7 +51,7 @@ pub struct Compression {
 #[derive(Debug)]
 pub(super) struct Compressor {
     /// How many answers are compressed on the blocking pool at a time.
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     /// The description of the API.
     document: OnceCell<Bytes>,
 }
@@ -66,7 +66,7 @@ impl Compression {
     pub fn on() -> Self {
         let processors = thread::available_parallelism().map_or(1, usize::from);
         let compressor = Compressor {
-            turns: Arc::new(Semaphore::new(processors)),
+            permits: Arc::new(Semaphore::new(processors)),
             document: OnceCell::new(),
         };
         Self {
@@ -129,9 +129,9 @@ impl Compressor {
             return work();
         }
         // Each compressor takes a few hundred KiB while it works, so their number is bounded.
-        let turn = Arc::clone(&self.turns).acquire_owned().await?;
+        let permit = Arc::clone(&self.permits).acquire_owned().await?;
         let work = move || {
-            let _turn = turn;
+            let _permit = permit;
             work()
         };
         tokio::task::spawn_blocking(work).await?

@@ -32,7 +32,7 @@ const MAX_BYTES: usize = 64 << 10;
 pub(super) struct RemoteVerifier {
     outbound: Outbound,
     question: Question,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
 /// What a provider is asked.
@@ -54,7 +54,7 @@ impl RemoteVerifier {
         Self {
             outbound,
             question,
-            turns: Semaphore::new(AT_A_TIME),
+            permits: Semaphore::new(AT_A_TIME),
         }
     }
 
@@ -62,7 +62,7 @@ impl RemoteVerifier {
         let request = self.question.about(token)?;
         // The semaphore is never closed.
         let _turn = self
-            .turns
+            .permits
             .acquire()
             .await
             .map_err(|error| unavailable(error.to_string()))?;

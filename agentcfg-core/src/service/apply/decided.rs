@@ -15,8 +15,8 @@ use crate::service::change::Change;
 use crate::service::records::{self, SetMember, Stored, WorkspacePlan};
 use crate::service::{AgentCfg, diff};
 
-/// After how many agents other tasks get a turn.
-const TURN: usize = 32;
+/// After how many agents the task yields to others.
+const YIELD_AFTER: usize = 32;
 
 impl AgentCfg {
     /// Decides what happens to each agent.
@@ -38,7 +38,7 @@ impl AgentCfg {
             left: Vec::new(),
         };
         for (i, (spec, (found, member))) in body.agents.iter().zip(state.named).enumerate() {
-            if i % TURN == TURN - 1 {
+            if i % YIELD_AFTER == YIELD_AFTER - 1 {
                 tokio::task::yield_now().await;
             }
             if decided.set_name.is_some() && member.is_none() {
@@ -186,7 +186,7 @@ impl Decided {
         let mut results = Vec::with_capacity(self.agents.len());
         let (mut changed, mut rebuilt) = (diff::OfAgents::default(), diff::OfAgents::default());
         for (i, agent) in self.agents.into_iter().enumerate() {
-            if i % TURN == TURN - 1 {
+            if i % YIELD_AFTER == YIELD_AFTER - 1 {
                 tokio::task::yield_now().await;
             }
             match agent {

@@ -38,7 +38,7 @@ const HELD: i64 = 12_000;
 
 /// How long a session goes on while another webhook waits for a place, in milliseconds. Then it ends, and waits for a place
 /// itself.
-const TURN: i64 = 10_000;
+const TIME_SLICE: i64 = 10_000;
 
 /// How a session ended.
 pub(super) enum End {
@@ -273,10 +273,10 @@ impl Session {
         Ok(true)
     }
 
-    /// Whether the session has had its turn, and another webhook waits for a place.
+    /// Whether the time slice of the session is over, and another webhook waits for a place.
     fn must_make_room(&self) -> bool {
         let Resources { places, permit, .. } = &self.resources;
-        self.service().inner.clock.steady_millis() - self.began_at >= TURN && places.must_leave(permit)
+        self.service().inner.clock.steady_millis() - self.began_at >= TIME_SLICE && places.must_leave(permit)
     }
 
     /// A place for one more attempt: the first of a session needs none, the others share those of the server.
