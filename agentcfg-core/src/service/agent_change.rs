@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::records::{self, Stored, Transaction};
-use super::serialized::Written as Text;
+use super::serialized::SerializedRecord;
 use super::{diff, history};
 use crate::error::Error;
 use crate::model::{Action, Agent, StoredAgent};
@@ -15,7 +15,7 @@ pub(super) struct AgentChange {
 }
 
 /// What the change of an agent writes.
-pub(super) struct Written {
+pub(super) struct AgentWrites {
     /// The transaction with all checks and writes.
     pub(super) transaction: Transaction,
     /// The fields that differ, as they are in an audit entry.
@@ -75,23 +75,27 @@ impl AgentChange {
     pub(super) fn changes(&self) -> Result<Vec<u8>, Error> {
         let before = self.found.as_ref().map(|found| &found.value);
         diff::changes(
-            before.map(Text::of).transpose()?.as_ref(),
-            Some(&Text::of(&self.after)?),
+            before.map(SerializedRecord::of).transpose()?.as_ref(),
+            Some(&SerializedRecord::of(&self.after)?),
         )
     }
 
     /// Adds all checks and writes of the change to a transaction, but for the number of active agents, which is written
     /// once for all changes of a commit.
-    pub(super) fn write(&self, access: &Access, transaction: Transaction) -> Result<Written, Error> {
+    pub(super) fn write(&self, access: &Access, transaction: Transaction) -> Result<AgentWrites, Error> {
         let agent = &self.after.agent;
         let key = records::agent(agent.workspace_id, &agent.agent_id);
-        let before = self.found.as_ref().map(|found| Text::of(&found.value)).transpose()?;
-        let after = Text::of(&self.after)?;
+        let before = self
+            .found
+            .as_ref()
+            .map(|found| SerializedRecord::of(&found.value))
+            .transpose()?;
+        let after = SerializedRecord::of(&self.after)?;
         let changes = diff::changes(before.as_ref(), Some(&after))?;
         let rebuilding = diff::rebuilding(before.as_ref(), Some(&after))?;
 
         let transaction = transaction.check(key.unchanged(self.found.as_ref()));
-        let mut history = history::Writer::new(access, transaction);
+        let mut history = history::HistoryWriter::new(access, transaction);
         match (&self.found, &before) {
             (Some(found), Some(before)) => {
                 history.add_change(&found.value, before, &self.after, &after, self.restored_from)?
@@ -103,7 +107,7 @@ impl AgentChange {
             let status = records::status(agent.workspace_id, &agent.agent_id);
             transaction = transaction.delete(status);
         }
-        Ok(Written {
+        Ok(AgentWrites {
             transaction,
             changes,
             rebuilding,

@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::access::Access;
 use super::agent_change::AgentChange;
 use super::records::{self, Entity, EntityKey, NumberKey, Outcome, Stored, Transaction};
-use super::serialized::Written;
+use super::serialized::SerializedRecord;
 use super::{AgentCfg, diff};
 use crate::error::Error;
 use crate::model::{Action, Actor, Changes, Message, Target, TargetType, Timestamp, WorkspaceId};
@@ -106,7 +106,7 @@ impl<'a> Change<'a> {
     /// the fields that differ.
     pub(super) fn replace<T: Entity + Serialize>(self, found: Stored<T>, value: &T) -> Result<Self, Error> {
         let check = found.unchanged();
-        let before = Written::of(&found.value)?;
+        let before = SerializedRecord::of(&found.value)?;
         self.check(check).write(found.key, Some(&before), value)
     }
 
@@ -169,10 +169,10 @@ impl<'a> Change<'a> {
     fn write<T: Entity + Serialize>(
         mut self,
         key: EntityKey<T>,
-        before: Option<&Written>,
+        before: Option<&SerializedRecord>,
         value: &T,
     ) -> Result<Self, Error> {
-        let after = Written::of(value)?;
+        let after = SerializedRecord::of(value)?;
         self.changes = diff::changes(before, Some(&after))?;
         self.transaction = self.transaction.put_subject(key, after.into_text());
         Ok(self)
@@ -180,7 +180,10 @@ impl<'a> Change<'a> {
 
     /// Lists the fields in which two states differ in the audit entry.
     pub(super) fn audit_diff<T: Serialize>(mut self, from: Option<&T>, to: Option<&T>) -> Result<Self, Error> {
-        let (from, to) = (from.map(Written::of).transpose()?, to.map(Written::of).transpose()?);
+        let (from, to) = (
+            from.map(SerializedRecord::of).transpose()?,
+            to.map(SerializedRecord::of).transpose()?,
+        );
         self.changes = diff::changes(from.as_ref(), to.as_ref())?;
         Ok(self)
     }

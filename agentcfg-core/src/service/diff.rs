@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use super::records;
-use super::serialized::Written;
+use super::serialized::SerializedRecord;
 use crate::error::Error;
 use crate::model::change_path;
 
@@ -30,23 +30,27 @@ const REBUILDING: [&str; 3] = ["id", "created_at", "updated_at"];
 /// fields.
 ///
 /// All records are written in one way, so that equal fields have equal texts.
-pub(super) fn changes(from: Option<&Written>, to: Option<&Written>) -> Result<Vec<u8>, Error> {
+pub(super) fn changes(from: Option<&SerializedRecord>, to: Option<&SerializedRecord>) -> Result<Vec<u8>, Error> {
     changes_of(from, to, |name| !LEFT_OUT.contains(&name))
 }
 
 /// As [`changes`], the identifier and the times of an agent alone.
-pub(super) fn rebuilding(from: Option<&Written>, to: Option<&Written>) -> Result<Vec<u8>, Error> {
+pub(super) fn rebuilding(from: Option<&SerializedRecord>, to: Option<&SerializedRecord>) -> Result<Vec<u8>, Error> {
     changes_of(from, to, |name| REBUILDING.contains(&name))
 }
 
-fn changes_of(from: Option<&Written>, to: Option<&Written>, shows: impl Fn(&str) -> bool) -> Result<Vec<u8>, Error> {
-    fn value<'a>(record: Option<&'a Written>, name: &str) -> &'a [u8] {
+fn changes_of(
+    from: Option<&SerializedRecord>,
+    to: Option<&SerializedRecord>,
+    shows: impl Fn(&str) -> bool,
+) -> Result<Vec<u8>, Error> {
+    fn value<'a>(record: Option<&'a SerializedRecord>, name: &str) -> &'a [u8] {
         record.and_then(|record| record.get(name)).unwrap_or(b"null")
     }
-    let there = to.into_iter().flat_map(Written::names);
+    let there = to.into_iter().flat_map(SerializedRecord::names);
     let gone = from
         .into_iter()
-        .flat_map(Written::names)
+        .flat_map(SerializedRecord::names)
         .filter(|name| to.is_none_or(|to| to.get(name).is_none()));
     let mut text = Vec::with_capacity(256);
     text.push(b'{');
@@ -134,7 +138,7 @@ mod tests {
 
     /// What a reader of the audit log sees.
     fn seen(from: Option<&Thing>, to: Option<&Thing>) -> Value {
-        let written = |thing: Option<&Thing>| thing.map(|thing| Written::of(thing).unwrap());
+        let written = |thing: Option<&Thing>| thing.map(|thing| SerializedRecord::of(thing).unwrap());
         let text = changes(written(from).as_ref(), written(to).as_ref()).unwrap();
         serde_json::to_value(serde_json::from_slice::<Changes>(&text).unwrap()).unwrap()
     }

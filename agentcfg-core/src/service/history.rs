@@ -5,7 +5,7 @@
 
 use super::access::Access;
 use super::records::{self, CalledAgent, Entity, EntityKey, StoredTouch, StoredVersion, Transaction};
-use super::serialized::Written;
+use super::serialized::SerializedRecord;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentConfig, AgentHistory, StoredAgent, Timestamp};
 
@@ -55,12 +55,12 @@ impl StoredAgent {
 }
 
 /// Adds versions and touches to the transaction of a change.
-pub(super) struct Writer<'a> {
+pub(super) struct HistoryWriter<'a> {
     access: &'a Access,
     transaction: Transaction,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> HistoryWriter<'a> {
     pub(super) fn new(access: &'a Access, transaction: Transaction) -> Self {
         Self { access, transaction }
     }
@@ -75,9 +75,9 @@ impl<'a> Writer<'a> {
     pub(super) fn add_change(
         &mut self,
         before: &StoredAgent,
-        before_text: &Written,
+        before_text: &SerializedRecord,
         next: &StoredAgent,
-        next_text: &Written,
+        next_text: &SerializedRecord,
         restored_from: Option<u64>,
     ) -> Result<(), Error> {
         if before.history.is_none() {
@@ -96,7 +96,7 @@ impl<'a> Writer<'a> {
     pub(super) fn add_version(
         &mut self,
         agent: &StoredAgent,
-        text: &Written,
+        text: &SerializedRecord,
         restored_from: Option<u64>,
     ) -> Result<(), Error> {
         let head = StoredVersion {
@@ -110,7 +110,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Adds the version that an agent from before versions were kept has had until now.
-    fn add_first_version(&mut self, agent: &Agent, text: &Written) -> Result<(), Error> {
+    fn add_first_version(&mut self, agent: &Agent, text: &SerializedRecord) -> Result<(), Error> {
         let head = StoredVersion {
             was_active: Some(agent.is_active),
             ..head(agent.updated_at)
@@ -118,7 +118,7 @@ impl<'a> Writer<'a> {
         self.put_version(agent, &head, text)
     }
 
-    fn put_version(&mut self, agent: &Agent, head: &StoredVersion<()>, text: &Written) -> Result<(), Error> {
+    fn put_version(&mut self, agent: &Agent, head: &StoredVersion<()>, text: &SerializedRecord) -> Result<(), Error> {
         let key = records::version::<AgentConfig>(agent.workspace_id, &agent.agent_id, head.version);
         self.put(key, version_text(head, text)?);
         Ok(())
@@ -159,7 +159,7 @@ fn head(created_at: Timestamp) -> StoredVersion<()> {
 }
 
 /// The text of a version. Its content is copied from the text of the record, so that it is written once.
-fn version_text(head: &StoredVersion<()>, record: &Written) -> Result<Vec<u8>, Error> {
+fn version_text(head: &StoredVersion<()>, record: &SerializedRecord) -> Result<Vec<u8>, Error> {
     let config = record
         .object_of(AgentConfig::FIELDS)
         .ok_or_else(|| Error::new(ErrorKind::Internal, "the record of an agent has other fields"))?;
@@ -217,7 +217,7 @@ mod tests {
     #[test]
     fn a_stored_agent_reads_back_and_an_older_one_has_no_history() {
         let stored = StoredAgent::new(agent());
-        let text = Written::of(&stored).unwrap();
+        let text = SerializedRecord::of(&stored).unwrap();
         assert!(text.object_of(AgentConfig::FIELDS).is_some());
         let text = text.into_text();
         assert!(text.ends_with(br#","history":{"versions":1,"touches":0}}"#));
@@ -226,7 +226,7 @@ mod tests {
         let older: StoredAgent = serde_json::from_slice(&serde_json::to_vec(&agent()).unwrap()).unwrap();
         assert_eq!((&older.agent, older.history), (&agent(), None));
         assert_eq!(
-            Written::of(&older).unwrap().into_text(),
+            SerializedRecord::of(&older).unwrap().into_text(),
             serde_json::to_vec(&agent()).unwrap()
         );
     }
@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn a_version_has_the_content_of_the_record() {
         let stored = StoredAgent::new(agent());
-        let text = version_text(&head(stored.agent.updated_at), &Written::of(&stored).unwrap()).unwrap();
+        let text = version_text(&head(stored.agent.updated_at), &SerializedRecord::of(&stored).unwrap()).unwrap();
         let text = crate::store::with_revision(7, &text);
         let read: StoredVersion = serde_json::from_slice(&text).unwrap();
         assert_eq!((read.revision, read.version, read.config), (7, 1, agent().config()));

@@ -12,7 +12,7 @@ use std::sync::Arc;
 pub(super) use self::cache::Cache;
 pub use self::list::AgentList;
 use self::list::ListCache;
-pub(super) use self::write::Writer;
+pub(super) use self::write::ListWriter;
 use super::access::Access;
 use super::blocking::{LONG, blocking_if};
 use super::records::{self, Entries};
@@ -184,7 +184,7 @@ impl AgentCfg {
     ) -> Result<Tagged<AgentList>, Error> {
         let head = records::revision(access.workspace());
         let (revision, found) = self.read((head, records::agent(access.workspace(), agent_id))).await?;
-        let mut list = Writer::new(0);
+        let mut list = ListWriter::new(0);
         let epoch = self.epoch().await?;
         let mut tag = Tag::list(epoch, revision);
         let mut version = None;
@@ -214,7 +214,7 @@ impl AgentCfg {
         let length = found.bytes();
         let encode = move || {
             // An agent's text is as long as its record.
-            let mut list = Writer::new(length);
+            let mut list = ListWriter::new(length);
             for record in found {
                 let agent = record.value()?.agent;
                 if state.includes(agent.is_active) {

@@ -12,7 +12,7 @@ mod log;
 use self::log::PastAgent;
 use super::access::Access;
 use super::blocking::blocking_if;
-use super::lists::Writer;
+use super::lists::ListWriter;
 use super::pieces::{self, Pieces};
 use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
@@ -194,7 +194,7 @@ impl AgentCfg {
 /// A list of the past that is being written.
 struct Listed {
     state: AgentState,
-    list: Writer,
+    list: ListWriter,
     /// The version of the last agent.
     version: Option<u64>,
 }
@@ -203,7 +203,7 @@ impl Listed {
     fn new(state: AgentState) -> Self {
         Self {
             state,
-            list: Writer::new(0),
+            list: ListWriter::new(0),
             version: None,
         }
     }

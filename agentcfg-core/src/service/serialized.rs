@@ -12,12 +12,12 @@ use crate::error::Error;
 const FIRST_BYTES: usize = 1024;
 
 /// A record as it is stored, and its fields.
-pub(super) struct Written {
+pub(super) struct SerializedRecord {
     text: Vec<u8>,
     places: Vec<(&'static str, Range<usize>)>,
 }
 
-impl Written {
+impl SerializedRecord {
     /// Writes a record as [`serde_json`] does.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Written {
     }
 }
 
-impl SerializeStruct for Written {
+impl SerializeStruct for SerializedRecord {
     type Ok = Self;
     type Error = serde_json::Error;
 
@@ -84,7 +84,7 @@ impl SerializeStruct for Written {
 /// Takes a struct with named fields, which all records are, and nothing else.
 struct Record;
 
-type No = Impossible<Written, serde_json::Error>;
+type No = Impossible<SerializedRecord, serde_json::Error>;
 
 fn refused<T>(kind: impl Display) -> serde_json::Result<T> {
     Err(serde_json::Error::custom(format_args!(
@@ -102,42 +102,42 @@ macro_rules! refuse {
 }
 
 impl Serializer for Record {
-    type Ok = Written;
+    type Ok = SerializedRecord;
     type Error = serde_json::Error;
     type SerializeSeq = No;
     type SerializeTuple = No;
     type SerializeTupleStruct = No;
     type SerializeTupleVariant = No;
     type SerializeMap = No;
-    type SerializeStruct = Written;
+    type SerializeStruct = SerializedRecord;
     type SerializeStructVariant = No;
 
-    fn serialize_struct(self, _: &'static str, fields: usize) -> serde_json::Result<Written> {
-        Ok(Written {
+    fn serialize_struct(self, _: &'static str, fields: usize) -> serde_json::Result<SerializedRecord> {
+        Ok(SerializedRecord {
             text: Vec::with_capacity(FIRST_BYTES),
             places: Vec::with_capacity(fields),
         })
     }
 
     refuse! {
-        serialize_bool(bool) -> Written;
-        serialize_i8(i8) -> Written;
-        serialize_i16(i16) -> Written;
-        serialize_i32(i32) -> Written;
-        serialize_i64(i64) -> Written;
-        serialize_u8(u8) -> Written;
-        serialize_u16(u16) -> Written;
-        serialize_u32(u32) -> Written;
-        serialize_u64(u64) -> Written;
-        serialize_f32(f32) -> Written;
-        serialize_f64(f64) -> Written;
-        serialize_char(char) -> Written;
-        serialize_str(&str) -> Written;
-        serialize_bytes(&[u8]) -> Written;
-        serialize_none() -> Written;
-        serialize_unit() -> Written;
-        serialize_unit_struct(&'static str) -> Written;
-        serialize_unit_variant(&'static str, u32, &'static str) -> Written;
+        serialize_bool(bool) -> SerializedRecord;
+        serialize_i8(i8) -> SerializedRecord;
+        serialize_i16(i16) -> SerializedRecord;
+        serialize_i32(i32) -> SerializedRecord;
+        serialize_i64(i64) -> SerializedRecord;
+        serialize_u8(u8) -> SerializedRecord;
+        serialize_u16(u16) -> SerializedRecord;
+        serialize_u32(u32) -> SerializedRecord;
+        serialize_u64(u64) -> SerializedRecord;
+        serialize_f32(f32) -> SerializedRecord;
+        serialize_f64(f64) -> SerializedRecord;
+        serialize_char(char) -> SerializedRecord;
+        serialize_str(&str) -> SerializedRecord;
+        serialize_bytes(&[u8]) -> SerializedRecord;
+        serialize_none() -> SerializedRecord;
+        serialize_unit() -> SerializedRecord;
+        serialize_unit_struct(&'static str) -> SerializedRecord;
+        serialize_unit_variant(&'static str, u32, &'static str) -> SerializedRecord;
         serialize_seq(Option<usize>) -> No;
         serialize_tuple(usize) -> No;
         serialize_tuple_struct(&'static str, usize) -> No;
@@ -146,7 +146,7 @@ impl Serializer for Record {
         serialize_struct_variant(&'static str, u32, &'static str, usize) -> No;
     }
 
-    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> serde_json::Result<Written> {
+    fn serialize_some<T: ?Sized + Serialize>(self, value: &T) -> serde_json::Result<SerializedRecord> {
         value.serialize(self)
     }
 
@@ -154,7 +154,7 @@ impl Serializer for Record {
         self,
         _: &'static str,
         value: &T,
-    ) -> serde_json::Result<Written> {
+    ) -> serde_json::Result<SerializedRecord> {
         value.serialize(self)
     }
 
@@ -164,7 +164,7 @@ impl Serializer for Record {
         _: u32,
         _: &'static str,
         _: &T,
-    ) -> serde_json::Result<Written> {
+    ) -> serde_json::Result<SerializedRecord> {
         refused("serialize_newtype_variant")
     }
 }
@@ -187,7 +187,7 @@ mod tests {
             .into(),
             ..NewAgent::new(WorkspaceId::new(uuid::Uuid::nil()), "writer".parse().unwrap(), "Writer")
         };
-        let written = Written::of(&new).unwrap();
+        let written = SerializedRecord::of(&new).unwrap();
         assert_eq!(written.get("role").unwrap(), serde_json::to_vec(&new.role).unwrap());
         assert_eq!(written.get("parameters").unwrap(), br#"{"x":1,"y":-0.0}"#);
         assert_eq!(written.get("model"), None, "it is left out");
@@ -207,18 +207,18 @@ mod tests {
 
     #[test]
     fn a_record_may_have_one_field_or_none() {
-        assert_eq!(Written::of(&AgentPatch::default()).unwrap().into_text(), b"{}");
+        assert_eq!(SerializedRecord::of(&AgentPatch::default()).unwrap().into_text(), b"{}");
         let patch = AgentPatch {
             role: Patch::Null,
             ..AgentPatch::default()
         };
-        assert_eq!(Written::of(&patch).unwrap().into_text(), br#"{"role":null}"#);
+        assert_eq!(SerializedRecord::of(&patch).unwrap().into_text(), br#"{"role":null}"#);
     }
 
     #[test]
     fn what_has_no_named_fields_is_refused() {
-        assert!(Written::of(&vec![1]).is_err());
-        assert!(Written::of(&"text").is_err());
-        assert!(Written::of(&std::collections::BTreeMap::from([("a", 1)])).is_err());
+        assert!(SerializedRecord::of(&vec![1]).is_err());
+        assert!(SerializedRecord::of(&"text").is_err());
+        assert!(SerializedRecord::of(&std::collections::BTreeMap::from([("a", 1)])).is_err());
     }
 }

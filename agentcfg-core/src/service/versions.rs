@@ -10,7 +10,7 @@ use super::blocking::blocking;
 use super::past::{Past, is_there, missing};
 use super::pieces::{self, Pieces};
 use super::records::{self, Encoded, Entries, StoredLabels, StoredVersion, VersionHead};
-use super::serialized::Written;
+use super::serialized::SerializedRecord;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
@@ -265,7 +265,10 @@ impl AgentCfg {
         let (from, to) = (found.number(from)?, found.number(to)?);
         let before = self.version(&found.agent, from).await?.config;
         let after = self.version(&found.agent, to).await?.config;
-        let changes = diff::changes(Some(&Written::of(&before)?), Some(&Written::of(&after)?))?;
+        let changes = diff::changes(
+            Some(&SerializedRecord::of(&before)?),
+            Some(&SerializedRecord::of(&after)?),
+        )?;
         let changes = serde_json::from_slice(&changes).map_err(records::not_read)?;
         let compare = move || prompt_diff((from, before.persona_prompt), (to, after.persona_prompt));
         // Two long prompts of short lines take milliseconds.

@@ -24,7 +24,7 @@ use tower_service::Service;
 use super::answers;
 use super::demand::{Demand, closing};
 use super::limits::Limits;
-use super::socket::{Exchange, Peer, Phase, ResponseGuard, Socket};
+use super::socket::{ConnectionState, Peer, Phase, ResponseGuard, Socket};
 use crate::http;
 use crate::http::request::{REQUEST_ID, RequestIds, echoed_id};
 
@@ -41,9 +41,9 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let exchange = Exchange::default();
-    let socket = Socket::new(stream, exchange.clone(), limits, demand.clone());
-    let service_side = exchange.clone();
+    let state = ConnectionState::default();
+    let socket = Socket::new(stream, state.clone(), limits, demand.clone());
+    let service_side = state.clone();
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let has_body = !request.body().is_end_stream();
         let guard = service_side.begin(has_body, request.version() < Version::HTTP_11);
@@ -67,8 +67,8 @@ where
         biased;
         ended = connection.as_mut() => ended,
         () = closing(demand) => {
-            if exchange.phase() == Phase::AwaitingRequest {
-                exchange.no_body_is_sent();
+            if state.phase() == Phase::AwaitingRequest {
+                state.no_body_is_sent();
             }
             connection.as_mut().graceful_shutdown();
             connection.await

@@ -3,7 +3,7 @@
 //!
 //! On the fast path every call is forwarded, vectored writes included, and nothing is copied.
 //!
-//! The socket depends on the state of the request and the response, the [`Exchange`]: bytes that hyper writes while no
+//! The socket depends on the state of the request and the response, the [`ConnectionState`]: bytes that hyper writes while no
 //! request was passed to the service are a refusal by hyper, and the timeout of a read depends on what is read.
 
 use std::io::{self, IoSlice};
@@ -29,7 +29,7 @@ use crate::http::{BodyTimeout, Disconnect, WatchClient};
 /// See the module's text.
 pub(super) struct Socket<T: Peer> {
     io: T,
-    exchange: Exchange,
+    state: ConnectionState,
     limits: Limits,
     /// What the pending read waits for.
     wait: Option<Wait>,
@@ -79,7 +79,7 @@ impl Peer for TcpStream {
 impl<T: Peer> Drop for Socket<T> {
     fn drop(&mut self) {
         // An HTTP/1.0 peer, such as a proxy, takes an orderly close for the end of a complete response.
-        if self.exchange.would_truncate_silently() {
+        if self.state.would_truncate_silently() {
             self.io.reset_on_close();
         }
     }
@@ -143,13 +143,13 @@ enum Head {
 }
 
 impl<T: Peer> Socket<T> {
-    pub(super) fn new(io: T, exchange: Exchange, limits: Limits, demand: watch::Receiver<Demand>) -> Self {
+    pub(super) fn new(io: T, state: ConnectionState, limits: Limits, demand: watch::Receiver<Demand>) -> Self {
         // The first request has no request before it, so the header timeout applies instead of the idle timeout.
         let since = Instant::now();
         let first = since + limits.header_timeout;
         Self {
             io,
-            exchange,
+            state,
             wait: Some(Wait {
                 awaited: Awaited::Request,
                 since,
@@ -175,7 +175,7 @@ impl<T: Peer> Socket<T> {
         if bytes.is_empty() {
             self.end_seen = true;
         }
-        if self.exchange.phase() == Phase::Responding || self.head == Head::Fields {
+        if self.state.phase() == Phase::Responding || self.head == Head::Fields {
             return;
         }
         // Empty lines before a request line are ignored, as hyper does.
@@ -205,7 +205,7 @@ impl<T: Peer> Socket<T> {
 
     /// Ready when the pending read has passed its deadline.
     fn poll_read_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let awaited = match (self.exchange.phase(), self.head) {
+        let awaited = match (self.state.phase(), self.head) {
             (Phase::Responding, _) => Awaited::Body,
             (_, Head::Nothing) => Awaited::Request,
             _ => Awaited::Head,
@@ -261,7 +261,7 @@ impl<T: Peer> Socket<T> {
 
     /// Whether a write that starts with `start` is a refusal by hyper, which is then replaced.
     fn intercept(&mut self, start: &[u8]) -> bool {
-        if self.replacement.is_none() && self.exchange.phase() == Phase::AwaitingRequest {
+        if self.replacement.is_none() && self.state.phase() == Phase::AwaitingRequest {
             self.replacement = answers::replacement_for(start, self.head == Head::Fields, &self.framing);
         }
         self.replacement.is_some()
@@ -316,7 +316,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         }
         let this = &mut *self;
         let written = Pin::new(&mut this.io).poll_write(cx, bytes);
-        this.write_timeout.apply(cx, written, || this.exchange.end())
+        this.write_timeout.apply(cx, written, || this.state.end())
     }
 
     fn poll_write_vectored(
@@ -333,7 +333,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         }
         let this = &mut *self;
         let written = Pin::new(&mut this.io).poll_write_vectored(cx, slices);
-        this.write_timeout.apply(cx, written, || this.exchange.end())
+        this.write_timeout.apply(cx, written, || this.state.end())
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -345,13 +345,13 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
         // hyper does not read during a response, so a disconnect must be detected here: each poll of the connection
         // flushes.
-        if self.exchange.is_watched() && self.io.poll_disconnect(cx).is_ready() {
-            self.exchange.disconnected();
+        if self.state.is_watched() && self.io.poll_disconnect(cx).is_ready() {
+            self.state.disconnected();
             cx.waker().wake_by_ref();
         }
         // hyper flushes the socket only when its own buffer is empty, so the response is written completely.
-        if self.exchange.phase() == Phase::Flushing {
-            self.exchange.flushed();
+        if self.state.phase() == Phase::Flushing {
+            self.state.flushed();
             self.head = Head::Nothing;
             self.wait = None;
             // hyper may already have a pending read, which would wait without a timeout: a timer that has fired does
@@ -365,7 +365,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         if self.closing.is_none() {
             ready!(self.poll_replacement(cx))?;
             ready!(Pin::new(&mut self.io).poll_shutdown(cx))?;
-            if self.end_seen || !(self.replacement.is_some() || self.exchange.may_be_sending()) {
+            if self.end_seen || !(self.replacement.is_some() || self.state.may_be_sending()) {
                 return Poll::Ready(Ok(()));
             }
         }
@@ -378,7 +378,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
 /// The state of one connection, shared by its socket and its service. Everything runs in one task; the atomics are needed
 /// only because the types must be `Send` and `Sync`.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Exchange(Arc<State>);
+pub(super) struct ConnectionState(Arc<State>);
 
 #[derive(Debug, Default)]
 struct State {
@@ -406,7 +406,7 @@ pub(super) enum Phase {
     Flushing,
 }
 
-impl Exchange {
+impl ConnectionState {
     pub(super) fn phase(&self) -> Phase {
         match self.0.phase.load(Relaxed) {
             0 => Phase::AwaitingRequest,
@@ -470,7 +470,7 @@ impl Exchange {
 
 /// Marks the end of a response when it is dropped.
 #[derive(Debug)]
-pub(super) struct ResponseGuard(Exchange);
+pub(super) struct ResponseGuard(ConnectionState);
 
 impl Drop for ResponseGuard {
     fn drop(&mut self) {

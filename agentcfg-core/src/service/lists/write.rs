@@ -12,7 +12,7 @@ use crate::model::{Agent, AgentId, Cursor, Tag, Timestamp};
 
 /// A list that is being written. Of each agent it holds the text and what the order needs, so that the decoded
 /// records of a long list are never in memory together.
-pub(in crate::service) struct Writer {
+pub(in crate::service) struct ListWriter {
     text: Vec<u8>,
     pieces: Vec<Piece>,
 }
@@ -24,7 +24,7 @@ struct Piece {
     display_name: String,
 }
 
-impl Writer {
+impl ListWriter {
     /// Starts a list whose text will be about so long.
     pub(in crate::service) fn new(length: usize) -> Self {
         Self {

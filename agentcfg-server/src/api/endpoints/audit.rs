@@ -87,7 +87,7 @@ impl Endpoint for List {
             offset: offset.unwrap_or(0),
             limit: u32::try_from(limit).ok(),
         };
-        let written = Written {
+        let written = EntryArray {
             pages: call.service.audit_pages(call.caller, workspace, &filter).await?,
             text: vec![b'['],
             is_empty: true,
@@ -98,7 +98,7 @@ impl Endpoint for List {
 }
 
 /// An array of entries, written page by page.
-struct Written {
+struct EntryArray {
     pages: AuditPages,
     /// What is written and not sent.
     text: Vec<u8>,
@@ -106,7 +106,7 @@ struct Written {
     disconnect: Option<Disconnect>,
 }
 
-impl Written {
+impl EntryArray {
     /// The answer. A long one is written when the client takes it.
     async fn begin(mut self) -> Result<LongList<AuditEntry>, Failure> {
         while let Some(page) = self.pages.next().await? {
@@ -135,7 +135,7 @@ impl Written {
 }
 
 /// What is written, and after it the next page.
-fn next(written: Option<Written>) -> Next<Option<Written>> {
+fn next(written: Option<EntryArray>) -> Next<Option<EntryArray>> {
     Box::pin(async move {
         let Some(mut written) = written else {
             return Ok(None);
@@ -237,7 +237,7 @@ mod tests {
             };
             service.create_agent(&ada, new).await.unwrap();
         }
-        let written = Written {
+        let written = EntryArray {
             pages: service
                 .audit_pages(&ada, studio, &AuditFilter::default())
                 .await

@@ -14,10 +14,10 @@ use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
 /// The endpoints of this module.
-pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<Exchange>()];
+pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<Mcp>()];
 
 /// `POST /mcp`
-pub struct Exchange;
+pub struct Mcp;
 
 /// A JSON-RPC answer.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl Answer for Answered {
     }
 }
 
-impl Endpoint for Exchange {
+impl Endpoint for Mcp {
     const ROUTE: Route = Route::post("/mcp", Needs::Bearer);
 
     const DOC: Doc = Doc::new(
