@@ -18,7 +18,8 @@
 //!
 //! # In an app
 //!
-//! Calls need a Tokio runtime with time enabled, as `#[tokio::main]` makes it; without it, waiting for changes panics. The stores on
+//! Calls need a Tokio runtime with time enabled, as `#[tokio::main]` makes it; without it, waiting for changes panics. Runtimes that
+//! share a service must all be running: a search that begins on one of them is a task of it, which others may wait for. The stores on
 //! PostgreSQL and etcd need I/O too. In the background a service writes the last uses of keys, hashes keys, and ends the
 //! deletion of a workspace that it has begun; nothing else runs by itself, so an app that runs for long calls
 //!

@@ -145,8 +145,9 @@ impl AgentCfg {
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             let key = records::audit_entry::<StoredEntryHead>(workspace, middle);
-            let entry = self.read(key).await?.ok_or_else(missing)?;
-            match holds(&entry.value) {
+            // An entry may have long changes, over which its decoding goes too.
+            let entry = self.read_many(vec![key]).await?.pop().flatten();
+            match holds(&entry.ok_or_else(missing)?.value) {
                 true => low = middle,
                 false => high = middle,
             }

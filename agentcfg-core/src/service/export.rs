@@ -19,7 +19,7 @@ use super::records::{
     StoredVersion, StoredWebhook, WebhookState, WorkspaceApiKey,
 };
 use super::versions::first_version;
-use super::{AgentCfg, Caller, not_found};
+use super::{AgentCfg, Caller};
 use crate::error::{Error, ErrorKind};
 use crate::model::change_path;
 use crate::model::{
@@ -131,6 +131,8 @@ impl AgentCfg {
         })
         .await?;
         for _ in 0..ATTEMPTS {
+            // The workspace may have been deleted since.
+            self.authorize(caller, workspace, Permission::WorkspaceManage).await?;
             if let Some((first, since, revision)) = self.first_records(workspace).await? {
                 return Ok(Export {
                     service: self.clone(),
@@ -148,7 +150,7 @@ impl AgentCfg {
         Err(Error::new(ErrorKind::Unavailable, message))
     }
 
-    /// The records that are read together, and their revision; `None` where one of them changed in between.
+    /// The records that are read together, and their revision; `None` where one of them was changed or removed in between.
     async fn first_records(&self, workspace: WorkspaceId) -> Result<Option<(First, LogSince, u64)>, Error> {
         let head = || records::revision(workspace);
         let query = (records::workspace(workspace), head());
@@ -170,9 +172,10 @@ impl AgentCfg {
         }
         let mut members: Vec<Member> = pieces::values(members).await?;
         members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
-        let found = found.ok_or_else(|| not_found("workspace", &workspace.to_string()))?;
         let epoch = self.epoch().await?;
-        let webhooks = listed(epoch, hooks, states)?;
+        let (Some(found), Some(webhooks)) = (found, listed(epoch, hooks, states)?) else {
+            return Ok(None);
+        };
         let first = First {
             workspace: found.value,
             members,
@@ -188,22 +191,24 @@ impl AgentCfg {
     }
 }
 
-/// The webhooks of a workspace, each with its state.
+/// The webhooks of a workspace, each with its state; `None` where the workspace was deleted between the two reads.
 fn listed(
     epoch: Epoch,
     webhooks: Scanned<StoredWebhook>,
     states: Scanned<WebhookState>,
-) -> Result<Vec<Webhook>, Error> {
+) -> Result<Option<Vec<Webhook>>, Error> {
     let mut of_webhooks = HashMap::new();
     for state in states {
         of_webhooks.insert(state.key().item().to_owned(), state.value()?);
     }
-    let listed = webhooks.into_iter().map(|webhook| {
-        let state = of_webhooks.get(webhook.key().item());
-        let missing = || Error::new(ErrorKind::Internal, "a webhook has no state");
-        Ok(webhook.value()?.listed(epoch, state.ok_or_else(missing)?))
-    });
-    listed.collect()
+    let mut listed = Vec::with_capacity(webhooks.len());
+    for webhook in webhooks {
+        let Some(state) = of_webhooks.get(webhook.key().item()) else {
+            return Ok(None);
+        };
+        listed.push(webhook.value()?.listed(epoch, state));
+    }
+    Ok(Some(listed))
 }
 
 impl Export {

@@ -5,7 +5,7 @@
 //! the workspaces share the others.
 //!
 //! A permit belongs to the piece, not to the future of its caller. The piece is a task of its own, which takes its permit, holds
-//! it until all of its work has ended, and is polled whatever its caller does. So a caller that leaves frees no core that is still
+//! it until all of its work has ended, and is polled whatever its caller does, as long as its runtime runs. So a caller that leaves frees no core that is still
 //! at work, and a caller that does not poll keeps no permit from others.
 
 use std::collections::HashMap;

@@ -2,6 +2,7 @@
 
 mod deliveries;
 mod found;
+mod known;
 mod lease;
 mod log;
 mod new_events;

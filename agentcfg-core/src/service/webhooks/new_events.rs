@@ -1,12 +1,12 @@
 //! Which workspaces have new events for webhooks, so that the sender need not wait for its next tick.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-use crate::model::WorkspaceId;
+use crate::model::{WebhookId, WorkspaceId};
 use crate::store::{Batch, Kind, Write};
 
 /// What the commits of this service tell its sender of webhooks. The tick finds the rest: commits of other servers, and those whose
@@ -21,8 +21,8 @@ pub(in crate::service) struct NewEvents {
 
 #[derive(Debug, Default)]
 struct Workspaces {
-    /// Those with enabled webhooks as the last tick found them, and those whose webhooks have changed since.
-    with_webhooks: HashSet<WorkspaceId>,
+    /// The enabled webhooks of each workspace that has some, as the last tick found them; `None` where they may have changed since.
+    with_webhooks: HashMap<WorkspaceId, Option<Vec<WebhookId>>>,
     /// Those that the sender has not read since their last event.
     changed: HashSet<WorkspaceId>,
 }
@@ -61,9 +61,9 @@ impl NewEvents {
     pub(in crate::service) fn note(&self, appended: Appended) {
         let mut workspaces = self.workspaces();
         if appended.is_of_webhook {
-            workspaces.with_webhooks.insert(appended.log);
+            workspaces.with_webhooks.insert(appended.log, None);
         }
-        if workspaces.with_webhooks.contains(&appended.log) && workspaces.changed.insert(appended.log) {
+        if workspaces.with_webhooks.contains_key(&appended.log) && workspaces.changed.insert(appended.log) {
             self.noted.notify_one();
         }
     }
@@ -82,12 +82,15 @@ impl NewEvents {
         }
     }
 
-    /// Takes some of the workspaces that are noted.
-    pub(super) fn take(&self, most: usize) -> Vec<WorkspaceId> {
-        let changed = &mut self.workspaces().changed;
+    /// Takes some of the workspaces that are noted, each with its enabled webhooks where they are known.
+    pub(super) fn take(&self, most: usize) -> Vec<(WorkspaceId, Option<Vec<WebhookId>>)> {
+        let Workspaces { with_webhooks, changed } = &mut *self.workspaces();
         let taken: Vec<WorkspaceId> = changed.iter().take(most).copied().collect();
         changed.retain(|workspace| !taken.contains(workspace));
+        let taken = taken.into_iter();
         taken
+            .map(|workspace| (workspace, with_webhooks.get(&workspace).cloned().flatten()))
+            .collect()
     }
 
     /// A tick begins, which reads all workspaces.
@@ -96,12 +99,14 @@ impl NewEvents {
     }
 
     /// A tick has found these workspaces with enabled webhooks.
-    pub(super) fn end_tick(&self, with_webhooks: HashSet<WorkspaceId>) {
-        let mut workspaces = self.workspaces();
-        workspaces.with_webhooks = with_webhooks;
+    pub(super) fn end_tick(&self, found: HashMap<WorkspaceId, Vec<WebhookId>>) {
+        let Workspaces { with_webhooks, changed } = &mut *self.workspaces();
+        *with_webhooks = found
+            .into_iter()
+            .map(|(workspace, ids)| (workspace, Some(ids)))
+            .collect();
         // A webhook may have been made behind the tick.
-        let Workspaces { with_webhooks, changed } = &mut *workspaces;
-        with_webhooks.extend(changed.iter());
+        with_webhooks.extend(changed.iter().map(|workspace| (*workspace, None)));
     }
 
     fn workspaces(&self) -> MutexGuard<'_, Workspaces> {

@@ -8,23 +8,17 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
+use super::known::{Due, Known, in_turn};
 use super::lease::LeaseSeen;
 use super::numbers::SenderNumbers;
 use super::places::{Places, Signal};
 use super::session::{self, End, Resources};
 use crate::error::Error;
-use crate::model::{Timestamp, WebhookId, WorkspaceId};
+use crate::model::{WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::pieces::Pieces;
-use crate::service::records::{self, Entries, Stored, StoredWebhook, WebhookState};
+use crate::service::records::{self, Entries, StoredWebhook};
 use crate::webhook::Transport;
-
-/// How long a webhook rests after its session has failed, in milliseconds.
-const REST: i64 = 10_000;
-
-/// How long a webhook with as many pending events as it may have reads no further ones, in milliseconds, unless an attempt is
-/// due before.
-const FULL: i64 = 10_000;
 
 /// How many workspaces a look for the new events of this service reads.
 const CHANGED: usize = 32;
@@ -73,55 +67,6 @@ pub struct WebhookSender {
     sessions: tokio::sync::Mutex<JoinSet<()>>,
 }
 
-/// What the sender remembers of a webhook, so that an idle one costs no more than the read of its version.
-#[derive(Debug, Clone, Copy, Default)]
-struct Known {
-    /// The version of the state that the rest was read from.
-    version: u64,
-    /// The last revision without anything to send.
-    position: u64,
-    next_at: Option<Timestamp>,
-    is_failing: bool,
-    /// Whether another process holds the lease.
-    is_leased: bool,
-    /// The steady time at which this version was first seen.
-    since: i64,
-    /// The steady time before which no session begins.
-    not_before: i64,
-    /// The steady time before which no session begins for new events alone.
-    reads_after: i64,
-    /// The steady time at which the last session began.
-    began_at: Option<i64>,
-    is_active: bool,
-    /// Whether its log was longer during the session than before. The session may have ended without the new entries.
-    has_more: bool,
-}
-
-/// A webhook with something to send.
-struct Due {
-    /// As in [`Known`].
-    began_at: Option<i64>,
-    workspace: WorkspaceId,
-    id: WebhookId,
-    is_failing: bool,
-}
-
-/// The order in which webhooks get places. Workspaces alternate, so that one with thousands of slow receivers delays no other.
-/// Of a workspace those whose last session began first are first, so that none is always too late. Failing webhooks have places of
-/// their own ([`Places`]), so they are counted apart from the others.
-fn in_turn(mut due: Vec<Due>) -> Vec<Due> {
-    due.sort_by_key(|due| due.began_at);
-    let mut counts: HashMap<(WorkspaceId, bool), usize> = HashMap::new();
-    let mut ranked: Vec<(usize, Due)> = Vec::with_capacity(due.len());
-    for due in due {
-        let count = counts.entry((due.workspace, due.is_failing)).or_default();
-        ranked.push((*count, due));
-        *count += 1;
-    }
-    ranked.sort_by_key(|(rank, due)| (*rank, due.began_at));
-    ranked.into_iter().map(|(_, due)| due).collect()
-}
-
 impl WebhookSender {
     /// A sender for the webhooks of a service.
     ///
@@ -157,7 +102,7 @@ impl WebhookSender {
         self.reap().await;
         self.service.inner.new_events.begin_tick();
         let (mut due, mut seen, mut lag) = (Vec::new(), HashSet::new(), 0);
-        let mut workspaces = HashSet::new();
+        let mut workspaces: HashMap<WorkspaceId, Vec<WebhookId>> = HashMap::new();
         let mut pieces = Pieces::of(records::webhook_places());
         while let Some(found) = pieces.next(&self.service).await? {
             let mut enabled = Vec::with_capacity(found.len());
@@ -165,7 +110,7 @@ impl WebhookSender {
                 let (id, place) = (place.key().webhook()?, place.value()?);
                 if place.enabled {
                     seen.insert(id);
-                    workspaces.insert(place.workspace_id);
+                    workspaces.entry(place.workspace_id).or_default().push(id);
                     enabled.push((place.workspace_id, id));
                 }
             }
@@ -175,8 +120,8 @@ impl WebhookSender {
         self.service.inner.new_events.end_tick(workspaces);
         self.places.numbers.set_lag(lag);
         self.places.look_again();
-        for Due { workspace, id, .. } in in_turn(due) {
-            self.begin(workspace, id).await;
+        for due in in_turn(due) {
+            self.begin(due).await;
         }
         Ok(())
     }
@@ -222,8 +167,8 @@ impl WebhookSender {
 
     /// Reads the webhooks of the workspaces that [`changed`](Self::changed) waits for, and begins to send.
     ///
-    /// It reads some of these workspaces, so that it takes no longer than a tick; for the others `changed` is ready again. It is
-    /// no tick: leases are not renewed, and while webhooks wait for a place it gives none.
+    /// It reads some of these workspaces; for the others `changed` is ready again. Webhooks whose session is running, here or in
+    /// another process, are not read. It is no tick: leases are not renewed, and while webhooks wait for a place it gives none.
     ///
     /// # Errors
     ///
@@ -252,7 +197,11 @@ impl WebhookSender {
     pub async fn send_changed(&self) -> Result<(), Error> {
         self.reap().await;
         let (mut webhooks, mut due) = (Vec::new(), Vec::new());
-        for workspace in self.service.inner.new_events.take(CHANGED) {
+        for (workspace, known) in self.service.inner.new_events.take(CHANGED) {
+            if let Some(ids) = known {
+                webhooks.extend(ids.into_iter().map(|id| (workspace, id)));
+                continue;
+            }
             let found = self
                 .service
                 .scan(Entries::<StoredWebhook>::in_workspace(workspace))
@@ -260,15 +209,30 @@ impl WebhookSender {
             let enabled = found.into_values()?.into_iter().filter(|webhook| webhook.enabled);
             webhooks.extend(enabled.map(|webhook| (workspace, webhook.id)));
         }
+        self.retain_free(&mut webhooks);
         if webhooks.is_empty() {
             return Ok(());
         }
         self.examine(&webhooks, &mut due).await?;
         due.retain(|due| !self.places.is_short(due.is_failing));
-        for Due { workspace, id, .. } in in_turn(due) {
-            self.begin(workspace, id).await;
+        for due in in_turn(due) {
+            self.begin(due).await;
         }
         Ok(())
+    }
+
+    /// Removes the webhooks for which no session can begin now. One that runs here is looked at again when it ends.
+    fn retain_free(&self, webhooks: &mut Vec<(WorkspaceId, WebhookId)>) {
+        let steady = self.service.inner.clock.steady_millis();
+        let mut all = self.known();
+        webhooks.retain(|(_, id)| match all.get_mut(id) {
+            Some(known) if known.is_active => {
+                known.has_more = true;
+                false
+            }
+            Some(known) => known.is_free(steady, self.service.inner.remote_store),
+            None => true,
+        });
     }
 
     /// Forgets the sessions that have ended.
@@ -311,10 +275,11 @@ impl WebhookSender {
                 known.read(&state.decode()?, &self.holder, steady);
             }
             lag += head.saturating_sub(known.position);
-            known.has_more = known.is_active && head > known.position;
+            known.has_more |= known.is_active && head > known.began_head;
             if known.is_due(head, now, steady, self.service.inner.remote_store) {
                 due.push(Due {
                     began_at: known.began_at,
+                    head,
                     workspace: *workspace,
                     id: *id,
                     is_failing: known.is_failing,
@@ -324,7 +289,12 @@ impl WebhookSender {
         Ok(lag)
     }
 
-    async fn begin(&self, workspace: WorkspaceId, id: WebhookId) {
+    async fn begin(
+        &self,
+        Due {
+            workspace, id, head, ..
+        }: Due,
+    ) {
         let (is_failing, version) = match self.known().get(&id) {
             Some(known) => (known.is_failing, known.version),
             None => return,
@@ -343,6 +313,7 @@ impl WebhookSender {
         if let Some(known) = self.known().get_mut(&id) {
             known.is_active = true;
             known.began_at = Some(self.service.inner.clock.steady_millis());
+            known.began_head = head;
         }
         let mut active = Active {
             all: Arc::clone(&self.known),
@@ -401,95 +372,11 @@ impl Drop for Active {
     }
 }
 
-impl Known {
-    /// Takes over a state that was read.
-    fn read(&mut self, state: &Stored<WebhookState>, holder: &str, steady: i64) {
-        *self = Self {
-            version: state.version,
-            position: state.value.position,
-            next_at: state.value.next_at(),
-            is_failing: state.value.failing_since.is_some(),
-            is_leased: state.value.lease.as_deref().is_some_and(|other| other != holder),
-            since: steady,
-            not_before: self.not_before,
-            reads_after: i64::MIN,
-            began_at: self.began_at,
-            is_active: false,
-            has_more: false,
-        };
-    }
-
-    /// Whether a session should begin.
-    fn is_due(&self, head: u64, now: Timestamp, steady: i64, is_shared: bool) -> bool {
-        let is_free = !self.is_leased || !is_shared || steady - self.since >= LeaseSeen::LEASE;
-        let has_new = head > self.position && steady >= self.reads_after;
-        let has_work = has_new || self.next_at.is_some_and(|next| next <= now);
-        !self.is_active && is_free && has_work && steady >= self.not_before
-    }
-
-    /// Takes over the end of a session.
-    fn end(&mut self, end: Option<&End>, steady: i64) {
-        self.is_active = false;
-        match end {
-            Some(End::Nothing(position)) => self.position = *position,
-            // Until the next attempt, or until its record is read again because another version of it is stored.
-            Some(End::Full) => self.reads_after = steady + FULL,
-            // The state was written, so it is read again.
-            Some(End::Done) => self.version = 0,
-            None => {
-                self.version = 0;
-                self.not_before = steady + REST;
-            }
-        }
-    }
-}
-
 impl fmt::Debug for WebhookSender {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebhookSender")
             .field("holder", &self.holder)
             .field("numbers", &self.numbers())
             .finish_non_exhaustive()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn workspaces_alternate_and_the_longest_wait_is_first() {
-        let due = |workspace, id, began_at| Due {
-            began_at,
-            workspace: WorkspaceId::new(Uuid::from_u128(workspace)),
-            id: WebhookId::new(Uuid::from_u128(id)),
-            is_failing: false,
-        };
-        // The workspace 1 has many, the workspace 2 one whose turn was last, and the workspace 3 a new one.
-        let all = vec![
-            due(1, 10, Some(50)),
-            due(1, 11, Some(10)),
-            due(1, 12, Some(30)),
-            due(2, 20, Some(90)),
-            due(3, 30, None),
-        ];
-        assert_eq!(order(all), [30, 11, 20, 12, 10]);
-        // Two failing ones of the workspace 1 have waited longest, and take no rank from its healthy one.
-        let failing = |id| Due {
-            is_failing: true,
-            ..due(1, id, Some(1))
-        };
-        let all = vec![
-            failing(10),
-            failing(11),
-            due(1, 12, Some(5)),
-            due(2, 20, Some(90)),
-            due(2, 21, Some(91)),
-        ];
-        assert_eq!(order(all), [10, 12, 20, 11, 21]);
-    }
-
-    fn order(due: Vec<Due>) -> Vec<u128> {
-        in_turn(due).iter().map(|due| due.id.as_uuid().as_u128()).collect()
     }
 }

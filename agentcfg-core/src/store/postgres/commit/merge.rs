@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use tokio_postgres::Row as Answer;
 
-use super::super::super::{Batch, Check, CommitError, Committed, Key, Partition, StoreError, Write};
+use super::super::super::{Batch, Check, CommitError, Committed, Key, Kind, Partition, StoreError, Write};
 use super::super::many::Existing;
 use super::super::run::{Param, Step};
 use super::super::sql::Sql;
@@ -240,8 +240,8 @@ impl<'a> Merge<'a> {
             }
             Row::Put(_, _, Requires::Absence) => {
                 let put = match new_keys {
-                    Existing::Fails => &many.insert,
-                    Existing::IsReplaced => &many.put_absent,
+                    Existing::Fails if !is_made_again(first.kind()) => &many.insert,
+                    Existing::Fails | Existing::IsReplaced => &many.put_absent,
                 };
                 push(put, vec![first_versions()?, values()], sources());
             }
@@ -471,4 +471,19 @@ fn append<'s>(
 
 fn number(version: u64) -> Result<i64, StoreError> {
     i64::try_from(version).map_err(|_| StoreError::Corrupt("the versions of the store are exhausted".into()))
+}
+
+/// Whether records of a kind are often deleted and made again under the same key. A deleted key keeps its row, so a plain insertion
+/// would fail the transaction.
+fn is_made_again(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::AgentLabels
+            | Kind::Set
+            | Kind::SetMember
+            | Kind::Member
+            | Kind::Membership
+            | Kind::ProviderKey
+            | Kind::SealedKey
+    )
 }

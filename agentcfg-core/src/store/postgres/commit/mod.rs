@@ -209,9 +209,10 @@ impl<'a> Group<'a> {
                     (fruitless, refusals) = (0, 0);
                     now.clear();
                 }
-                Ok(Sent::Refused | Sent::Duplicate) => {
+                Ok(outcome @ (Sent::Refused | Sent::Duplicate)) => {
                     fruitless += 1;
-                    refusals += 1;
+                    // A duplicate is no refusal: the next attempt looks for rows of the new keys.
+                    refusals += u32::from(matches!(outcome, Sent::Refused));
                     later.extend_from_slice(&merge.merged);
                     later.sort_unstable();
                     now.clear();
