@@ -221,7 +221,7 @@ impl WebhookSender {
         Ok(())
     }
 
-    /// Removes the webhooks for which no session can begin now. One that runs here is looked at again when it ends.
+    /// Removes the webhooks for which no session can begin now. A session that runs here has the webhook examined again when it ends.
     fn retain_free(&self, webhooks: &mut Vec<(WorkspaceId, WebhookId)>) {
         let steady = self.service.inner.clock.steady_millis();
         let mut all = self.known();
