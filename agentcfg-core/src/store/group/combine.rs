@@ -198,18 +198,18 @@ impl<W: Work> Flight<W> {
                 }
             };
             let pause = shared.work.pause(size, begin.elapsed());
+            let mut refilled = pin!(shared.refilled.notified());
+            refilled.as_mut().enable();
+            // Decided before the first caller can be back.
+            let pauses = !pause.is_zero() && shared.lock().await_refill(size);
             // Without a pause the next group starts before the answers are read, so that the database does not wait for this process.
-            let flight = (!pause.is_zero()).then_some(flight);
+            let flight = pauses.then_some(flight);
             for (caller, answer) in callers.into_iter().zip(answers) {
                 // The caller may have dropped its future.
                 let _ = caller.send(Ok(answer));
             }
             if flight.is_some() {
-                let mut refilled = pin!(shared.refilled.notified());
-                refilled.as_mut().enable();
-                if shared.lock().await_refill(size) {
-                    let _ = timeout(pause, refilled).await;
-                }
+                let _ = timeout(pause, refilled).await;
             }
         });
     }

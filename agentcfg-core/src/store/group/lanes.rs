@@ -105,8 +105,8 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
         })
     }
 
-    /// Begins the pause after a group of this many requests, unless most of its callers are back already. It ends with the push
-    /// that returns [`Queued::Refilled`].
+    /// Begins the pause after a group of this many requests, before they are answered. It ends with the push that returns
+    /// [`Queued::Refilled`]. There is none where so many others wait that those of the group hardly count.
     pub(super) fn await_refill(&mut self, size: usize) -> bool {
         self.refill = ((self.waiting + size) * 7).div_ceil(8);
         self.waiting < self.refill

@@ -411,6 +411,9 @@ mod tests {
         let mut fields: Vec<&str> = config.keys().map(String::as_str).collect();
         fields.sort_unstable();
         let given = object(with_fields(json!({})));
+        for (name, schema) in &given {
+            assert!(schema["type"].is_string(), "{name} has a schema");
+        }
         let mut given: Vec<&str> = given.keys().map(String::as_str).collect();
         given.sort_unstable();
         assert_eq!(given, fields);
