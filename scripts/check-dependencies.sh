@@ -22,6 +22,9 @@ refuse agentcfg-core "--features redb,postgres,jwks,tls,schema,conformance" hype
 # etcd is called by gRPC, which needs HTTP/2: that comes with its feature alone, and without generated code.
 refuse agentcfg-core "--no-default-features --features etcd" axum tower-http redb tokio-postgres prost-build tonic-build
 refuse agentcfg-core "--no-default-features" redb argon2 jsonwebtoken tokio
+# What compiles C comes with the features that need it: published keys and TLS. There is one library of cryptography that does.
+refuse agentcfg-core "--no-default-features --features local-sessions,redb,conformance" ring rustls jsonwebtoken
+refuse agentcfg-server "" aws-lc-rs openssl
 # An app that mounts the API needs nothing of the server's process.
 process="clap clap_complete clap_mangen toml redb tokio-postgres deadpool-postgres tonic prost prometheus-client tracing-subscriber mimalloc"
 # shellcheck disable=SC2086

@@ -33,7 +33,7 @@ cargo fmt --all --check
 step "lints"
 cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
 # The published crates must compile with each feature alone.
-for features in "" engine redb postgres etcd jwks tls schema conformance; do
+for features in "" engine redb postgres etcd jwks local-sessions tls schema conformance; do
     cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
 done
 cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings

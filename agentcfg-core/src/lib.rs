@@ -61,7 +61,8 @@
 //! | `redb` (default) | the embedded store in one file |
 //! | `postgres` | the store that several servers share |
 //! | `etcd` | the same on an etcd cluster, which survives the loss of a member |
-//! | `jwks` | sessions of OpenID Connect providers |
+//! | `local-sessions` (default) | sessions of tokens that the app signs itself |
+//! | `jwks` | sessions of OpenID Connect providers: the only feature of `engine` that compiles C, but for TLS |
 //! | `tls` | the TLS that connections to other servers use |
 //! | `conformance` | tests for your own store |
 //! | `schema` | JSON Schemas of the types of the API, for an OpenAPI document |

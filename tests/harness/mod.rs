@@ -38,6 +38,6 @@ pub use response::Response;
 pub use server::{Builder, Server};
 pub use spawn::{NOBODY, dies_with_parent, scratch, spawn};
 pub use studio::{Identity, Key, Studio, unique};
-pub use tokens::{forged, unsigned};
+pub use tokens::{forged, hmac_signed, unsigned};
 pub use wait::{at_once, eventually, until};
 pub use wire::Wire;

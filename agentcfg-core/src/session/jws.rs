@@ -1,12 +1,13 @@
-//! A signed token in its three parts, parsed strictly before any claim is used.
+//! A signed token in its three parts, parsed strictly before any claim is used, and what its claims must be.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, DecodingKey};
 use serde_json::{Map, Value};
 
-use super::{MAX_TOKEN_BYTES, SessionError};
+use super::{MAX_TOKEN_BYTES, Session, SessionError, claims};
 use crate::json;
+use crate::model::Timestamp;
+use crate::validate;
 
 /// A well-formed token whose signature is not verified yet.
 pub(super) struct Jws<'a> {
@@ -16,8 +17,17 @@ pub(super) struct Jws<'a> {
     #[cfg_attr(not(feature = "jwks"), allow(dead_code, reason = "the local provider has one key"))]
     pub(super) key_id: Option<String>,
     pub(super) claims: Map<String, Value>,
-    signed: &'a str,
-    signature: &'a str,
+    /// What the signature is made over: header and claims, as they were sent.
+    pub(super) signed: &'a str,
+    pub(super) signature: Vec<u8>,
+}
+
+/// The rules that a token's claims are checked by.
+pub(super) struct Expected<'a> {
+    pub(super) issuer: &'a str,
+    pub(super) audience: &'a str,
+    /// How far the clocks of the two sides may differ.
+    pub(super) leeway_seconds: u32,
 }
 
 impl<'a> Jws<'a> {
@@ -35,7 +45,7 @@ impl<'a> Jws<'a> {
         if header.is_empty() || signature.is_empty() || claims.contains('.') {
             return Err(FORM);
         }
-        let mut header = part(header)?;
+        let mut header = object(header)?;
         if header.contains_key("crit") {
             return Err(SessionError::Invalid("its header asks for an extension"));
         }
@@ -53,24 +63,44 @@ impl<'a> Jws<'a> {
         Ok(Self {
             algorithm,
             key_id,
-            claims: part(claims)?,
+            claims: object(claims)?,
             signed,
-            signature,
+            signature: decode(signature)?,
         })
     }
 
-    /// Whether the signature is one of this key with the key's algorithm.
-    pub(super) fn is_signed_by(&self, key: &DecodingKey, algorithm: Algorithm) -> bool {
-        jsonwebtoken::crypto::verify(self.signature, self.signed.as_bytes(), key, algorithm).unwrap_or(false)
+    /// The session, when every claim is present and valid at this time.
+    pub(super) fn session(&self, expected: &Expected<'_>, now: Timestamp) -> Result<Session, SessionError> {
+        let claims = &self.claims;
+        if !claims.contains_key("exp") {
+            return Err(SessionError::Invalid("it has no exp"));
+        }
+        claims::check_times(claims, expected.leeway_seconds, now)?;
+        if !claims::is_issued_by(claims, expected.issuer) {
+            return Err(SessionError::Invalid("its iss is another"));
+        }
+        if !claims::is_meant_for(claims, expected.audience) {
+            return Err(SessionError::Invalid("its aud is another"));
+        }
+        match claims.get("sub") {
+            Some(Value::String(user_id)) if validate::is_user_id(user_id) => Ok(Session {
+                user_id: user_id.clone(),
+                expires_at: claims::end(claims),
+            }),
+            _ => Err(SessionError::Invalid("its sub is no user id")),
+        }
     }
 }
 
-/// Decodes base64url without padding, in its one canonical form, and reads the object in it.
-fn part(text: &str) -> Result<Map<String, Value>, SessionError> {
-    let decoded = URL_SAFE_NO_PAD
+/// Decodes base64url without padding, in its one canonical form.
+fn decode(text: &str) -> Result<Vec<u8>, SessionError> {
+    URL_SAFE_NO_PAD
         .decode(text)
-        .map_err(|_| SessionError::Invalid("a part of it is not base64url"))?;
-    json::object(&decoded).map_err(|_| SessionError::Invalid("a part of it is no proper JSON object"))
+        .map_err(|_| SessionError::Invalid("a part of it is not base64url"))
+}
+
+fn object(text: &str) -> Result<Map<String, Value>, SessionError> {
+    json::object(&decode(text)?).map_err(|_| SessionError::Invalid("a part of it is no proper JSON object"))
 }
 
 /// Providers sign logout tokens and the like with the same keys; those say so in `typ`.
@@ -78,4 +108,86 @@ fn is_session_type(typ: &Value) -> bool {
     let Value::String(typ) = typ else { return false };
     let typ = typ.to_ascii_lowercase();
     matches!(typ.strip_prefix("application/").unwrap_or(&typ), "jwt" | "at+jwt")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const EXPECTED: Expected<'static> = Expected {
+        issuer: "us",
+        audience: "api",
+        leeway_seconds: 10,
+    };
+
+    fn session(claims: &Value) -> Result<Session, SessionError> {
+        let token = format!(
+            "{}.{}.AA",
+            encode(br#"{"alg":"RS256"}"#),
+            encode(claims.to_string().as_bytes())
+        );
+        Jws::parse(&token)?.session(&EXPECTED, Timestamp::from_unix_millis(1_000_000))
+    }
+
+    fn encode(bytes: &[u8]) -> String {
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    fn with(changes: Value) -> Result<Session, SessionError> {
+        let mut claims = json!({"sub": "ada", "iss": "us", "aud": "api", "exp": 1100});
+        for (name, value) in changes.as_object().unwrap() {
+            claims[name] = value.clone();
+        }
+        session(&claims)
+    }
+
+    #[test]
+    fn what_is_right_passes() {
+        for changes in [
+            json!({}),
+            json!({"exp": 1100.5, "nbf": 1010, "iat": "whenever"}),
+            json!({"exp": 991, "aud": ["x", "api"]}),
+        ] {
+            assert_eq!(with(changes.clone()).unwrap().user_id, "ada", "{changes}");
+        }
+    }
+
+    #[test]
+    fn anything_else_does_not() {
+        for changes in [
+            json!({"exp": 990}),
+            json!({"exp": "1100"}),
+            json!({"exp": null}),
+            json!({"exp": true}),
+            json!({"exp": [1100]}),
+            json!({"exp": 1e300}),
+            json!({"exp": u64::MAX}),
+            json!({"exp": -1}),
+            json!({"nbf": 1011}),
+            json!({"nbf": "1"}),
+            json!({"nbf": null}),
+            json!({"iss": "them"}),
+            json!({"iss": ["us"]}),
+            json!({"iss": null}),
+            json!({"aud": "other"}),
+            json!({"aud": ["other"]}),
+            json!({"aud": ["api", 1]}),
+            json!({"aud": []}),
+            json!({"aud": {"api": "api"}}),
+            json!({"sub": ""}),
+            json!({"sub": 7}),
+            json!({"sub": null}),
+            json!({"sub": "a\u{0}b"}),
+            json!({"sub": "a".repeat(201)}),
+        ] {
+            assert!(with(changes.clone()).is_err(), "{changes}");
+        }
+        for missing in ["sub", "iss", "aud", "exp"] {
+            let mut claims = json!({"sub": "ada", "iss": "us", "aud": "api", "exp": 1100});
+            claims.as_object_mut().unwrap().remove(missing);
+            assert!(session(&claims).is_err(), "{missing}");
+        }
+    }
 }

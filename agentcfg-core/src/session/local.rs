@@ -3,13 +3,15 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header};
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
+use sha2::Sha256;
 
-use super::claims::{self, Expected};
-use super::jws::Jws;
+use super::jws::{Expected, Jws};
 use super::{CookieLife, Session, SessionError, SessionVerifier};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::model::Timestamp;
 use crate::validate::{self, Faults};
 
@@ -34,6 +36,7 @@ pub const MAX_SESSION_SECONDS: u32 = 86_400;
 pub const MIN_SECRET_BYTES: usize = 32;
 
 const NAME: &str = "agentcfg";
+const HEADER: &str = r#"{"typ":"JWT","alg":"HS256"}"#;
 const EXPECTED: Expected<'static> = Expected {
     issuer: NAME,
     audience: NAME,
@@ -65,13 +68,12 @@ pub struct ShortSecret(pub usize);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct LocalSessions {
-    encoding: EncodingKey,
-    decoding: DecodingKey,
+    /// With the secret in it, which is wiped when it is dropped.
+    mac: Hmac<Sha256>,
 }
 
 impl fmt::Debug for LocalSessions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // The keys are secret.
         f.debug_struct("LocalSessions").finish_non_exhaustive()
     }
 }
@@ -92,20 +94,22 @@ impl LocalSessions {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn new(secret: &[u8]) -> Result<Self, ShortSecret> {
-        if secret.len() < MIN_SECRET_BYTES {
-            return Err(ShortSecret(secret.len()));
+        // HMAC itself takes a key of any length.
+        match <Hmac<Sha256> as KeyInit>::new_from_slice(secret) {
+            Ok(mac) if secret.len() >= MIN_SECRET_BYTES => Ok(Self { mac }),
+            _ => Err(ShortSecret(secret.len())),
         }
-        Ok(Self {
-            encoding: EncodingKey::from_secret(secret),
-            decoding: DecodingKey::from_secret(secret),
-        })
+    }
+
+    fn mac(&self, signed: &str) -> Hmac<Sha256> {
+        self.mac.clone().chain_update(signed)
     }
 
     /// A token for this user, valid from now on for so many seconds.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] when the user's identifier or the time is out of its bounds.
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) when the user's identifier or the time is out of its bounds.
     ///
     /// ```
     /// use agentcfg_core::clock::{Clock, SystemClock};
@@ -129,8 +133,10 @@ impl LocalSessions {
         let claims = json!({
             "sub": user_id, "iss": NAME, "aud": NAME, "iat": iat, "exp": iat + i64::from(seconds),
         });
-        jsonwebtoken::encode(&Header::new(Algorithm::HS256), &claims, &self.encoding)
-            .map_err(|error| Error::new(ErrorKind::Internal, "the session token could not be signed").because(error))
+        let [header, claims] = [HEADER.to_owned(), claims.to_string()].map(|part| URL_SAFE_NO_PAD.encode(part));
+        let signed = format!("{header}.{claims}");
+        let signature = self.mac(&signed).finalize().into_bytes();
+        Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
     }
 }
 
@@ -138,10 +144,11 @@ impl LocalSessions {
 impl SessionVerifier for LocalSessions {
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
         let token = Jws::parse(token)?;
-        if token.algorithm != "HS256" || !token.is_signed_by(&self.decoding, Algorithm::HS256) {
+        // Compares in constant time, and the whole tag: no shorter one is taken.
+        if token.algorithm != "HS256" || self.mac(token.signed).verify_slice(&token.signature).is_err() {
             return Err(SessionError::Invalid("its algorithm or its signature is wrong"));
         }
-        claims::check(&token.claims, &EXPECTED, now)
+        token.session(&EXPECTED, now)
     }
 
     fn ready(&self) -> Result<(), SessionError> {
@@ -170,5 +177,18 @@ mod tests {
         for long in [32, 33, 200] {
             assert!(LocalSessions::new(&vec![7; long]).is_ok());
         }
+    }
+
+    #[test]
+    fn the_example_of_rfc_7515_is_verified() {
+        let secret = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
+        let sessions = LocalSessions::new(&URL_SAFE_NO_PAD.decode(secret).unwrap()).unwrap();
+        let token = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9\
+                     .eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ\
+                     .dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";
+        let token = Jws::parse(token).unwrap();
+        assert!(sessions.mac(token.signed).verify_slice(&token.signature).is_ok());
+        assert!(sessions.mac(token.signed).verify_slice(&token.signature[..16]).is_err());
+        assert!(sessions.mac("other").verify_slice(&token.signature).is_err());
     }
 }

@@ -10,7 +10,9 @@ mod answer;
 mod claims;
 #[cfg(feature = "jwks")]
 mod jwks;
+#[cfg(any(feature = "jwks", feature = "local-sessions"))]
 mod jws;
+#[cfg(feature = "local-sessions")]
 mod local;
 
 use std::sync::Arc;
@@ -20,6 +22,7 @@ use async_trait::async_trait;
 pub use self::answer::{AnswerRules, read_introspection, read_user_info};
 #[cfg(feature = "jwks")]
 pub use self::jwks::{FetchError, FetchJwks, JwksSessions};
+#[cfg(feature = "local-sessions")]
 pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, MIN_SECRET_BYTES, SESSION_SECONDS, ShortSecret};
 use crate::model::Timestamp;
 

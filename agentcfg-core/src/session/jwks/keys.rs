@@ -1,17 +1,23 @@
 //! The keys of an identity provider, each with the one algorithm that it is used with.
+//!
+//! jsonwebtoken reads them. Its functions that verify take a provider of cryptography that is set for the whole process, which
+//! a library must not do, so *ring* is called here.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::{Algorithm, DecodingKey};
-use serde_json::{Map, Value};
+use jsonwebtoken::Algorithm;
+use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse, RSAKeyParameters};
+use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
+use serde::Deserialize;
+use serde_json::Value;
 
 use crate::json;
 use crate::session::jws::Jws;
 
 /// More keys than any provider publishes; each may have to be tried for a token that names none.
 const MAX_KEYS: usize = 64;
-/// Bytes of an RSA modulus: 2048 to 8192 bits.
-const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
+/// Bits of an RSA modulus.
+const MODULUS_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
 
 /// The keys that can verify tokens.
 #[derive(Debug)]
@@ -23,7 +29,14 @@ pub(super) struct KeySet {
 struct Key {
     id: Option<String>,
     algorithm: Algorithm,
-    key: DecodingKey,
+    key: PublicKey,
+}
+
+/// A key with the algorithm of its kind.
+#[derive(Debug)]
+pub(super) enum PublicKey {
+    Rsa(RsaPublicKeyComponents<Vec<u8>>),
+    Curve(UnparsedPublicKey<Vec<u8>>),
 }
 
 /// The result of the verification of a token's signature.
@@ -71,6 +84,12 @@ impl KeySet {
         Ok(Self { keys })
     }
 
+    #[cfg(test)]
+    pub(super) fn only(&self) -> &PublicKey {
+        assert_eq!(self.keys.len(), 1);
+        &self.keys[0].key
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.keys.is_empty()
     }
@@ -82,7 +101,8 @@ impl KeySet {
     /// Verifies the token with the keys that can have signed it: those with its key id or, failing
     /// that, those without any; all of them, when the token does not name its key.
     pub(super) fn judge(&self, token: &Jws<'_>, algorithm: Algorithm) -> Verdict {
-        let signed = |key: &Key| key.algorithm == algorithm && token.is_signed_by(&key.key, algorithm);
+        let signed =
+            |key: &Key| key.algorithm == algorithm && key.key.has_signed(token.signed.as_bytes(), &token.signature);
         let Some(named) = &token.key_id else {
             return if self.keys.iter().any(signed) {
                 Verdict::Good
@@ -109,71 +129,87 @@ impl KeySet {
 
 impl Key {
     fn parse(jwk: &Value) -> Result<Self, &'static str> {
-        let Value::Object(jwk) = jwk else {
-            return Err("it is no object");
-        };
-        let algorithm = match (text(jwk, "kty"), text(jwk, "crv")) {
-            (Some("RSA"), _) => Algorithm::RS256,
-            (Some("EC"), Some("P-256")) => Algorithm::ES256,
-            (Some("OKP"), Some("Ed25519")) => Algorithm::EdDSA,
-            // Above all `oct`, a symmetric key: every party that knows it can sign.
-            _ => return Err("its type is none of RSA, EC with P-256 and OKP with Ed25519"),
-        };
-        if jwk.contains_key("d") {
+        // What `Jwk` ignores, or takes for absent.
+        if jwk.get("d").is_some() {
             return Err("its private part was published");
         }
-        let named = jwk.get("alg").map(|name| name.as_str().and_then(self::algorithm));
-        if named.is_some_and(|named| named != Some(algorithm)) {
+        let is_null = |name: &&str| jwk.get(name).is_some_and(Value::is_null);
+        if ["alg", "use", "key_ops", "kid"].iter().any(is_null) {
+            return Err("its alg, use, key_ops or kid is null");
+        }
+        let jwk = Jwk::deserialize(jwk).map_err(|_| "it is no JWK")?;
+        let (algorithm, key) = match &jwk.algorithm {
+            AlgorithmParameters::RSA(key) => (Algorithm::RS256, PublicKey::rsa(key)),
+            AlgorithmParameters::EllipticCurve(key) if key.curve == EllipticCurve::P256 => {
+                (Algorithm::ES256, PublicKey::p256(&key.x, &key.y))
+            }
+            AlgorithmParameters::OctetKeyPair(key) if key.curve == EllipticCurve::Ed25519 => {
+                (Algorithm::EdDSA, PublicKey::ed25519(&key.x))
+            }
+            // Above all `oct`, a symmetric key: every party that knows it can sign.
+            _ => return Err("it is none of RSA, EC with P-256 and OKP with Ed25519, or its numbers are missing"),
+        };
+        if jwk.common.key_algorithm.is_some_and(|named| named != algorithm.into()) {
             return Err("its alg is another");
         }
-        if jwk.get("use").is_some_and(|purpose| purpose != "sig") {
+        if jwk
+            .common
+            .public_key_use
+            .is_some_and(|purpose| purpose != PublicKeyUse::Signature)
+        {
             return Err("its use is another");
         }
-        let verifies = |operations: &Value| {
-            operations
-                .as_array()
-                .is_some_and(|all| all.iter().any(|op| op == "verify"))
-        };
-        if !jwk.get("key_ops").is_none_or(verifies) {
+        let verifies = |operations: Vec<_>| operations.contains(&KeyOperations::Verify);
+        if !jwk.common.key_operations.is_none_or(verifies) {
             return Err("its key_ops are others");
         }
-        let id = match jwk.get("kid") {
-            None => None,
-            Some(Value::String(id)) => Some(id.clone()),
-            Some(_) => return Err("its kid is no text"),
-        };
-        let key = match algorithm {
-            Algorithm::RS256 => rsa(jwk),
-            Algorithm::ES256 => coordinate(jwk, "x")
-                .zip(coordinate(jwk, "y"))
-                .and_then(|(x, y)| DecodingKey::from_ec_components(x, y).ok()),
-            _ => coordinate(jwk, "x").and_then(|x| DecodingKey::from_ed_components(x).ok()),
-        };
-        key.map(|key| Self { id, algorithm, key })
-            .ok_or("its numbers are missing, misspelt or of another size")
+        Ok(Self {
+            id: jwk.common.key_id,
+            algorithm,
+            key: key.ok_or("its numbers are misspelt or of another size")?,
+        })
     }
 }
 
-fn text<'a>(jwk: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    jwk.get(name).and_then(Value::as_str)
+impl PublicKey {
+    fn rsa(key: &RSAKeyParameters) -> Option<Self> {
+        let number = |text: &str| {
+            let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+            // Some providers write a sign byte in front.
+            let start = bytes.iter().position(|byte| *byte != 0)?;
+            Some(bytes[start..].to_vec())
+        };
+        let (n, e) = (number(&key.n)?, number(&key.e)?);
+        let bits = n.len() * 8 - n.first()?.leading_zeros() as usize;
+        MODULUS_BITS
+            .contains(&bits)
+            .then_some(Self::Rsa(RsaPublicKeyComponents { n, e }))
+    }
+
+    fn p256(x: &str, y: &str) -> Option<Self> {
+        // The form of an uncompressed point.
+        let point = [vec![4], coordinate(x)?, coordinate(y)?].concat();
+        Some(Self::Curve(UnparsedPublicKey::new(
+            &signature::ECDSA_P256_SHA256_FIXED,
+            point,
+        )))
+    }
+
+    fn ed25519(x: &str) -> Option<Self> {
+        Some(Self::Curve(UnparsedPublicKey::new(&signature::ED25519, coordinate(x)?)))
+    }
+
+    /// Whether the signature is one of this key, with its algorithm.
+    pub(super) fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
+        match self {
+            Self::Rsa(key) => key.verify(&signature::RSA_PKCS1_2048_8192_SHA256, message, signature),
+            Self::Curve(key) => key.verify(message, signature),
+        }
+        .is_ok()
+    }
 }
 
-fn rsa(jwk: &Map<String, Value>) -> Option<DecodingKey> {
-    let number = |name| {
-        let bytes = URL_SAFE_NO_PAD.decode(text(jwk, name)?).ok()?;
-        // Some providers write a sign byte in front.
-        let start = bytes.iter().position(|byte| *byte != 0)?;
-        Some(bytes[start..].to_vec())
-    };
-    let (modulus, exponent) = (number("n")?, number("e")?);
-    MODULUS_BYTES
-        .contains(&modulus.len())
-        .then(|| DecodingKey::from_rsa_raw_components(&modulus, &exponent))
-}
-
-/// A number of exactly 32 bytes, as it is written.
-fn coordinate<'a>(jwk: &'a Map<String, Value>, name: &str) -> Option<&'a str> {
-    let text = text(jwk, name)?;
-    let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
-    (bytes.len() == 32).then_some(text)
+/// A number of exactly 32 bytes.
+fn coordinate(text: &str) -> Option<Vec<u8>> {
+    URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == 32)
 }

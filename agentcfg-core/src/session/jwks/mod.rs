@@ -14,8 +14,7 @@ use tokio::sync::watch;
 
 use self::keys::{KeySet, Verdict};
 use self::schedule::{Reason, Schedule};
-use super::claims::{self, Expected};
-use super::jws::Jws;
+use super::jws::{Expected, Jws};
 use super::{CookieLife, LEEWAY_SECONDS, Session, SessionError, SessionVerifier};
 use crate::model::Timestamp;
 
@@ -265,7 +264,7 @@ impl SessionVerifier for JwksSessions {
             audience: &self.inner.audience,
             leeway_seconds: LEEWAY_SECONDS,
         };
-        let session = claims::check(&token.claims, &expected, now)?;
+        let session = token.session(&expected, now)?;
         self.is_signed(&token, algorithm, now).await?;
         Ok(session)
     }

@@ -34,8 +34,8 @@ async fn good_tokens_of_each_algorithm_pass() {
 #[tokio::test]
 async fn no_signature_is_no_signature() {
     for alg in ["none", "None", "NONE", "nOnE", ""] {
-        let header = encode(&json!({"alg": alg, "kid": "RS256"}).to_string());
-        let claims = encode(&claims().to_string());
+        let header = encode(json!({"alg": alg, "kid": "RS256"}).to_string());
+        let claims = encode(claims().to_string());
         assert_refused(&format!("{header}.{claims}."), alg).await;
         assert_refused(&format!("{header}.{claims}.AAAA"), alg).await;
     }
@@ -55,10 +55,8 @@ async fn a_public_key_is_no_secret() {
         secrets.push(include_bytes!("keys/rsa-a.pub.pem").to_vec());
         for secret in secrets {
             for algorithm in [Algorithm::HS256, Algorithm::HS384, Algorithm::HS512] {
-                let forger = Pair {
-                    key: EncodingKey::from_secret(&secret),
-                    algorithm,
-                };
+                let key = secret.clone();
+                let forger = Pair { key, algorithm };
                 assert_refused(&forger.token(&pair.name()), "signed with a public key").await;
             }
         }
@@ -260,7 +258,7 @@ proptest! {
     #[test]
     fn no_text_makes_it_stumble(token in "[ -~]{0,80}", header in ".{0,40}", claims in ".{0,40}") {
         prop_assert!(is_invalid(&runtime().block_on(judge(&set(), &token))));
-        let token = format!("{}.{}.AAAA", encode(&header), encode(&claims));
+        let token = format!("{}.{}.AAAA", encode(header), encode(claims));
         prop_assert!(is_invalid(&runtime().block_on(judge(&set(), &token))));
     }
 }

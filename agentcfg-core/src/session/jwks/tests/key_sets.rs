@@ -32,14 +32,19 @@ async fn a_key_is_used_when_everything_it_says_fits() {
         for misfit in [
             changed(jwk.clone(), json!({"use": "enc"})),
             changed(jwk.clone(), json!({"use": 1})),
+            changed(jwk.clone(), json!({"use": null})),
             changed(jwk.clone(), json!({"key_ops": ["sign"]})),
             changed(jwk.clone(), json!({"key_ops": "verify"})),
             changed(jwk.clone(), json!({"alg": "HS256"})),
             changed(jwk.clone(), json!({"alg": "RS512"})),
+            changed(jwk.clone(), json!({"key_ops": null})),
             changed(jwk.clone(), json!({"alg": 1})),
+            changed(jwk.clone(), json!({"alg": null})),
+            changed(jwk.clone(), json!({"alg": "unheard of"})),
             changed(jwk.clone(), json!({"kty": "oct"})),
             changed(jwk.clone(), json!({"kty": "XYZ"})),
             changed(jwk.clone(), json!({"kid": 1})),
+            changed(jwk.clone(), json!({"kid": null})),
             changed(jwk.clone(), json!({"d": "AQ"})),
             without(jwk.clone(), "kty"),
             json!("key"),
@@ -58,7 +63,7 @@ async fn a_secret_in_the_set_opens_nothing() {
     let secret = b"0123456789abcdef0123456789abcdef";
     let oct = json!({"kty": "oct", "kid": "s", "alg": "HS256", "use": "sig", "k": URL_SAFE_NO_PAD.encode(secret)});
     let forger = Pair {
-        key: EncodingKey::from_secret(secret),
+        key: secret.to_vec(),
         algorithm: Algorithm::HS256,
     };
     let set = key_set(&[oct.clone(), rsa().jwk("1")]);
@@ -105,6 +110,24 @@ async fn numbers_of_the_wrong_size_are_left_out() {
     // A point that is not on the curve verifies nothing.
     let off = changed(ec().jwk("1"), json!({"y": URL_SAFE_NO_PAD.encode([1_u8; 32])}));
     assert!(is_invalid(&judge(&key_set(&[off]), &ec().token("1")).await));
+}
+
+#[test]
+fn the_modulus_has_2048_to_8192_bits() {
+    for (bits, good) in [
+        (1024, false),
+        (2047, false),
+        (2048, true),
+        (4096, true),
+        (8192, true),
+        (8193, false),
+    ] {
+        let mut modulus = vec![0xff; usize::div_ceil(bits, 8)];
+        modulus[0] >>= (8 - bits % 8) % 8;
+        let jwk = changed(rsa().jwk("1"), json!({"n": encode(modulus)}));
+        let keys = KeySet::parse(key_set(&[jwk]).as_bytes()).unwrap();
+        assert_eq!(!keys.is_empty(), good, "{bits}");
+    }
 }
 
 #[tokio::test]

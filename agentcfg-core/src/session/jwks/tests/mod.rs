@@ -3,13 +3,18 @@
 mod forged;
 mod key_sets;
 mod rotation;
+mod vectors;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::EncodingKey;
-use jsonwebtoken::jwk::Jwk;
+use ring::hmac;
+use ring::rand::SystemRandom;
+use ring::signature::{
+    ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, Ed25519KeyPair, KeyPair, RSA_PKCS1_SHA256, RSA_PKCS1_SHA384,
+    RSA_PKCS1_SHA512, RSA_PSS_SHA256, RSA_PSS_SHA512, RsaEncoding, RsaKeyPair, RsaPublicKeyComponents,
+};
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
@@ -27,34 +32,35 @@ fn at(seconds: i64) -> Timestamp {
 
 /// A key pair of the provider, or of an attacker.
 struct Pair {
-    key: EncodingKey,
+    /// DER, or the secret of an algorithm with HMAC.
+    key: Vec<u8>,
     algorithm: Algorithm,
 }
 
 fn rsa() -> Pair {
     Pair {
-        key: EncodingKey::from_rsa_der(include_bytes!("keys/rsa-a.der")),
+        key: include_bytes!("keys/rsa-a.der").to_vec(),
         algorithm: Algorithm::RS256,
     }
 }
 
 fn other_rsa() -> Pair {
     Pair {
-        key: EncodingKey::from_rsa_der(include_bytes!("keys/rsa-b.der")),
+        key: include_bytes!("keys/rsa-b.der").to_vec(),
         algorithm: Algorithm::RS256,
     }
 }
 
 fn ec() -> Pair {
     Pair {
-        key: EncodingKey::from_ec_der(include_bytes!("keys/ec.der")),
+        key: include_bytes!("keys/ec.der").to_vec(),
         algorithm: Algorithm::ES256,
     }
 }
 
 fn ed() -> Pair {
     Pair {
-        key: EncodingKey::from_ed_der(include_bytes!("keys/ed.der")),
+        key: include_bytes!("keys/ed.der").to_vec(),
         algorithm: Algorithm::EdDSA,
     }
 }
@@ -68,18 +74,69 @@ impl Pair {
         format!("{:?}", self.algorithm)
     }
 
+    fn rsa(&self) -> RsaKeyPair {
+        RsaKeyPair::from_der(&self.key).unwrap()
+    }
+
+    fn ec(&self) -> EcdsaKeyPair {
+        EcdsaKeyPair::from_pkcs8(&ECDSA_P256_SHA256_FIXED_SIGNING, &self.key, &SystemRandom::new()).unwrap()
+    }
+
+    fn ed(&self) -> Ed25519KeyPair {
+        Ed25519KeyPair::from_pkcs8_maybe_unchecked(&self.key).unwrap()
+    }
+
     /// The public half, with this key id.
     fn jwk(&self, key_id: &str) -> Value {
-        let mut jwk = serde_json::to_value(Jwk::from_encoding_key(&self.key, self.algorithm).unwrap()).unwrap();
+        let mut jwk = match self.algorithm {
+            Algorithm::ES256 => {
+                let pair = self.ec();
+                let (x, y) = pair.public_key().as_ref()[1..].split_at(32);
+                json!({"kty": "EC", "crv": "P-256", "x": encode(x), "y": encode(y)})
+            }
+            Algorithm::EdDSA => json!({"kty": "OKP", "crv": "Ed25519", "x": encode(self.ed().public_key())}),
+            _ => {
+                let public = RsaPublicKeyComponents::<Vec<u8>>::from(self.rsa().public());
+                json!({"kty": "RSA", "n": encode(public.n), "e": encode(public.e)})
+            }
+        };
+        jwk["alg"] = self.name().into();
         jwk["kid"] = key_id.into();
         jwk
+    }
+
+    fn signature(&self, message: &[u8]) -> Vec<u8> {
+        let rsa = |padding: &'static dyn RsaEncoding| {
+            let pair = self.rsa();
+            let mut signature = vec![0; pair.public().modulus_len()];
+            pair.sign(padding, &SystemRandom::new(), message, &mut signature)
+                .unwrap();
+            signature
+        };
+        let hmac = |algorithm| {
+            hmac::sign(&hmac::Key::new(algorithm, &self.key), message)
+                .as_ref()
+                .to_vec()
+        };
+        match self.algorithm {
+            Algorithm::HS256 => hmac(hmac::HMAC_SHA256),
+            Algorithm::HS384 => hmac(hmac::HMAC_SHA384),
+            Algorithm::HS512 => hmac(hmac::HMAC_SHA512),
+            Algorithm::RS256 => rsa(&RSA_PKCS1_SHA256),
+            Algorithm::RS384 => rsa(&RSA_PKCS1_SHA384),
+            Algorithm::RS512 => rsa(&RSA_PKCS1_SHA512),
+            Algorithm::PS256 => rsa(&RSA_PSS_SHA256),
+            Algorithm::PS512 => rsa(&RSA_PSS_SHA512),
+            Algorithm::ES256 => self.ec().sign(&SystemRandom::new(), message).unwrap().as_ref().to_vec(),
+            Algorithm::EdDSA => self.ed().sign(message).as_ref().to_vec(),
+            other => panic!("no test signs with {other:?}"),
+        }
     }
 
     /// Signs these two texts as they are.
     fn sign_text(&self, header: &str, claims: &str) -> String {
         let message = format!("{}.{}", encode(header), encode(claims));
-        let signature = jsonwebtoken::crypto::sign(message.as_bytes(), &self.key, self.algorithm).unwrap();
-        format!("{message}.{signature}")
+        format!("{message}.{}", encode(self.signature(message.as_bytes())))
     }
 
     fn sign(&self, key_id: &str, claims: &Value) -> String {
@@ -93,8 +150,8 @@ impl Pair {
     }
 }
 
-fn encode(text: &str) -> String {
-    URL_SAFE_NO_PAD.encode(text)
+fn encode(bytes: impl AsRef<[u8]>) -> String {
+    URL_SAFE_NO_PAD.encode(bytes)
 }
 
 /// Claims that are valid for an hour, and an hour more for the tests that move the clock.
