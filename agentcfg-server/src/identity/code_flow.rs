@@ -198,10 +198,10 @@ impl CodeFlow {
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
-        // A code works once, so that a second attempt after a broken connection can only be refused.
+        // A code works once. A provider may revoke the tokens that it gave for one when it comes again (RFC 6749, section 4.1.2).
         let response = self
             .outbound
-            .send_idempotent(request, MAX_BYTES, WITHIN)
+            .send_once(request, MAX_BYTES, WITHIN)
             .await
             .map_err(unavailable)?;
         let (status, body) = (response.status(), response.body());
@@ -285,21 +285,57 @@ mod tests {
 
     use super::*;
     use crate::outbound::Options;
-    use crate::outbound::stub::{Stub, answer};
+    use crate::outbound::stub::{Stub, answer, closed};
 
-    #[tokio::test]
-    async fn sign_ins_share_the_failure_of_a_provider() {
-        let stub = Stub::new(|_| answer(503, "")).await;
-        let issuer = stub.url("");
+    fn flow(issuer: &str) -> CodeFlow {
         let client = OidcClient {
-            issuer: &issuer,
+            issuer,
             jwks_url: None,
             id: "dashboard",
             secret: None,
             scope: "openid",
             resource: None,
         };
-        let flow = std::sync::Arc::new(CodeFlow::new(Outbound::new(&Options::default()).unwrap(), client));
+        CodeFlow::new(Outbound::new(&Options::default()).unwrap(), client)
+    }
+
+    #[tokio::test]
+    async fn a_code_is_sent_once_whatever_comes_back() {
+        let stub = Stub::new(|_| answer(503, "")).await;
+        let issuer = stub.url("");
+        let flow = flow(&issuer);
+        let document = serde_json::json!({
+            "issuer": issuer, "jwks_uri": stub.url("/keys"), "token_endpoint": stub.url("/token"),
+        });
+        let document = document.to_string();
+        for (at, end) in [
+            closed as fn() -> _,
+            || answer(503, ""),
+            || answer(302, ""),
+            || answer(200, ""),
+        ]
+        .iter()
+        .enumerate()
+        {
+            let (document, end) = (document.clone(), *end);
+            stub.answers(move |seen| match seen.target.as_str() {
+                "/token" => end(),
+                _ => answer(200, &document),
+            });
+            let outcome = flow.exchange("code", "http://localhost/", "verifier", "nonce").await;
+            assert!(matches!(outcome, Err(CodeFlowError::Unavailable(_))), "{at}");
+            let sent = stub.seen().iter().filter(|seen| seen.target == "/token").count();
+            assert_eq!(sent, at + 1);
+        }
+        // The first of them came on the connection of the request for the document.
+        assert_eq!(stub.connections.load(std::sync::atomic::Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn sign_ins_share_the_failure_of_a_provider() {
+        let stub = Stub::new(|_| answer(503, "")).await;
+        let issuer = stub.url("");
+        let flow = std::sync::Arc::new(flow(&issuer));
         let sign_in = || {
             let flow = std::sync::Arc::clone(&flow);
             async move { flow.authorization_url("http://localhost/", "s", "n", "c").await }

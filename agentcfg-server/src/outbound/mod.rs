@@ -217,22 +217,58 @@ impl Outbound {
         max_bytes: usize,
         within: Duration,
     ) -> Result<Response<Bytes>, OutboundError> {
-        let exchange = async {
-            let response = match self.send(request.clone()).await {
-                Err(OutboundError::Broken(_)) => self.send(request).await?,
-                other => other?,
-            };
-            let (head, body) = response.into_parts();
-            match Limited::new(body, max_bytes).collect().await {
-                Ok(body) => Ok(Response::from_parts(head, body.to_bytes())),
-                Err(error) if error.is::<LengthLimitError>() => Err(OutboundError::TooLong(max_bytes)),
-                Err(error) => Err(OutboundError::Broken(error)),
+        let response = async {
+            match self.send(request.clone()).await {
+                Err(OutboundError::Broken(_)) => self.send(request).await,
+                other => other,
             }
         };
-        tokio::time::timeout(within, exchange)
-            .await
-            .unwrap_or(Err(OutboundError::TimedOut(within)))
+        whole(response, max_bytes, within).await
     }
+
+    /// Sends a request once, on at most one connection, and reads the whole response, up to `max_bytes` and within the time
+    /// limit. When the connection breaks, the server may have acted upon the request.
+    ///
+    /// # Errors
+    ///
+    /// See [`OutboundError`].
+    ///
+    /// ```no_run
+    /// # async fn example(pool: agentcfg_server::Outbound) -> Result<(), Box<dyn std::error::Error>> {
+    /// use std::time::Duration;
+    /// let request = hyper::Request::post("https://id.example.com/token").body("code=a-code".into())?;
+    /// let answer = pool.send_once(request, 64 << 10, Duration::from_secs(5)).await?;
+    /// println!("{} bytes", answer.body().len());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn send_once(
+        &self,
+        request: Request<Full<Bytes>>,
+        max_bytes: usize,
+        within: Duration,
+    ) -> Result<Response<Bytes>, OutboundError> {
+        whole(self.send(request), max_bytes, within).await
+    }
+}
+
+/// Reads a whole response, up to `max_bytes` and within the time limit.
+async fn whole(
+    response: impl Future<Output = Result<Response<Body>, OutboundError>>,
+    max_bytes: usize,
+    within: Duration,
+) -> Result<Response<Bytes>, OutboundError> {
+    let exchange = async {
+        let (head, body) = response.await?.into_parts();
+        match Limited::new(body, max_bytes).collect().await {
+            Ok(body) => Ok(Response::from_parts(head, body.to_bytes())),
+            Err(error) if error.is::<LengthLimitError>() => Err(OutboundError::TooLong(max_bytes)),
+            Err(error) => Err(OutboundError::Broken(error)),
+        }
+    };
+    tokio::time::timeout(within, exchange)
+        .await
+        .unwrap_or(Err(OutboundError::TimedOut(within)))
 }
 
 fn tls_config(extra_roots: &[CertificateDer<'static>]) -> Result<ClientConfig, rustls::Error> {

@@ -18,6 +18,8 @@ use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 use tokio_rustls::TlsAcceptor;
 
+use super::BoxError;
+
 /// A request that the stub received.
 #[derive(Debug, Clone)]
 pub(crate) struct Seen {
@@ -105,7 +107,7 @@ impl Stub {
         stub
     }
 
-    async fn answer(&self, request: Request<hyper::body::Incoming>) -> Result<Response<Full<Bytes>>, hyper::Error> {
+    async fn answer(&self, request: Request<hyper::body::Incoming>) -> Result<Response<Full<Bytes>>, BoxError> {
         let active = self.active.fetch_add(1, Ordering::SeqCst) + 1;
         self.peak.fetch_max(active, Ordering::SeqCst);
         let (head, body) = request.into_parts();
@@ -120,7 +122,11 @@ impl Stub {
         let _leave = self.leave.acquire().await;
         self.active.fetch_sub(1, Ordering::SeqCst);
         let answering = Arc::clone(&*self.answering.lock().unwrap());
-        Ok(answering(&seen))
+        let response = answering(&seen);
+        match response.extensions().get() {
+            Some(Closed) => Err("the connection is closed in place of an answer".into()),
+            None => Ok(response),
+        }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
@@ -141,5 +147,15 @@ impl Stub {
 pub(crate) fn answer(status: u16, body: &str) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::from(body.to_owned()));
     *response.status_mut() = status.try_into().unwrap();
+    response
+}
+
+#[derive(Debug, Clone)]
+struct Closed;
+
+/// No response: the connection ends when the request was read.
+pub(crate) fn closed() -> Response<Full<Bytes>> {
+    let mut response = Response::default();
+    response.extensions_mut().insert(Closed);
     response
 }
