@@ -33,26 +33,7 @@ impl Endpoint for List {
         "List API keys",
         "Returns the API keys of a workspace, with those that are revoked or expired. Secrets are never shown.",
     )
-    .answer(
-        "The keys, oldest first.",
-        &[Example(
-            "keys",
-            r#"[
-                {
-                    "id": "4fQ8mZr2LkV7xN0bTy6W",
-                    "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                    "name": "Nightly build",
-                    "environment": "production",
-                    "scope": "write",
-                    "rate_limit": 250,
-                    "expires_at": null,
-                    "created_at": "2026-11-20T09:30:00.123Z",
-                    "last_used_at": "2026-11-20T10:05:41.007Z",
-                    "revoked_at": null
-                }
-            ]"#,
-        )],
-    );
+    .answer("The keys, oldest first.", &[Example("keys", "[{}]")]);
 
     type Input = (WorkspaceId,);
     type Body = ();
@@ -98,25 +79,7 @@ impl Endpoint for Create {
             }"#,
         ),
     ])
-    .answer(
-        "The key with its plaintext.",
-        &[Example(
-            "created",
-            r#"{
-                "id": "4fQ8mZr2LkV7xN0bTy6W",
-                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                "name": "Nightly build",
-                "environment": "production",
-                "scope": "write",
-                "rate_limit": 250,
-                "expires_at": null,
-                "created_at": "2026-11-20T09:30:00.123Z",
-                "last_used_at": null,
-                "revoked_at": null,
-                "key": "svc_live_4fQ8mZr2LkV7xN0bTy6WEXAMPLEexampleEXAMPLEexampleEXAMPLEexample0000000"
-            }"#,
-        )],
-    );
+    .answer("The key with its plaintext.", &[Example("created", "{}")]);
 
     type Input = ();
     type Body = Valid<NewApiKey>;
@@ -148,15 +111,6 @@ impl Endpoint for Rotate {
             "rotated",
             r#"{
                 "id": "7bQ8mZr2LkV7xN0bTy6X",
-                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                "name": "Nightly build",
-                "environment": "production",
-                "scope": "write",
-                "rate_limit": 250,
-                "expires_at": null,
-                "created_at": "2026-11-20T09:30:00.123Z",
-                "last_used_at": null,
-                "revoked_at": null,
                 "key": "svc_live_7bQ8mZr2LkV7xN0bTy6XEXAMPLEexampleEXAMPLEexampleEXAMPLEexample0000000"
             }"#,
         )],

@@ -40,19 +40,7 @@ impl Endpoint for List {
         "The entries, newest first.",
         &[Example(
             "entries",
-            r#"[
-                {
-                    "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
-                    "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                    "actor": {"type": "user", "id": "user_71"},
-                    "action": "agent.updated",
-                    "target": {"type": "agent", "id": "release-writer"},
-                    "created_at": "2026-11-20T10:05:41.007Z",
-                    "changes": {"model": {"from": "gpt-5.5", "to": "claude-sonnet-5-5"}},
-                    "revision": 118,
-                    "message": "Cheaper model for drafts"
-                }
-            ]"#,
+            "[{}]",
         )],
     );
 

@@ -46,23 +46,7 @@ impl Endpoint for Read {
         &[
             Example(
                 "events",
-                r#"[
-                    {
-                        "cursor": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c42",
-                        "revision": 42,
-                        "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
-                        "type": "agent.updated",
-                        "created_at": "2026-11-20T10:05:41.007Z",
-                        "actor": {"type": "user", "id": "user_71"},
-                        "target": {"type": "agent", "id": "release-writer"},
-                        "message": null,
-                        "version": null,
-                        "changes": {
-                            "model": {"from": "gpt-5.5", "to": "claude-sonnet-5-5"},
-                            "updated_at": {"from": "2026-11-20T09:30:00.123Z", "to": "2026-11-20T10:05:41.007Z"}
-                        }
-                    }
-                ]"#,
+                r#"[{"version": null}]"#,
             ),
             Example("none", r#"[]"#),
         ],

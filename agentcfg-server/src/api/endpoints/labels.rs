@@ -40,15 +40,7 @@ impl Endpoint for List {
         "The labels.",
         &[Example(
             "labels",
-            r#"[
-                {
-                    "agent_id": "release-writer",
-                    "label": "production",
-                    "version": 1,
-                    "updated_at": "2026-11-20T10:05:41.007Z",
-                    "actor": {"type": "user", "id": "user_71"}
-                }
-            ]"#,
+            r#"[{"version": 1}]"#,
         )],
     );
 
@@ -89,13 +81,7 @@ impl Endpoint for Set {
         "The label.",
         &[Example(
             "label",
-            r#"{
-                "agent_id": "release-writer",
-                "label": "production",
-                "version": 2,
-                "updated_at": "2026-11-20T10:05:41.007Z",
-                "actor": {"type": "user", "id": "user_71"}
-            }"#,
+            r#"{"version": 2}"#,
         )],
     )
     .failures(&[412, 422]);
@@ -172,7 +158,7 @@ impl Endpoint for Promote {
         "The labels, by agent. One that pointed there already has its version as `previous_version`.",
         &[Example(
             "promoted",
-            r#"[{"agent_id": "release-writer", "label": "production", "version": 2, "previous_version": 1}]"#,
+            r#"[{"version": 2, "previous_version": 1}]"#,
         )],
     )
     .failures(&[404, 422]);

@@ -41,23 +41,7 @@ impl Endpoint for Me {
         &[
             Example(
                 "user",
-                r#"{
-                    "type": "user",
-                    "id": "user_71",
-                    "expires_at": "2026-11-21T09:30:00.123Z",
-                    "workspaces": [
-                        {
-                            "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
-                            "name": "Studio North",
-                            "plan": "team",
-                            "role": "viewer",
-                            "scope": null,
-                            "permissions": ["tasks:read", "projects:read", "agents:read", "analytics:read"],
-                            "active_agents": 12,
-                            "agent_limit": 100
-                        }
-                    ]
-                }"#,
+                "{}",
             ),
             Example(
                 "api_key",

@@ -43,21 +43,14 @@ impl Endpoint for List {
             "versions",
             r#"[
                 {
-                    "agent_id": "release-writer",
                     "version": 2,
-                    "created_at": "2026-11-20T10:05:41.007Z",
-                    "actor": {"type": "user", "id": "user_71"},
-                    "message": "Shorter notes",
-                    "restored_from": null,
                     "labels": ["staging"]
                 },
                 {
-                    "agent_id": "release-writer",
                     "version": 1,
                     "created_at": "2026-11-20T09:30:00.123Z",
                     "actor": {"type": "api_key", "id": "4fQ8mZr2LkV7xN0bTy6W"},
                     "message": null,
-                    "restored_from": null,
                     "labels": ["production"]
                 }
             ]"#,
