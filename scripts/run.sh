@@ -9,5 +9,5 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 command -v cargo >/dev/null || fail "Rust is missing; install it from your distribution or with rustup"
 need cc build-essential
 
-cargo build --locked --release --manifest-path "$root/Cargo.toml" -p agentcfg-server
-exec "$root/target/release/agentcfg-server" dev "$@"
+cargo build --locked --profile quick --manifest-path "$root/Cargo.toml" -p agentcfg-server
+exec "$root/target/quick/agentcfg-server" dev "$@"
