@@ -10,7 +10,6 @@ mod endpoints;
 mod feed;
 mod mcp;
 mod model_calls;
-mod node;
 mod observer;
 #[cfg(test)]
 mod openapi;

@@ -1,15 +1,16 @@
-//! The OpenAPI document.
+//! The OpenAPI document, and the documentation that is made from it.
 //!
-//! It is generated from the definitions of the endpoints and from the types, and kept as a file: the server serves the file,
-//! and a test compares it with what is generated. After a change, write the file again:
+//! It is generated from the definitions of the endpoints and from the types, and kept as files: the server serves the files,
+//! and a test compares them with what is generated. After a change, write the files again:
 //!
 //! ```sh
 //! UPDATE_OPENAPI=1 cargo test -p agentcfg-server --lib openapi
 //! ```
 
+mod docs;
 mod document;
 mod failures;
+mod node;
 mod rpc;
 mod schemas;
-#[cfg(test)]
 mod tests;

@@ -26,9 +26,6 @@ const MAX_INLINE: usize = 32 << 10;
 /// The gzip level. A higher one makes a list a few per cent shorter and takes up to three times as long.
 const LEVEL: flate2::Compression = flate2::Compression::new(3);
 
-/// The gzip level of what is compressed once and sent for as long as the process runs.
-const BEST: flate2::Compression = flate2::Compression::best();
-
 /// What the entity tag of a compressed form ends in, within its quotes: forms that differ in their bytes have different
 /// strong entity tags (RFC 9110, section 8.8.3).
 pub(crate) const IN_GZIP: &str = "-gzip";
@@ -136,11 +133,6 @@ impl Compressor {
         };
         tokio::task::spawn_blocking(work).await?
     }
-}
-
-/// The gzip form of a content that never changes.
-pub(crate) fn packed(content: &Bytes) -> Result<Bytes, Failed> {
-    gzip(std::slice::from_ref(content), BEST)
 }
 
 fn gzip(parts: &[Bytes], level: flate2::Compression) -> Result<Bytes, Failed> {

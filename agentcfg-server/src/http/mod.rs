@@ -11,6 +11,7 @@ pub mod conditions;
 pub mod cors;
 mod disconnect;
 pub mod errors;
+#[cfg(any(test, feature = "dashboard"))]
 pub mod html;
 pub mod pulled;
 pub mod query;

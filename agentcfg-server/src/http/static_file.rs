@@ -6,7 +6,7 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
 use sha2::{Digest, Sha256};
 
-use crate::http::compression::{self, IN_GZIP, asks_for_gzip};
+use crate::http::compression::{IN_GZIP, asks_for_gzip};
 use crate::http::conditions::names_tag;
 use crate::http::errors::Failure;
 use crate::http::{Body, Compression};
@@ -22,24 +22,9 @@ pub(crate) struct StaticFile {
 }
 
 impl StaticFile {
-    /// A file whose two forms are in the binary.
-    #[cfg(feature = "dashboard")]
-    pub(crate) fn embedded(media_type: &'static str, plain: &'static [u8], gzip: &'static [u8]) -> Self {
-        Self::new(media_type, Bytes::from_static(plain), Bytes::from_static(gzip))
-    }
-
-    /// A file of a text, which is compressed here.
-    ///
-    /// # Errors
-    ///
-    /// 500 when it cannot be compressed.
-    pub(crate) fn of_text(media_type: &'static str, text: String) -> Result<Self, Failure> {
-        let plain = Bytes::from(text);
-        let gzip = compression::packed(&plain).map_err(Failure::internal)?;
-        Ok(Self::new(media_type, plain, gzip))
-    }
-
-    fn new(media_type: &'static str, plain: Bytes, gzip: Bytes) -> Self {
+    /// A file whose two forms are in the binary; see [`embedded`].
+    pub(crate) fn new(media_type: &'static str, plain: &'static [u8], gzip: &'static [u8]) -> Self {
+        let (plain, gzip) = (Bytes::from_static(plain), Bytes::from_static(gzip));
         let hash: [u8; 32] = Sha256::digest(&plain).into();
         let tag = hash.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
         Self {
@@ -86,17 +71,32 @@ impl StaticFile {
     }
 
     /// The content in its plain form.
-    #[cfg(all(test, feature = "dashboard"))]
+    #[cfg(test)]
     pub(crate) fn plain(&self) -> &[u8] {
         &self.plain
     }
 
-    /// The content in gzip.
-    #[cfg(all(test, feature = "dashboard"))]
-    pub(crate) fn gzip(&self) -> &[u8] {
-        &self.gzip
+    /// What a client finds that unpacks the form in gzip.
+    #[cfg(test)]
+    pub(crate) fn unpacked(&self) -> Vec<u8> {
+        let mut unpacked = Vec::new();
+        let mut reader = flate2::read::GzDecoder::new(&self.gzip[..]);
+        std::io::Read::read_to_end(&mut reader, &mut unpacked).unwrap();
+        unpacked
     }
 }
+
+/// A file of this package, with its form in gzip beside it.
+macro_rules! embedded {
+    ($media_type:literal, $path:literal) => {
+        StaticFile::new(
+            $media_type,
+            include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), $path)),
+            include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), $path, ".gz")),
+        )
+    };
+}
+pub(crate) use embedded;
 
 /// Accepts the methods that a file has.
 ///

@@ -21,7 +21,7 @@ impl Shared {
         if resource.is_some() {
             return None;
         }
-        match docs::answer(head, &self.compression).await {
+        match docs::answer(head, &self.compression) {
             Some(answer) => Some(answer),
             None => self.screen(head).await,
         }

@@ -22,6 +22,7 @@ mod workspaces;
 
 pub(super) use self::agents::List as ListAgents;
 pub(super) use self::sessions::{Proof, sign_in};
+#[cfg(test)]
 pub(super) use self::system::DOCUMENT;
 use crate::api::endpoint::Definition;
 

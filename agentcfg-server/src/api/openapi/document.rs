@@ -3,13 +3,13 @@
 use agentcfg_core::model::{Permission, Role, Scope};
 
 use super::failures::{self, FAILURES, headers};
+use super::node::Node;
 use super::rpc;
 use super::schemas::Schemas;
 use crate::api::answer::Shown;
 use crate::api::call::{Content, Location, ParameterDoc, Shape};
 use crate::api::endpoint::{Definition, Example, KnownPath};
 use crate::api::endpoints;
-use crate::api::node::Node;
 use crate::api::route::Needs;
 
 /// What does not follow from the definitions: version of the specification, title, servers, header fields.

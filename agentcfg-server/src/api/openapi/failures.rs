@@ -1,8 +1,8 @@
 //! The failures that endpoints share, and which of them an endpoint answers.
 
+use super::node::Node;
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
-use crate::api::node::Node;
 use crate::api::route::Needs;
 use crate::http::request::{MAX_LONG_BODY, MAX_OPEN_BODY};
 

@@ -1,7 +1,7 @@
 //! The messages of the Model Context Protocol: what a body is, and the answers that other endpoints do not have.
 
 use super::failures::headers;
-use crate::api::node::Node;
+use super::node::Node;
 
 /// The schema of a request or a notification.
 pub(super) fn message() -> Node {

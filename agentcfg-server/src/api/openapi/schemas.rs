@@ -4,10 +4,10 @@ use agentcfg_core::model::{ErrorBody, schema};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
+use super::node::Node;
 use crate::api::answer::Shown;
 use crate::api::call::Shape;
 use crate::api::endpoints;
-use crate::api::node::Node;
 use crate::api::schema::Schema;
 
 /// The schemas of the document, and references to them.

@@ -1,12 +1,17 @@
-//! The file is what is generated, and what is generated is valid.
+//! The files are what is generated, and what is generated is valid.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 use std::sync::LazyLock;
+use std::{env, fs};
 
 use agentcfg_core::model::ErrorBody;
 use agentcfg_core::token;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use serde_json::{Value, json};
 
+use super::docs;
 use super::document::{answer_example, document};
 use super::schemas::Schemas;
 use crate::api::answer::Shown;
@@ -14,7 +19,8 @@ use crate::api::endpoint::Example;
 use crate::api::endpoints;
 use crate::api::endpoints::DOCUMENT;
 
-const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/api/openapi.json");
+/// The folder of the files.
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/src/api");
 
 static DOC: LazyLock<Value> = LazyLock::new(|| serde_json::from_str(DOCUMENT).unwrap());
 
@@ -31,17 +37,33 @@ fn walk(value: &'static Value, visit: &mut impl FnMut(&'static Value)) {
     }
 }
 
-/// `UPDATE_OPENAPI=1` writes the file.
+/// `UPDATE_OPENAPI=1` writes the files, and the form in gzip of those of the documentation.
 #[test]
-fn the_file_is_what_is_generated() {
-    let generated = serde_json::to_string_pretty(&document()).unwrap() + "\n";
-    if std::env::var_os("UPDATE_OPENAPI").is_some() {
-        return std::fs::write(PATH, generated).unwrap();
+fn the_files_are_what_is_generated() {
+    let document = document();
+    let text = serde_json::to_string_pretty(&document).unwrap() + "\n";
+    let pages = docs::files(&document).map(|(name, text)| (format!("docs/{name}"), text));
+    for (name, text) in [("openapi.json".to_owned(), text)].into_iter().chain(pages) {
+        let path = format!("{FOLDER}/{name}");
+        let is_current = fs::read_to_string(&path).is_ok_and(|file| file == text);
+        if !is_current && env::var_os("UPDATE_OPENAPI").is_some() {
+            if name != "openapi.json" {
+                fs::write(format!("{path}.gz"), gzip(text.as_bytes())).unwrap();
+            }
+            fs::write(path, text).unwrap();
+            continue;
+        }
+        assert!(
+            is_current,
+            "{name} is out of date: run `UPDATE_OPENAPI=1 cargo test -p agentcfg-server --lib openapi`"
+        );
     }
-    assert!(
-        generated == DOCUMENT,
-        "the OpenAPI document is out of date: run `UPDATE_OPENAPI=1 cargo test -p agentcfg-server --lib openapi`"
-    );
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
 }
 
 #[test]

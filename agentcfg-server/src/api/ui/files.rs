@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::http::static_file::StaticFile;
+use crate::http::static_file::{StaticFile, embedded};
 
 /// One file, by its name.
 #[derive(Debug)]
@@ -11,43 +11,39 @@ pub(super) struct File {
     pub(super) content: StaticFile,
 }
 
-macro_rules! file {
-    ($name:literal, $media_type:literal) => {
-        File {
-            name: $name,
-            content: StaticFile::embedded(
-                $media_type,
-                include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/dashboard/dist/", $name)),
-                include_bytes!(concat!(env!("CARGO_MANIFEST_DIR"), "/dashboard/dist/", $name, ".gz")),
-            ),
-        }
-    };
-}
-
 /// All files, the page first.
 pub(super) static FILES: LazyLock<[File; 4]> = LazyLock::new(|| {
     [
-        file!("index.html", "text/html; charset=utf-8"),
-        file!("app.js", "text/javascript; charset=utf-8"),
-        file!("app.css", "text/css; charset=utf-8"),
-        file!("icon.svg", "image/svg+xml"),
+        File {
+            name: "index.html",
+            content: embedded!("text/html; charset=utf-8", "/dashboard/dist/index.html"),
+        },
+        File {
+            name: "app.js",
+            content: embedded!("text/javascript; charset=utf-8", "/dashboard/dist/app.js"),
+        },
+        File {
+            name: "app.css",
+            content: embedded!("text/css; charset=utf-8", "/dashboard/dist/app.css"),
+        },
+        File {
+            name: "icon.svg",
+            content: embedded!("image/svg+xml", "/dashboard/dist/icon.svg"),
+        },
     ]
 });
 
 #[cfg(test)]
 mod tests {
-    use std::io::Read;
-
-    use flate2::read::GzDecoder;
-
     use super::*;
 
     #[test]
     fn both_forms_of_a_file_have_the_same_content() {
         for File { name, content } in FILES.iter() {
-            let mut unpacked = Vec::new();
-            GzDecoder::new(content.gzip()).read_to_end(&mut unpacked).unwrap();
-            assert!(unpacked == content.plain(), "{name} differs from its compressed form");
+            assert!(
+                content.unpacked() == content.plain(),
+                "{name} differs from its compressed form"
+            );
         }
     }
 

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use super::*;
+use crate::api::docs::has;
 use crate::api::endpoints;
+use crate::api::endpoints::DOCUMENT;
 
 static REFERENCE: LazyLock<String> = LazyLock::new(|| markdown::reference(&document()));
 

@@ -1,6 +1,6 @@
 //! What a JSON Schema allows, in words.
 
-use crate::api::node::Node;
+use crate::api::openapi::node::Node;
 
 /// Where the section of a type is, as a link.
 pub(super) fn link(name: &str) -> String {

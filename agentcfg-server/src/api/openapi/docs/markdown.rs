@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
 use super::schema::{limits, referred, type_of};
-use crate::api::node::Node;
+use crate::api::openapi::node::Node;
 
 /// What is encoded in the URL of an example: all but the characters that a path or a query can have.
 const IN_URLS: &AsciiSet = &NON_ALPHANUMERIC

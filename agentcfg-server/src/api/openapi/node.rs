@@ -3,7 +3,6 @@
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-#[cfg(test)]
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
 
@@ -97,7 +96,6 @@ impl Node {
     }
 }
 
-#[cfg(test)]
 impl Node {
     /// An object without members.
     pub const fn object() -> Self {
@@ -161,42 +159,36 @@ impl Node {
     }
 }
 
-#[cfg(test)]
 impl From<&str> for Node {
     fn from(text: &str) -> Self {
         Self::Leaf(text.into())
     }
 }
 
-#[cfg(test)]
 impl From<String> for Node {
     fn from(text: String) -> Self {
         Self::Leaf(text.into())
     }
 }
 
-#[cfg(test)]
 impl From<u64> for Node {
     fn from(number: u64) -> Self {
         Self::Leaf(number.into())
     }
 }
 
-#[cfg(test)]
 impl From<bool> for Node {
     fn from(value: bool) -> Self {
         Self::Leaf(value.into())
     }
 }
 
-#[cfg(test)]
 impl<T: Into<Node>> From<Vec<T>> for Node {
     fn from(items: Vec<T>) -> Self {
         Self::Array(items.into_iter().map(Into::into).collect())
     }
 }
 
-#[cfg(test)]
 impl Serialize for Node {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {

@@ -1,0 +1,25 @@
+//! From the OpenAPI document to the documentation.
+
+mod markdown;
+mod page;
+mod schema;
+mod tests;
+
+use super::node::Node;
+
+/// The colours and fonts of the dashboard, then what the page does with them.
+const STYLE: &str = concat!(
+    include_str!("../../../dashboard/src/styles/tokens.css"),
+    include_str!("docs/style.css")
+);
+
+/// The files by their names in `api/docs`.
+pub(super) fn files(document: &Node) -> [(&'static str, String); 4] {
+    let reference = markdown::reference(document);
+    [
+        ("docs.html", page::page(&reference)),
+        ("docs.css", STYLE.to_owned()),
+        ("docs.md", reference),
+        ("llms.txt", markdown::index(document)),
+    ]
+}
