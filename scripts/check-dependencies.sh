@@ -32,14 +32,12 @@ refuse agentcfg-server "--no-default-features" $process
 # shellcheck disable=SC2086
 refuse agentcfg-example-axum "" $process
 refuse agentcfg-client "" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres tonic
-# The command `agentcfg` is behind the feature `cli`.
-refuse agentcfg-client "" clap toml comfy-table indicatif granit-parser similar tempfile
-refuse agentcfg-client "--features cli" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres tonic prost
+refuse agentcfg-cli "" redb argon2 jsonwebtoken tokio-postgres deadpool-postgres tonic prost
 
 # The core names an engine where it is and nowhere else. The server is checked by agentcfg-server/tests/architecture, which
 # reads paths rather than lines; so are its layers and its status codes.
 names='\b(redb|tokio_postgres|deadpool_postgres|tonic|prost)::|\b(store|super|self|crate)::(redb|postgres|etcd)\b|\b(Redb|Postgres|Etcd)[A-Z][a-z]'
-if grep -rnE "$names" --include='*.rs' agentcfg-core/src agentcfg-client/src \
+if grep -rnE "$names" --include='*.rs' agentcfg-core/src agentcfg-client/src agentcfg-cli/src \
     | grep -vE '^agentcfg-core/src/store/(redb|postgres|etcd)/' | grep -vE '^[^:]*(/tests/|tests\.rs:)' \
     | grep -vE '^[^:]+:[0-9]+: *//'; then
     echo "error: an engine is named outside its folder under store" >&2

@@ -38,8 +38,6 @@ for features in "" engine redb postgres etcd jwks local-sessions tls schema conf
 done
 cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings
 cargo clippy -p agentcfg-server --locked -- -D warnings
-# The client without the command.
-cargo clippy -p agentcfg-client --locked --all-targets -- -D warnings
 # The server without the dashboard.
 cargo clippy -p agentcfg-server --locked --no-default-features --features process -- -D warnings
 
@@ -59,7 +57,7 @@ RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-featur
 
 step "binaries"
 cargo build --locked --release -p agentcfg-server
-cargo build --locked --release -p agentcfg-client --features cli --bin agentcfg
+cargo build --locked --release -p agentcfg-cli
 cargo build --locked --workspace --examples --benches --all-features
 
 step "identity provider for the tests"

@@ -45,9 +45,6 @@
 #![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
-#[cfg(feature = "cli")]
-#[doc(hidden)]
-pub mod agent_file;
 mod agents;
 mod api_keys;
 mod apply;

@@ -1,4 +1,4 @@
-//! The pages in `docs` name every metric and every tool for assistants, and no other.
+//! The pages in `docs` name every metric and every tool for assistants, and no other; the README is short.
 
 // Tests may panic.
 #![allow(clippy::unwrap_used)]
@@ -25,6 +25,14 @@ fn pages() -> Vec<PathBuf> {
     paths
         .filter(|path| path.extension().is_some_and(|end| end == "md"))
         .collect()
+}
+
+#[test]
+fn the_readme_is_short_and_begins_with_a_command() {
+    let readme = fs::read_to_string(folder().join("../README.md")).unwrap();
+    assert!(readme.len() <= 9000, "{} bytes", readme.len());
+    let before = readme.lines().take_while(|line| !line.starts_with("```")).count();
+    assert!(before <= 35, "{before} lines before the first command");
 }
 
 /// The names of metrics in a text.

@@ -16,11 +16,8 @@ epoch=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null)} ||
     fail "this is no git checkout: set SOURCE_DATE_EPOCH to the time of the release, in seconds"
 export LC_ALL=C TZ=UTC
 
-# Whether the client has a command-line program, agentcfg. Then it is a part of each package.
-has_cli() { grep -q '^cli = ' agentcfg-client/Cargo.toml; }
-
 # The programs of the packages.
-programs() { if has_cli; then echo agentcfg-server agentcfg; else echo agentcfg-server; fi; }
+programs() { echo agentcfg-server agentcfg; }
 
 # Builds the programs and copies them into a folder, each alone, so that none gets the features that another one needs. A static
 # program needs no file of the system: the flag is for its last step alone, so that both kinds share all libraries.
@@ -28,9 +25,7 @@ build_programs() { # dynamic or static, profile, folder
     local kind=$1 profile=$2 folder=$3 flags=() built=${CARGO_TARGET_DIR:-target}
     [ "$kind" = dynamic ] || flags=(-- -C target-feature=+crt-static)
     cargo rustc --locked --profile "$profile" -p agentcfg-server --bin agentcfg-server "${flags[@]}"
-    if has_cli; then
-        cargo rustc --locked --profile "$profile" -p agentcfg-client --features cli --bin agentcfg "${flags[@]}"
-    fi
+    cargo rustc --locked --profile "$profile" -p agentcfg-cli --bin agentcfg "${flags[@]}"
     if [ "$profile" = dev ]; then built+=/debug; else built+=/$profile; fi
     rm -rf "$folder"
     mkdir -p "$folder"

@@ -7,9 +7,7 @@ cd "$(dirname "$0")/../.."
 
 trees() { # format
     cargo tree --locked -p agentcfg-server -e normal --prefix none --format "$1"
-    if has_cli; then
-        cargo tree --locked -p agentcfg-client --features cli -e normal --prefix none --format "$1"
-    fi
+    cargo tree --locked -p agentcfg-cli -e normal --prefix none --format "$1"
 }
 
 echo "The programs of agentcfg contain these libraries: name, version, licence, source."

@@ -24,16 +24,7 @@ const SERVER: Binary = Binary {
 const COMMAND: Binary = Binary {
     name: "agentcfg",
     variable: "AGENTCFG_TEST_CLI",
-    build: &[
-        "build",
-        "--locked",
-        "-p",
-        "agentcfg-client",
-        "--features",
-        "cli",
-        "--bin",
-        "agentcfg",
-    ],
+    build: &["build", "--locked", "-p", "agentcfg-cli"],
 };
 
 /// The server under test: the one that `AGENTCFG_TEST_BINARY` names, else the newest one that cargo

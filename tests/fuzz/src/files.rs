@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 
-use agentcfg_client::agent_file::{self, Fields};
+use agentcfg_cli::agent_file::{self, Fields};
 use agentcfg_core::store::redb::verify_backup;
 use agentcfg_core::store::{Key, Kind, StoreError, envelope};
 use agentcfg_server::process::{Config, Flags};

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::{AgentConfig, AgentPatch, AgentSpec};
+use agentcfg_client::model::{AgentConfig, AgentPatch, AgentSpec};
 use agentcfg_core::validate::Invalid;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};

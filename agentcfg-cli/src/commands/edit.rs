@@ -11,9 +11,10 @@ use agentcfg_client::Client;
 use agentcfg_client::model::{AgentSpec, Precondition, VersionedAgent, WorkspaceId};
 
 use super::context::Context;
+use crate::agent_file::{self, EXTENSION, Fields};
 use crate::args::Reason;
 use crate::failure::{Code, Failure, Result};
-use crate::file::{self, EXTENSION, Fields};
+use crate::file;
 use crate::merge::{self, Merged};
 use crate::terminal;
 
@@ -31,7 +32,7 @@ pub async fn run(context: &mut Context, agent_id: &str, reason: &Reason) -> Resu
         editor: editor()?,
         path: new_file(&agent.value.agent_id)?,
         is_open: Cell::new(false),
-        original: file::write(&agent.value.agent_id, &Fields::of(&agent.value.config())?),
+        original: agent_file::write(&agent.value.agent_id, &Fields::of(&agent.value.config())?),
     };
     let outcome = edit.until_interrupted(context, agent).await;
     let after = match outcome {
@@ -162,7 +163,7 @@ impl Edit {
             })?;
             let failure = match self.unresolved(&bytes, version) {
                 Some(failure) => failure,
-                None => match file::read(&self.path, &bytes) {
+                None => match agent_file::read(&self.path, &bytes) {
                     Ok(spec) => return Ok(spec),
                     Err(problems) => Failure::Files(problems),
                 },
@@ -178,7 +179,7 @@ impl Edit {
     fn unresolved(&self, bytes: &[u8], version: Option<&str>) -> Option<Failure> {
         let line = merge::unresolved(&String::from_utf8_lossy(bytes), version?)? + 1;
         let path = self.path.display();
-        let message = format!("{path}:{line}:1: {}", file::UNRESOLVED);
+        let message = format!("{path}:{line}:1: {}", agent_file::UNRESOLVED);
         Some(Failure::with_code(Code::Conflict, message))
     }
 

@@ -6,7 +6,7 @@ use agentcfg_client::model::{AgentConfig, ConfigField, FieldValues};
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, Command, Error, FromArgMatches, value_parser};
 
-use crate::file::Fields;
+use crate::agent_file::Fields;
 
 /// Options that are not named as their field: `--color` is taken, and an option that is repeated has a singular.
 const NAMES: &[(&str, &str)] = &[

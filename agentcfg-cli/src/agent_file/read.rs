@@ -8,7 +8,7 @@ use agentcfg_core::validate::shown;
 use super::locate::{json_object, json_text, place_of};
 use super::yaml::{self, Entry, Yaml};
 use super::{EXTENSION, FENCE, Fields, Place, Problem};
-use crate::model::{AgentId, AgentSpec};
+use agentcfg_client::model::{AgentId, AgentSpec};
 
 /// Reads the file of an agent.
 ///

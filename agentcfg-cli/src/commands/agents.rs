@@ -13,9 +13,9 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::edit;
+use crate::agent_file::{self, Fields};
 use crate::args::{Agents, Create, CreateFields, Given, Reason, Selector};
 use crate::failure::{Code, Failure, Result};
-use crate::file::{self, Fields};
 use crate::output::{minute, or_dash, printable};
 use crate::session::parse;
 use crate::terminal;
@@ -117,7 +117,7 @@ async fn get(context: &mut Context, agent_id: &str, selector: &Selector) -> Resu
 }
 
 fn text(agent_id: &str, config: &AgentConfig) -> Result<String> {
-    Ok(file::write(agent_id, &Fields::of(config)?))
+    Ok(agent_file::write(agent_id, &Fields::of(config)?))
 }
 
 async fn create(context: &mut Context, create: Create) -> Result<Code> {
@@ -141,7 +141,7 @@ async fn create(context: &mut Context, create: Create) -> Result<Code> {
 
 fn from_file(path: &Path) -> Result<AgentSpec> {
     let bytes = fs::read(path).map_err(|error| Failure::io(path.display(), &error))?;
-    file::read(path, &bytes).map_err(Failure::Files)
+    agent_file::read(path, &bytes).map_err(Failure::Files)
 }
 
 /// An agent of the options, checked by the rules of the API: the fields of an agent are named as the options are.
@@ -281,7 +281,7 @@ mod tests {
             let spec = from_options("writer", parsed(&line)).unwrap();
             let written = Fields::of_spec(&spec).unwrap();
             assert!(
-                !file::field(field.name, written.get(field.name)).is_empty(),
+                !agent_file::field(field.name, written.get(field.name)).is_empty(),
                 "--{name} does not set {}",
                 field.name
             );

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Number, Value, json};
 
 use super::{Fields, is_agent_file, read, write};
-use crate::model::AgentSpec;
+use agentcfg_client::model::AgentSpec;
 
 fn spec(agent_id: &str, fields: &Value) -> AgentSpec {
     let mut spec = fields.as_object().unwrap().clone();

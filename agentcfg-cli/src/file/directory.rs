@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use agentcfg_client::model::AgentSpec;
 
-use super::{EXTENSION, Problem, is_agent_file, read};
+use crate::agent_file::{EXTENSION, Problem, is_agent_file, read};
 use crate::failure::{Failure, Result};
 
 /// The name, without its end, of the file that may explain a directory to people. It is no agent: identifiers have no capital letters.

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value};
 use similar::TextMerge;
 
-use crate::file::{self, Fields};
+use crate::agent_file::{self, Fields};
 
 /// The name of the user's side in conflict markers.
 const MINE: &str = "your edit";
@@ -27,7 +27,7 @@ pub fn merge(agent_id: &str, base: &Fields, mine: &Fields, theirs: &Fields, labe
     for (name, mine) in mine.in_front() {
         let (base, theirs) = (base.get(name), theirs.get(name));
         if let Some(value) = value(base, mine, theirs) {
-            lines += &file::field(name, &value);
+            lines += &agent_file::field(name, &value);
             merged.set(name, value);
             continue;
         }
@@ -36,16 +36,16 @@ pub fn merge(agent_id: &str, base: &Fields, mine: &Fields, theirs: &Fields, labe
             (Value::Object(base), Value::Object(mine), Value::Object(theirs)) => {
                 Entries::of(base, mine, theirs).lines(name, label)
             }
-            _ => sides(&file::field(name, mine), &file::field(name, theirs), label),
+            _ => sides(&agent_file::field(name, mine), &agent_file::field(name, theirs), label),
         };
     }
     let [base, mine, theirs] = [base, mine, theirs].map(|fields| fields.get(Fields::BODY));
     match value(base, mine, theirs).map_or_else(|| persona(base, mine, theirs, label), Ok) {
         Ok(value) => merged.set(Fields::BODY, value),
-        Err(text) => return Merged::Conflict(file::compose(agent_id, &lines, Some(&text))),
+        Err(text) => return Merged::Conflict(agent_file::compose(agent_id, &lines, Some(&text))),
     }
     match has_conflict {
-        true => Merged::Conflict(file::compose(agent_id, &lines, merged.get(Fields::BODY).as_str())),
+        true => Merged::Conflict(agent_file::compose(agent_id, &lines, merged.get(Fields::BODY).as_str())),
         false => Merged::Clean(merged),
     }
 }
@@ -115,7 +115,7 @@ impl<'a> Entries<'a> {
             Value::Null => String::new(),
             value => {
                 let map: Map<String, Value> = [(name.to_owned(), value.clone())].into_iter().collect();
-                file::field(field, &map.into())
+                agent_file::field(field, &map.into())
             }
         };
         let head = format!("{field}:\n");

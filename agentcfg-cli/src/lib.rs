@@ -1,10 +1,17 @@
 //! The command `agentcfg`: agents, versions, labels and keys from the command line, and agents as files in git.
 //!
-//! `args` is the command line, `commands` runs it with the typed client, `file` is the files of agents and their directory, `merge` combines two
-//! changes of one agent, `signals` is what an interruption tidies up, and `output`, `terminal` and `failure` are what the user sees.
+//! The library is the command without its `main`: [`run`] is all that it offers.
+
+// `args` is the command line, `commands` runs it with the typed client, `agent_file` is the format of agents' files,
+// `file` reads and writes them and their directory, `merge` combines two changes of one agent, `signals` is what an
+// interruption removes, `session` and `credentials` choose the server and the key, and `output`, `terminal`, `usage` and
+// `failure` are what the user sees.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+// The fuzz targets read files with it.
+#[doc(hidden)]
+pub mod agent_file;
 mod args;
 mod commands;
 mod credentials;
@@ -25,7 +32,16 @@ use crate::args::Arguments;
 use crate::commands::Context;
 use crate::failure::{Code, Failure};
 
-fn main() -> ExitCode {
+/// Runs the command line of this process, and returns its exit code.
+///
+/// # Examples
+///
+/// ```no_run
+/// fn main() -> std::process::ExitCode {
+///     agentcfg_cli::run()
+/// }
+/// ```
+pub fn run() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
         Err(error) => return usage::report(&error).into(),

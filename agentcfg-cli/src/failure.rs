@@ -4,7 +4,7 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
-use crate::file::Problem;
+use crate::agent_file::Problem;
 
 pub type Result<T> = std::result::Result<T, Failure>;
 

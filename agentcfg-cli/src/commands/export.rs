@@ -11,8 +11,9 @@ use serde::Serialize;
 
 use super::context::Context;
 use super::plan;
+use crate::agent_file::{self, Fields, is_agent_file};
 use crate::failure::{Code, Failure, Result, count};
-use crate::file::{self, Directory, Fields, is_agent_file};
+use crate::file::{self, Directory};
 use crate::session::{Session, parse};
 use crate::signals;
 use crate::terminal::Progress;
@@ -85,7 +86,7 @@ fn compare(directory: &Directory, agents: &[Agent]) -> Result<(Exported, Vec<(Pa
     let (mut exported, mut changed) = (Exported::default(), Vec::new());
     for agent in agents {
         let path = directory.file_of(&agent.agent_id);
-        let text = file::write(&agent.agent_id, &Fields::of(&agent.config())?);
+        let text = agent_file::write(&agent.agent_id, &Fields::of(&agent.config())?);
         if !exists(&path)? {
             changed.push((path, text));
             continue;

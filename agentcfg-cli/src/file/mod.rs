@@ -1,0 +1,7 @@
+//! Files of agents on disk: directories of them, and writing one in one step.
+
+mod directory;
+mod write;
+
+pub use directory::{Directory, content, unreadable};
+pub use write::{pause_writing, remove_leftovers, write_file};

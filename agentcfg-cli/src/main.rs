@@ -1,0 +1,7 @@
+//! The command `agentcfg`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    agentcfg_cli::run()
+}
