@@ -4,8 +4,8 @@ use std::fmt;
 
 use zeroize::Zeroizing;
 
-use crate::body::{self, Body, Fields};
-use crate::rules::{self, Rule};
+use crate::body::{self, Body, Fields, Rule};
+use crate::rules;
 use crate::validate::{Faults, Invalid};
 
 /// The field of a body that has a credential.
@@ -116,7 +116,7 @@ impl schemars::JsonSchema for ProviderCredential {
     fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
         let documentation = "The provider's key: visible ASCII characters.";
         let key = body::schema::create::required::<rules::Credential>(generator, documentation);
-        crate::model::schema::object("A credential to save.", [(FIELD, key)], serde_json::json!([]))
+        body::schema::object("A credential to save.", [(FIELD, key)], serde_json::json!([]))
     }
 }
 

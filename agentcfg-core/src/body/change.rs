@@ -1,8 +1,7 @@
 //! The fields of a body that changes something, by their presence in the resource. `None` is a field with a fault.
 
-use super::{Fields, Found};
+use super::{Fields, Found, Rule};
 use crate::model::Patch;
-use crate::rules::Rule;
 
 /// May be left out, but not be null.
 pub(crate) fn required<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<Option<R::Value>> {

@@ -1,8 +1,7 @@
 //! The fields of a body that creates something, by their presence. `None` is a field with a fault.
 
 pub(crate) use super::change::{nullable as tristate, required as optional};
-use super::{Fields, Found};
-use crate::rules::Rule;
+use super::{Fields, Found, Rule};
 
 /// Must be there.
 pub(crate) fn required<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<R::Value> {

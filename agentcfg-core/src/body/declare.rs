@@ -103,7 +103,7 @@ macro_rules! body {
                     let value = $crate::body::Field::value(&self.$field);
                     $($fits(self.$other, stringify!($field), value.is_some(), faults);)?
                     if let Some(value) = value {
-                        <$crate::body::rule!($type $(as $rule)?) as $crate::rules::Rule>::check(value, stringify!($field), faults);
+                        <$crate::body::rule!($type $(as $rule)?) as $crate::body::Rule>::check(value, stringify!($field), faults);
                     }
                 )+
                 $($whole(self, faults);)?
@@ -193,8 +193,8 @@ macro_rules! schema {
                     $field,
                     $crate::body::schema::$mode::$presence::<$rule>(generator, $doc),
                 )),+];
-                let schema = $crate::model::schema::object($about, properties, serde_json::json!($examples));
-                $(let schema = $crate::model::schema::extend(schema, serde_json::json!($also));)?
+                let schema = $crate::body::schema::object($about, properties, serde_json::json!($examples));
+                $(let schema = $crate::body::schema::extend(schema, serde_json::json!($also));)?
                 schema
             }
         }

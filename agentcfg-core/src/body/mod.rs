@@ -7,6 +7,7 @@ pub(crate) mod change;
 pub(crate) mod create;
 mod declare;
 mod field;
+mod rule;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
 #[cfg(test)]
@@ -19,9 +20,9 @@ use std::fmt::Display;
 
 pub(crate) use self::declare::{body, field_type, name, readable, record, rule, schema};
 pub(crate) use self::field::{Change, Field};
-pub(crate) use self::value::FromJson;
+pub(crate) use self::rule::Rule;
+pub(crate) use self::value::{FromJson, from_text, mismatch};
 use crate::json::{self, Json};
-use crate::rules::Rule;
 use crate::validate::{Faults, Invalid, nearest, shown};
 
 /// The body of a request.

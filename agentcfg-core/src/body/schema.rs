@@ -1,9 +1,98 @@
 //! The fields of bodies and records as JSON Schema, by their presence.
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde_json::{Map, Value};
 
-use crate::model::schema::{Property, summary};
-use crate::rules::Rule;
+use super::Rule;
+
+/// A UUID in its hyphenated form.
+pub(crate) const UUID: &str = "^[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}$";
+
+/// The first paragraph of a documentation, as one line.
+pub(crate) fn summary(text: &str) -> String {
+    let lines = text.trim().lines().map(str::trim);
+    let first: Vec<&str> = lines.take_while(|line| !line.is_empty()).collect();
+    first.join(" ")
+}
+
+/// The schema of an object.
+pub(crate) fn object(
+    description: &str,
+    properties: impl IntoIterator<Item = (&'static str, Property)>,
+    examples: Value,
+) -> Schema {
+    let mut all = Map::new();
+    let mut required = Vec::new();
+    for (name, Property { schema, is_required }) in properties {
+        all.insert(name.to_owned(), schema.into());
+        if is_required {
+            required.push(name);
+        }
+    }
+    let mut schema = json_schema!({
+        "type": "object",
+        "description": summary(description),
+        "properties": all,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema.insert("required".into(), required.into());
+    }
+    if examples.as_array().is_some_and(|examples| !examples.is_empty()) {
+        schema.insert("examples".into(), examples);
+    }
+    schema
+}
+
+/// Adds keywords to a schema.
+pub(crate) fn extend(mut schema: Schema, keywords: Value) -> Schema {
+    if let Value::Object(keywords) = keywords {
+        schema.ensure_object().extend(keywords);
+    }
+    schema
+}
+
+/// The schema of a type that shows another one and one field more. Each example changes the first one of that type.
+pub(crate) fn extended<T: JsonSchema>(
+    generator: &mut SchemaGenerator,
+    description: &str,
+    (name, Property { schema, is_required }): (&str, Property),
+    examples: &[Value],
+) -> Schema {
+    let mut all = T::json_schema(generator);
+    all.insert("description".into(), description.into());
+    let object = all.ensure_object();
+    if let Some(Value::Object(properties)) = object.get_mut("properties") {
+        properties.insert(name.into(), schema.into());
+    }
+    if let (true, Some(Value::Array(required))) = (is_required, object.get_mut("required")) {
+        required.push(name.into());
+    }
+    let first = all.pointer("/examples/0").cloned().unwrap_or_default();
+    let changed = |more: &Value| {
+        let mut example = first.clone();
+        if let (Value::Object(example), Value::Object(more)) = (&mut example, more) {
+            example.extend(more.clone());
+        }
+        example
+    };
+    all.insert("examples".into(), examples.iter().map(changed).collect());
+    all
+}
+
+/// A field of an object.
+pub(crate) struct Property {
+    schema: Schema,
+    is_required: bool,
+}
+
+impl Property {
+    /// A field with its description.
+    pub(crate) fn new(mut schema: Schema, description: &str, is_required: bool) -> Self {
+        schema.insert("description".into(), description.into());
+        Self { schema, is_required }
+    }
+}
 
 /// The schema of a type that may be null: a type with a name is referred to, of another one the keywords are extended.
 fn or_null<R: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
@@ -32,7 +121,7 @@ pub(crate) mod create {
         R: Rule<Value: Default + serde::Serialize> + JsonSchema,
     {
         let default = match serde_json::to_value(R::Value::default()) {
-            Ok(serde_json::Value::String(word)) => word,
+            Ok(Value::String(word)) => word,
             Ok(value) => value.to_string(),
             Err(_) => String::new(),
         };

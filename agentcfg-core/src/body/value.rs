@@ -1,19 +1,15 @@
 //! How each type of field is read from JSON.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Display;
+use std::str::FromStr;
 
 use serde_json::Number;
 
-use super::from_entry;
 use crate::json::Json;
+use crate::model::UnknownWord;
 use crate::model::named::OpenSet;
-use crate::model::{
-    AgentId, AgentSpec, AgentType, Cursor, Environment, EventTypes, LiveStatus, Parameters, Plan, ReplayFrom, Role,
-    Scope, Timestamp, UnknownWord, WorkspaceId,
-};
-use crate::rules::{each_once, too_many_agents};
-use crate::validate::{Faults, MAX_APPLIED, shown};
+use crate::validate::{Faults, shown};
 
 /// A type that a field of a body can have. A fault is noted under the field's name.
 pub(crate) trait FromJson: Sized {
@@ -23,7 +19,8 @@ pub(crate) trait FromJson: Sized {
     fn check_word(&self, _field: &str, _faults: &mut Faults) {}
 }
 
-fn mismatch<T>(json: &Json<'_>, field: &dyn Display, wanted: &str, faults: &mut Faults) -> Option<T> {
+/// Notes that a value has the wrong type.
+pub(crate) fn mismatch<T>(json: &Json<'_>, field: &dyn Display, wanted: &str, faults: &mut Faults) -> Option<T> {
     faults.push(field, format!("must be {wanted}, got {}", json.kind()));
     None
 }
@@ -37,39 +34,39 @@ impl FromJson for String {
     }
 }
 
-/// Types that are written as a string in a form of their own.
+/// Reads types that are written as a string in a form of their own.
 macro_rules! from_text {
-    ($($name:ty),+) => {$(
-        impl FromJson for $name {
-            fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+    ($name:ty) => {
+        impl $crate::body::FromJson for $name {
+            fn from_json(
+                json: $crate::json::Json<'_>,
+                field: &dyn std::fmt::Display,
+                faults: &mut $crate::validate::Faults,
+            ) -> Option<Self> {
                 let text = String::from_json(json, field, faults)?;
-                text.parse().map_err(|rule: <$name as std::str::FromStr>::Err| faults.push(field, rule.to_string())).ok()
+                text.parse()
+                    .map_err(|rule: <$name as std::str::FromStr>::Err| faults.push(field, rule))
+                    .ok()
             }
         }
-    )+};
+    };
 }
 
-from_text!(WorkspaceId, Timestamp, Cursor, ReplayFrom);
+pub(crate) use from_text;
 
 /// Types that are one of a set of words.
-macro_rules! from_word {
-    ($($name:ty),+) => {$(
-        impl FromJson for $name {
-            fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
-                let word = String::from_json(json, field, faults)?;
-                word.parse().map_err(|rule: UnknownWord| faults.push(field, rule)).ok()
-            }
+impl<T: OpenSet + FromStr<Err = UnknownWord>> FromJson for T {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        let word = String::from_json(json, field, faults)?;
+        word.parse().map_err(|rule| faults.push(field, rule)).ok()
+    }
 
-            fn check_word(&self, field: &str, faults: &mut Faults) {
-                if let Err(invalid) = self.known(field) {
-                    faults.add(invalid);
-                }
-            }
+    fn check_word(&self, field: &str, faults: &mut Faults) {
+        if let Err(invalid) = self.known(field) {
+            faults.add(invalid);
         }
-    )+};
+    }
 }
-
-from_word!(AgentType, LiveStatus, Plan, Role, Scope, Environment);
 
 impl FromJson for bool {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
@@ -77,35 +74,6 @@ impl FromJson for bool {
             Json::Bool(value) => Some(value),
             other => mismatch(&other, field, "true or false", faults),
         }
-    }
-}
-
-impl FromJson for Vec<AgentSpec> {
-    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
-        let Json::Array(items) = json else {
-            return mismatch(&json, field, "an array of objects", faults);
-        };
-        // What is behind the limit is not read, so that it costs no memory.
-        if items.len() > MAX_APPLIED {
-            faults.push(field, too_many_agents(items.len()));
-            return None;
-        }
-        let before = faults.count();
-        let specs: Vec<_> = items
-            .into_iter()
-            .enumerate()
-            .map(|(i, item)| from_entry(item, &format_args!("{field}[{i}]"), faults))
-            .collect();
-        if faults.count() > before {
-            // Reading has found these faults already, which the rule for the whole value would report again.
-            let read = specs
-                .iter()
-                .enumerate()
-                .filter_map(|(i, spec)| Some((i, spec.as_ref()?)));
-            each_once(read, field, faults);
-            return None;
-        }
-        specs.into_iter().collect()
     }
 }
 
@@ -144,18 +112,6 @@ impl FromJson for u64 {
     }
 }
 
-impl FromJson for Vec<AgentId> {
-    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
-        let Json::Array(items) = json else {
-            return mismatch(&json, field, "an array of strings", faults);
-        };
-        // Each element is read, so that the faults of all are found.
-        let read = |(i, item)| AgentId::from_json(item, &format_args!("{field}[{i}]"), faults);
-        let ids: Vec<Option<AgentId>> = items.into_iter().enumerate().map(read).collect();
-        ids.into_iter().collect()
-    }
-}
-
 impl FromJson for Vec<String> {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         let Json::Array(items) = json else {
@@ -169,13 +125,8 @@ impl FromJson for Vec<String> {
     }
 }
 
-impl FromJson for EventTypes {
-    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
-        Vec::from_json(json, field, faults).map(Self::new)
-    }
-}
-
-impl FromJson for Parameters {
+/// Personality sliders.
+impl FromJson for BTreeMap<String, Number> {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
         let Json::Object(entries) = json else {
             return mismatch(&json, field, "an object of numbers", faults);

@@ -160,7 +160,7 @@ macro_rules! agent_fields {
         pub(crate) struct StoredAgent {
             pub(crate) agent: Agent,
             /// None in a record that a release without versions wrote: its content is version 1.
-            pub(crate) history: Option<super::AgentHistory>,
+            pub(crate) history: Option<AgentHistory>,
         }
 
         #[cfg(feature = "engine")]
@@ -177,7 +177,7 @@ macro_rules! agent_fields {
             [] is_active: required bool,
             [] created_at: required Timestamp,
             [] updated_at: required Timestamp,
-            [] history: nullable super::AgentHistory,
+            [] history: nullable AgentHistory,
         }
 
         #[cfg(feature = "engine")]

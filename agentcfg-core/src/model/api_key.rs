@@ -200,6 +200,6 @@ impl schemars::JsonSchema for CreatedApiKey {
             "last_used_at": null,
             "key": "svc_live_4fQ8mZr2LkV7xN0bTy6WEXAMPLEexampleEXAMPLEexampleEXAMPLEexample0000000",
         });
-        super::schema::extended::<ApiKey>(generator, about, ("key", key), &[example])
+        crate::body::schema::extended::<ApiKey>(generator, about, ("key", key), &[example])
     }
 }

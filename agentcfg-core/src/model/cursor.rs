@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use super::{Epoch, WorkspaceId, parse_uuid};
+use crate::body::from_text;
 
 /// Separates an epoch and a workspace from the revision.
 const REVISION: &str = "-c";
@@ -141,6 +142,8 @@ impl fmt::Display for Cursor {
         write!(f, "{}-{}{REVISION}{}", self.epoch, self.workspace, self.revision)
     }
 }
+
+from_text!(Cursor);
 
 impl FromStr for Cursor {
     type Err = CursorError;

@@ -6,6 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use uuid::Uuid;
 
+use crate::body::from_text;
+
 /// The identifier of a workspace, a UUID.
 ///
 /// Only the hyphenated form is read, in any case; it is written in lower case.
@@ -151,3 +153,5 @@ macro_rules! uuid_ids {
 }
 
 uuid_ids!(WorkspaceId, WebhookId);
+
+from_text!(WorkspaceId);

@@ -14,6 +14,7 @@ mod config_field;
 mod cursor;
 mod epoch;
 pub(crate) mod event_family;
+mod event_types;
 mod export;
 mod ids;
 mod label;
@@ -48,6 +49,7 @@ pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use config_field::{ConfigField, FieldValues};
 pub use cursor::{Cursor, CursorError};
 pub use epoch::{Epoch, InvalidEpoch};
+pub use event_types::EventTypes;
 pub use export::{ExportLine, ExportedVersion, ReportedStatus};
 pub use ids::{InvalidId, WebhookId, WorkspaceId, parse_uuid};
 pub use label::{AgentLabel, LabelFilter, LabelTarget, PromotedLabel, Promotion};
@@ -68,8 +70,8 @@ pub use version::{
     AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Rollback, VersionPage, VersionSelector, VersionedAgent,
 };
 pub use webhook::{
-    DisabledReason, EventTypes, InvalidReplayFrom, MAX_WEBHOOKS, NewWebhook, ReplayFrom, Webhook, WebhookDelivery,
-    WebhookPatch, WebhookReplay, WebhookWithSecret,
+    DisabledReason, InvalidReplayFrom, MAX_WEBHOOKS, NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookPatch,
+    WebhookReplay, WebhookWithSecret,
 };
 pub(crate) use webhook_url::MAX_URL;
 pub use webhook_url::{AllowedHost, Host, InvalidUrl, WebhookUrl};

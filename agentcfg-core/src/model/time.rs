@@ -6,6 +6,8 @@ use std::str::FromStr;
 use chrono::{DateTime, Datelike, Timelike, Utc};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::body::from_text;
+
 /// A moment in UTC with millisecond precision, written as `2026-11-20T09:30:00.123Z`.
 ///
 /// Any RFC 3339 offset is read; finer fractions are cut off. (Interface specification, *General
@@ -100,6 +102,8 @@ impl From<DateTime<Utc>> for Timestamp {
         Self::from_unix_millis(at.timestamp_millis())
     }
 }
+
+from_text!(Timestamp);
 
 impl FromStr for Timestamp {
     type Err = InvalidTimestamp;

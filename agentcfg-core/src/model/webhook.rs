@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::named::named;
-use super::{Cursor, Timestamp, WebhookId, WorkspaceId, event_family};
-use crate::body::{body, record};
+use super::{Cursor, EventTypes, Timestamp, WebhookId, WorkspaceId};
+use crate::body::{body, from_text, record};
 use crate::rules;
 use crate::validate::MAX_WEBHOOK_DESCRIPTION;
 
@@ -17,76 +17,6 @@ use crate::validate::MAX_WEBHOOK_DESCRIPTION;
 /// assert_eq!(agentcfg_core::model::MAX_WEBHOOKS, 20);
 /// ```
 pub const MAX_WEBHOOKS: u64 = 20;
-
-/// The types of events that a webhook gets: actions of the audit log, or `agent.*` for all of a family. They read back as
-/// they were sent.
-///
-/// The default is what callers with `agents:read` may know: `agent.*`, `agents.*` and `label.*`. (Decisions, chapter 16.)
-///
-/// ```
-/// use agentcfg_core::model::EventTypes;
-/// let types = EventTypes::new(vec!["agent.*".into(), "member.set".into()]);
-/// assert!(types.include("agent.updated") && types.include("member.set"));
-/// assert!(!types.include("member.removed"));
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct EventTypes(Vec<String>);
-
-impl EventTypes {
-    /// These types.
-    ///
-    /// ```
-    /// use agentcfg_core::model::EventTypes;
-    /// assert!(EventTypes::new(vec!["workspace.*".into()]).include("workspace.updated"));
-    /// ```
-    pub fn new(types: Vec<String>) -> Self {
-        Self(types)
-    }
-
-    /// The types as they were sent.
-    ///
-    /// ```
-    /// use agentcfg_core::model::EventTypes;
-    /// assert_eq!(EventTypes::default().as_slice(), ["agent.*", "agents.*", "label.*"]);
-    /// ```
-    pub fn as_slice(&self) -> &[String] {
-        &self.0
-    }
-
-    /// Whether events of this type are among them.
-    ///
-    /// ```
-    /// use agentcfg_core::model::EventTypes;
-    /// assert!(EventTypes::default().include("agent.created"));
-    /// assert!(!EventTypes::default().include("api_key.created"));
-    /// ```
-    pub fn include(&self, action: &str) -> bool {
-        self.0.iter().any(|wanted| event_family::is_wanted(wanted, action))
-    }
-
-    /// Whether some may be known only with `audit_log:read`.
-    ///
-    /// ```
-    /// use agentcfg_core::model::EventTypes;
-    /// assert!(!EventTypes::default().need_audit_log());
-    /// assert!(EventTypes::new(vec!["member.*".into()]).need_audit_log());
-    /// ```
-    pub fn need_audit_log(&self) -> bool {
-        self.0.iter().any(|name| !event_family::concerns_agents(name))
-    }
-}
-
-impl Default for EventTypes {
-    fn default() -> Self {
-        Self(
-            event_family::OF_AGENTS
-                .iter()
-                .map(|family| format!("{family}.*"))
-                .collect(),
-        )
-    }
-}
 
 named! {
     /// Why this service disabled a webhook.
@@ -270,6 +200,8 @@ impl fmt::Display for ReplayFrom {
 #[error("must be a cursor that this service has given out, or start")]
 pub struct InvalidReplayFrom;
 
+from_text!(ReplayFrom);
+
 impl FromStr for ReplayFrom {
     type Err = InvalidReplayFrom;
 
@@ -396,7 +328,7 @@ impl schemars::JsonSchema for WebhookWithSecret {
         let documentation = "The secret that signs the deliveries, for a verifier of Standard Webhooks.";
         let secret = record::required::<rules::SigningSecret>(generator, documentation);
         let example = serde_json::json!({ "secret": "whsec_RVhBTVBMRWV4YW1wbGVFWEFNUExFZXhhbXBsZTAwMDA=" });
-        super::schema::extended::<Webhook>(generator, about, ("secret", secret), &[example])
+        crate::body::schema::extended::<Webhook>(generator, about, ("secret", secret), &[example])
     }
 }
 

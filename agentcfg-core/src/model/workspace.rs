@@ -146,7 +146,7 @@ impl schemars::JsonSchema for WorkspaceView {
         let documentation = "The calling user's role. Absent when an API key calls.";
         let role = change::required::<rules::Any<Role>>(generator, documentation);
         let examples = [serde_json::json!({ "role": "owner" }), serde_json::json!({})];
-        super::schema::extended::<Workspace>(generator, about, ("role", role), &examples)
+        crate::body::schema::extended::<Workspace>(generator, about, ("role", role), &examples)
     }
 }
 

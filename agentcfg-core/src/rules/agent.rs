@@ -1,13 +1,14 @@
 //! Rules for the fields of an agent that are not plain texts.
 
-use std::collections::HashMap;
-use std::fmt::Display;
+use std::collections::BTreeMap;
 
-use super::text::{from_one, length_at_most, not_blank, without_nul};
-use super::{Described, Rule};
-use crate::body;
-use crate::model::{self, FieldValues};
-use crate::validate::{Faults, MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, shown};
+use serde_json::Number;
+
+use super::Described;
+use crate::body::Rule;
+use crate::model::FieldValues;
+use crate::validate::text::{from_one, length_at_most, not_blank, without_nul};
+use crate::validate::{Faults, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, shown};
 
 /// An agent's identifier in the body of an update, where it may only repeat the agent's own. The service compares the
 /// two, so a text that could not be an identifier gets the same answer as any other wrong one.
@@ -21,9 +22,6 @@ pub(crate) struct Capabilities;
 
 /// At most 100 numbers with names of 1–100 characters.
 pub(crate) struct Parameters;
-
-/// At most 1,000 agents, each of them once.
-pub(crate) struct AgentSpecs;
 
 impl Rule for RepeatedAgentId {
     type Value = String;
@@ -70,9 +68,9 @@ impl Described for Capabilities {
 }
 
 impl Rule for Parameters {
-    type Value = model::Parameters;
+    type Value = BTreeMap<String, Number>;
 
-    fn check(parameters: &model::Parameters, field: &str, faults: &mut Faults) {
+    fn check(parameters: &BTreeMap<String, Number>, field: &str, faults: &mut Faults) {
         if parameters.len() > MAX_ENTRIES {
             faults.push(
                 field,
@@ -90,43 +88,4 @@ impl Described for Parameters {
     const VALUES: FieldValues = FieldValues::Numbers {
         max_entries: MAX_ENTRIES,
     };
-}
-
-impl Rule for AgentSpecs {
-    type Value = Vec<model::AgentSpec>;
-
-    fn check(specs: &Vec<model::AgentSpec>, field: &str, faults: &mut Faults) {
-        if specs.len() > MAX_APPLIED {
-            faults.push(field, too_many_agents(specs.len()));
-            return;
-        }
-        for (i, spec) in specs.iter().enumerate() {
-            let mut own = Faults::default();
-            body::Body::check(spec, &mut own);
-            faults.add_under(&format_args!("{field}[{i}]"), own);
-        }
-        each_once(specs.iter().enumerate(), field, faults);
-    }
-}
-
-/// Refuses an agent that is named again.
-pub(crate) fn each_once<'a>(
-    specs: impl Iterator<Item = (usize, &'a model::AgentSpec)>,
-    field: impl Display,
-    faults: &mut Faults,
-) {
-    let mut first = HashMap::new();
-    for (i, spec) in specs {
-        if let Some(before) = first.insert(&spec.agent_id, i) {
-            faults.push(
-                format_args!("{field}[{i}].agent_id"),
-                format_args!("must not name the agent of {field}[{before}] again"),
-            );
-        }
-    }
-}
-
-/// The rule that a list of too many agents breaks.
-pub(crate) fn too_many_agents(count: usize) -> String {
-    format!("must have at most {MAX_APPLIED} elements, got {count}")
 }

@@ -2,6 +2,7 @@
 //! checking a value that was made in Rust and the JSON Schema follow from it.
 
 mod agent;
+mod agent_specs;
 #[cfg(feature = "schema")]
 mod schema;
 mod shown;
@@ -11,28 +12,18 @@ mod webhook;
 
 use std::marker::PhantomData;
 
-pub(crate) use self::agent::{
-    AgentSpecs, Capabilities, Color, Parameters, RepeatedAgentId, each_once, too_many_agents,
-};
+pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
+pub(crate) use self::agent_specs::AgentSpecs;
 #[cfg(feature = "schema")]
 pub(crate) use self::shown::{KeyText, SigningSecret};
 pub(crate) use self::shown::{RecordId, True};
-pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_at_most, length_from_one, without_nul};
+pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne};
 pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, TargetLabel};
 pub(crate) use self::webhook::{EventTypes, HookUrl};
-use crate::body::FromJson;
+use crate::body::{FromJson, Rule};
 use crate::model::FieldValues;
 use crate::model::named::OpenSet;
 use crate::validate::Faults;
-
-/// The rule of a field's value.
-pub(crate) trait Rule {
-    /// The type of the value.
-    type Value: FromJson;
-
-    /// Reports each fault of the value under the field's name.
-    fn check(value: &Self::Value, field: &str, faults: &mut Faults);
-}
 
 /// A rule for a configurable field of an agent, which is described as data too.
 pub(crate) trait Described: Rule {

@@ -9,8 +9,8 @@ use super::{
     Overlap, Parameters, RecordId, RepeatedAgentId, RequestsPerMinute, SigningSecret, TargetLabel, Text, TextFromOne,
     True,
 };
+use crate::body::schema::UUID;
 use crate::model;
-use crate::model::schema::UUID;
 use crate::validate::{
     MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
 };

@@ -1,9 +1,9 @@
 //! Rules for texts. Lengths count Unicode scalar values; no text may have a NUL character.
 
-use std::fmt::Display;
-
-use super::{Described, Rule};
+use super::Described;
+use crate::body::Rule;
 use crate::model::FieldValues;
+use crate::validate::text::{at_most, from_one, length_from_one, not_blank};
 use crate::validate::{Faults, MAX_PROVIDER_KEY};
 
 /// At most `MAX` characters.
@@ -58,45 +58,5 @@ impl Rule for Credential {
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             faults.push(field, "must have visible ASCII characters only");
         }
-    }
-}
-
-/// Refuses the character that some databases cannot hold.
-pub(crate) fn without_nul(text: &str, field: impl Display, faults: &mut Faults) {
-    if text.contains('\0') {
-        faults.push(field, "must not contain a NUL character");
-    }
-}
-
-pub(crate) fn length_at_most(text: &str, max: usize, field: impl Display, faults: &mut Faults) {
-    let length = text.chars().count();
-    if length > max {
-        faults.push(field, format_args!("must be at most {max} characters, got {length}"));
-    }
-}
-
-fn at_most(text: &str, max: usize, field: impl Display, faults: &mut Faults) {
-    without_nul(text, &field, faults);
-    length_at_most(text, max, &field, faults);
-}
-
-pub(super) fn from_one(text: &str, max: usize, field: impl Display, faults: &mut Faults) {
-    if text.is_empty() {
-        faults.push(&field, format_args!("must be 1 to {max} characters, got 0"));
-    }
-    at_most(text, max, field, faults);
-}
-
-pub(super) fn not_blank(text: &str, max: usize, field: impl Display, faults: &mut Faults) {
-    if !text.is_empty() && text.chars().all(char::is_whitespace) {
-        faults.push(&field, "must not be blank");
-    }
-    from_one(text, max, field, faults);
-}
-
-pub(crate) fn length_from_one(text: &str, max: usize, field: impl Display, faults: &mut Faults) {
-    let length = text.chars().count();
-    if !(1..=max).contains(&length) {
-        faults.push(field, format_args!("must be 1 to {max} characters, got {length}"));
     }
 }

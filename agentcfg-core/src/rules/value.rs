@@ -1,6 +1,6 @@
 //! Rules for numbers, moments, labels and lists of agents.
 
-use super::Rule;
+use crate::body::Rule;
 use crate::model::{AgentId, Label, Timestamp};
 use crate::validate::{Faults, MAX_OVERLAP, MAX_PROMOTED, MAX_RATE_LIMIT};
 

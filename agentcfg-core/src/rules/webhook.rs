@@ -1,8 +1,8 @@
 //! Rules for the fields of a webhook.
 
-use super::Rule;
-use super::text::from_one;
+use crate::body::Rule;
 use crate::model::{self, Action, MAX_URL, WebhookUrl};
+use crate::validate::text::from_one;
 use crate::validate::{Faults, MAX_ENTRIES, MAX_ENTRY_NAME};
 
 /// A URL in a form that webhooks may have. Where it may lead is a matter of the deployment and checked by the service.

@@ -2,7 +2,9 @@
  * The configurable fields of an agent, a row each, in the order of the API. The type of a configuration, the forms, drafts,
  * checks, requests, comparisons and merges follow from it; a test compares it with the OpenAPI document of the server.
  */
-import type { Num } from "./types";
+
+/** A number; as it is written where JavaScript cannot hold it. */
+export type Num = number | string;
 
 /** The parts of the form of an agent; `editor.tsx` and `new-agent.tsx` say where each of them is. */
 export type Section = "identity" | "persona" | "description" | "model" | "parameters" | "capabilities";

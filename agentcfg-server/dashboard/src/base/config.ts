@@ -1,8 +1,8 @@
 /** Drafts of the configurable fields of an agent: their checks, and what is sent. */
-import { FIELDS, NAMES, type AgentField, type Config, type FieldName } from "./agent-fields";
+import { FIELDS, NAMES, type AgentField, type Config, type FieldName, type Num } from "./agent-fields";
 import { Raw } from "./api";
 import { count, number, plural } from "./text";
-import type { Agent, Num } from "./types";
+import type { Agent } from "./types";
 
 export { FIELDS, NAMES, type Config, type FieldName };
 

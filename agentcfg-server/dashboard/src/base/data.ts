@@ -18,6 +18,15 @@ export const useDeleted = (): Resource<Agent[]> => useOwn("agents", "agents:read
 /** One agent, deleted or not, as a list of one or none; its tag is the record's. */
 export const useAgent = (agentId: string): Resource<Agent[]> =>
   useOwn("agents", "agents:read", "api/agents/configs", { state: "all", agent_id: agentId });
+/** What the tabs of one agent show. */
+export interface AgentState {
+  agent: Agent;
+  etag: string | null;
+  version: number | null;
+  history: Resource<Version[]>;
+  labels: Label[];
+}
+
 export const useVersions = (): Resource<Version[]> => useOwn("versions", "agents:read", "api/agents/versions");
 export const useHistory = (agentId: string): Resource<Version[]> =>
   useOwn("versions", "agents:read", "api/agents/versions", { agent_id: agentId, limit: 1000 });

@@ -1,4 +1,5 @@
 /** Three-way merge of an agent's configuration, after another save came in between. */
+import type { Num } from "./agent-fields";
 import {
   FIELDS,
   isEmpty,
@@ -11,7 +12,6 @@ import {
   type FieldName,
   type Parameter,
 } from "./config";
-import type { Num } from "./types";
 
 export type Side = "theirs" | "mine" | "edit";
 

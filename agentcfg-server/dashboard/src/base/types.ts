@@ -4,9 +4,6 @@ import type { Config } from "./agent-fields";
 export type { Config };
 export type AgentType = Config["agent_type"];
 
-/** A number as it is written, where JavaScript cannot hold it. */
-export type Num = number | string;
-
 export interface Agent extends Config {
   id: string;
   workspace_id: string;

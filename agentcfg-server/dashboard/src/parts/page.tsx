@@ -1,10 +1,10 @@
 /** The frame of a screen: title, breadcrumb, actions, content. */
+import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { focusHeading } from "../base/focus";
 import { visits } from "../base/route";
 import { workspace } from "../base/session";
-import { openMenu } from "../screens/shell";
 import { Icon } from "./base";
 
 export interface Crumb {
@@ -23,6 +23,9 @@ interface PageProps {
   foot?: ComponentChildren;
   width?: "form" | "text";
 }
+
+/** Whether the menu of a narrow screen is open. */
+export const menu = signal(false);
 
 let visited = 0;
 
@@ -43,7 +46,7 @@ export function Page({ title, crumbs = [], actions, children, ownHeading, foot, 
   return (
     <div class="panel">
       <header class="bar">
-        <button type="button" class="button quiet square opener" aria-label="Open menu" onClick={openMenu}>
+        <button type="button" class="button quiet square opener" aria-label="Open menu" onClick={() => (menu.value = true)}>
           <Icon name="menu" />
         </button>
         <Crumbs crumbs={crumbs}>

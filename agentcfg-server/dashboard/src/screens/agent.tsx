@@ -1,13 +1,12 @@
 /** One agent: its head, and the tabs configuration, history, labels and trial. */
 import { useState } from "preact/hooks";
 import { call } from "../base/api";
-import type { Resource } from "../base/cache";
-import { agentQuery, agentsChanged, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
+import { agentQuery, agentsChanged, type AgentState, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
 import { keep } from "../base/drafts";
 import { go, href, route } from "../base/route";
 import { can } from "../base/session";
 import { number } from "../base/text";
-import type { Agent, Label, Version } from "../base/types";
+import type { Agent } from "../base/types";
 import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill } from "../parts/base";
 import { Confirm, copyId, Menu } from "../parts/dialog";
 import { attempt, Banner, Reading, toast } from "../parts/feedback";
@@ -21,14 +20,6 @@ import { TryIt } from "./try-it";
 const TABS = ["configuration", "history", "labels", "try"] as const;
 type Tab = (typeof TABS)[number];
 const TAB_NAMES: Record<Tab, string> = { configuration: "Configuration", history: "History", labels: "Labels", try: "Try it" };
-
-export interface AgentState {
-  agent: Agent;
-  etag: string | null;
-  version: number | null;
-  history: Resource<Version[]>;
-  labels: Label[];
-}
 
 export function AgentScreen() {
   const id = route.value.params.get("id") ?? "";

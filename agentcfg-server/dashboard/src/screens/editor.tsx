@@ -15,7 +15,7 @@ import {
   type Config,
   type Draft,
 } from "../base/config";
-import { agentQuery } from "../base/data";
+import { type AgentState, agentQuery } from "../base/data";
 import { drafts, keep, type Kept } from "../base/drafts";
 import { closePart, openPart, route } from "../base/route";
 import { can } from "../base/session";
@@ -27,7 +27,6 @@ import { FormDialog } from "../parts/dialog";
 import { Banner, toast } from "../parts/feedback";
 import { focusFault, MessageField, useTouched } from "../parts/fields";
 import { CopyButton } from "../parts/secret";
-import type { AgentState } from "./agent";
 import { Fields } from "./form";
 import { mineAsText, MergeView } from "./merge";
 

@@ -14,10 +14,10 @@ import {
   type Parameter,
   type Tags,
 } from "../base/config";
-import type { AgentField, Section } from "../base/agent-fields";
+import type { AgentField, Num, Section } from "../base/agent-fields";
 import { PROVIDERS, useModels } from "../base/data";
 import { count, number } from "../base/text";
-import type { Model, Num, Provider } from "../base/types";
+import type { Model, Provider } from "../base/types";
 import { Avatar, Button, cx, Icon, SWATCHES } from "../parts/base";
 import { Area, Choices, Fault, Field, Input, Select } from "../parts/fields";
 

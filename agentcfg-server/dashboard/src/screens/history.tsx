@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, useResource } from "../base/cache";
 import { messageFault } from "../base/config";
-import { agentQuery, useNames } from "../base/data";
+import { type AgentState, agentQuery, useNames } from "../base/data";
 import { route, setParams } from "../base/route";
 import { can } from "../base/session";
 import { moment, number } from "../base/text";
@@ -14,7 +14,6 @@ import { Confirm } from "../parts/dialog";
 import { Failure, Reading, toast } from "../parts/feedback";
 import { MessageField, Segments, Select } from "../parts/fields";
 import { Icon } from "../parts/base";
-import type { AgentState } from "./agent";
 import { MoveLabel } from "./labels";
 
 const useVersion = (state: AgentState, version: number | null) =>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate } from "../base/cache";
-import { agentQuery, useLabels, useNames } from "../base/data";
+import { type AgentState, agentQuery, useLabels, useNames } from "../base/data";
 import { href } from "../base/route";
 import { can, workspace } from "../base/session";
 import { number, plural } from "../base/text";
@@ -12,7 +12,6 @@ import { Confirm, FormDialog, Menu } from "../parts/dialog";
 import { toast } from "../parts/feedback";
 import { Check, Field, Input, Select } from "../parts/fields";
 import { Table } from "../parts/rows";
-import type { AgentState } from "./agent";
 
 const MOST = 20;
 const RULE = /^[a-z0-9][a-z0-9._-]{0,35}$/;

@@ -12,15 +12,12 @@ import { capital, number, plural, second, time } from "../base/text";
 import { Avatar, Button, Icon, LinkButton, StatusShape } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
 import { attempt, Banner, Toasts } from "../parts/feedback";
+import { menu } from "../parts/page";
 import { SecretDialog } from "../parts/secret";
 import { NewWorkspace } from "./workspace";
 
-const menu = signal(false);
 const creating = signal(false);
 const leaving = signal(false);
-export const openMenu = (): void => {
-  menu.value = true;
-};
 
 interface Place {
   screen: string;

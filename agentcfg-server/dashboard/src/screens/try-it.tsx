@@ -1,7 +1,7 @@
 /** A trial: one streamed model call with the agent's persona and model. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { failure, send } from "../base/api";
-import { agentQuery, PROVIDERS, useModels } from "../base/data";
+import { type AgentState, agentQuery, PROVIDERS, useModels } from "../base/data";
 import { useTyped } from "../base/drafts";
 import { events } from "../base/events";
 import { route, setParams } from "../base/route";
@@ -10,7 +10,6 @@ import type { Provider } from "../base/types";
 import { Button } from "../parts/base";
 import { Banner, Failure } from "../parts/feedback";
 import { Area, Field, Select } from "../parts/fields";
-import type { AgentState } from "./agent";
 
 interface Outcome {
   text: string;
