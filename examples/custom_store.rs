@@ -40,6 +40,10 @@ impl MapStore {
 
 #[async_trait]
 impl Store for MapStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         let state = self.state();
         Ok(keys.iter().map(|key| state.records.get(key).cloned()).collect())

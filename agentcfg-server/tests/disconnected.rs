@@ -31,6 +31,10 @@ struct Endless {
 
 #[async_trait::async_trait]
 impl Store for Endless {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.store)
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         let mut found = self.store.get(keys).await?;
         for (key, record) in keys.iter().zip(&mut found) {

@@ -7,8 +7,10 @@ use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::rate_limit::SharedWindows;
 use agentcfg_core::store::etcd::{ConnectError, EtcdOptions, EtcdStore};
 use agentcfg_core::store::{
-    Batch, Check, CommitError, Direction, Key, Kind, Partition, Scan, Store, StoreError, Write, conformance,
+    BUILD, Batch, Check, CommitError, Direction, FORMAT, Key, Kind, OtherFormat, Partition, Scan, Store, StoreError,
+    Write, conformance,
 };
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::cluster::{Cluster, LIMITS};
@@ -168,9 +170,9 @@ async fn values_keep_their_bytes_and_damage_is_reported() {
     assert!(store.get(&[plain]).await.unwrap()[0].is_some());
 }
 
-/// Many processes may start on an empty cluster at once; a newer format is refused and left unchanged.
+/// Many processes may start on an empty cluster at once; another format is refused and left unchanged.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_store_is_made_once_and_newer_formats_are_refused() {
+async fn a_store_is_made_once_and_other_formats_are_refused() {
     let Some(cluster) = Cluster::shared() else { return };
     let options = cluster.options();
     let starts = (0..4).map(|_| {
@@ -180,14 +182,27 @@ async fn a_store_is_made_once_and_newer_formats_are_refused() {
     for start in starts.collect::<Vec<_>>() {
         start.await.unwrap().unwrap();
     }
-    let facts = format!("{}/store", options.prefix);
-    cluster.ctl(&["put", &facts, r#"{"format":9,"base":0,"more":true}"#]);
-    let refused = EtcdStore::connect(&options).await.unwrap_err();
-    assert!(
-        matches!(refused, ConnectError::TooNew { found: 9, supported: 1 }),
-        "{refused}"
-    );
-    cluster.ctl(&["put", &facts, "other"]);
+    let key = format!("{}/store", options.prefix);
+    let facts = || cluster.ctl(&["get", "--print-value-only", &key]);
+    let made: Value = serde_json::from_str(&facts()).unwrap();
+    assert_eq!((&made["format"], &made["made_by"]), (&json!(FORMAT), &json!(BUILD)));
+    for (other, found, build) in [
+        (r#"{"format":9,"made_by":"7.1.0","more":true}"#, 9, Some("7.1.0")),
+        (r#"{"format":1,"base":0,"cluster":1}"#, 1, None),
+    ] {
+        cluster.ctl(&["put", &key, other]);
+        let refused = EtcdStore::connect(&options).await.unwrap_err();
+        let expected = OtherFormat {
+            found,
+            build: build.map(str::to_owned),
+        };
+        assert!(
+            matches!(&refused, ConnectError::OtherFormat(found) if *found == expected),
+            "{refused}"
+        );
+        assert_eq!(facts().trim(), other, "a refused store is left as it is");
+    }
+    cluster.ctl(&["put", &key, "other"]);
     let refused = EtcdStore::connect(&options).await.unwrap_err();
     assert!(matches!(refused, ConnectError::Unusable(_)), "{refused}");
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::rate_limit::SharedWindows;
 use agentcfg_core::store::postgres::{ConnectError, PostgresOptions, PostgresStore, Statements};
-use agentcfg_core::store::{Batch, Key, Kind, Store, Write, conformance};
+use agentcfg_core::store::{BUILD, Batch, FORMAT, Key, Kind, OtherFormat, Store, Write, conformance};
 use uuid::Uuid;
 
 use crate::cluster::Cluster;
@@ -50,9 +50,9 @@ async fn values_keep_their_bytes() {
     }
 }
 
-/// Many processes may start on an empty database at once; a newer format is refused and left unchanged.
+/// Many processes may start on an empty database at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn tables_are_created_once_and_newer_formats_are_refused() {
+async fn tables_are_created_once() {
     let Some(cluster) = Cluster::shared() else { return };
     let schema = cluster.schema();
     let options = PostgresOptions {
@@ -67,42 +67,13 @@ async fn tables_are_created_once_and_newer_formats_are_refused() {
     for start in starts.collect::<Vec<_>>() {
         start.await.unwrap().unwrap();
     }
-    assert_eq!(cluster.sql(&format!("SELECT count(*) FROM {schema}.store")), "1");
-    cluster.sql(&format!(
-        "UPDATE {schema}.store SET format = 9; DROP TABLE {schema}.agents"
-    ));
-    let refused = PostgresStore::connect(&options).await.unwrap_err();
-    assert!(
-        matches!(refused, ConnectError::TooNew { found: 9, supported: 1 }),
-        "{refused}"
-    );
-    let agents = cluster.sql(&format!("SELECT to_regclass('{schema}.agents') IS NULL"));
-    assert_eq!(agents, "t", "a refused database is left as it is");
+    let made = cluster.sql(&format!("SELECT format || ' ' || made_by FROM {schema}.store"));
+    assert_eq!(made, format!("{FORMAT} {BUILD}"));
 }
 
-/// A database of an earlier release lacks the tables of newer kinds of records, which the next start creates.
+/// A database of another format is refused and left as it is: a newer one that names its build, and an older one that does not.
 #[tokio::test]
-async fn tables_that_an_earlier_release_did_not_have_are_created() {
-    let Some(cluster) = Cluster::shared() else { return };
-    let options = PostgresOptions {
-        schema: cluster.schema(),
-        ..PostgresOptions::new(cluster.url())
-    };
-    PostgresStore::connect(&options).await.unwrap();
-    let schema = &options.schema;
-    cluster.sql(&format!(
-        "DROP TABLE {schema}.sets; DROP TABLE {schema}.set_members; DROP TABLE {schema}.removals"
-    ));
-    let store = PostgresStore::connect(&options).await.unwrap();
-    let key = Key::in_workspace(WorkspaceId::new(Uuid::from_u128(1)), Kind::Set, "docs");
-    let writes = vec![Write::Put(key.clone(), b"1".to_vec())];
-    store.commit(Batch { checks: vec![], writes }).await.unwrap();
-    assert!(store.get(&[key]).await.unwrap()[0].is_some());
-}
-
-/// A database of an earlier release has one more table. It opens as before while that table holds no record.
-#[tokio::test]
-async fn the_table_of_other_records_may_stay_while_it_is_empty() {
+async fn other_formats_are_refused() {
     let Some(cluster) = Cluster::shared() else { return };
     let schema = cluster.schema();
     let options = PostgresOptions {
@@ -110,20 +81,25 @@ async fn the_table_of_other_records_may_stay_while_it_is_empty() {
         ..PostgresOptions::new(cluster.url())
     };
     PostgresStore::connect(&options).await.unwrap();
-    cluster.sql(&format!(
-        "CREATE TABLE {schema}.other_records (place text COLLATE \"C\" NOT NULL, item text COLLATE \"C\" NOT NULL, \
-         version bigint NOT NULL, value json, PRIMARY KEY (place, item)); \
-         INSERT INTO {schema}.other_records VALUES ('5/name/x', 'deleted', 1, NULL)"
-    ));
-    PostgresStore::connect(&options).await.unwrap();
-    cluster.sql(&format!(
-        "INSERT INTO {schema}.other_records VALUES ('5/name/x', 'kept', 1, '1')"
-    ));
-    let refused = PostgresStore::connect(&options).await.unwrap_err();
-    assert!(
-        matches!(&refused, ConnectError::Unusable(text) if text.contains("other_records")),
-        "{refused}"
-    );
+    cluster.sql(&format!("DROP TABLE {schema}.agents"));
+    for (change, found, build) in [
+        ("UPDATE store SET format = 9, made_by = '7.1.0'", 9, Some("7.1.0")),
+        ("UPDATE store SET format = 1", 1, Some("7.1.0")),
+        ("ALTER TABLE store DROP COLUMN made_by", 1, None),
+    ] {
+        cluster.sql(&format!("SET search_path = {schema}; {change}"));
+        let refused = PostgresStore::connect(&options).await.unwrap_err();
+        let expected = OtherFormat {
+            found,
+            build: build.map(str::to_owned),
+        };
+        assert!(
+            matches!(&refused, ConnectError::OtherFormat(other) if *other == expected),
+            "{refused}"
+        );
+        let agents = cluster.sql(&format!("SELECT to_regclass('{schema}.agents') IS NULL"));
+        assert_eq!(agents, "t", "a refused database is left as it is");
+    }
 }
 
 /// What breaks the contract for callers is refused, and nothing changes.

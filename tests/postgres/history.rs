@@ -1,4 +1,4 @@
-//! The history of agents on PostgreSQL: the lists of the past, and data from before versions.
+//! The history of agents on PostgreSQL: the lists of the past.
 
 use std::sync::Arc;
 
@@ -9,8 +9,6 @@ use agentcfg_core::{AgentCfg, Settings};
 use crate::cluster::Cluster;
 use crate::support::{START, limits};
 
-#[path = "../upgrade/mod.rs"]
-mod fixture;
 #[path = "../../agentcfg-core/tests/service/past_model.rs"]
 mod past_model;
 
@@ -38,24 +36,4 @@ async fn each_list_is_answered_again() {
         .settings(settings);
     let count = operations();
     past_model::compare(&builder.build(), &clock, 11, count, 50, Some(count as u64 / 5)).await;
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_from_before_versions_keeps_its_past() {
-    let Some(cluster) = Cluster::shared() else { return };
-    assert!(!fixture::REDB.is_empty());
-    let url = cluster.database();
-    let name = url.rsplit('/').next().unwrap();
-    cluster.sql_in(name, fixture::POSTGRES);
-    let tables = "SELECT count(*) FROM pg_tables WHERE schemaname = 'agentcfg' AND tablename LIKE 'agent\\_%'";
-    assert_eq!(cluster.sql_in(name, tables), "0");
-    let store = PostgresStore::connect(&PostgresOptions::new(url.clone()))
-        .await
-        .unwrap();
-    assert_eq!(
-        cluster.sql_in(name, tables),
-        "3",
-        "the tables of versions, touches and labels are made"
-    );
-    fixture::check(Arc::new(store)).await;
 }

@@ -88,23 +88,3 @@ async fn another_server_takes_over_from_one_that_was_killed() {
     // Only what was in flight comes twice.
     assert!((21..=23).contains(&receiver.messages().len()));
 }
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_database_of_an_earlier_release_gets_the_tables() {
-    let Some(cluster) = Cluster::shared() else { return };
-    let (url, receiver) = (cluster.database(), Receiver::start());
-    let ada = token("ada");
-    let server = start(&url, &receiver);
-    let workspace = server.api(&ada).workspace().await;
-    drop(server);
-    let database = url.rsplit('/').next().unwrap().split('?').next().unwrap();
-    for table in ["webhooks", "webhook_states", "webhook_deliveries", "webhook_places"] {
-        cluster.sql_in(database, &format!("DROP TABLE agentcfg.{table}"));
-    }
-    let server = start(&url, &receiver);
-    server.api(&ada).create(&workspace, "before").await.expect(201);
-    webhook(&server.api(&ada), &workspace, &receiver).await;
-    server.api(&ada).create(&workspace, "writer").await.expect(201);
-    let messages = tokio::task::block_in_place(|| receiver.wait_for(1));
-    assert_eq!(targets(&messages), ["writer".to_owned()].into());
-}

@@ -88,7 +88,10 @@ mod tests {
         let agent = new.into_agent(Uuid::nil(), Timestamp::from_unix_millis(0));
         let stored = json!(StoredAgent {
             agent: agent.clone(),
-            history: None
+            history: AgentHistory {
+                versions: 1,
+                touches: 0
+            }
         });
         for name in AgentConfig::FIELDS.iter().filter(|name| **name != "display_name") {
             let without = |value: &Value| {

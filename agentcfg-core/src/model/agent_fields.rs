@@ -159,8 +159,7 @@ macro_rules! agent_fields {
         #[serde(from = "AgentRow")]
         pub(crate) struct StoredAgent {
             pub(crate) agent: Agent,
-            /// None in a record that a release without versions wrote: its content is version 1.
-            pub(crate) history: Option<AgentHistory>,
+            pub(crate) history: AgentHistory,
         }
 
         #[cfg(feature = "engine")]
@@ -177,7 +176,7 @@ macro_rules! agent_fields {
             [] is_active: required bool,
             [] created_at: required Timestamp,
             [] updated_at: required Timestamp,
-            [] history: nullable AgentHistory,
+            [] history: required AgentHistory,
         }
 
         #[cfg(feature = "engine")]
@@ -212,9 +211,7 @@ macro_rules! agent_fields {
                 row.serialize_field("is_active", &agent.is_active)?;
                 row.serialize_field("created_at", &agent.created_at)?;
                 row.serialize_field("updated_at", &agent.updated_at)?;
-                if let Some(history) = &self.history {
-                    row.serialize_field("history", history)?;
-                }
+                row.serialize_field("history", &self.history)?;
                 row.end()
             }
         }

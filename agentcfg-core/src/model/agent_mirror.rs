@@ -25,7 +25,7 @@ pub struct AgentMirror {
 
 /// An event does not fit the agents of the mirror: read the list again.
 ///
-/// This happens after an event of an agent whose creation was recorded by a release that recorded less, or when events were left out.
+/// This happens when events were left out.
 ///
 /// ```
 /// use agentcfg_core::model::MirrorGap;

@@ -96,11 +96,9 @@ impl AgentChange {
 
         let transaction = transaction.check(key.unchanged(self.found.as_ref()));
         let mut history = history::HistoryWriter::new(access, transaction);
-        match (&self.found, &before) {
-            (Some(found), Some(before)) => {
-                history.add_change(&found.value, before, &self.after, &after, self.restored_from)?
-            }
-            _ => history.add_version(&self.after, &after, None)?,
+        match &self.found {
+            Some(found) => history.add_change(&found.value, &self.after, &after, self.restored_from)?,
+            None => history.add_version(&self.after, &after, None)?,
         }
         let mut transaction = history.finish().put_subject(key, after.into_text());
         if !agent.is_active {

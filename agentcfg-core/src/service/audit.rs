@@ -135,7 +135,7 @@ impl AgentCfg {
 
     /// The number of the last entry up to `last` for which `holds` is true, 0 if there is none. The search is binary: where it is
     /// true for an entry, it must be true for those before.
-    pub(super) async fn last_entry_where(
+    async fn last_entry_where(
         &self,
         workspace: WorkspaceId,
         last: u64,

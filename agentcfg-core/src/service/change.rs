@@ -36,7 +36,7 @@ struct EntryHead {
     action: Action,
     target: Target,
     created_at: Timestamp,
-    /// Written also where there is none: an entry without the field is from before versions were kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<Message>,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u64>,

@@ -28,8 +28,8 @@ impl AgentCfg {
         epoch.await.copied()
     }
 
-    /// Gives an epoch to a store that is new, or was made from a backup or by a release without epochs. Several servers may
-    /// do this at the same time: the first commit wins (compare-and-set), and the others read its epoch.
+    /// Gives an epoch to a store that is new or was made from a backup. Several servers may do this at the same time: the
+    /// first commit wins (compare-and-set), and the others read its epoch.
     async fn make_epoch(&self) -> Result<Epoch, Error> {
         let mut random = [0; 8];
         self.entropy().fill(&mut random)?;

@@ -18,13 +18,12 @@ use super::records::{
     self, Encoded, Entity, Entries, Scanned, StoredEntry, StoredLabel, StoredLabels, StoredProviderKey, StoredStatus,
     StoredVersion, StoredWebhook, WebhookState, WorkspaceApiKey,
 };
-use super::versions::first_version;
 use super::{AgentCfg, Caller};
 use crate::error::{Error, ErrorKind};
 use crate::model::change_path;
 use crate::model::{
-    Action, Agent, AgentConfig, AgentId, AgentSet, Epoch, ExportLine, ExportedVersion, Label, Member, Permission,
-    ProviderKeyInfo, ReportedStatus, StoredAgent, TargetType, TextId, Webhook, Workspace, WorkspaceId,
+    Action, AgentId, AgentSet, Epoch, ExportLine, ExportedVersion, Label, Member, Permission, ProviderKeyInfo,
+    ReportedStatus, StoredAgent, TargetType, TextId, Webhook, Workspace, WorkspaceId,
 };
 
 /// How often the first records are read at most. Each further time, another writer has changed one of them in between.
@@ -307,21 +306,7 @@ impl Export {
         let (is_some, is_long) = (!found.is_empty(), found.bytes() >= LONG);
         let mut shown = Vec::with_capacity(found.len());
         for stored in pieces::values(found).await? {
-            let has_history = stored.history.is_some();
-            let Some(agent) = self.since.agent(stored.agent)? else {
-                continue;
-            };
-            // An agent from before versions were kept has no record of its version 1 at the revision of the export.
-            let version_1 = match has_history {
-                false => Some(exported(
-                    agent.agent_id.clone(),
-                    first_version(&agent).with_content(agent.config()),
-                )),
-                true if self.since.has_changed(&agent.agent_id) => self.version_recorded_since(&agent).await?,
-                true => None,
-            };
-            shown.push(ExportLine::Agent(agent));
-            shown.extend(version_1.map(ExportLine::Version));
+            shown.extend(self.since.agent(stored.agent)?.map(ExportLine::Agent));
         }
         let text = blocking_if(is_long, move || {
             let mut text = Vec::new();
@@ -329,14 +314,6 @@ impl Export {
         });
         lines.append(&mut text.await??);
         Ok(is_some)
-    }
-
-    /// The version 1 that the first change of an agent since the revision has recorded, if the agent had none.
-    async fn version_recorded_since(&self, agent: &Agent) -> Result<Option<ExportedVersion>, Error> {
-        let key = records::version::<AgentConfig>(self.workspace, &agent.agent_id, 1);
-        let found = self.service.read(key).await?;
-        let found = found.filter(|found| found.value.was_active.is_some() && found.value.revision > self.revision);
-        Ok(found.map(|found| exported(agent.agent_id.clone(), found.value)))
     }
 
     async fn versions(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
@@ -464,7 +441,7 @@ fn exported(agent_id: AgentId, version: StoredVersion) -> ExportedVersion {
         agent_id,
         version: version.version,
         created_at: version.created_at,
-        actor: version.actor,
+        actor: Some(version.actor),
         message: version.message,
         restored_from: version.restored_from,
         config: version.config,

@@ -7,7 +7,7 @@ use super::access::Access;
 use super::records::{self, CalledAgent, Entity, EntityKey, StoredTouch, StoredVersion, Transaction};
 use super::serialized::SerializedRecord;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentConfig, AgentHistory, StoredAgent, Timestamp};
+use crate::model::{Agent, AgentConfig, AgentHistory, StoredAgent};
 
 /// The history of a new agent.
 const FIRST: AgentHistory = AgentHistory {
@@ -18,39 +18,28 @@ const FIRST: AgentHistory = AgentHistory {
 impl CalledAgent {
     /// The number of the current version; see [`StoredAgent::version`].
     pub(super) fn version(&self) -> u64 {
-        self.history.unwrap_or(FIRST).versions
+        self.history.versions
     }
 }
 
 impl StoredAgent {
     /// A new agent.
     pub(super) fn new(agent: Agent) -> Self {
-        Self {
-            agent,
-            history: Some(FIRST),
-        }
-    }
-
-    /// How far the history goes. A record from before versions were kept is version 1.
-    pub(super) fn history(&self) -> AgentHistory {
-        self.history.unwrap_or(FIRST)
+        Self { agent, history: FIRST }
     }
 
     /// The number of the current version.
     pub(super) fn version(&self) -> u64 {
-        self.history().versions
+        self.history.versions
     }
 
     /// The state after this one: another content is a version, and anything else a touch.
     pub(super) fn followed_by(&self, agent: Agent) -> Self {
-        let mut history = self.history();
+        let mut history = self.history;
         let is_version = !agent.has_content_of(&self.agent);
         history.versions += u64::from(is_version);
         history.touches += u64::from(!is_version || agent.is_active != self.agent.is_active);
-        Self {
-            agent,
-            history: Some(history),
-        }
+        Self { agent, history }
     }
 }
 
@@ -70,23 +59,19 @@ impl<'a> HistoryWriter<'a> {
         self.transaction
     }
 
-    /// Adds what the state that [follows](StoredAgent::followed_by) another one adds to the history. The texts are those of
-    /// the two states. `restored_from` is the version whose content it takes.
+    /// Adds what the state that [follows](StoredAgent::followed_by) another one adds to the history. `next_text` is the text of
+    /// the next state, and `restored_from` the version whose content it takes.
     pub(super) fn add_change(
         &mut self,
         before: &StoredAgent,
-        before_text: &SerializedRecord,
         next: &StoredAgent,
         next_text: &SerializedRecord,
         restored_from: Option<u64>,
     ) -> Result<(), Error> {
-        if before.history.is_none() {
-            self.add_first_version(&before.agent, before_text)?;
-        }
         if next.version() > before.version() {
             self.add_version(next, next_text, restored_from)?;
         }
-        if next.history().touches > before.history().touches {
+        if next.history.touches > before.history.touches {
             self.add_touch(next)?;
         }
         Ok(())
@@ -100,39 +85,28 @@ impl<'a> HistoryWriter<'a> {
         restored_from: Option<u64>,
     ) -> Result<(), Error> {
         let head = StoredVersion {
+            revision: 0,
             version: agent.version(),
-            actor: Some(self.access.actor()),
+            created_at: agent.agent.updated_at,
+            actor: self.access.actor(),
             message: self.access.message().cloned(),
             restored_from,
-            ..head(agent.agent.updated_at)
+            config: (),
         };
-        self.put_version(&agent.agent, &head, text)
-    }
-
-    /// Adds the version that an agent from before versions were kept has had until now.
-    fn add_first_version(&mut self, agent: &Agent, text: &SerializedRecord) -> Result<(), Error> {
-        let head = StoredVersion {
-            was_active: Some(agent.is_active),
-            ..head(agent.updated_at)
-        };
-        self.put_version(agent, &head, text)
-    }
-
-    fn put_version(&mut self, agent: &Agent, head: &StoredVersion<()>, text: &SerializedRecord) -> Result<(), Error> {
+        let agent = &agent.agent;
         let key = records::version::<AgentConfig>(agent.workspace_id, &agent.agent_id, head.version);
-        self.put(key, version_text(head, text)?);
+        self.put(key, version_text(&head, text)?);
         Ok(())
     }
 
     fn add_touch(&mut self, agent: &StoredAgent) -> Result<(), Error> {
         let StoredAgent { agent, history } = agent;
-        let number = history.unwrap_or(FIRST).touches;
         let touch = StoredTouch {
             revision: 0,
             created_at: agent.updated_at,
             is_active: agent.is_active,
         };
-        let key = records::touch(agent.workspace_id, &agent.agent_id, number);
+        let key = records::touch(agent.workspace_id, &agent.agent_id, history.touches);
         let text = serde_json::to_vec(&touch).map_err(records::not_written)?;
         self.put(key, text);
         Ok(())
@@ -141,20 +115,6 @@ impl<'a> HistoryWriter<'a> {
     fn put<T: Entity>(&mut self, key: EntityKey<T>, text: Vec<u8>) {
         let transaction = std::mem::take(&mut self.transaction);
         self.transaction = transaction.put_revised(key, text);
-    }
-}
-
-/// A version 1 of this time, without actor and message.
-fn head(created_at: Timestamp) -> StoredVersion<()> {
-    StoredVersion {
-        revision: 0,
-        version: 1,
-        created_at,
-        actor: None,
-        message: None,
-        restored_from: None,
-        was_active: None,
-        config: (),
     }
 }
 
@@ -176,7 +136,7 @@ fn version_text(head: &StoredVersion<()>, record: &SerializedRecord) -> Result<V
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::{NewAgent, WorkspaceId};
+    use crate::model::{Actor, NewAgent, Timestamp, WorkspaceId};
 
     fn agent() -> Agent {
         let new = NewAgent::new(WorkspaceId::new(uuid::Uuid::nil()), "writer".parse().unwrap(), "Writer");
@@ -190,51 +150,49 @@ mod tests {
     #[test]
     fn another_content_is_a_version_and_anything_else_a_touch() {
         let first = StoredAgent::new(agent());
-        assert_eq!(first.history(), history(1, 0));
+        assert_eq!(first.history, history(1, 0));
         let renamed = Agent {
             display_name: "W".into(),
             ..agent()
         };
-        assert_eq!(first.followed_by(renamed.clone()).history(), history(2, 0));
-        assert_eq!(first.followed_by(agent()).history(), history(1, 1));
+        assert_eq!(first.followed_by(renamed.clone()).history, history(2, 0));
+        assert_eq!(first.followed_by(agent()).history, history(1, 1));
         let deleted = Agent {
             is_active: false,
             ..agent()
         };
-        assert_eq!(first.followed_by(deleted.clone()).history(), history(1, 1));
+        assert_eq!(first.followed_by(deleted.clone()).history, history(1, 1));
         let both = Agent {
             is_active: false,
             ..renamed
         };
-        assert_eq!(first.followed_by(both).history(), history(2, 1));
-        let from_before = StoredAgent {
-            agent: agent(),
-            history: None,
-        };
-        assert_eq!(from_before.followed_by(deleted).history(), history(1, 1));
+        assert_eq!(first.followed_by(both).history, history(2, 1));
     }
 
     #[test]
-    fn a_stored_agent_reads_back_and_an_older_one_has_no_history() {
+    fn a_stored_agent_reads_back() {
         let stored = StoredAgent::new(agent());
         let text = SerializedRecord::of(&stored).unwrap();
         assert!(text.object_of(AgentConfig::FIELDS).is_some());
         let text = text.into_text();
         assert!(text.ends_with(br#","history":{"versions":1,"touches":0}}"#));
         let read: StoredAgent = serde_json::from_slice(&text).unwrap();
-        assert_eq!((read.agent, read.history), (agent(), Some(FIRST)));
-        let older: StoredAgent = serde_json::from_slice(&serde_json::to_vec(&agent()).unwrap()).unwrap();
-        assert_eq!((&older.agent, older.history), (&agent(), None));
-        assert_eq!(
-            SerializedRecord::of(&older).unwrap().into_text(),
-            serde_json::to_vec(&agent()).unwrap()
-        );
+        assert_eq!((read.agent, read.history), (agent(), FIRST));
     }
 
     #[test]
     fn a_version_has_the_content_of_the_record() {
         let stored = StoredAgent::new(agent());
-        let text = version_text(&head(stored.agent.updated_at), &SerializedRecord::of(&stored).unwrap()).unwrap();
+        let head = StoredVersion {
+            revision: 0,
+            version: 1,
+            created_at: stored.agent.updated_at,
+            actor: Actor::user("ada"),
+            message: None,
+            restored_from: None,
+            config: (),
+        };
+        let text = version_text(&head, &SerializedRecord::of(&stored).unwrap()).unwrap();
         let text = crate::store::with_revision(7, &text);
         let read: StoredVersion = serde_json::from_slice(&text).unwrap();
         assert_eq!((read.revision, read.version, read.config), (7, 1, agent().config()));

@@ -131,11 +131,6 @@ impl LogSince {
             .collect()
     }
 
-    /// Whether the record of an agent has changed since.
-    pub(super) fn has_changed(&self, agent_id: &str) -> bool {
-        self.agents.contains_key(agent_id)
-    }
-
     /// Whether the workspace itself, its members, its provider keys, its webhooks or its sets may have changed.
     pub(super) fn has_others(&self) -> bool {
         self.others

@@ -342,6 +342,10 @@ mod tests {
 
     #[async_trait::async_trait]
     impl Store for Noting {
+        fn inner(&self) -> Option<&dyn Store> {
+            Some(&self.store)
+        }
+
         async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
             self.store.get(keys).await
         }

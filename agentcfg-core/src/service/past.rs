@@ -4,12 +4,7 @@
 //! before a moment is found by a binary search over the numbers, and no log is replayed: a list reads the agents' records,
 //! a few versions of each agent that has changed since, and the content of one. Records are read in pages, for many agents
 //! at once, so that neither memory nor the number of reads grows with the length of the history.
-//!
-//! What precedes the first version of an agent, in data from before versions were kept, is in [`log`].
 
-mod log;
-
-use self::log::PastAgent;
 use super::access::Access;
 use super::blocking::blocking_if;
 use super::lists::ListWriter;
@@ -37,14 +32,8 @@ impl AsOf {
     }
 }
 
-/// An agent as it was.
-pub(super) enum Past {
-    /// With the number of its version.
-    Version(Box<Agent>, u64),
-    /// The state of data from before versions were kept as the first release with versions found it. The moment is before
-    /// that state's record, so only the log can tell whether the state is of an earlier revision.
-    FirstKept(Box<Agent>),
-}
+/// An agent as it was, with the number of its version.
+pub(super) type PastAgent = (Agent, u64);
 
 impl AgentCfg {
     /// The list as it was answered at a moment, with its tag.
@@ -61,7 +50,6 @@ impl AgentCfg {
         let is_long = filter.agent_id.is_none();
         let mut pages = Pages::new(workspace, filter);
         let mut listed = Listed::new(filter.state);
-        let mut first_kept = Vec::new();
         loop {
             let service = self.clone();
             let piece = async move {
@@ -69,20 +57,15 @@ impl AgentCfg {
                     return Ok((listed, None));
                 };
                 let past = service.at_moment(workspace, as_of, agents).await?;
-                let (listed, first_kept) = blocking_if(is_long, move || listed.add(past)).await??;
-                Ok((listed, Some((pages, first_kept))))
+                let listed = blocking_if(is_long, move || listed.add(past)).await??;
+                Ok((listed, Some(pages)))
             };
             let (with_piece, rest) = self.long_read_if(is_long, workspace, piece).await?;
             listed = with_piece;
-            let Some((rest, piece)) = rest else { break };
+            let Some(rest) = rest else { break };
             pages = rest;
-            first_kept.extend(piece);
         }
-        let earlier = match first_kept.is_empty() {
-            true => Vec::new(),
-            false => self.before_versions(workspace, as_of, first_kept).await?,
-        };
-        let finish = async move { blocking_if(is_long, move || listed.finish(earlier, cursor)).await? };
+        let finish = async move { blocking_if(is_long, move || listed.finish(cursor)).await };
         let (list, version) = self.long_read_if(is_long, workspace, finish).await?;
         let version = version.filter(|_| filter.agent_id.is_some());
         Ok(list.with_version(version).tagged())
@@ -115,22 +98,19 @@ impl AgentCfg {
         workspace: WorkspaceId,
         as_of: AsOf,
         agents: Vec<StoredAgent>,
-    ) -> Result<Vec<Past>, Error> {
+    ) -> Result<Vec<PastAgent>, Error> {
         let mut past = Vec::with_capacity(agents.len());
         let mut searched = Vec::new();
         for stored in agents {
             let version = stored.version();
-            match (as_of, stored.history) {
+            match as_of {
                 // The record's times say enough: nothing has changed since, or the agent was not there yet.
-                (AsOf::At(moment), _) if stored.agent.updated_at <= moment => {
-                    past.push(Past::Version(Box::new(stored.agent), version));
-                }
-                (AsOf::At(moment), _) if stored.agent.created_at > moment => {}
-                (_, None) => past.push(Past::FirstKept(Box::new(stored.agent))),
-                (_, Some(history)) => searched.push(Searched {
+                AsOf::At(moment) if stored.agent.updated_at <= moment => past.push((stored.agent, version)),
+                AsOf::At(moment) if stored.agent.created_at > moment => {}
+                _ => searched.push(Searched {
                     agent: stored.agent,
-                    versions: Search::new(history.versions),
-                    touches: Search::new(history.touches),
+                    versions: Search::new(stored.history.versions),
+                    touches: Search::new(stored.history.touches),
                 }),
             }
         }
@@ -208,32 +188,19 @@ impl Listed {
         }
     }
 
-    /// Adds agents, and returns those whose state only the log can tell.
-    fn add(mut self, past: Vec<Past>) -> Result<(Self, Vec<Agent>), Error> {
-        let mut first_kept = Vec::new();
-        for past in past {
-            match past {
-                Past::Version(agent, number) => self.push(*agent, Some(number))?,
-                Past::FirstKept(agent) => first_kept.push(*agent),
+    fn add(mut self, past: Vec<PastAgent>) -> Result<Self, Error> {
+        for (agent, version) in past {
+            if self.state.includes(agent.is_active) {
+                self.version = Some(version);
+                self.list.push(agent)?;
             }
         }
-        Ok((self, first_kept))
+        Ok(self)
     }
 
-    fn push(&mut self, agent: Agent, version: Option<u64>) -> Result<(), Error> {
-        if self.state.includes(agent.is_active) {
-            self.version = version;
-            self.list.push(agent)?;
-        }
-        Ok(())
-    }
-
-    /// The list with the agents that the log has told of, and the version of the last agent.
-    fn finish(mut self, earlier: Vec<PastAgent>, cursor: Cursor) -> Result<(AgentList, Option<u64>), Error> {
-        for past in earlier {
-            self.push(past.agent, past.version)?;
-        }
-        Ok((self.list.finish(cursor, None), self.version))
+    /// The list, and the version of its last agent.
+    fn finish(self, cursor: Cursor) -> (AgentList, Option<u64>) {
+        (self.list.finish(cursor, None), self.version)
     }
 }
 
@@ -248,36 +215,24 @@ struct Searched {
 impl Searched {
     /// The version whose content must be read, because it is not the current one.
     fn other_version(&self) -> Option<u64> {
-        let version = match (&self.versions.last, &self.versions.excluded) {
-            (Some(version), _) => version,
-            // The content that the agent had before versions were kept.
-            (None, Some(first)) if first.was_active.is_some() => first,
-            (None, _) => return None,
-        };
-        (version.version != self.versions.count).then_some(version.version)
+        let version = self.versions.last.as_ref()?.version;
+        (version != self.versions.count).then_some(version)
     }
 
     /// The state, with the content of [`Self::other_version`]. None if the agent did not exist.
-    fn state(self, config: Option<AgentConfig>) -> Option<Past> {
+    fn state(self, config: Option<AgentConfig>) -> Option<PastAgent> {
+        let version = self.versions.last?;
         let agent = match config {
             Some(config) => self.agent.with_config(config),
             None => self.agent,
         };
-        let Some(version) = self.versions.last else {
-            let first = self.versions.excluded?;
-            return Some(Past::FirstKept(Box::new(Agent {
-                is_active: first.was_active?,
-                updated_at: first.created_at,
-                ..agent
-            })));
-        };
         let touch = self.touches.last;
         let agent = Agent {
-            is_active: touch.map_or(version.was_active.unwrap_or(true), |touch| touch.is_active),
+            is_active: touch.is_none_or(|touch| touch.is_active),
             updated_at: touch.map_or(version.created_at, |touch| touch.created_at.max(version.created_at)),
             ..agent
         };
-        Some(Past::Version(Box::new(agent), version.version))
+        Some((agent, version.version))
     }
 }
 
@@ -322,8 +277,6 @@ struct Search<T> {
     step: u64,
     /// The record `low`.
     last: Option<T>,
-    /// The record `high`.
-    excluded: Option<T>,
 }
 
 impl<T> Search<T> {
@@ -332,9 +285,8 @@ impl<T> Search<T> {
             count,
             low: 0,
             high: count + 1,
-            step: 1,
+            step: 0,
             last: None,
-            excluded: None,
         }
     }
 
@@ -342,7 +294,7 @@ impl<T> Search<T> {
     fn next(&self) -> Option<u64> {
         match self.high - self.low {
             0 | 1 => None,
-            _ if self.low == 0 => Some(self.high.saturating_sub(self.step).max(1)),
+            _ if self.low == 0 => Some(self.high.saturating_sub(self.step.max(1)).max(1)),
             distance => Some(self.low + distance / 2),
         }
     }
@@ -351,10 +303,8 @@ impl<T> Search<T> {
         if is_included {
             (self.low, self.last) = (number, Some(record));
         } else {
-            if self.excluded.is_some() {
-                self.step *= 2;
-            }
-            (self.high, self.excluded) = (number, Some(record));
+            self.step = (self.step * 2).max(1);
+            self.high = number;
         }
     }
 }
@@ -418,9 +368,6 @@ mod tests {
         while let Some(number) = search.next() {
             search.learn(number, number, number <= last);
             reads += 1;
-        }
-        if search.last.is_none() && count > 0 {
-            assert_eq!(search.excluded, Some(1), "the first record is known");
         }
         (search.last, reads)
     }

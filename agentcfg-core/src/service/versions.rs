@@ -7,15 +7,15 @@ use similar::TextDiff;
 use super::access::Access;
 use super::agents::agent_key;
 use super::blocking::blocking;
-use super::past::{Past, is_there, missing};
+use super::past::{is_there, missing};
 use super::pieces::{self, Pieces};
 use super::records::{self, Encoded, Entries, StoredLabels, StoredVersion, VersionHead};
 use super::serialized::SerializedRecord;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Agent, AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission,
-    StoredAgent, VersionPage, VersionSelector, WorkspaceId,
+    AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission, StoredAgent,
+    VersionPage, VersionSelector, WorkspaceId,
 };
 use crate::validate::{DEFAULT_LIMIT, quoted};
 
@@ -65,10 +65,6 @@ impl AgentCfg {
         let limit = page.limit.map_or(DEFAULT_LIMIT, u64::from);
         let first = last.saturating_sub(limit) + 1;
         let mut versions = Vec::new();
-        if found.agent.history.is_none() && last == 1 {
-            versions.push(found.labelled(&first_version(&found.agent.agent)));
-            return Ok(versions);
-        }
         while last >= first {
             let count = (last - first + 1).min(PAGE as u64);
             let after = records::version(access.workspace(), agent_id.as_str(), last + 1);
@@ -147,12 +143,8 @@ impl AgentCfg {
         }
         let found = self.read_many(keys).await?;
         let pairs = agents.into_iter().zip(found).map(|(agent, found)| {
-            let version = match found {
-                Some(found) => found.value,
-                None if agent.history.is_none() => first_version(&agent.agent),
-                None => return Err(missing()),
-            };
-            Ok((agent, version))
+            let version = found.ok_or_else(missing)?;
+            Ok((agent, version.value))
         });
         pairs.collect()
     }
@@ -198,14 +190,14 @@ impl AgentCfg {
             message,
             restored_from,
             config,
-            ..
+            revision: _,
         } = self.version(&found.agent, number).await?;
         Ok(AgentVersionDetail {
             labels: found.labels.of_version(version),
             agent_id: found.agent.agent.agent_id,
             version,
             created_at,
-            actor,
+            actor: Some(actor),
             message,
             restored_from,
             config,
@@ -224,15 +216,7 @@ impl AgentCfg {
         let past = self
             .at_moment(agent.workspace_id, as_of, vec![found.agent.clone()])
             .await?;
-        let number = match (past.into_iter().next(), as_of) {
-            (Some(Past::Version(_, number)), _) => Some(number),
-            (Some(Past::FirstKept(first)), AsOf::Revision(revision)) => {
-                let was_there = self.was_first_version(agent.workspace_id, *first, revision).await?;
-                was_there.then_some(1)
-            }
-            _ => None,
-        };
-        number.ok_or_else(none)
+        past.first().map(|(_, number)| *number).ok_or_else(none)
     }
 
     /// Compares two versions of an agent.
@@ -320,15 +304,7 @@ impl AgentCfg {
     /// A version of an agent that is known to exist.
     pub(super) async fn version(&self, agent: &StoredAgent, number: u64) -> Result<StoredVersion, Error> {
         let key = records::version(agent.agent.workspace_id, &agent.agent.agent_id, number);
-        match self.read(key).await? {
-            Some(found) => Ok(found.value),
-            // The agent may have got its first change between the two reads, but its content was this one.
-            None if agent.history.is_none() => {
-                let config = agent.agent.config();
-                Ok(first_version(&agent.agent).with_content(config))
-            }
-            None => Err(missing()),
-        }
+        Ok(self.read(key).await?.ok_or_else(missing)?.value)
     }
 }
 
@@ -358,7 +334,7 @@ impl Found {
             agent_id: self.agent.agent.agent_id.clone(),
             version: version.version,
             created_at: version.created_at,
-            actor: version.actor.clone(),
+            actor: Some(version.actor.clone()),
             message: version.message.clone(),
             restored_from: version.restored_from,
             labels: self.labels.of_version(version.version),
@@ -404,20 +380,6 @@ pub(super) fn is_version(number: u64, current: u64, agent_id: &AgentId) -> Resul
         ErrorKind::NotFound,
         format!("the agent {agent_id:?} has no version {number}, its versions are 1 to {current}"),
     ))
-}
-
-/// Version 1 of an agent from before versions were kept that has not changed since.
-pub(super) fn first_version(agent: &Agent) -> VersionHead {
-    VersionHead {
-        revision: 0,
-        version: 1,
-        created_at: agent.updated_at,
-        actor: None,
-        message: None,
-        restored_from: None,
-        was_active: Some(agent.is_active),
-        config: serde::de::IgnoredAny,
-    }
 }
 
 /// The difference of two personas as a unified diff; None when they are the same. No persona is an empty one here.

@@ -2,20 +2,19 @@
 //!
 //! | bytes | content |
 //! | --- | --- |
-//! | 1 | the format, now [`FORMAT`] |
+//! | 1 | [`FORMAT`] |
 //! | 4 | CRC-32 (IEEE), big-endian, over the encoded key and then every other byte of the envelope |
 //! | 8 | the record's version, big-endian |
 //! | rest | the value, a JSON text |
 //!
-//! Every later format must begin with the same two fields. So [`open`] can distinguish damage from a
-//! newer format. The checksum covers the key, so a record under another key counts as damaged.
+//! The checksum covers the key, so a record under another key counts as damaged.
 
 use std::sync::Arc;
 
 use super::{Key, Record, StoreError};
 
-/// The format that [`seal`] writes, and the newest that [`open`] reads.
-pub const FORMAT: u8 = 1;
+/// The first byte. An engine may tell its own forms of a record from an envelope by another one.
+const FORMAT: u8 = 1;
 
 const CHECKSUM: std::ops::Range<usize> = 1..5;
 /// The length of what precedes the value.
@@ -47,8 +46,7 @@ pub fn seal(key: &[u8], version: u64, value: &[u8]) -> Vec<u8> {
 ///
 /// # Errors
 ///
-/// [`StoreError::Corrupt`], which names the key, if a byte of the key or the envelope changed;
-/// [`StoreError::TooNew`] for an undamaged envelope of a newer format.
+/// [`StoreError::Corrupt`], which names the key, if a byte of the key or the envelope changed.
 ///
 /// ```
 /// use agentcfg_core::store::{Key, Kind, envelope};
@@ -69,15 +67,11 @@ pub fn open(key: &[u8], bytes: &[u8]) -> Result<Record, StoreError> {
             describe(key)
         )));
     }
-    match bytes[0] {
-        FORMAT => {}
-        0 => return Err(StoreError::Corrupt(format!("record {} has format 0", describe(key)))),
-        newer => {
-            return Err(StoreError::TooNew {
-                found: newer.into(),
-                supported: FORMAT.into(),
-            });
-        }
+    if bytes[0] != FORMAT {
+        return Err(StoreError::Corrupt(format!(
+            "record {} has another form",
+            describe(key)
+        )));
     }
     let Some((version, value)) = bytes[CHECKSUM.end..].split_first_chunk::<8>() else {
         return Err(StoreError::Corrupt(format!("record {} is too short", describe(key))));
@@ -152,16 +146,16 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_format_is_distinguished_from_damage() {
-        let mut newer = seal(&key(), 1, b"1");
-        newer[0] = FORMAT + 1;
-        let sum = checksum(&key(), &newer);
-        newer[CHECKSUM].copy_from_slice(&sum.to_be_bytes());
-        assert_eq!(open(&key(), &newer), Err(StoreError::TooNew { found: 2, supported: 1 }));
+    fn a_record_of_another_form_is_refused() {
+        let mut other = seal(&key(), 1, b"1");
+        other[0] = FORMAT + 1;
+        let sum = checksum(&key(), &other);
+        other[CHECKSUM].copy_from_slice(&sum.to_be_bytes());
+        assert!(matches!(open(&key(), &other), Err(StoreError::Corrupt(_))));
     }
 
     #[test]
-    fn the_bytes_of_format_1_are_stable() {
+    fn the_bytes_of_an_envelope_are_stable() {
         assert_eq!(
             seal(b"\x02store\0\x1ename", 258, b"true"),
             b"\x01\x42\x81\xdb\xe4\0\0\0\0\0\0\x01\x02true"

@@ -22,14 +22,6 @@ pub enum StoreError {
     /// Stored data is damaged: its checksum or form is wrong.
     #[error("stored data is damaged: {0}")]
     Corrupt(String),
-    /// The data was written by a newer release. Nothing was touched.
-    #[error("stored data has format {found}, this release reads up to {supported}")]
-    TooNew {
-        /// The format that was found.
-        found: u32,
-        /// The newest format that this release reads.
-        supported: u32,
-    },
     /// The engine cannot hold the change in one commit, now or later. Nothing changed.
     #[error("the change is too large: {0}")]
     TooLarge(String),
@@ -50,9 +42,7 @@ impl From<StoreError> for Error {
                 ErrorKind::OutcomeUnknown,
                 "storage failed while saving and the change may have been made: read before trying again",
             ),
-            StoreError::Corrupt(_) | StoreError::TooNew { .. } => {
-                (ErrorKind::Internal, "stored data could not be read")
-            }
+            StoreError::Corrupt(_) => (ErrorKind::Internal, "stored data could not be read"),
             StoreError::Misuse(_) => (ErrorKind::Internal, "a rule of the storage was broken"),
         };
         Self::new(kind, message).because(error)

@@ -73,6 +73,10 @@ impl Default for MemoryStore {
 
 #[async_trait]
 impl Store for MemoryStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
         Ok(state.get(keys))

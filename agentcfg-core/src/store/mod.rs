@@ -1,6 +1,6 @@
 //! The storage contract: three methods that fit an embedded file, SQL and a distributed key-value
 //! engine alike. The others have default bodies; most spare reads where an engine can tell what
-//! changed.
+//! changed. A wrapper of a store names it in [`Store::inner`], to which the default bodies forward.
 //!
 //! A store keeps [`Record`]s under [`Key`]s. It contains no rule about agents or permissions: the rules
 //! are in the `service` module, which turns each mutation into exactly one [`Batch`].
@@ -48,7 +48,6 @@
 //! The module `conformance` (a feature of this crate) turns this list into tests which any
 //! implementation can run.
 
-mod arc;
 mod batch;
 mod changes;
 #[cfg(feature = "conformance")]
@@ -57,6 +56,7 @@ pub mod envelope;
 mod error;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+mod format;
 #[cfg(any(test, feature = "postgres", feature = "etcd"))]
 mod group;
 mod key;
@@ -65,6 +65,7 @@ mod memory;
 #[cfg(test)]
 mod model_tests;
 mod plan;
+mod pointers;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redb")]
@@ -91,6 +92,7 @@ pub use etcd::{are_endpoints as are_member_addresses, is_prefix as is_key_prefix
 pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
 pub use self::changes::{Changes, Position};
 pub use self::error::StoreError;
+pub use self::format::{BUILD, FORMAT, OtherFormat};
 pub use self::key::{Key, Partition};
 pub(crate) use self::kind::ACTIVE_AGENTS;
 #[cfg(feature = "postgres")]
@@ -132,16 +134,22 @@ pub struct Record {
     pub value: Arc<[u8]>,
 }
 
-/// A storage engine, with the guarantees in the [module's text](self).
+/// A storage engine, or a wrapper of one, with the guarantees in the [module's text](self).
+///
+/// A wrapper names the store that it wraps in [`Self::inner`], and writes only what it changes:
 ///
 /// ```
-/// use agentcfg_core::store::{Batch, CommitError, Committed, Key, MemoryStore, Record, Scan, Scanned, Store, StoreError};
+/// use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, MemoryStore, Record, Scan, Scanned, Store, StoreError};
 ///
 /// /// A store that prints each commit.
-/// struct Traced(MemoryStore);
+/// struct Traced<S>(S);
 ///
 /// #[async_trait::async_trait]
-/// impl Store for Traced {
+/// impl<S: Store> Store for Traced<S> {
+///     fn inner(&self) -> Option<&dyn Store> {
+///         Some(&self.0)
+///     }
+///
 ///     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
 ///         self.0.get(keys).await
 ///     }
@@ -156,15 +164,35 @@ pub struct Record {
 ///     }
 /// }
 ///
-/// let service = agentcfg_core::AgentCfg::builder(Traced(MemoryStore::new())).build();
+/// let store = Traced(MemoryStore::new());
+/// // Stamps, watchers and trackers are those of the store inside.
+/// assert!(store.stamp(&Key::global("store", Kind::Meta, "name")).is_some_and(|stamp| store.is_current(stamp)));
+/// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// assert!(store.watch(workspace, Kind::LogHead).is_some() && store.track(workspace, Kind::Status).is_some());
+/// let service = agentcfg_core::AgentCfg::builder(store).build();
+/// # Ok::<(), agentcfg_core::model::InvalidId>(())
 /// ```
 #[async_trait]
 pub trait Store: Send + Sync + 'static {
+    /// The store that this one wraps; `None` for an engine of its own.
+    ///
+    /// Each method with a default body goes to that store, past the methods of the wrapper. So a wrapper loses none of its
+    /// guarantees, nor those of methods that later releases add. One that changes what reads find, or when, overrides
+    /// [`Self::stamp`], [`Self::is_current`] and [`Self::marks`] too.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agentcfg_core::store::{MemoryStore, Store};
+    /// assert!(MemoryStore::new().inner().is_none());
+    /// assert!(Arc::new(MemoryStore::new()).inner().is_some());
+    /// ```
+    fn inner(&self) -> Option<&dyn Store>;
+
     /// Reads records by their keys, in the order of the keys, in one snapshot.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`], [`StoreError::Corrupt`] or [`StoreError::TooNew`].
+    /// [`StoreError::Unavailable`] or [`StoreError::Corrupt`].
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -199,7 +227,7 @@ pub trait Store: Send + Sync + 'static {
     /// Reads the records of one kind in one partition that have changed since a position, in one snapshot; without a position,
     /// all of them.
     ///
-    /// The default reads all of them each time.
+    /// The default of an engine reads all of them each time.
     ///
     /// # Errors
     ///
@@ -222,7 +250,9 @@ pub trait Store: Send + Sync + 'static {
         kind: Kind,
         position: Option<Position>,
     ) -> Result<Changes, StoreError> {
-        let _ = position;
+        if let Some(inner) = self.inner() {
+            return inner.changed_since(partition, kind, position).await;
+        }
         let found = self.scan(&Scan::all(partition.clone(), kind)).await?.entries;
         Ok(Changes {
             is_all: true,
@@ -258,7 +288,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// A stamp for a record that is read after this call; `None` when this store gives none, or not now.
     ///
-    /// The default gives none, so that the service reads each time.
+    /// The default of an engine gives none, so that the service reads each time.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -273,14 +303,13 @@ pub trait Store: Send + Sync + 'static {
     /// # }
     /// ```
     fn stamp(&self, key: &Key) -> Option<Stamp> {
-        let _ = key;
-        None
+        self.inner()?.stamp(key)
     }
 
     /// Whether a record that was read after this stamp was taken is the one that a read would find now. This must be far
     /// cheaper than a read, and never wait.
     ///
-    /// The default compares with [`Self::marks`]. Without them it answers false, which is always correct.
+    /// The default of an engine compares with [`Self::marks`]. Without them it answers false, which is always correct.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -296,13 +325,16 @@ pub trait Store: Send + Sync + 'static {
     /// # }
     /// ```
     fn is_current(&self, stamp: Stamp) -> bool {
-        self.marks().is_some_and(|marks| marks.is_current(stamp))
+        match self.inner() {
+            Some(inner) => inner.is_current(stamp),
+            None => self.marks().is_some_and(|marks| marks.is_current(stamp)),
+        }
     }
 
     /// The numbers that the store's stamps are compared with, where they are in the memory of this process. The service then
     /// compares them itself, as each request does a few times.
     ///
-    /// The default gives none: [`Self::is_current`] is called in their place.
+    /// The default of an engine gives none: [`Self::is_current`] is called in their place.
     ///
     /// ```
     /// use agentcfg_core::store::{Key, Kind, MemoryStore, Store};
@@ -312,12 +344,12 @@ pub trait Store: Send + Sync + 'static {
     /// # Ok::<(), &str>(())
     /// ```
     fn marks(&self) -> Option<&Marks> {
-        None
+        self.inner()?.marks()
     }
 
     /// A watcher of the records of one kind in one workspace; `None` when this store cannot tell what others commit.
     ///
-    /// The default gives none, so that the service reads the heads of the watched logs periodically.
+    /// The default of an engine gives none, so that the service reads the heads of the watched logs periodically.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -329,8 +361,7 @@ pub trait Store: Send + Sync + 'static {
     /// # }
     /// ```
     fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Option<Watcher> {
-        let _ = (workspace, kind);
-        None
+        self.inner()?.watch(workspace, kind)
     }
 
     /// A tracker of the records of one kind in a workspace; `None` for a kind that this store does not track, and where other
@@ -345,11 +376,10 @@ pub trait Store: Send + Sync + 'static {
     /// # }
     /// ```
     fn track(&self, workspace: WorkspaceId, kind: Kind) -> Option<Tracker> {
-        let _ = (workspace, kind);
-        None
+        self.inner()?.track(workspace, kind)
     }
 
-    /// Whether the store can serve now. The default reads a key.
+    /// Whether the store can serve now. The default of an engine reads a key.
     ///
     /// # Errors
     ///
@@ -364,28 +394,31 @@ pub trait Store: Send + Sync + 'static {
     /// # }
     /// ```
     async fn ready(&self) -> Result<(), StoreError> {
-        self.get(&[Key::global("store", Kind::Meta, "ready")]).await.map(drop)
+        match self.inner() {
+            Some(inner) => inner.ready().await,
+            None => self.get(&[Key::global("store", Kind::Meta, "ready")]).await.map(drop),
+        }
     }
 
     /// Why the store refuses commits now while it may serve reads, such as a full disk; `None` when nothing is known that would make
     /// a commit fail. This must be cheap. The text is for logs.
     ///
-    /// The default answers `None`, which suits a store that learns of it only when a commit fails.
+    /// The default of an engine answers `None`, which suits one that learns of it only when a commit fails.
     ///
     /// ```
     /// use agentcfg_core::store::{MemoryStore, Store};
     /// assert_eq!(MemoryStore::new().read_only(), None);
     /// ```
     fn read_only(&self) -> Option<String> {
-        None
+        self.inner()?.read_only()
     }
 
     /// Ends the removal of a workspace whose records are deleted: removes all that the store keeps of deleted records under
     /// keys that name the workspace, and last of all the record `marker`, which names it too.
     ///
     /// No commit names any of these keys again, so that guarantee 5 has nothing to hold for. A call that failed is repeated;
-    /// until one has succeeded, `marker` stays. The default deletes `marker` and suits a store that keeps nothing of a deleted
-    /// record.
+    /// until one has succeeded, `marker` stays. The default of an engine deletes `marker` and suits one that keeps nothing of a
+    /// deleted record.
     ///
     /// # Errors
     ///
@@ -406,7 +439,9 @@ pub trait Store: Send + Sync + 'static {
     /// # }
     /// ```
     async fn end_removal(&self, workspace: WorkspaceId, marker: Key) -> Result<(), StoreError> {
-        let _ = workspace;
+        if let Some(inner) = self.inner() {
+            return inner.end_removal(workspace, marker).await;
+        }
         let batch = Batch {
             checks: Vec::new(),
             writes: vec![Write::Delete(marker)],

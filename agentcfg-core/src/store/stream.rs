@@ -8,24 +8,44 @@ use std::io::{self, Read, Write};
 
 use sha2::{Digest as _, Sha256};
 
-use super::Key;
+use super::{BUILD, FORMAT, Key, OtherFormat};
 
 /// The first bytes of each backup.
 const MAGIC: [u8; 8] = *b"AGENTCFG";
 
-/// The format that is written, and the newest that is read.
-pub(super) const FORMAT: u32 = 1;
-
 const RECORD: u8 = 1;
 const END: u8 = 0;
+
+/// The bytes of a build in the head of a stream or a file: its text and zeros.
+pub(super) type BuildField = [u8; 32];
+
+/// The field of this build.
+pub(super) const BUILD_FIELD: BuildField = {
+    let mut field = [0; 32];
+    let (text, _) = field.split_at_mut(BUILD.len());
+    text.copy_from_slice(BUILD.as_bytes());
+    field
+};
+
+/// The refusal of another format, whose head has this field where a build is named.
+pub(super) fn other_format(found: u32, field: &BuildField) -> OtherFormat {
+    /// Before it, other bytes were there.
+    const FIRST_WITH_BUILD: u32 = 2;
+    let text = field.split(|byte| *byte == 0).next().unwrap_or_default();
+    let is_build = found >= FIRST_WITH_BUILD && !text.is_empty() && text.iter().all(u8::is_ascii_graphic);
+    OtherFormat {
+        found,
+        build: is_build.then(|| String::from_utf8_lossy(text).into_owned()),
+    }
+}
 
 /// Why a stream cannot be read.
 #[derive(Debug)]
 pub(super) enum StreamFault {
     /// Reading the input failed.
     Io(io::Error),
-    /// The stream has a newer format.
-    TooNew(u32),
+    /// The stream has another format.
+    Other(OtherFormat),
     /// The stream is not a backup, is truncated, or was modified.
     Damaged(String),
 }
@@ -42,6 +62,11 @@ pub(super) struct StreamWriter<W> {
 impl<W: Write> StreamWriter<W> {
     /// Writes the head of a stream.
     pub(super) fn begin(out: W, sequence: u64) -> io::Result<Self> {
+        Self::begin_as(out, sequence, &BUILD_FIELD)
+    }
+
+    /// Writes the head of a stream that names another build, to compare it with one that this build made.
+    pub(super) fn begin_as(out: W, sequence: u64, build: &BuildField) -> io::Result<Self> {
         let mut stream = Self {
             out,
             checksum: crc32fast::Hasher::new(),
@@ -50,6 +75,7 @@ impl<W: Write> StreamWriter<W> {
         };
         stream.put(&MAGIC)?;
         stream.put(&FORMAT.to_be_bytes())?;
+        stream.put(build)?;
         stream.put(&sequence.to_be_bytes())?;
         Ok(stream)
     }
@@ -96,7 +122,8 @@ pub(super) struct StreamReader<R> {
     checksum: crc32fast::Hasher,
     count: u64,
     last_key: Option<Vec<u8>>,
-    epoch: Vec<u8>,
+    /// The build that made the stream.
+    pub(super) build: BuildField,
     /// The version sequence of the store that was backed up.
     pub(super) sequence: u64,
 }
@@ -109,7 +136,7 @@ impl<R: Read> StreamReader<R> {
             checksum: crc32fast::Hasher::new(),
             count: 0,
             last_key: None,
-            epoch: Key::epoch().encode(),
+            build: BUILD_FIELD,
             sequence: 0,
         };
         let begins_as_backup = match stream.take::<8>() {
@@ -122,10 +149,10 @@ impl<R: Read> StreamReader<R> {
                 "it does not begin with the bytes of a backup".into(),
             ));
         }
-        match u32::from_be_bytes(stream.take()?) {
-            FORMAT => {}
-            0 => return Err(StreamFault::Damaged("format 0 does not exist".into())),
-            newer => return Err(StreamFault::TooNew(newer)),
+        let found = u32::from_be_bytes(stream.take()?);
+        stream.build = stream.take()?;
+        if found != FORMAT {
+            return Err(StreamFault::Other(other_format(found, &stream.build)));
         }
         stream.sequence = u64::from_be_bytes(stream.take()?);
         Ok(stream)
@@ -133,16 +160,6 @@ impl<R: Read> StreamReader<R> {
 
     /// The next key and envelope; `None` after the end was read and verified.
     pub(super) fn next(&mut self) -> Result<Option<Entry>, StreamFault> {
-        loop {
-            let entry = self.entry()?;
-            // A release without epochs does not know that it should leave the record out.
-            if entry.as_ref().is_none_or(|(key, _)| *key != self.epoch) {
-                return Ok(entry);
-            }
-        }
-    }
-
-    fn entry(&mut self) -> Result<Option<Entry>, StreamFault> {
         match self.take::<1>()? {
             [RECORD] => {}
             [END] => return self.finish().map(|()| None),

@@ -3,12 +3,19 @@
 
 use std::sync::Arc;
 
-use super::{Batch, CommitError, Key, Kind, MemoryStore, Store, StoreError, Write, conformance};
+use super::{
+    Batch, Changes, CommitError, Committed, Key, Kind, MemoryStore, Partition, Position, Record, Scan, Scanned, Store,
+    StoreError, Write, conformance,
+};
+use crate::model::WorkspaceId;
 
 macro_rules! suite {
     ($($module:ident: $($test:ident),*;)*) => {
         mod memory {
             $( $( suite!(@ $test, super::memory); )* )*
+        }
+        mod wrapped {
+            $( $( suite!(@ $test, super::wrapped); )* )*
         }
         #[cfg(feature = "redb")]
         mod redb {
@@ -28,6 +35,10 @@ conformance::for_all_tests!(suite);
 
 fn memory() -> (Arc<dyn Store>, ()) {
     (Arc::new(MemoryStore::new()), ())
+}
+
+fn wrapped() -> (Arc<dyn Store>, ()) {
+    (Arc::new(Wrapper(Box::new(MemoryStore::new()) as Box<dyn Store>)), ())
 }
 
 #[cfg(feature = "redb")]
@@ -72,4 +83,104 @@ async fn a_batch_that_writes_a_key_twice_is_refused_and_changes_nothing() {
 #[should_panic(expected = "Agent has no records in Global")]
 fn a_key_outside_the_partitions_of_its_kind_is_a_defect() {
     let _ = Key::global("p", Kind::Agent, "a");
+}
+
+/// A wrapper that writes only what a wrapper must.
+struct Wrapper<S>(S);
+
+#[async_trait::async_trait]
+impl<S: Store> Store for Wrapper<S> {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.0)
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.0.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        self.0.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        self.0.commit(batch).await
+    }
+}
+
+/// A store in memory that answers otherwise where the default of an engine would not be told from it.
+struct Distinct(MemoryStore);
+
+#[async_trait::async_trait]
+impl Store for Distinct {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.0)
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.0.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        self.0.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        self.0.commit(batch).await
+    }
+
+    async fn changed_since(&self, _: &Partition, _: Kind, _: Option<Position>) -> Result<Changes, StoreError> {
+        Err(StoreError::Misuse("changes of its own".into()))
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        Err(StoreError::Unavailable("not ready".into()))
+    }
+
+    fn read_only(&self) -> Option<String> {
+        Some("a full disk".into())
+    }
+
+    async fn end_removal(&self, _: WorkspaceId, _: Key) -> Result<(), StoreError> {
+        Err(StoreError::Misuse("a removal of its own".into()))
+    }
+}
+
+/// No wrapper and no pointer loses what the store inside can do.
+#[tokio::test]
+async fn wrappers_and_pointers_keep_every_method() {
+    let distinct = || Distinct(MemoryStore::new());
+    let stores: [Arc<dyn Store>; 5] = [
+        Arc::new(Wrapper(distinct())),
+        Arc::new(Arc::new(distinct())),
+        Arc::new(Arc::new(distinct()) as Arc<dyn Store>),
+        Arc::new(Box::new(distinct())),
+        Arc::new(Wrapper(Box::new(Wrapper(distinct())) as Box<dyn Store>)),
+    ];
+    let workspace = WorkspaceId::new(uuid::Uuid::from_u128(1));
+    let (key, partition) = (Key::global("p", Kind::Meta, "a"), Partition::Global("p".into()));
+    for store in stores {
+        let stamp = store.stamp(&key).unwrap();
+        assert!(store.is_current(stamp) && store.marks().unwrap().is_current(stamp));
+        let batch = Batch {
+            checks: Vec::new(),
+            writes: vec![Write::Put(key.clone(), b"1".to_vec())],
+        };
+        store.commit(batch).await.unwrap();
+        assert!(!store.is_current(stamp));
+        assert!(store.get(std::slice::from_ref(&key)).await.unwrap()[0].is_some());
+        let found = store.scan(&Scan::all(partition.clone(), Kind::Meta)).await.unwrap();
+        assert_eq!(found.entries.len(), 1);
+        assert!(store.watch(workspace, Kind::LogHead).is_some());
+        assert!(store.track(workspace, Kind::Status).is_some());
+        assert!(matches!(
+            store.changed_since(&partition, Kind::Meta, None).await,
+            Err(StoreError::Misuse(_))
+        ));
+        assert!(store.ready().await.is_err());
+        assert_eq!(store.read_only().as_deref(), Some("a full disk"));
+        assert!(matches!(
+            store.end_removal(workspace, key.clone()).await,
+            Err(StoreError::Misuse(_))
+        ));
+    }
 }

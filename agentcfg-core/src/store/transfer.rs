@@ -2,8 +2,8 @@
 
 use std::io;
 
-use super::StoreError;
-use super::stream::{self, Digest, StreamFault};
+use super::stream::{Digest, StreamFault};
+use super::{OtherFormat, StoreError};
 
 /// The totals of an export or an import.
 ///
@@ -37,14 +37,9 @@ pub enum TransferError {
         "{0} connections of agentcfg servers are open on the database; stop the servers first (on etcd one that was killed counts for half a minute more)"
     )]
     InUse(i64),
-    /// The stream is of a newer release.
-    #[error("the stream has format {found}, this release reads up to {supported}")]
-    TooNew {
-        /// The format of the stream.
-        found: u32,
-        /// The newest format that this release reads.
-        supported: u32,
-    },
+    /// The stream has another format.
+    #[error("the stream was {0}")]
+    OtherFormat(OtherFormat),
     /// The stream is truncated or was modified.
     #[error("the stream is damaged: {0}")]
     Damaged(String),
@@ -64,10 +59,7 @@ impl From<StreamFault> for TransferError {
     fn from(fault: StreamFault) -> Self {
         match fault {
             StreamFault::Io(error) => Self::Io(error),
-            StreamFault::TooNew(found) => Self::TooNew {
-                found,
-                supported: stream::FORMAT,
-            },
+            StreamFault::Other(other) => Self::OtherFormat(other),
             StreamFault::Damaged(text) => Self::Damaged(text),
         }
     }

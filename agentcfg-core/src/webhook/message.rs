@@ -14,7 +14,6 @@ pub(crate) struct EventHead {
     pub(crate) actor: Party,
     pub(crate) target: Party,
     /// The agent's version that the change made.
-    #[serde(default)]
     pub(crate) version: Option<u64>,
 }
 

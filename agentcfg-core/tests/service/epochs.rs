@@ -81,7 +81,7 @@ async fn a_store_keeps_its_epoch_over_a_restart() {
     assert_eq!(list_tag(&service, &ada, workspace).await, tag);
 }
 
-/// A release without epochs left its store without one.
+/// As after a restore.
 #[tokio::test]
 async fn a_store_without_an_epoch_gets_one_and_nothing_else_is_written() {
     let world = World::new();

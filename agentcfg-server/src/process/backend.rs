@@ -74,7 +74,7 @@ impl BackendError {
 fn store_hint(error: &OpenError) -> &'static str {
     match error {
         OpenError::Held => "; stop that process first, or name another directory with --data",
-        OpenError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        OpenError::OtherFormat(_) => "; run that build, nothing was changed",
         OpenError::Damaged(_) => {
             "; restore a backup into a new directory with `agentcfg-server restore`, nothing was changed"
         }
@@ -96,7 +96,7 @@ fn database_hint(error: &ConnectError) -> &'static str {
         ConnectError::Unreachable(_) => {
             "; check database_url, or let `serve --wait-for SECONDS` wait longer for the database"
         }
-        ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        ConnectError::OtherFormat(_) => "; run that build, nothing was changed",
         _ => "",
     }
 }
@@ -110,7 +110,7 @@ fn etcd_hint(error: &etcd::ConnectError) -> &'static str {
         }
         etcd::ConnectError::TooSmall(_) => "; restart its members with that option, one after another",
         etcd::ConnectError::Full(_) => "; compact and defragment it, then disarm the alarm",
-        etcd::ConnectError::TooNew { .. } => "; run the release that wrote it, nothing was changed",
+        etcd::ConnectError::OtherFormat(_) => "; run that build, nothing was changed",
         _ => "",
     }
 }

@@ -175,7 +175,7 @@ pub async fn check_against_store(
                 needed: needed.keys,
             });
         }
-        // The store was made by a release that had no master keys, or has just been restored.
+        // The store was made by an app without master keys, or has just been restored.
         service.set_vault(keyring(dir.make_master_key()?)?);
     }
     service.adopt_master_keys().await.map_err(|error| match error {

@@ -77,3 +77,12 @@ fn a_user_id_has_one_to_two_hundred_printable_characters() {
         run(["token", "--user", user, "--data", data]).failed_with(&["user"]);
     }
 }
+
+#[test]
+fn a_token_before_the_first_start_is_valid_after_it() {
+    let dir = scratch();
+    let data = dir.path().join("data");
+    let token = run(["token", "--user", "ada", "--data", data.to_str().unwrap()]).succeeded();
+    let server = Server::builder().data(&data).start();
+    server.get("/api/workspaces").bearer(token.trim()).send().expect(200);
+}

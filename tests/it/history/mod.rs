@@ -4,7 +4,6 @@ mod audit;
 mod client;
 mod labels;
 mod past;
-mod upgrade;
 mod versions;
 
 use agentcfg_tests::harness::{Request, Studio};

@@ -112,7 +112,7 @@ impl AgentList {
     }
 
     /// The number of the version of the agent that [`AgentFilter::agent_id`](crate::model::AgentFilter::agent_id) names;
-    /// `None` for a list of all agents, for an empty one, and for a state from before versions were kept.
+    /// `None` for a list of all agents and for an empty one.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

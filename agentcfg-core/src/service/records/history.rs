@@ -28,14 +28,9 @@ pub(in crate::service) struct StoredVersion<C = AgentConfig> {
     pub(in crate::service) revision: u64,
     pub(in crate::service) version: u64,
     pub(in crate::service) created_at: Timestamp,
-    /// None for the content that a release without versions left.
-    pub(in crate::service) actor: Option<Actor>,
+    pub(in crate::service) actor: Actor,
     pub(in crate::service) message: Option<Message>,
     pub(in crate::service) restored_from: Option<u64>,
-    /// In version 1 of an agent from before versions were kept: whether it was active then. The record was made by the first
-    /// change afterwards, so its revision is the one of that change and later than its time.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(in crate::service) was_active: Option<bool>,
     /// The content. It is copied from the text of the agent's record.
     #[serde(skip_serializing)]
     pub(in crate::service) config: C,
@@ -46,22 +41,6 @@ pub(in crate::service) type VersionHead = StoredVersion<IgnoredAny>;
 
 impl<C: DeserializeOwned + 'static> Entity for StoredVersion<C> {
     const KIND: Kind = Kind::AgentVersion;
-}
-
-impl VersionHead {
-    /// The version with its content.
-    pub(in crate::service) fn with_content(self, config: AgentConfig) -> StoredVersion {
-        StoredVersion {
-            revision: self.revision,
-            version: self.version,
-            created_at: self.created_at,
-            actor: self.actor,
-            message: self.message,
-            restored_from: self.restored_from,
-            was_active: self.was_active,
-            config,
-        }
-    }
 }
 
 /// A change of an agent's record that made no version: an update that changed no content, a deactivation or a restoration.

@@ -60,9 +60,6 @@ pub(in crate::service) struct StoredEntryHead {
     pub(in crate::service) action: String,
     pub(in crate::service) target: StoredTarget,
     pub(in crate::service) created_at: Timestamp,
-    /// Whether a release that keeps versions wrote the entry: it always writes the field.
-    #[serde(default, rename = "message", deserialize_with = "is_there")]
-    pub(in crate::service) has_message: bool,
 }
 
 /// The target of an audit entry as it is stored.
@@ -73,17 +70,11 @@ pub(in crate::service) struct StoredTarget {
     pub(in crate::service) id: String,
 }
 
-fn is_there<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<bool, D::Error> {
-    serde::de::IgnoredAny::deserialize(deserializer).map(|_| true)
-}
-
 impl Entity for StoredEntryHead {
     const KIND: Kind = Kind::LogEntry;
 }
 
 /// An entry of a workspace's log as it is stored: its number is in its key.
-///
-/// Entries of earlier releases have fewer fields.
 #[derive(Deserialize)]
 pub(in crate::service) struct StoredEntry {
     pub(in crate::service) id: Uuid,
@@ -93,10 +84,8 @@ pub(in crate::service) struct StoredEntry {
     pub(in crate::service) target: Target,
     pub(in crate::service) created_at: Timestamp,
     pub(in crate::service) changes: Changes,
-    #[serde(default)]
     pub(in crate::service) message: Option<Message>,
     /// The version of the agent that the change made or is about, if the entry names it. Only the change feed shows it.
-    #[serde(default)]
     pub(in crate::service) version: Option<u64>,
     /// The identifier and the times of an agent, where they changed. Only the change feed shows them.
     #[serde(default)]
@@ -191,7 +180,7 @@ pub(in crate::service) struct CalledAgent {
     pub(in crate::service) is_active: bool,
     pub(in crate::service) model: Option<String>,
     pub(in crate::service) persona_prompt: Option<String>,
-    pub(in crate::service) history: Option<AgentHistory>,
+    pub(in crate::service) history: AgentHistory,
 }
 
 impl Entity for CalledAgent {

@@ -17,7 +17,7 @@ use super::{AgentCfg, Builder, Caller, ModelRequest, Settings};
 use crate::clock::ManualClock;
 use crate::model::{NewAgent, NewWorkspace, Plan, Provider, Workspace, WorkspaceId, WorkspacePatch};
 use crate::secret::ProviderCredential;
-use crate::store::{Batch, CommitError, Committed, Key, MemoryStore, Record, Scan, Scanned, Stamp, Store, StoreError};
+use crate::store::{Batch, CommitError, Committed, Key, MemoryStore, Record, Scan, Scanned, Store, StoreError};
 use crate::vault::{MasterKey, Vault};
 
 /// A canary: a key that must appear in no output and no file.
@@ -112,6 +112,10 @@ impl Failing {
 
 #[async_trait]
 impl Store for Failing {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.inner)
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.inner.get(keys).await
     }
@@ -133,14 +137,6 @@ impl Store for Failing {
             Err(_) => Err(StoreError::Unavailable("killed".into()).into()),
         }
     }
-
-    fn stamp(&self, key: &Key) -> Option<Stamp> {
-        self.inner.stamp(key)
-    }
-
-    fn is_current(&self, stamp: Stamp) -> bool {
-        self.inner.is_current(stamp)
-    }
 }
 
 /// A store that runs a function once between a decision and its commit.
@@ -160,6 +156,10 @@ impl Meanwhile {
 
 #[async_trait]
 impl Store for Meanwhile {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.inner)
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.inner.get(keys).await
     }
@@ -173,13 +173,5 @@ impl Store for Meanwhile {
             happens.await;
         }
         self.inner.commit(batch).await
-    }
-
-    fn stamp(&self, key: &Key) -> Option<Stamp> {
-        self.inner.stamp(key)
-    }
-
-    fn is_current(&self, stamp: Stamp) -> bool {
-        self.inner.is_current(stamp)
     }
 }

@@ -4,7 +4,7 @@ use std::error::Error as _;
 
 use tonic::{Code, ConnectError as NoConnection, Status};
 
-use super::super::StoreError;
+use super::super::{OtherFormat, StoreError};
 
 /// Why a store could not be opened on a cluster.
 ///
@@ -32,14 +32,9 @@ pub enum ConnectError {
     /// The database of the cluster is full, and opening the store takes a change.
     #[error("the database of the etcd cluster is full: {0}")]
     Full(String),
-    /// A newer release wrote the records. They were not changed: run that release.
-    #[error("the records in the etcd cluster have format {found}, this release reads up to {supported}")]
-    TooNew {
-        /// The format of the records.
-        found: u32,
-        /// The newest format that this release reads.
-        supported: u32,
-    },
+    /// The records have another format. They were not changed: run the build that made them.
+    #[error("the records in the etcd cluster were {0}")]
+    OtherFormat(OtherFormat),
     /// What is stored under the prefix is not a store.
     #[error("the etcd cluster cannot be used: {0}")]
     Unusable(String),

@@ -20,25 +20,28 @@ use serde::{Deserialize, Serialize};
 use super::super::{Record, StoreError, envelope};
 use super::wire::KeyValue;
 
-/// The format of the records that this release writes, and the newest that it reads.
-pub(super) const FORMAT: u32 = 1;
-
 /// The facts of a store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Facts {
     pub(super) format: u32,
+    /// The build that made the store.
+    pub(super) made_by: String,
     /// What is added to a revision of the cluster to get a version. After an import it is the greatest version of the store
     /// that the records are from, so that no version returns.
     pub(super) base: u64,
     /// The cluster that the store was last opened on. A cluster that is made from a snapshot has another identifier.
-    #[serde(default)]
     pub(super) cluster: u64,
     /// Whether an import is under way, or was cut off.
-    #[serde(default)]
     pub(super) is_importing: bool,
     /// The last import.
-    #[serde(default)]
     pub(super) imported: Option<Imported>,
+}
+
+/// The part of [`Facts`] that every format has.
+#[derive(Deserialize)]
+pub(super) struct Made {
+    pub(super) format: u32,
+    pub(super) made_by: Option<String>,
 }
 
 /// What an import has written.

@@ -60,7 +60,7 @@ use self::client::Client;
 pub use self::error::ConnectError;
 use self::error::{Failure, Refusal, is_out_of_space};
 use self::health::{Health, REQUIRED_OPS, check_limits};
-use self::layout::{FORMAT, Facts, Held, Layout};
+use self::layout::{Facts, Held, Layout, Made};
 pub use self::options::{EtcdOptions, are_endpoints, is_prefix};
 use self::outcome::Identity;
 use self::read::Reading;
@@ -68,7 +68,8 @@ use self::windows::Counting;
 use self::wire::{Compare, Headed, KeyValue, RangeRequest, RequestOp, TxnRequest, TxnResponse, path};
 use super::group::{Combiner, GroupCommit};
 use super::{
-    Batch, Changes, CommitError, Committed, Key, Kind, Partition, Position, Record, Scan, Scanned, Store, StoreError,
+    BUILD, Batch, Changes, CommitError, Committed, FORMAT, Key, Kind, OtherFormat, Partition, Position, Record, Scan,
+    Scanned, Store, StoreError,
 };
 use crate::clock::{Clock, Entropy, SystemEntropy};
 
@@ -138,7 +139,7 @@ impl EtcdStore {
     ///
     /// # Errors
     ///
-    /// See [`ConnectError`]. Records of a newer format are not changed.
+    /// See [`ConnectError`]. Records of another format are not changed.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -234,6 +235,10 @@ impl fmt::Debug for EtcdStore {
 
 #[async_trait]
 impl Store for EtcdStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.cluster.require_open()?;
         let keys = keys.iter().map(Key::encode).collect();
@@ -314,6 +319,7 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
     if stored.is_none() {
         let new = Facts {
             format: FORMAT,
+            made_by: BUILD.into(),
             base: 0,
             cluster,
             is_importing: false,
@@ -338,12 +344,12 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
         stored = first_of(answer);
     }
     let revision = stored.as_ref().map_or(0, |stored| stored.mod_revision);
-    let stored = stored.map(|stored| serde_json::from_slice::<Facts>(&stored.value));
-    if let Some(Ok(facts)) = &stored
-        && facts.format == FORMAT
-        && facts.cluster != cluster
-    {
-        match move_in(client, layout, (*facts, revision), cluster, deadline).await {
+    let facts = match stored_facts(layout, &stored.unwrap_or_default().value) {
+        Ok(facts) => facts,
+        Err(refused) => return Ok(Err(refused)),
+    };
+    if facts.cluster != cluster {
+        match move_in(client, layout, (&facts, revision), cluster, deadline).await {
             Err(Failure::Unknown(why)) if is_out_of_space(&why) => {
                 let text = "the cluster is another one than before, which must be noted first";
                 return Ok(Err(ConnectError::Full(text.into())));
@@ -351,17 +357,25 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
             moved => moved?,
         }
     }
-    Ok(match stored {
-        Some(Ok(facts)) if facts.format > FORMAT => Err(ConnectError::TooNew {
-            found: facts.format,
-            supported: FORMAT,
-        }),
-        Some(Ok(facts)) if facts.format == FORMAT => Ok(facts),
-        _ => Err(ConnectError::Unusable(format!(
+    Ok(Ok(facts))
+}
+
+/// Reads the facts of a store, which are refused in another format.
+fn stored_facts(layout: &Layout, text: &[u8]) -> Result<Facts, ConnectError> {
+    let no_store = |_| {
+        ConnectError::Unusable(format!(
             "the key {} does not describe a store",
             String::from_utf8_lossy(&layout.facts())
-        ))),
-    })
+        ))
+    };
+    let made: Made = serde_json::from_slice(text).map_err(no_store)?;
+    if made.format != FORMAT {
+        return Err(ConnectError::OtherFormat(OtherFormat {
+            found: made.format,
+            build: made.made_by,
+        }));
+    }
+    serde_json::from_slice(text).map_err(no_store)
 }
 
 /// The first record of the first read.
@@ -374,11 +388,15 @@ fn first_of(answer: TxnResponse) -> Option<KeyValue> {
 async fn move_in(
     client: &Client,
     layout: &Layout,
-    (facts, revision): (Facts, i64),
+    (facts, revision): (&Facts, i64),
     cluster: u64,
     deadline: Instant,
 ) -> Result<(), Failure> {
-    let text = serde_json::to_vec(&Facts { cluster, ..facts }).unwrap_or_default();
+    let moved = Facts {
+        cluster,
+        ..facts.clone()
+    };
+    let text = serde_json::to_vec(&moved).unwrap_or_default();
     let mut txn = TxnRequest {
         compare: vec![Compare::changed_in(layout.facts(), revision)],
         success: vec![RequestOp::put(layout.facts(), text, 0)],

@@ -9,7 +9,7 @@ use std::sync::atomic::Ordering;
 
 use tokio::time::Instant;
 
-use super::super::stream::{Digesting, StreamReader, StreamWriter};
+use super::super::stream::{BUILD_FIELD, BuildField, Digesting, StreamReader, StreamWriter};
 use super::super::{Key, StoreError, TransferError, Transferred, envelope};
 use super::error::{Failure, Refusal};
 use super::health::MAX_BYTES;
@@ -103,7 +103,7 @@ impl EtcdStore {
     /// ```
     pub async fn export(&self, out: impl Write) -> Result<Transferred, TransferError> {
         let facts = self.facts().await?;
-        self.write_all(out, &facts).await
+        self.write_all(out, &BUILD_FIELD, &facts).await
     }
 
     /// Imports a backup of the embedded store, or an [export](Self::export), into a store without records, and verifies it by
@@ -133,14 +133,14 @@ impl EtcdStore {
         let begun = Facts {
             is_importing: true,
             imported: None,
-            ..facts
+            ..facts.clone()
         };
-        self.put_facts(begun).await?;
+        self.put_facts(&begun).await?;
         // The epoch of the empty store goes as well, and what an earlier import has left.
         let (first, end) = self.cluster.layout.records();
         self.write(vec![RequestOp::delete_range(first, end)]).await?;
         let mut input = Digesting::new(input);
-        let sequence = self.read_all(&mut input).await?;
+        let (build, sequence) = self.read_all(&mut input).await?;
         let base = facts.base.max(sequence);
         self.cluster.base.store(base, Ordering::Relaxed);
         let (revision, _) = self.last_change().await?;
@@ -152,11 +152,11 @@ impl EtcdStore {
             ..facts
         };
         // The digest has the sequence in it, which depends on the facts.
-        let arrived = self.write_all(std::io::sink(), &ended).await?;
+        let arrived = self.write_all(std::io::sink(), &build, &ended).await?;
         if arrived.digest != input.digest() {
             return Err(TransferError::VerificationFailed);
         }
-        self.put_facts(ended).await?;
+        self.put_facts(&ended).await?;
         Ok(arrived)
     }
 
@@ -184,8 +184,8 @@ impl EtcdStore {
         facts.ok_or_else(|| StoreError::Corrupt("the facts of the store cannot be read".into()))
     }
 
-    async fn put_facts(&self, facts: Facts) -> Result<(), StoreError> {
-        let text = serde_json::to_vec(&facts).map_err(|error| StoreError::Corrupt(error.to_string()))?;
+    async fn put_facts(&self, facts: &Facts) -> Result<(), StoreError> {
+        let text = serde_json::to_vec(facts).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         self.write(vec![RequestOp::put(self.cluster.layout.facts(), text, 0)])
             .await
     }
@@ -211,8 +211,8 @@ impl EtcdStore {
         }
     }
 
-    /// Writes the records of a stream; returns the greatest version of its store.
-    async fn read_all(&self, input: impl Read) -> Result<u64, TransferError> {
+    /// Writes the records of a stream; returns the build that made it, and the greatest version of its store.
+    async fn read_all(&self, input: impl Read) -> Result<(BuildField, u64), TransferError> {
         let mut stream = StreamReader::begin(BufReader::new(input))?;
         let sequence = stream.sequence;
         let (mut puts, mut bytes) = (Vec::new(), 0);
@@ -246,10 +246,15 @@ impl EtcdStore {
         if !puts.is_empty() {
             self.write(puts).await?;
         }
-        Ok(sequence)
+        Ok((stream.build, sequence))
     }
 
-    async fn write_all(&self, out: impl Write, facts: &Facts) -> Result<Transferred, TransferError> {
+    async fn write_all(
+        &self,
+        out: impl Write,
+        build: &BuildField,
+        facts: &Facts,
+    ) -> Result<Transferred, TransferError> {
         let (last, revision) = self.last_change().await?;
         let base = self.cluster.base();
         // As long as nothing was changed since an import, the greatest version is that of the stream.
@@ -258,7 +263,7 @@ impl EtcdStore {
             _ => layout::version(base, last),
         };
         let mut digesting = Digesting::new(out);
-        let mut stream = StreamWriter::begin(BufWriter::new(&mut digesting), sequence)?;
+        let mut stream = StreamWriter::begin_as(BufWriter::new(&mut digesting), sequence, build)?;
         let mut pages = Pages::of(self, revision);
         while let Some(page) = pages.next().await? {
             for stored in &page {

@@ -4,7 +4,7 @@ use deadpool_postgres::PoolError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 
-use super::super::StoreError;
+use super::super::{OtherFormat, StoreError};
 use super::options::describe;
 
 /// Why a store could not be opened on a database.
@@ -27,14 +27,9 @@ pub enum ConnectError {
     /// The database does not answer, or rejects this user.
     #[error("cannot reach the database: {0}")]
     Unreachable(String),
-    /// A newer release created the tables. They were not changed: run that release.
-    #[error("the database has format {found}, this release reads up to {supported}")]
-    TooNew {
-        /// The format of the tables.
-        found: u32,
-        /// The newest format that this release reads.
-        supported: u32,
-    },
+    /// The tables have another format. They were not changed: run the build that made them.
+    #[error("the tables of the database were {0}")]
+    OtherFormat(OtherFormat),
     /// The tables cannot be created, or are not those of a store.
     #[error("the database cannot be used: {0}")]
     Unusable(String),

@@ -133,7 +133,7 @@ impl PostgresStore {
     ///
     /// # Errors
     ///
-    /// See [`ConnectError`]. Tables of a newer format are not changed.
+    /// See [`ConnectError`]. Tables of another format are not changed.
     ///
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -212,6 +212,10 @@ fn flights(pool_size: usize, queue_timeout: Duration) -> Limits {
 
 #[async_trait]
 impl Store for PostgresStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.queries.get(keys).await
     }

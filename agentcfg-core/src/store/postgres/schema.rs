@@ -5,14 +5,11 @@ use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use super::super::PartitionKind;
+use super::super::{BUILD, FORMAT, OtherFormat, PartitionKind};
 use super::error::ConnectError;
 use super::options::describe;
 use super::sql::Sql;
 use super::table::{TABLES, Table};
-
-/// The format of the tables that this release creates, and the newest that it supports.
-pub(super) const FORMAT: u32 = 1;
 
 /// The advisory lock that serialises the creation of the tables. Nothing else uses it.
 const LOCK: i64 = 0x6167_656e_7463_6667;
@@ -25,15 +22,10 @@ pub(super) struct Facts {
     pub(super) base: u64,
 }
 
-/// Creates or updates the tables, unless they have this format already.
+/// Creates the tables, unless they are there.
 pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, ConnectError> {
     verify_server(client).await?;
     if let Some(facts) = facts(client, sql).await? {
-        refuse_other_records(client, sql).await?;
-        if !has_all_tables(client, sql).await? {
-            // A release added kinds of records: their tables are created beside the others.
-            make(client, sql).await?;
-        }
         return Ok(facts);
     }
     make(client, sql).await?;
@@ -61,53 +53,16 @@ async fn facts(client: &Client, sql: &Sql) -> Result<Option<Facts>, ConnectError
             sql.schema
         )));
     };
-    match u32::try_from(format) {
-        Ok(FORMAT) => Ok(Some(Facts { base })),
-        Ok(0) => Err(ConnectError::Unusable("format 0 does not exist".into())),
-        found => Err(ConnectError::TooNew {
-            found: found.unwrap_or(u32::MAX),
-            supported: FORMAT,
-        }),
+    if format == u64::from(FORMAT) {
+        return Ok(Some(Facts { base }));
     }
-}
-
-/// Refuses a database with records in the table `other_records` of an earlier release, which this release does not read.
-///
-/// That release created the table for records outside the partitions of their kind, which its service never made. The
-/// empty table stays as it is.
-async fn refuse_other_records(client: &Client, sql: &Sql) -> Result<(), ConnectError> {
-    let schema = &sql.schema;
-    let there = client
-        .query_typed(
-            "SELECT 1 FROM information_schema.tables WHERE table_schema = $1 AND table_name = 'other_records'",
-            &[(schema, Type::TEXT)],
-        )
-        .await
-        .map_err(|error| failed(&error))?;
-    if there.is_empty() {
-        return Ok(());
-    }
-    let records = format!("SELECT 1 FROM {schema}.other_records WHERE value IS NOT NULL LIMIT 1");
-    match client.query_typed(&records, &[]).await {
-        Ok(rows) if rows.is_empty() => Ok(()),
-        Ok(_) => Err(ConnectError::Unusable(format!(
-            "its table {schema}.other_records holds records, which only the earlier release that wrote them reads"
-        ))),
-        Err(error) => Err(failed(&error)),
-    }
-}
-
-/// Whether there is a table for each kind of record. A database of an earlier release lacks those of newer kinds.
-async fn has_all_tables(client: &Client, sql: &Sql) -> Result<bool, ConnectError> {
-    let rows = client
-        .query_typed(
-            "SELECT table_name::text FROM information_schema.tables WHERE table_schema = $1",
-            &[(&sql.schema, Type::TEXT)],
-        )
-        .await
-        .map_err(|error| failed(&error))?;
-    let there: Vec<String> = rows.iter().filter_map(|row| row.try_get(0).ok()).collect();
-    Ok(TABLES.iter().all(|table| there.iter().any(|name| name == table.name)))
+    // Another format may have no such column.
+    let query = format!("SELECT made_by FROM {}.store", sql.schema);
+    let rows = client.query_typed(&query, &[]).await.unwrap_or_default();
+    Err(ConnectError::OtherFormat(OtherFormat {
+        found: u32::try_from(format).unwrap_or(u32::MAX),
+        build: rows.first().and_then(|row| row.try_get(0).ok()),
+    }))
 }
 
 fn is_absent(error: &Error) -> bool {
@@ -141,8 +96,9 @@ async fn make(client: &mut Client, sql: &Sql) -> Result<(), ConnectError> {
                  subject text COLLATE \"C\" PRIMARY KEY, ends_at bigint NOT NULL, used bigint NOT NULL\
                  ) WITH (fillfactor = 50);\
                  CREATE TABLE IF NOT EXISTS {schema}.store (\
-                 one int PRIMARY KEY CHECK (one = 1), format int NOT NULL, base_version bigint NOT NULL);\
-                 INSERT INTO {schema}.store (one, format, base_version) VALUES (1, {FORMAT}, 0) \
+                 one int PRIMARY KEY CHECK (one = 1), format int NOT NULL, made_by text NOT NULL, \
+                 base_version bigint NOT NULL);\
+                 INSERT INTO {schema}.store (one, format, made_by, base_version) VALUES (1, {FORMAT}, '{BUILD}', 0) \
                  ON CONFLICT DO NOTHING"
             ))
             .await

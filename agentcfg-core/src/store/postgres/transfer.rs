@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 
 use tokio_postgres::{IsolationLevel, Portal, Row, Transaction};
 
-use super::super::stream::{Digesting, StreamReader, StreamWriter};
+use super::super::stream::{BUILD_FIELD, BuildField, Digesting, StreamReader, StreamWriter};
 use super::super::{Key, Partition, PartitionKind, StoreError, TransferError, Transferred, envelope};
 use super::load::Loader;
 use super::options::describe;
@@ -70,7 +70,7 @@ impl PostgresStore {
             .read_only(true)
             .start()
             .await?;
-        let written = write_all(&transaction, &self.engine.sql, out).await?;
+        let written = write_all(&transaction, &self.engine.sql, &BUILD_FIELD, out).await?;
         transaction.commit().await?;
         Ok(written)
     }
@@ -103,19 +103,19 @@ impl PostgresStore {
             let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", self.engine.sql.name(table));
             transaction.batch_execute(&lock).await?;
         }
-        let there = write_all(&transaction, &self.engine.sql, io::sink()).await?;
+        let there = write_all(&transaction, &self.engine.sql, &BUILD_FIELD, io::sink()).await?;
         if there.records > 0 {
             return Err(TransferError::NotEmpty(there.records));
         }
         self.forget_epoch(&transaction).await?;
         let mut input = Digesting::new(input);
-        let sequence = read_all(&transaction, &self.engine.sql, &mut input).await?;
+        let (build, sequence) = read_all(&transaction, &self.engine.sql, &mut input).await?;
         let base = format!(
             "UPDATE {}.store SET base_version = GREATEST(base_version, {sequence})",
             self.engine.sql.schema
         );
         transaction.batch_execute(&base).await?;
-        let arrived = write_all(&transaction, &self.engine.sql, io::sink()).await?;
+        let arrived = write_all(&transaction, &self.engine.sql, &build, io::sink()).await?;
         if arrived.digest != input.digest() {
             return Err(TransferError::VerificationFailed);
         }
@@ -134,7 +134,12 @@ impl PostgresStore {
     }
 }
 
-async fn read_all(transaction: &Transaction<'_>, sql: &Sql, input: impl Read) -> Result<i64, TransferError> {
+/// Reads a stream; returns the build that made it, and its version sequence.
+async fn read_all(
+    transaction: &Transaction<'_>,
+    sql: &Sql,
+    input: impl Read,
+) -> Result<(BuildField, i64), TransferError> {
     let mut stream = StreamReader::begin(BufReader::new(input))?;
     let sequence = i64::try_from(stream.sequence)
         .map_err(|_| TransferError::Damaged("its version sequence is too large for the database".into()))?;
@@ -149,13 +154,18 @@ async fn read_all(transaction: &Transaction<'_>, sql: &Sql, input: impl Read) ->
         }
     }
     loader.flush(transaction, sql).await?;
-    Ok(sequence)
+    Ok((stream.build, sequence))
 }
 
-async fn write_all(transaction: &Transaction<'_>, sql: &Sql, out: impl Write) -> Result<Transferred, TransferError> {
+async fn write_all(
+    transaction: &Transaction<'_>,
+    sql: &Sql,
+    build: &BuildField,
+    out: impl Write,
+) -> Result<Transferred, TransferError> {
     let mut digesting = Digesting::new(out);
     let sequence = sequence(transaction, sql).await?;
-    let mut stream = StreamWriter::begin(BufWriter::new(&mut digesting), sequence)?;
+    let mut stream = StreamWriter::begin_as(BufWriter::new(&mut digesting), sequence, build)?;
     let mut sources = Vec::new();
     for table in TABLES {
         sources.push(Source::open(transaction, sql, table).await?);

@@ -6,15 +6,16 @@ use std::path::Path;
 use redb::ReadableTable;
 use redb::backends::FileBackend;
 
-use super::super::stream::{self, StreamFault, StreamReader, StreamWriter};
-use super::super::{StoreError, envelope};
+use super::super::stream::{StreamFault, StreamReader, StreamWriter};
+use super::super::{OtherFormat, StoreError, envelope};
 use super::blocks::Blocks;
 use super::check::Walk;
 use super::error::OpenError;
 use super::open::{Draft, builder, fault_while_creating};
+use super::options::RedbOptions;
 use super::read::ReadFault;
 use super::schema::{RECORDS, begin_write, initialise, read_sequence};
-use super::{RedbOptions, RedbStore};
+use super::store::RedbStore;
 
 /// The totals of a backup or a restore.
 ///
@@ -62,14 +63,9 @@ pub enum RestoreError {
     /// A file exists at the target path. It was not changed.
     #[error("the file to restore into already exists")]
     Exists,
-    /// A newer release made the backup.
-    #[error("the backup has format {found}, this release reads up to {supported}")]
-    TooNew {
-        /// The format of the backup.
-        found: u32,
-        /// The newest format that this release reads.
-        supported: u32,
-    },
+    /// The backup has another format. Restore it with the build that made it.
+    #[error("the backup was {0}")]
+    OtherFormat(OtherFormat),
     /// The input is not a backup, is truncated, or was modified.
     #[error("the backup is damaged: {0}")]
     Damaged(String),
@@ -138,7 +134,7 @@ impl RedbStore {
 ///
 /// # Errors
 ///
-/// [`RestoreError::Damaged`], [`RestoreError::TooNew`] or [`RestoreError::Input`].
+/// [`RestoreError::Damaged`], [`RestoreError::OtherFormat`] or [`RestoreError::Input`].
 ///
 /// ```
 /// use agentcfg_core::store::redb::{RedbOptions, RedbStore, verify_backup};
@@ -228,10 +224,7 @@ impl From<StreamFault> for RestoreError {
     fn from(fault: StreamFault) -> Self {
         match fault {
             StreamFault::Io(error) => Self::Input(error),
-            StreamFault::TooNew(found) => Self::TooNew {
-                found,
-                supported: stream::FORMAT,
-            },
+            StreamFault::Other(other) => Self::OtherFormat(other),
             StreamFault::Damaged(text) => Self::Damaged(text),
         }
     }
@@ -240,7 +233,6 @@ impl From<StreamFault> for RestoreError {
 impl From<StoreError> for RestoreError {
     fn from(error: StoreError) -> Self {
         match error {
-            StoreError::TooNew { found, supported } => Self::TooNew { found, supported },
             StoreError::Corrupt(text) => Self::Damaged(text),
             StoreError::Unavailable(text)
             | StoreError::OutcomeUnknown(text)

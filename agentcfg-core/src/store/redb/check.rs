@@ -10,13 +10,13 @@ use redb::{Database, ReadableDatabase, ReadableTable, StorageBackend};
 
 use super::super::plan::number;
 use super::super::{Key, Kind, Partition, Record, envelope};
-use super::RedbOptions;
 use super::agent_counts::Tally;
-use super::blocks::{Blocks, Damage, Form};
-use super::error::{Fault, OpenError, catch_panic, contain_damage};
-use super::open::{builder, form, panic_as_damage, refuse_empty};
+use super::blocks::{Blocks, Damage};
+use super::error::{Fault, OpenError, catch_panic, contain_damage, require_unwinding};
+use super::open::{builder, panic_as_damage, refuse_empty};
+use super::options::RedbOptions;
 use super::overlay::Overlay;
-use super::schema::{RECORDS, read_sequence, verify_format};
+use super::schema::{RECORDS, read_sequence, verify_tables};
 use crate::model::WorkspaceId;
 
 /// The result of a [`check`].
@@ -35,9 +35,6 @@ pub struct CheckReport {
     /// The deleted workspaces whose records are not all removed yet, each with the number of those that are left. A service
     /// that opens the store goes on with the removal.
     pub removals: BTreeMap<WorkspaceId, u64>,
-    /// Whether the file has a checksum for each of its blocks. A file without them was written by an older release;
-    /// [`RedbStore::open`](super::RedbStore::open) converts it.
-    pub block_checksums: bool,
     /// The problems, in the order in which the check found them.
     pub problems: Vec<Problem>,
 }
@@ -119,26 +116,23 @@ impl fmt::Display for Problem {
 /// # Ok::<(), OpenError>(())
 /// ```
 pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, OpenError> {
+    require_unwinding(cfg!(panic = "abort"))?;
     let path = path.as_ref();
     refuse_empty(path)?;
     // The check never writes, but an exclusive lock requires a file opened for writing.
     let file = FileBackend::new(OpenOptions::new().read(true).write(true).open(path)?)?;
-    match form(path)? {
-        Some(Form::Plain) => check_backend(file, false),
-        Some(Form::Blocks) | None => check_backend(Blocks::new(file), true),
-    }
+    check_backend(Blocks::new(file))
 }
 
 /// Checks the store in a backend, without writing to it.
-pub(super) fn check_backend(file: impl StorageBackend, block_checksums: bool) -> Result<CheckReport, OpenError> {
+pub(super) fn check_backend(file: impl StorageBackend) -> Result<CheckReport, OpenError> {
     let mut database = panic_as_damage(|| {
         let database = builder(&RedbOptions::default()).create_with_backend(Overlay::new(file))?;
-        verify_format(&database)?;
+        verify_tables(&database)?;
         Ok(database)
     })?;
     let mut walk = Walk::default();
     let walked = contain_damage(|| walk.database(&database)).unwrap_or_else(Err);
-    walk.report.block_checksums = block_checksums;
     match walked {
         Ok(()) => {}
         Err(Fault::Block(damage)) => walk.damaged(damage),

@@ -6,8 +6,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use redb::{DatabaseError, StorageError};
 
-use super::super::StoreError;
-use super::blocks::{Broken, Damage, FORMAT, HeadFault, contained};
+use super::super::{OtherFormat, StoreError};
+use super::blocks::{Broken, Damage, HeadFault, contained};
 
 /// Why a store file could not be opened.
 ///
@@ -24,14 +24,14 @@ pub enum OpenError {
     /// Another process, or another handle in this process, holds the lock of the file. Close it first.
     #[error("the store is open already, in this process or another one")]
     Held,
-    /// A newer release wrote the file. The file was not changed: use that release.
-    #[error("the store has format {found}, this release reads up to {supported}")]
-    TooNew {
-        /// The format of the file.
-        found: u64,
-        /// The newest format that this release reads.
-        supported: u64,
-    },
+    /// The file has another format. It was not changed: use the build that made it.
+    #[error("the store was {0}")]
+    OtherFormat(OtherFormat),
+    /// The app is built with `panic = "abort"`: one damaged block would end its process. The file was not touched.
+    #[error(
+        "the app is built with panic = \"abort\", so that one damaged block would end it: build it with panic = \"unwind\""
+    )]
+    PanicAborts,
     /// The file is not a store, or is damaged. Restore a backup.
     #[error("the store is damaged: {0}")]
     Damaged(String),
@@ -53,26 +53,21 @@ impl From<DatabaseError> for OpenError {
 impl From<StorageError> for OpenError {
     fn from(error: StorageError) -> Self {
         match error {
-            StorageError::Io(error) if too_new(&error).is_some() => Self::TooNew {
-                found: too_new(&error).unwrap_or_default(),
-                supported: FORMAT.into(),
+            StorageError::Io(error) => match (other_format(&error), error.kind()) {
+                (Some(other), _) => Self::OtherFormat(other),
+                // The engine reports a wrong magic number and a truncated file as these I/O errors.
+                (None, io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) => Self::Damaged(error.to_string()),
+                (None, _) => Self::Io(error),
             },
-            // The engine reports a wrong magic number and a truncated file as these I/O errors.
-            StorageError::Io(error)
-                if matches!(error.kind(), io::ErrorKind::InvalidData | io::ErrorKind::UnexpectedEof) =>
-            {
-                Self::Damaged(error.to_string())
-            }
-            StorageError::Io(error) => Self::Io(error),
             other => Self::Damaged(other.to_string()),
         }
     }
 }
 
-/// The block format in an error that says that a newer release wrote the file.
-fn too_new(error: &io::Error) -> Option<u64> {
+/// The refusal of a file that has another format.
+fn other_format(error: &io::Error) -> Option<OtherFormat> {
     match error.get_ref()?.downcast_ref()? {
-        HeadFault::TooNew(found) => Some((*found).into()),
+        HeadFault::Other(other) => Some(other.clone()),
         _ => None,
     }
 }
@@ -125,6 +120,14 @@ impl<E: Into<redb::Error>> From<E> for Fault {
 pub(super) fn is_full(error: &io::Error) -> bool {
     use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
     matches!(error.kind(), StorageFull | QuotaExceeded | FileTooLarge)
+}
+
+/// Refuses an app in which nothing unwinds: damage of the file fails single reads by unwinding out of the engine.
+pub(super) fn require_unwinding(panic_aborts: bool) -> Result<(), OpenError> {
+    match panic_aborts {
+        true => Err(OpenError::PanicAborts),
+        false => Ok(()),
+    }
 }
 
 /// Runs engine code and returns a panic's message as the error: a damaged page can break the

@@ -9,28 +9,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use redb::backends::FileBackend;
 use redb::{Builder, Database, DatabaseError, StorageBackend, StorageError};
 
-use super::RedbOptions;
-use super::blocks::{Blocks, Form, damage_of};
-use super::convert::convert;
-use super::error::{Fault, OpenError, catch_panic};
+use super::blocks::{Blocks, damage_of};
+use super::error::{Fault, OpenError, catch_panic, require_unwinding};
 use super::health::Health;
 use super::opened_file::OpenedFile;
-use super::schema::{begin_write, initialise, verify_format};
+use super::options::RedbOptions;
+use super::schema::{begin_write, initialise, verify_tables};
 use super::state::Opened;
 
 /// Opens the storage: at the start, and after each failure.
 pub(super) type Opener = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;
 
-/// Makes an opener of the file at `path`. The file is created here if it is missing, and converted if an older release wrote it.
-/// The opener itself does neither: a file that vanished later is an error.
+/// Makes an opener of the file at `path`. The file is created here if it is missing, and not by the opener itself: a file that
+/// vanished later is an error.
 pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health>) -> Result<Opener, OpenError> {
+    require_unwinding(cfg!(panic = "abort"))?;
     if !path.try_exists()? {
         create(path, options)?;
     }
     refuse_empty(path)?;
-    if form(path)? == Some(Form::Plain) {
-        panic_as_damage(|| convert(path, options))?;
-    }
     let (path, options) = (path.to_owned(), options.clone());
     Ok(Box::new(move || {
         // Another file at the path is another store, whose records do not fit what this process has cached.
@@ -39,14 +36,14 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health
         }
         refuse_empty(&path)?;
         panic_as_damage(|| {
-            verify_format_untouched(&options, Blocks::new(FileBackend::new(File::open(&path)?)?))?;
+            verify_untouched(&options, Blocks::new(FileBackend::new(File::open(&path)?)?))?;
             let mut opened = None;
             let (database, blocks) = open_verified(&options, &health, || {
                 let file = OpenOptions::new().read(true).write(true).open(&path)?;
                 opened = Some(OpenedFile::of(&path, &file)?);
                 Ok(FileBackend::new(file)?)
             })?;
-            verify_format(&database)?;
+            verify_tables(&database)?;
             if let Some(file) = opened {
                 health.watch(&blocks, file);
             }
@@ -56,11 +53,6 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health
             })
         })
     }))
-}
-
-/// The form of the file at a path; `None` if it is not a store file.
-pub(super) fn form(path: &Path) -> Result<Option<Form>, OpenError> {
-    Ok(Form::of(&FileBackend::new(File::open(path)?)?)?)
 }
 
 /// The engine with the settings of this store.
@@ -179,38 +171,6 @@ impl Draft {
         }
         sync_directory(&self.target)
     }
-
-    /// Syncs the file and replaces the file at its target path atomically.
-    pub(super) fn replace(self) -> io::Result<()> {
-        OpenOptions::new().write(true).open(&self.draft)?.sync_all()?;
-        std::fs::rename(&self.draft, &self.target)?;
-        sync_directory(&self.target)
-    }
-
-    /// Removes the drafts for this target that killed processes left behind. The caller must hold the lock of the file at the
-    /// target path, so that no other process has a draft for it.
-    pub(super) fn clear(target: &Path) -> io::Result<()> {
-        let (Some(name), Some(parent)) = (target.file_name().and_then(|name| name.to_str()), target.parent()) else {
-            return Ok(());
-        };
-        let parent = if parent.as_os_str().is_empty() {
-            Path::new(".")
-        } else {
-            parent
-        };
-        let prefix = format!(".{name}.");
-        for entry in std::fs::read_dir(parent)? {
-            let entry = entry?;
-            let is_draft = entry
-                .file_name()
-                .to_str()
-                .is_some_and(|found| found.starts_with(&prefix) && found.ends_with(".tmp"));
-            if is_draft {
-                std::fs::remove_file(entry.path())?;
-            }
-        }
-        Ok(())
-    }
 }
 
 impl Drop for Draft {
@@ -241,10 +201,10 @@ pub(super) fn fault_while_creating(fault: Fault) -> OpenError {
     OpenError::Io(io::Error::other(fault.text()))
 }
 
-/// Verifies the format before the file is opened for writing, because that changes bytes of the file.
-pub(super) fn verify_format_untouched(options: &RedbOptions, file: impl StorageBackend) -> Result<(), OpenError> {
+/// Verifies the file before it is opened for writing, because that changes bytes of it.
+fn verify_untouched(options: &RedbOptions, file: impl StorageBackend) -> Result<(), OpenError> {
     match builder(options).open_read_only_with_backend(file) {
-        Ok(database) => verify_format(&database),
+        Ok(database) => verify_tables(&database),
         // The file was not closed cleanly. It can only be read after recovery.
         Err(DatabaseError::RepairAborted) => Ok(()),
         Err(error) => Err(error.into()),

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use super::super::StoreError;
 use super::error::{OpenError, is_full};
 use super::open::Opener;
+use super::queue::Task;
 use super::state::{Shared, Status};
-use super::writer::Task;
 
 /// The pause between two looks whether a full disk has room.
 const FULL_PAUSE: Duration = Duration::from_millis(100);

@@ -4,10 +4,10 @@
 use std::ops::Bound;
 
 use super::super::{StoreError, envelope};
-use super::RedbStore;
 use super::blocks::BLOCK;
 use super::read::ReadFault;
 use super::schema::RECORDS;
+use super::store::RedbStore;
 
 /// The number of records or of blocks that one step reads.
 const STEP: u64 = 256;

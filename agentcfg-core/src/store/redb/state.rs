@@ -8,14 +8,14 @@ use redb::{Database, ReadTransaction, ReadableDatabase, TransactionError, WriteT
 use tokio::sync::watch;
 
 use super::super::{Key, Notifier, Record, StoreError, Trackers};
-use super::RedbOptions;
 use super::blocks::{Freeze, Frozen};
 use super::error::{Fault, catch_panic, contain_damage};
 use super::health::Health;
+use super::options::RedbOptions;
+use super::queue::Task;
 use super::read::{self, ReadFault};
 use super::record_cache::Hot;
 use super::schema;
-use super::writer::Task;
 
 /// Whether a store serves reads and commits.
 ///

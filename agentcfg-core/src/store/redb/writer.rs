@@ -9,27 +9,15 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
 use redb::ReadOnlyTable;
-use tokio::sync::oneshot;
 
 use super::super::plan::{Plan, plan};
 use super::super::{Batch, CommitError, Committed, Record, StoreError, envelope};
 use super::error::{Fault, catch_panic, contain_damage};
+use super::queue::{Task, Verdict};
 use super::read::{ReadFault, record};
 use super::recovery::Healer;
 use super::schema::{META, RECORDS, SEQUENCE_NAME, read_sequence};
 use super::state::Shared;
-
-/// The result of one batch.
-pub(super) type Verdict = Result<Committed, CommitError>;
-
-/// Work for the writer.
-#[derive(Debug)]
-pub(super) enum Task {
-    /// A batch, and the channel for its result.
-    Commit(Batch, oneshot::Sender<Verdict>),
-    /// A read found that the engine of this generation of the database has failed.
-    ReadFailed(u64),
-}
 
 /// Serves the queue until all senders are dropped and each queued batch is answered.
 pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usize, mut healer: Healer) {

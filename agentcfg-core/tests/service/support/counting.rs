@@ -3,10 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use agentcfg_core::model::WorkspaceId;
-use agentcfg_core::store::{
-    Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError, Tracker,
-};
+use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Store, StoreError};
 
 /// A store that counts the reads of reports, and fails them on request.
 pub struct Counting {
@@ -53,6 +50,10 @@ impl Counting {
 
 #[async_trait::async_trait]
 impl Store for Counting {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.inner)
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         let reports = keys.iter().filter(|key| key.kind() == Kind::Status).count();
         self.counted(&self.gets, reports).await?;
@@ -67,17 +68,5 @@ impl Store for Counting {
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
         self.inner.commit(batch).await
-    }
-
-    fn stamp(&self, key: &Key) -> Option<Stamp> {
-        self.inner.stamp(key)
-    }
-
-    fn is_current(&self, stamp: Stamp) -> bool {
-        self.inner.is_current(stamp)
-    }
-
-    fn track(&self, workspace: WorkspaceId, kind: Kind) -> Option<Tracker> {
-        self.inner.track(workspace, kind)
     }
 }

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError};
+use agentcfg_core::store::{
+    Batch, CommitError, Committed, Key, Kind, Marks, Record, Scan, Scanned, Stamp, Store, StoreError,
+};
 use tokio::sync::Semaphore;
 
 /// A store that counts the scans of agents; each waits until the test lets it succeed or fail.
@@ -49,6 +51,10 @@ impl GatedStore {
 
 #[async_trait::async_trait]
 impl Store for GatedStore {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.inner)
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.gets.fetch_add(1, Ordering::SeqCst);
         self.inner.get(keys).await
@@ -80,5 +86,9 @@ impl Store for GatedStore {
 
     fn is_current(&self, _: Stamp) -> bool {
         false
+    }
+
+    fn marks(&self) -> Option<&Marks> {
+        None
     }
 }

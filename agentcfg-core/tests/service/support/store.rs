@@ -6,9 +6,8 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::{
-    Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Stamp, Store, StoreError, Tracker,
+    Batch, CommitError, Committed, Key, Marks, Record, Scan, Scanned, Stamp, Store, StoreError,
 };
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -69,6 +68,10 @@ impl Faulty {
 
 #[async_trait::async_trait]
 impl Store for Faulty {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.inner)
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.readable()?;
         self.inner.get(keys).await
@@ -98,12 +101,12 @@ impl Store for Faulty {
         self.inner.commit(batch).await
     }
 
-    fn stamp(&self, key: &Key) -> Option<Stamp> {
-        self.inner.stamp(key)
-    }
-
     fn is_current(&self, stamp: Stamp) -> bool {
         self.readable().is_ok() && self.inner.is_current(stamp)
+    }
+
+    fn marks(&self) -> Option<&Marks> {
+        None
     }
 }
 
@@ -134,6 +137,10 @@ impl Yielding {
 
 #[async_trait::async_trait]
 impl Store for Yielding {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.inner)
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.yield_some().await;
         self.inner.get(keys).await
@@ -148,18 +155,6 @@ impl Store for Yielding {
         self.yield_some().await;
         self.inner.commit(batch).await
     }
-
-    fn stamp(&self, key: &Key) -> Option<Stamp> {
-        self.inner.stamp(key)
-    }
-
-    fn is_current(&self, stamp: Stamp) -> bool {
-        self.inner.is_current(stamp)
-    }
-
-    fn track(&self, workspace: WorkspaceId, kind: Kind) -> Option<Tracker> {
-        self.inner.track(workspace, kind)
-    }
 }
 
 /// A store that gives no stamps, as one that other servers share.
@@ -173,6 +168,10 @@ impl Unstamped {
 
 #[async_trait::async_trait]
 impl Store for Unstamped {
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.0.get(keys).await
     }

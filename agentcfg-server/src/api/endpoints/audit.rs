@@ -193,6 +193,10 @@ mod tests {
 
     #[async_trait::async_trait]
     impl Store for Stalling {
+        fn inner(&self) -> Option<&dyn Store> {
+            Some(&self.0)
+        }
+
         async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
             self.0.get(keys).await
         }

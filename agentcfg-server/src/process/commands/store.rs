@@ -109,15 +109,8 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
         );
     }
     let records: u64 = report.records.values().sum();
-    let kind = match report.block_checksums {
-        true => "the file has block checksums",
-        false => {
-            "the file has no block checksums, because an older release wrote it; the next start of a server converts it"
-        }
-    };
     if report.is_sound() {
         say!("sound: {records} records in {}", dir.path().display());
-        say!("{kind}");
         return Ok(ExitCode::SUCCESS);
     }
     say!(
@@ -125,7 +118,6 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
         report.problems.len(),
         dir.path().display()
     );
-    say!("{kind}");
     Ok(ExitCode::FAILURE)
 }
 

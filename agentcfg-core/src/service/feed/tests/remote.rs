@@ -28,6 +28,10 @@ impl Remote {
 
 #[async_trait]
 impl Store for Remote {
+    fn inner(&self) -> Option<&dyn Store> {
+        None
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         let is_head = |key: &Key| key.kind() == Kind::LogHead;
         if self.status_scans.load(Ordering::SeqCst) > 0 && keys.iter().any(is_head) && self.fails.load(Ordering::SeqCst)

@@ -12,9 +12,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use redb::{BackendError, Builder, ConcurrencyMode, DatabaseError, ReadOnlyDatabase, StorageBackend};
 
+use super::backend::{Blocks, split};
 use super::head::{ROOM, as_closed};
 use super::layout::BLOCK;
-use super::{Blocks, split};
 
 /// A file whose last committed state can be opened beside a failed engine.
 pub(in super::super) trait Freeze: std::fmt::Debug + Send + Sync {

@@ -8,25 +8,25 @@
 //! | bytes of a sector | content |
 //! | --- | --- |
 //! | 8 | [`MAGIC`] |
-//! | 4 | the format, now [`FORMAT`], big-endian |
+//! | 4 | the [`FORMAT`] of the store, big-endian |
+//! | 32 | the build that made the file, then zeros |
 //! | 8 | the generation of the head, big-endian: the greatest one is current |
-//! | 480 | the engine's header, then zeros |
+//! | 448 | the engine's header, then zeros |
 //! | 8 | the seal of a file that was closed: a digest of all block checksums; zeros in any other file |
 //! | 4 | CRC-32 (IEEE) of all bytes before, big-endian |
 //!
-//! Every later format keeps the first two fields and the last one where they are.
+//! Every later format keeps the first three fields and the last one where they are.
 
 use std::io;
 
 use redb::StorageBackend;
 
 use super::layout::{SLOT, slot_offset};
+use crate::store::stream::{BUILD_FIELD, BuildField, other_format};
+use crate::store::{FORMAT, OtherFormat};
 
 /// The first bytes of each sector of the head.
 pub(super) const MAGIC: [u8; 8] = *b"AGCFGBLK";
-
-/// The format that this release writes, and the newest that it reads.
-pub(in super::super) const FORMAT: u32 = 1;
 
 /// The unit that a disk writes atomically.
 const SECTOR: usize = 512;
@@ -34,7 +34,11 @@ const SECTOR: usize = 512;
 /// The copies of the sector in a slot.
 const COPIES: usize = SLOT / SECTOR;
 
-const CONTENT: std::ops::Range<usize> = 20..500;
+const BUILD: std::ops::Range<usize> = 12..44;
+
+const GENERATION: std::ops::Range<usize> = 44..52;
+
+const CONTENT: std::ops::Range<usize> = 52..500;
 
 const SEAL: std::ops::Range<usize> = 500..508;
 
@@ -56,6 +60,8 @@ const NO_SEAL: Seal = [0; 8];
 /// The head in memory.
 #[derive(Debug)]
 pub(super) struct Head {
+    /// The build that made the file.
+    build: BuildField,
     content: [u8; ROOM],
     /// Of the last closing. Each change of the head removes it.
     seal: Seal,
@@ -71,9 +77,9 @@ pub(super) struct Head {
 /// Why a head could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(in super::super) enum HeadFault {
-    /// A newer release wrote it.
-    #[error("the file has the block format {0}")]
-    TooNew(u32),
+    /// The file has another format.
+    #[error("the file was {0}")]
+    Other(OtherFormat),
     /// The file was truncated or extended.
     #[error("the file has {0} bytes, which is not a valid length of a store file")]
     Length(u64),
@@ -98,6 +104,7 @@ impl Head {
     /// The head of an empty file. The first two syncs write the two slots.
     pub(super) fn new() -> Self {
         Self {
+            build: BUILD_FIELD,
             content: [0; ROOM],
             seal: NO_SEAL,
             synced: [0; ROOM],
@@ -118,9 +125,6 @@ impl Head {
                 let Some(sector) = open(sector) else {
                     continue;
                 };
-                if sector.format != FORMAT {
-                    return Err(HeadFault::TooNew(sector.format));
-                }
                 intact += 1;
                 if newest
                     .as_ref()
@@ -137,6 +141,7 @@ impl Head {
         }
         let (sector, stable) = newest.ok_or(HeadFault::Damaged)?;
         Ok(Self {
+            build: sector.build,
             content: sector.content,
             seal: sector.seal,
             synced: sector.content,
@@ -189,9 +194,21 @@ impl Head {
 
     /// What must be written of a changed head, with its offset: the slot that is not stable. Call [`Self::synced`] after the sync.
     pub(super) fn unwritten(&self) -> Option<(u64, Vec<u8>)> {
-        let sector = || close(self.generation + 1, &self.content, self.seal);
         self.changed
-            .then(|| (slot_offset(1 - self.stable), sector().repeat(COPIES)))
+            .then(|| (slot_offset(1 - self.stable), self.next_sector().repeat(COPIES)))
+    }
+
+    fn next_sector(&self) -> [u8; SECTOR] {
+        let mut sector = [0; SECTOR];
+        sector[..8].copy_from_slice(&MAGIC);
+        sector[8..12].copy_from_slice(&FORMAT.to_be_bytes());
+        sector[BUILD].copy_from_slice(&self.build);
+        sector[GENERATION].copy_from_slice(&(self.generation + 1).to_be_bytes());
+        sector[CONTENT].copy_from_slice(&self.content);
+        sector[SEAL].copy_from_slice(&self.seal);
+        let checksum = crc32fast::hash(&sector[..SEAL.end]);
+        sector[SEAL.end..].copy_from_slice(&checksum.to_be_bytes());
+        sector
     }
 
     /// Notes that [`Self::unwritten`] is on disk.
@@ -205,9 +222,14 @@ impl Head {
     }
 }
 
-/// Whether any sector begins with the magic bytes of a head.
-pub(super) fn is_there(bytes: &[u8]) -> bool {
-    bytes.chunks(SECTOR).any(|sector| sector.starts_with(&MAGIC))
+/// Refuses a file of another format, which may have another layout after the first slot.
+pub(super) fn verify_format(file: &dyn StorageBackend, len: u64) -> Result<(), HeadFault> {
+    let mut bytes = vec![0; len.min(SLOT as u64) as usize];
+    file.read(0, &mut bytes).map_err(HeadFault::Io)?;
+    match bytes.chunks_exact(SECTOR).find_map(open) {
+        Some(sector) if sector.format != FORMAT => Err(HeadFault::Other(other_format(sector.format, &sector.build))),
+        _ => Ok(()),
+    }
 }
 
 /// An engine's header that says that its file was closed. With two-phase commits the state that it selects is complete, so it needs
@@ -217,21 +239,10 @@ pub(super) fn as_closed(mut header: [u8; ROOM]) -> [u8; ROOM] {
     header
 }
 
-fn close(generation: u64, content: &[u8; ROOM], seal: Seal) -> [u8; SECTOR] {
-    let mut sector = [0; SECTOR];
-    sector[..8].copy_from_slice(&MAGIC);
-    sector[8..12].copy_from_slice(&FORMAT.to_be_bytes());
-    sector[12..20].copy_from_slice(&generation.to_be_bytes());
-    sector[CONTENT].copy_from_slice(content);
-    sector[SEAL].copy_from_slice(&seal);
-    let checksum = crc32fast::hash(&sector[..SEAL.end]);
-    sector[SEAL.end..].copy_from_slice(&checksum.to_be_bytes());
-    sector
-}
-
 /// An undamaged sector.
 struct Sector {
     format: u32,
+    build: BuildField,
     generation: u64,
     content: [u8; ROOM],
     seal: Seal,
@@ -244,7 +255,8 @@ fn open(sector: &[u8]) -> Option<Sector> {
     }
     Some(Sector {
         format: u32::from_be_bytes(body[8..12].try_into().ok()?),
-        generation: u64::from_be_bytes(body[12..20].try_into().ok()?),
+        build: body[BUILD].try_into().ok()?,
+        generation: u64::from_be_bytes(body[GENERATION].try_into().ok()?),
         content: body[CONTENT].try_into().ok()?,
         seal: body[SEAL].try_into().ok()?,
     })

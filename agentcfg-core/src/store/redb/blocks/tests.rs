@@ -1,6 +1,11 @@
 //! The backend alone: what was written is read or refused, and each sync is one write of the head and the checksums beside it.
 
+use std::io;
+
+use redb::StorageBackend;
+
 use super::super::tests::memory::{Done, Memory};
+use super::layout::block_offset;
 use super::*;
 
 const LEN: u64 = 40 * BLOCK as u64;

@@ -1,6 +1,7 @@
 //! Backups are complete, consistent and verified.
 
-use super::super::{BackupError, BackupSummary, RestoreError, check, restore};
+use super::super::super::{BUILD, FORMAT, OtherFormat};
+use super::super::{BackupError, BackupSummary, RestoreError, check, restore, verify_backup};
 use super::*;
 
 async fn backup() -> (Vec<u8>, Vec<(Key, Record)>, BackupSummary) {
@@ -93,7 +94,7 @@ async fn every_truncation_and_every_changed_byte_is_detected() {
     let path = place.path().join("restored.redb");
     let refused = |bytes: &[u8], what: &str| {
         let error = restore(bytes, &path).expect_err(what);
-        let known = matches!(error, RestoreError::Damaged(_) | RestoreError::TooNew { .. });
+        let known = matches!(error, RestoreError::Damaged(_) | RestoreError::OtherFormat(_));
         assert!(known, "{error:?} for {what}");
         assert!(!path.exists(), "{what}");
     };
@@ -113,6 +114,44 @@ async fn every_truncation_and_every_changed_byte_is_detected() {
     let names = place.path().read_dir().unwrap().count();
     assert_eq!(names, 1, "no draft is left behind");
     assert!(restore(&copy[..], &path).is_ok());
+}
+
+#[tokio::test]
+async fn a_backup_of_another_format_names_the_build_that_made_it() {
+    let (copy, _, made) = backup().await;
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("restored.redb");
+    let written = |format: u32, build: &[u8]| {
+        let mut other = copy.clone();
+        other[8..12].copy_from_slice(&format.to_be_bytes());
+        other[12..44].fill(0);
+        other[12..12 + build.len()].copy_from_slice(build);
+        other
+    };
+    assert!(written(FORMAT, BUILD.as_bytes()) == copy);
+    for (format, named) in [(FORMAT - 1, None), (FORMAT + 1, Some("7.1.0"))] {
+        let other = written(format, b"7.1.0");
+        let expected = OtherFormat {
+            found: format,
+            build: named.map(str::to_owned),
+        };
+        for error in [
+            restore(&other[..], &path).unwrap_err(),
+            verify_backup(&other[..]).unwrap_err(),
+        ] {
+            assert!(
+                matches!(&error, RestoreError::OtherFormat(other) if *other == expected),
+                "{error:?}"
+            );
+        }
+        assert!(!path.exists());
+    }
+    // Another build with the same format.
+    let mut other = written(FORMAT, b"0.1.9");
+    let end = other.len() - 4;
+    let checksum = crc32fast::hash(&other[..end]);
+    other[end..].copy_from_slice(&checksum.to_be_bytes());
+    assert_eq!(restore(&other[..], &path).unwrap(), made);
 }
 
 #[tokio::test]

@@ -85,7 +85,7 @@ fn image(synced: &[u8], unsynced: &[Done], dice: &mut Dice) -> Vec<u8> {
 /// The fault of the store in an image; `None` if its content is one of the allowed states.
 async fn fault(image: Vec<u8>, allowed: &[&Vec<(Key, Record)>], checked: bool) -> Option<String> {
     if checked {
-        match check_backend(Blocks::new(Memory::new(image.clone())), true) {
+        match check_backend(Blocks::new(Memory::new(image.clone()))) {
             Ok(report) if report.is_sound() => {}
             other => return Some(format!("a false alarm of a check: {other:?}")),
         }

@@ -2,7 +2,8 @@
 
 use redb::Database;
 
-use super::super::schema::META;
+use super::super::super::{FORMAT, OtherFormat};
+use super::super::error::require_unwinding;
 use super::super::{OpenError, check};
 use super::*;
 
@@ -76,27 +77,85 @@ fn a_new_file_is_accessible_to_its_owner_only() {
     assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
 }
 
-#[test]
-fn a_newer_format_is_refused_and_left_unchanged() {
+/// Changes each sector of the head, with its checksum.
+fn edit_head(bytes: &mut [u8], edit: impl Fn(&mut [u8])) {
+    for slot in [0, 8192] {
+        for sector in bytes[slot..slot + 4096].chunks_exact_mut(512) {
+            edit(sector);
+            let checksum = crc32fast::hash(&sector[..508]);
+            sector[508..].copy_from_slice(&checksum.to_be_bytes());
+        }
+    }
+}
+
+/// Also a file that was not closed cleanly, which an open would first recover, and one of a length that this format has not.
+#[tokio::test]
+async fn another_format_is_refused_and_left_unchanged() {
+    let place = tempfile::tempdir().unwrap();
+    let path = place.path().join("store.redb");
+    let store = open(&path);
+    fill(&store).await;
+    let open_file = std::fs::read(&path).unwrap();
+    drop(store);
+    let mut longer = std::fs::read(&path).unwrap();
+    longer.push(0);
+    for (format, build, named) in [
+        (FORMAT - 1, "0.0.9", None),
+        (FORMAT + 1, "7.1.0-rc.1", Some("7.1.0-rc.1")),
+        (FORMAT + 1, "", None),
+        (FORMAT + 1, "\x1b[31m", None),
+    ] {
+        for mut bytes in [open_file.clone(), longer.clone()] {
+            edit_head(&mut bytes, |sector| {
+                sector[8..12].copy_from_slice(&format.to_be_bytes());
+                sector[12..44].fill(0);
+                sector[12..12 + build.len()].copy_from_slice(build.as_bytes());
+            });
+            let path = place.path().join("other.redb");
+            std::fs::write(&path, &bytes).unwrap();
+            let expected = OtherFormat {
+                found: format,
+                build: named.map(str::to_owned),
+            };
+            for error in [open_error(&path), check(&path).unwrap_err()] {
+                assert!(
+                    matches!(&error, OpenError::OtherFormat(other) if *other == expected),
+                    "{error:?}"
+                );
+            }
+            assert!(std::fs::read(&path).unwrap() == bytes);
+        }
+    }
+}
+
+/// The head keeps the name of the build that made the file, whichever build writes it later.
+#[tokio::test]
+async fn a_file_names_the_build_that_made_it() {
     let place = tempfile::tempdir().unwrap();
     let path = place.path().join("store.redb");
     drop(open(&path));
-    let database = raw(&path);
-    let transaction = database.begin_write().unwrap();
-    transaction.open_table(META).unwrap().insert("format", 9).unwrap();
-    transaction.commit().unwrap();
-    drop(database);
-
-    let bytes = std::fs::read(&path).unwrap();
-    assert!(matches!(
-        open_error(&path),
-        OpenError::TooNew { found: 9, supported: 1 }
-    ));
-    assert!(matches!(
-        check(&path),
-        Err(OpenError::TooNew { found: 9, supported: 1 })
-    ));
-    assert!(std::fs::read(&path).unwrap() == bytes);
+    let named = |bytes: &[u8]| {
+        let sectors = [0, 8192]
+            .into_iter()
+            .flat_map(|slot| bytes[slot..slot + 4096].chunks_exact(512));
+        sectors.map(|sector| sector[12..44].to_vec()).collect::<Vec<_>>()
+    };
+    let mut bytes = std::fs::read(&path).unwrap();
+    assert!(
+        named(&bytes)
+            .iter()
+            .all(|name| name.starts_with(super::super::super::BUILD.as_bytes()))
+    );
+    edit_head(&mut bytes, |sector| sector[12..44].fill(b'9'));
+    std::fs::write(&path, &bytes).unwrap();
+    let store = open(&path);
+    fill(&store).await;
+    drop(store);
+    assert!(
+        named(&std::fs::read(&path).unwrap())
+            .iter()
+            .all(|name| *name == [b'9'; 32])
+    );
 }
 
 #[test]
@@ -161,4 +220,12 @@ fn drafts_left_by_a_crash_do_not_block_a_new_store() {
         .unwrap();
     }
     drop(open(&path));
+}
+
+/// An app in which a panic ends the process cannot contain damage.
+#[test]
+fn an_app_without_unwinding_is_refused() {
+    assert!(require_unwinding(false).is_ok());
+    let refused = require_unwinding(true).unwrap_err();
+    assert!(refused.to_string().contains("panic = \"unwind\""), "{refused}");
 }

@@ -133,7 +133,7 @@ async fn write(store: &RedbStore, model: &mut Model, what: &str) -> Result<usize
 
 /// After a commit of unknown outcome, the store is refused or has one of the two possible states.
 async fn verify_outcome(memory: &Memory, allowed: [Model; 2], figures: &mut Figures, what: &str) {
-    let is_sound = check_backend(Blocks::new(memory.clone()), true).is_ok_and(|report| report.is_sound());
+    let is_sound = check_backend(Blocks::new(memory.clone())).is_ok_and(|report| report.is_sound());
     match memory.open() {
         Ok(store) => {
             let mut found = Model::new();
@@ -200,7 +200,7 @@ async fn try_flip(image: &[u8], model: &Model, bit: usize, figures: &mut Figures
     }
     drop(store);
     let bytes = memory.bytes().clone();
-    match check_backend(Blocks::new(Memory::new(bytes.clone())), true) {
+    match check_backend(Blocks::new(Memory::new(bytes.clone()))) {
         Ok(report) if report.is_sound() => {
             assert_eq!(
                 report.records.values().sum::<u64>(),

@@ -3,13 +3,11 @@
 
 mod backup;
 mod check;
-mod convert;
 mod crash;
 mod damage;
 mod disk;
 mod file;
 mod flips;
-mod golden;
 pub(super) mod memory;
 mod planted;
 mod rate;
@@ -29,7 +27,7 @@ use super::blocks::Blocks;
 use super::error::OpenError;
 use super::health::Health;
 use super::open::open_verified;
-use super::schema::{begin_write, initialise, verify_format};
+use super::schema::{begin_write, initialise, verify_tables};
 use super::state::Opened;
 use super::{RedbOptions, RedbStore};
 use crate::model::WorkspaceId;
@@ -84,7 +82,7 @@ fn open_or_create(
         initialise(&transaction, 0).unwrap();
         transaction.commit().unwrap();
     }
-    verify_format(&database)?;
+    verify_tables(&database)?;
     Ok(Opened {
         database,
         freeze: Some(Arc::new(blocks)),

@@ -153,7 +153,7 @@ async fn try_closed(moments: &Moments, dice: &mut Dice, figures: &mut Figures) {
     let memory = Memory::new(moments.closed.clone());
     moments.plant(&memory, dice);
     let image = memory.bytes().clone();
-    let report = check_backend(Blocks::new(Memory::new(image.clone())), true);
+    let report = check_backend(Blocks::new(Memory::new(image.clone())));
     let is_sound = report.is_ok_and(|report| report.is_sound());
     figures.reported += usize::from(!is_sound);
     match memory.open() {

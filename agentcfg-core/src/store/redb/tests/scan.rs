@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::mpsc;
 use std::task::Poll;
 
-use super::super::SHORT_SCAN;
+use super::super::store::SHORT_SCAN;
 use super::*;
 
 /// Whether a scan that is polled once is complete: then it ran on the polling thread.

@@ -147,13 +147,26 @@ fn a_backup_whose_master_key_is_lost_gives_up_its_provider_keys() {
     });
 }
 
+/// Older and newer ones, with the name of the build that made them.
 #[test]
-fn the_backup_of_an_earlier_release_starts() {
+fn a_backup_of_another_format_is_refused_and_leaves_nothing() {
     let temp = tempfile::tempdir().unwrap();
-    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../agentcfg-core/tests/golden/store-v1.backup");
+    let (_, out) = backed_up(temp.path(), false);
     let new = temp.path().join("new");
-    restored(&golden, &new, false);
-    drop(server(&new).unwrap());
+    let whole = fs::read(&out).unwrap();
+    for (format, build, expected) in [
+        (1, "", "made by a build of agentcfg before 0.1.0 with format 1;"),
+        (900, "7.1.0", "made by agentcfg 7.1.0 with format 900;"),
+    ] {
+        let mut bytes = whole.clone();
+        bytes[8..12].copy_from_slice(&u32::to_be_bytes(format));
+        bytes[12..44].fill(0);
+        bytes[12..12 + build.len()].copy_from_slice(build.as_bytes());
+        fs::write(&out, bytes).unwrap();
+        let error = run(&args(&out, &new, false), []).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+        assert!(!new.join("store.redb").exists());
+    }
 }
 
 #[test]
