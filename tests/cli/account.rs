@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use agentcfg_tests::harness::{Server, Studio, command_binary};
@@ -21,7 +22,9 @@ fn a_login_keeps_the_credential_in_a_file_that_others_cannot_read() {
         .exited(0);
     said_by(done, &["Signed in to http://127.0.0.1:"]);
     let file = desk.path("config/agentcfg/credentials.toml");
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&file), 0o600);
+    assert_eq!(mode(&desk.path("config/agentcfg")), 0o700);
 
     desk.studio.create("writer", &json!({})).expect(201);
     let listed = desk.bare("agents list").finish().succeeded();
@@ -40,7 +43,7 @@ fn a_login_keeps_the_credential_in_a_file_that_others_cannot_read() {
     assert_eq!(listed.succeeded().trim(), "[]");
     // A second login replaces the file, and its mode stays.
     desk.bare(&login).stdin(&other.credential).finish().exited(0);
-    assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(mode(&file), 0o600);
     assert_eq!(desk.bare("agents list --output json").finish().succeeded().trim(), "[]");
 
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();

@@ -1,5 +1,9 @@
 //! `agentcfg agents edit` with scripts as editors.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+
 use agentcfg_tests::harness::Finished;
 use serde_json::json;
 
@@ -113,13 +117,39 @@ fn lines_that_collide_come_back_with_markers_and_can_be_resolved() {
 }
 
 /// The file that a failed edit says it keeps.
-fn kept(finished: &Finished) -> String {
+fn kept_file(finished: &Finished) -> PathBuf {
     let path = finished
         .stderr
         .lines()
         .find_map(|line| line.strip_prefix("Your text is kept in "));
-    let path = path.unwrap_or_else(|| panic!("no path: {finished:?}"));
-    std::fs::read_to_string(path).unwrap()
+    path.unwrap_or_else(|| panic!("no path: {finished:?}")).into()
+}
+
+fn kept(finished: &Finished) -> String {
+    fs::read_to_string(kept_file(finished)).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn the_text_is_for_its_user_alone_while_it_is_edited_and_when_it_is_kept() {
+    let desk = desk();
+    let modes = desk.path("modes").display().to_string();
+    // Many editors write a new file in place of the old one.
+    let editor = desk.editor(&format!(
+        "stat -c %a \"${{1%/*}}\" \"$1\" >{modes}\nsed s/One/Mine/ \"$1\" >\"$1.new\"; mv \"$1.new\" \"$1\"; exit 3"
+    ));
+    for umask in ["000", "022", "077"] {
+        let line = format!("umask {umask}; exec {} agents edit writer", command());
+        let shell = desk.run_with(&["-c", &line]).binary("/bin/sh");
+        let finished = shell.env("EDITOR", &editor).finish().exited(1);
+        assert_eq!(desk.read("modes"), "700\n600\n", "umask {umask}");
+        let file = kept_file(&finished);
+        assert_eq!(mode(&file), 0o600, "umask {umask}");
+        assert_eq!(mode(file.parent().unwrap()), 0o700, "umask {umask}");
+    }
 }
 
 #[test]

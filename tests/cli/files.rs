@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use agentcfg_tests::harness::Studio;
+use agentcfg_tests::harness::{Studio, command_binary};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
@@ -299,6 +299,24 @@ fn an_export_onto_a_file_that_it_may_not_read_says_so() {
         false => desk.run("export agents"),
     };
     said_by(export.finish().exited(1), &["agents/writer.md: Permission denied"]);
+}
+
+#[test]
+fn a_new_file_has_the_mode_of_the_umask_and_a_replaced_one_keeps_its_own() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let desk = Desk::open();
+    desk.studio.create("editor", &json!({})).expect(201);
+    desk.studio.create("writer", &json!({})).expect(201);
+    let writer = desk.write("agents/writer.md", WRITER);
+    fs::set_permissions(&writer, fs::Permissions::from_mode(0o600)).unwrap();
+    let line = format!("umask 027; exec {} export agents", command_binary().display());
+    desk.run_with(&["-c", &line]).binary("/bin/sh").finish().exited(0);
+    assert_ne!(desk.read("agents/writer.md"), WRITER);
+    for (name, mode) in [("agents/editor.md", 0o640), ("agents/writer.md", 0o600)] {
+        let found = fs::metadata(desk.path(name)).unwrap().permissions().mode();
+        assert_eq!(found & 0o777, mode, "{name}");
+    }
 }
 
 #[test]

@@ -39,6 +39,8 @@ pub async fn run(context: &mut Context, agent_id: &str, reason: &Reason) -> Resu
         Ok(after) => after,
         Err(failure) => {
             if edit.has_text() {
+                // An editor may have made a file of its own. The directory is closed to other users anyway.
+                let _ = file::make_private(&edit.path);
                 let kept = format!("Your text is kept in {}", edit.path.display());
                 context.output.note(kept);
             } else {
@@ -105,7 +107,7 @@ impl Edit {
         let mut text = self.original.clone();
         let mut label = None;
         loop {
-            file::write_file(&self.path, text.as_bytes())?;
+            file::write_private_file(&self.path, text.as_bytes())?;
             let spec = self.edited(context, label.as_deref()).await?;
             match self.save(context, &mut base, Fields::of_spec(&spec)?).await? {
                 Saved::Unchanged => return Ok(None),
@@ -240,7 +242,12 @@ fn no_editor() -> Failure {
 
 /// A path for the file, in a directory of its own that only the user can read.
 fn new_file(agent_id: &str) -> Result<PathBuf> {
-    let dir = tempfile::Builder::new().prefix("agentcfg-").tempdir();
-    let dir = dir.map_err(|error| Failure::io("the directory for temporary files", &error))?;
+    let mut builder = tempfile::Builder::new();
+    builder.prefix("agentcfg-");
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    let dir = builder
+        .tempdir()
+        .map_err(|error| Failure::io("the directory for temporary files", &error))?;
     Ok(Path::join(&dir.keep(), format!("{agent_id}.{EXTENSION}")))
 }

@@ -4,4 +4,4 @@ mod directory;
 mod write;
 
 pub use directory::{Directory, content, unreadable};
-pub use write::{pause_writing, remove_leftovers, write_file};
+pub use write::{make_private, pause_writing, remove_leftovers, write_file, write_private_file};

@@ -19,8 +19,18 @@ pub fn pause_writing() -> MutexGuard<'static, ()> {
     WRITING.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Writes a file in one step: a reader finds the old content or the new one.
+/// Writes a file in one step: a reader finds the old content or the new one. It has the permissions of the file that it
+/// replaces, or else those of a file that an editor would make.
 pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
+    write(path, content, true)
+}
+
+/// As [`write_file`], but the file is for its owner alone.
+pub fn write_private_file(path: &Path, content: &[u8]) -> Result<()> {
+    write(path, content, false)
+}
+
+fn write(path: &Path, content: &[u8], is_shared: bool) -> Result<()> {
     let dir = path.parent().unwrap_or(Path::new("."));
     let write = || -> io::Result<()> {
         let _writing = pause_writing();
@@ -28,6 +38,12 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
         // Tells the file from a leftover. Without locks on this file system it is none either.
         let _ = file.as_file().try_lock();
         file.write_all(content)?;
+        #[cfg(unix)]
+        if is_shared {
+            file.as_file().set_permissions(permissions(path))?;
+        }
+        #[cfg(not(unix))]
+        let _ = is_shared;
         file.persist(path)?;
         Ok(())
     };
@@ -41,16 +57,43 @@ pub fn write_file(path: &Path, content: &[u8]) -> Result<()> {
     })
 }
 
-/// A temporary file with the permissions of a file that an editor would make.
+/// A temporary file, which is for its owner alone.
 fn new_file(dir: &Path) -> io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(PREFIX).rand_bytes(RANDOM);
+    tempfile::Builder::new()
+        .prefix(PREFIX)
+        .rand_bytes(RANDOM)
+        .tempfile_in(dir)
+}
+
+/// The permissions of the file at this path, or of one that would be made there.
+#[cfg(unix)]
+fn permissions(path: &Path) -> fs::Permissions {
+    use rustix::fs::Mode;
+    use rustix::process::umask;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    let mode = match fs::metadata(path) {
+        Ok(found) => found.permissions().mode() & 0o777,
+        Err(_) => {
+            // The umask is read by setting it, for this moment to the strictest one.
+            let mask = umask(Mode::RWXG | Mode::RWXO);
+            umask(mask);
+            // On Linux the modes have this type already.
+            #[allow(clippy::useless_conversion)]
+            let mask = u32::from(mask.as_raw_mode());
+            0o666 & !mask
+        }
+    };
+    fs::Permissions::from_mode(mode)
+}
+
+/// Takes the rights of other users on a file away.
+pub fn make_private(path: &Path) -> io::Result<()> {
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(dir)
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
 }
 
 /// Removes the temporary files of processes that were killed while they wrote to this directory.
@@ -80,6 +123,17 @@ fn is_abandoned(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn a_temporary_file_is_for_its_owner_alone() {
+        use std::os::unix::fs::PermissionsExt as _;
+
+        let dir = tempfile::tempdir().unwrap();
+        let file = new_file(dir.path()).unwrap();
+        let mode = file.as_file().metadata().unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
 
     #[test]
     fn leftovers_alone_are_removed() {
