@@ -1,11 +1,11 @@
-//! Time, identifiers and randomness, where anything that is stored, shown or decided by a rule depends on them: the only module that
-//! gets these from the operating system. A lint refuses the other ways (`clippy.toml`).
+//! Time, identifiers and randomness, where anything that is stored, shown or decided by a rule depends on them: the only
+//! module that gets these from the operating system. A lint refuses the other ways (`clippy.toml`).
 //!
 //! All other code uses these traits, so that a test can set the clock and make identifiers deterministic. What names
 //! [`SystemClock`] or [`SystemEntropy`] chooses them: the defaults of a builder, and the server's own program.
 //!
-//! Timers, deadlines and pauses are `tokio::time`'s, whose clock a test pauses, and hash tables have seeds of their own. Neither
-//! changes a record, an answer or a decision.
+//! Timers, deadlines and pauses are `tokio::time`'s, whose clock a test pauses, and hash tables have seeds of their own.
+//! Neither changes a record, an answer or a decision.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, Ordering};
