@@ -5,10 +5,10 @@ use std::sync::Arc;
 use agentcfg_core::clock::ManualClock;
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::rate_limit::SharedWindows;
-use agentcfg_core::store::etcd::{ConnectError, EtcdOptions, EtcdStore};
 use agentcfg_core::store::{
     Batch, Check, CommitError, Direction, Key, Kind, Partition, Scan, Store, StoreError, Write, conformance,
 };
+use agentcfg_etcd::{ConnectError, EtcdOptions, EtcdStore};
 use uuid::Uuid;
 
 use crate::cluster::{Cluster, LIMITS};

@@ -3,8 +3,9 @@
 //! A member filters a range by the revision of each record's last change, and tells how many records the range has in all.
 //! A record that was deleted is in no answer, but the count tells that there is one: then all records are read again.
 
-use super::super::plan::scan_range;
-use super::super::{Changes, Kind, Partition, Position, Scan, StoreError};
+use agentcfg_core::store::plan::scan_range;
+use agentcfg_core::store::{Changes, Kind, Partition, Position, Scan, StoreError};
+
 use super::error::Failure;
 use super::read::{Stored, read_scan};
 use super::wire::{Headed, RangeRequest, RequestOp, TxnRequest};

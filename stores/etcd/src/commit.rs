@@ -9,12 +9,12 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentcfg_core::store::group::{GroupEngine, Limits};
+use agentcfg_core::store::{Batch, Check, CommitError, Committed, Record, StoreError};
 use async_trait::async_trait;
 use prost::Message as _;
 use tokio::time::{Instant, sleep};
 
-use super::super::group::{GroupEngine, Limits};
-use super::super::{Batch, Check, CommitError, Committed, Record, StoreError};
 use super::error::is_out_of_space;
 use super::health::MAX_BYTES;
 use super::joint::{Joint, State, Wanted, key_of};
@@ -378,7 +378,7 @@ fn writes(layout: &Layout, changes: &Values, mut seal: impl FnMut(&[u8], &Arc<[u
 mod tests {
     use super::super::joint::tests::{append, chosen, key};
     use super::*;
-    use crate::store::Write;
+    use agentcfg_core::store::Write;
 
     #[test]
     fn a_batch_that_fits_into_no_transaction_is_refused_alone() {

@@ -2,16 +2,15 @@
 
 use std::error::Error as _;
 
+use agentcfg_core::store::StoreError;
 use tonic::{Code, ConnectError as NoConnection, Status};
-
-use super::super::StoreError;
 
 /// Why a store could not be opened on a cluster.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agentcfg_core::store::etcd::{ConnectError, EtcdOptions, EtcdStore};
+/// use agentcfg_etcd::{ConnectError, EtcdOptions, EtcdStore};
 /// let refused = EtcdStore::connect(&EtcdOptions::new("ftp://node-1")).await;
 /// assert!(matches!(refused, Err(ConnectError::Options(_))));
 /// # Ok(())

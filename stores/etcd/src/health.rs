@@ -3,13 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use agentcfg_core::validate::MAX_APPLIED;
 use tokio::time::Instant;
 
 use super::client::Client;
 use super::error::{ConnectError, Failure, Refusal, is_out_of_space};
 use super::layout::Layout;
 use super::wire::{RangeRequest, RequestOp, StatusRequest, StatusResponse, TxnRequest, TxnResponse, path};
-use crate::validate::MAX_APPLIED;
 
 /// The operations of the largest change: an apply of [`MAX_APPLIED`] agents that prunes as many others. Each agent has its
 /// record, its version and its place in the set.

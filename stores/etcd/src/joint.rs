@@ -3,8 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::super::plan::plan;
-use super::super::{Batch, Check, CommitError, Committed, Key, Record, Write};
+use agentcfg_core::store::plan::plan;
+use agentcfg_core::store::{Batch, Check, CommitError, Committed, Key, Record, Write};
+
 use super::layout::Held;
 use super::outcome::MARKER_OPS;
 
@@ -160,10 +161,10 @@ impl Joint {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::model::WorkspaceId;
-    use crate::store::Kind;
+    use agentcfg_core::model::WorkspaceId;
+    use agentcfg_core::store::Kind;
 
-    pub(in super::super) fn key(item: &str) -> Key {
+    pub(crate) fn key(item: &str) -> Key {
         Key::in_workspace(workspace(), Kind::Counter, item)
     }
 
@@ -179,14 +180,14 @@ pub(super) mod tests {
         }
     }
 
-    pub(in super::super) fn append() -> Write {
+    pub(crate) fn append() -> Write {
         Write::Append {
             log: workspace(),
             value: b"1".to_vec(),
         }
     }
 
-    pub(in super::super) fn chosen(batches: Vec<Vec<Write>>) -> Vec<(usize, Arc<Wanted>)> {
+    pub(crate) fn chosen(batches: Vec<Vec<Write>>) -> Vec<(usize, Arc<Wanted>)> {
         let wanted = |writes| {
             Arc::new(Wanted::new(Batch {
                 checks: Vec::new(),

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | `store` | the format and the base of the versions, see [`Facts`] |
 //! | `deleted` | empty; its revision is that of the last deletion of a record |
-//! | `r/` and an [encoded key](super::super::Key::encode) | a record in its [envelope](envelope), which may be [compressed](compress) |
+//! | `r/` and an [encoded key](agentcfg_core::store::Key::encode) | a record in its [envelope](envelope), which may be [compressed](compress) |
 //! | `servers/` and a process | empty; it exists as long as the process is connected |
 //! | `commits/`, a process and a number | the last commit that was sent with this marker |
 //! | `windows/` and a subject | a rate window: its end and its count |
@@ -12,12 +12,12 @@
 use std::borrow::Cow;
 use std::io::{Read as _, Write as _};
 
+use agentcfg_core::store::{Record, StoreError, envelope};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use serde::{Deserialize, Serialize};
 
-use super::super::{Record, StoreError, envelope};
 use super::wire::KeyValue;
 
 /// The format of the records that this release writes, and the newest that it reads.

@@ -3,7 +3,7 @@
 //! # Records
 //!
 //! Each record is one key of the cluster: a prefix, and the [encoded key](Key::encode). Its value is the
-//! [envelope](super::envelope) with its checksum. The version of a record is the revision of the cluster in which it was
+//! [envelope](agentcfg_core::store::envelope) with its checksum. The version of a record is the revision of the cluster in which it was
 //! written, which no other change has and which never returns; a base is added in a store that was imported.
 //!
 //! # Reads
@@ -32,6 +32,9 @@
 //! is too large then is refused with [`StoreError::TooLarge`]. When the database of the cluster has reached
 //! its quota, the store is [read-only](Store::read_only), also when it is opened then.
 
+#![warn(missing_debug_implementations)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
+
 mod changes;
 mod client;
 mod commit;
@@ -52,6 +55,11 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use agentcfg_core::clock::{Clock, Entropy, SystemEntropy};
+use agentcfg_core::store::group::{Combiner, GroupCommit};
+use agentcfg_core::store::{
+    Batch, Changes, CommitError, Committed, Key, Kind, Partition, Position, Record, Scan, Scanned, Store, StoreError,
+};
 use async_trait::async_trait;
 use quick_cache::sync::Cache;
 use tokio::time::{Instant, sleep};
@@ -66,18 +74,13 @@ use self::outcome::Identity;
 use self::read::Reading;
 use self::windows::Counting;
 use self::wire::{Compare, Headed, KeyValue, RangeRequest, RequestOp, TxnRequest, TxnResponse, path};
-use super::group::{Combiner, GroupCommit};
-use super::{
-    Batch, Changes, CommitError, Committed, Key, Kind, Partition, Position, Record, Scan, Scanned, Store, StoreError,
-};
-use crate::clock::{Clock, Entropy, SystemEntropy};
 
 /// The store in an etcd cluster, which any number of processes can use at the same time.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use agentcfg_core::AgentCfg;
-/// use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
+/// use agentcfg_etcd::{EtcdOptions, EtcdStore};
 ///
 /// let options = EtcdOptions::new("http://etcd-1:2379,http://etcd-2:2379,http://etcd-3:2379");
 /// let store = EtcdStore::connect(&options).await?;
@@ -143,7 +146,7 @@ impl EtcdStore {
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
-    /// use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
+    /// use agentcfg_etcd::{EtcdOptions, EtcdStore};
     /// let options = EtcdOptions {
     ///     connect_wait: Duration::from_secs(30),
     ///     ..EtcdOptions::new("http://etcd-1:2379")
@@ -211,7 +214,7 @@ impl EtcdStore {
     /// A process that ends without it counts as connected until its lease expires, which takes half a minute.
     ///
     /// ```no_run
-    /// # use agentcfg_core::store::etcd::EtcdStore;
+    /// # use agentcfg_etcd::EtcdStore;
     /// # async fn example(store: EtcdStore) {
     /// // The app ends: write what is pending, then close.
     /// store.close().await;

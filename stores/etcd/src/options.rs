@@ -5,19 +5,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentcfg_core::clock::{Clock, SystemClock};
+use agentcfg_core::tls;
 use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use super::error::ConnectError;
-use crate::clock::{Clock, SystemClock};
-use crate::tls;
 
 /// The addresses of the cluster, and limits of its use.
 ///
 /// ```
-/// use agentcfg_core::store::etcd::EtcdOptions;
+/// use agentcfg_etcd::EtcdOptions;
 /// let options = EtcdOptions {
 ///     user: Some(("agentcfg".into(), "secret".into())),
 ///     ..EtcdOptions::new("https://etcd-1:2379,https://etcd-2:2379,https://etcd-3:2379")
@@ -52,7 +52,7 @@ impl EtcdOptions {
     /// The default options for these addresses.
     ///
     /// ```
-    /// use agentcfg_core::store::etcd::EtcdOptions;
+    /// use agentcfg_etcd::EtcdOptions;
     /// assert_eq!(EtcdOptions::new("http://127.0.0.1:2379").prefix, "agentcfg");
     /// ```
     pub fn new(endpoints: impl Into<String>) -> Self {
@@ -156,7 +156,7 @@ impl fmt::Debug for EtcdOptions {
 /// Whether this may be the prefix of a store's keys.
 ///
 /// ```
-/// use agentcfg_core::store::etcd::is_prefix;
+/// use agentcfg_etcd::is_prefix;
 /// assert!(is_prefix("agentcfg-2"));
 /// assert!(!is_prefix("a/b"));
 /// ```
@@ -168,7 +168,7 @@ pub fn is_prefix(text: &str) -> bool {
 /// Whether these are addresses of members as [`EtcdOptions::endpoints`] describes them.
 ///
 /// ```
-/// use agentcfg_core::store::etcd::are_endpoints;
+/// use agentcfg_etcd::are_endpoints;
 /// assert!(are_endpoints("http://a:2379,http://b:2379"));
 /// assert!(!are_endpoints("http://user:password@a"));
 /// ```

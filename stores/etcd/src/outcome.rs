@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use agentcfg_core::store::StoreError;
 use tokio::time::{Instant, sleep};
 
-use super::super::StoreError;
 use super::client::{Client, answer_timeout};
 use super::error::{Failure, Refusal, is_out_of_space};
 use super::layout::Layout;

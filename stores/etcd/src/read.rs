@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use agentcfg_core::store::group::{Limits, Unanswered, Work};
+use agentcfg_core::store::plan::{decode_key, scan_range};
+use agentcfg_core::store::{Direction, Key, Kind, Record, Scan, Scanned, StoreError};
 use tokio::time::Instant;
 
-use super::super::group::{Limits, Unanswered, Work};
-use super::super::plan::{decode_key, scan_range};
-use super::super::{Direction, Key, Kind, Record, Scan, Scanned, StoreError};
 use super::error::{Failure, Refusal};
 use super::layout::{self, Held, Layout};
 use super::wire::{Headed, KeyValue, RangeRequest, RangeResponse, RequestOp, SortOrder, TxnRequest, TxnResponse, path};
@@ -347,13 +347,12 @@ impl Cluster {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use std::collections::BTreeSet;
 
-    use super::super::super::Partition;
     use super::*;
-    use crate::model::WorkspaceId;
+    use agentcfg_core::model::WorkspaceId;
+    use agentcfg_core::store::Partition;
 
     #[test]
     fn a_descending_scan_begins_as_many_numbers_below_as_it_may_return() {

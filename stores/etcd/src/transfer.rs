@@ -7,10 +7,11 @@
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::sync::atomic::Ordering;
 
+use agentcfg_core::store::{
+    Digesting, Key, StoreError, StreamReader, StreamWriter, TransferError, Transferred, envelope,
+};
 use tokio::time::Instant;
 
-use super::super::stream::{Digesting, StreamReader, StreamWriter};
-use super::super::{Key, StoreError, TransferError, Transferred, envelope};
 use super::error::{Failure, Refusal};
 use super::health::MAX_BYTES;
 use super::layout::{Facts, Imported};
@@ -31,8 +32,8 @@ impl EtcdStore {
     /// See [`ConnectError`](super::ConnectError).
     ///
     /// ```no_run
-    /// # async fn example(options: agentcfg_core::store::etcd::EtcdOptions) -> Result<(), Box<dyn std::error::Error>> {
-    /// use agentcfg_core::store::etcd::EtcdStore;
+    /// # async fn example(options: agentcfg_etcd::EtcdOptions) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_etcd::EtcdStore;
     /// let store = EtcdStore::connect_to_import(&options).await?;
     /// store.import(std::fs::File::open("agentcfg.backup")?).await?;
     /// # Ok(())
@@ -51,7 +52,7 @@ impl EtcdStore {
     /// [`TransferError::InUse`].
     ///
     /// ```no_run
-    /// # async fn example(store: agentcfg_core::store::etcd::EtcdStore) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(store: agentcfg_etcd::EtcdStore) -> Result<(), Box<dyn std::error::Error>> {
     /// store.require_unused().await?;
     /// # Ok(())
     /// # }
@@ -77,8 +78,8 @@ impl EtcdStore {
     /// When the cluster does not answer.
     ///
     /// ```no_run
-    /// # async fn example(options: agentcfg_core::store::etcd::EtcdOptions) -> Result<(), Box<dyn std::error::Error>> {
-    /// use agentcfg_core::store::etcd::EtcdStore;
+    /// # async fn example(options: agentcfg_etcd::EtcdOptions) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_etcd::EtcdStore;
     /// let store = EtcdStore::connect_to_import(&options).await?;
     /// println!("{}", store.has_unfinished_import().await?);
     /// # Ok(())
@@ -95,7 +96,7 @@ impl EtcdStore {
     /// See [`TransferError`].
     ///
     /// ```no_run
-    /// # async fn example(store: agentcfg_core::store::etcd::EtcdStore) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(store: agentcfg_etcd::EtcdStore) -> Result<(), Box<dyn std::error::Error>> {
     /// let exported = store.export(std::fs::File::create("agentcfg.backup")?).await?;
     /// println!("{} records", exported.records);
     /// # Ok(())
@@ -116,7 +117,7 @@ impl EtcdStore {
     /// See [`TransferError`].
     ///
     /// ```no_run
-    /// # async fn example(store: agentcfg_core::store::etcd::EtcdStore) -> Result<(), Box<dyn std::error::Error>> {
+    /// # async fn example(store: agentcfg_etcd::EtcdStore) -> Result<(), Box<dyn std::error::Error>> {
     /// let imported = store.import(std::fs::File::open("agentcfg.backup")?).await?;
     /// println!("{} records", imported.records);
     /// # Ok(())

@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentcfg_core::store::group::{Limits, Unanswered, Work};
+use agentcfg_core::store::{SharedWindow, SharedWindows, StoreError};
 use async_trait::async_trait;
 use quick_cache::sync::Cache;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-use super::super::group::{Limits, Unanswered, Work};
-use super::super::{SharedWindow, SharedWindows, StoreError};
 use super::client::answer_timeout;
 use super::error::{Failure, is_out_of_space};
 use super::wire::{Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, path};

@@ -7,13 +7,13 @@ use prost::{Enumeration, Message, Oneof};
 
 /// The paths of the remote procedures.
 pub(super) mod path {
-    pub(in super::super) const TXN: &str = "/etcdserverpb.KV/Txn";
-    pub(in super::super) const RANGE: &str = "/etcdserverpb.KV/Range";
-    pub(in super::super) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
-    pub(in super::super) const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
-    pub(in super::super) const LEASE_REVOKE: &str = "/etcdserverpb.Lease/LeaseRevoke";
-    pub(in super::super) const LEASE_KEEP_ALIVE: &str = "/etcdserverpb.Lease/LeaseKeepAlive";
-    pub(in super::super) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
+    pub(crate) const TXN: &str = "/etcdserverpb.KV/Txn";
+    pub(crate) const RANGE: &str = "/etcdserverpb.KV/Range";
+    pub(crate) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
+    pub(crate) const LEASE_GRANT: &str = "/etcdserverpb.Lease/LeaseGrant";
+    pub(crate) const LEASE_REVOKE: &str = "/etcdserverpb.Lease/LeaseRevoke";
+    pub(crate) const LEASE_KEEP_ALIVE: &str = "/etcdserverpb.Lease/LeaseKeepAlive";
+    pub(crate) const AUTHENTICATE: &str = "/etcdserverpb.Auth/Authenticate";
 }
 
 #[derive(Clone, PartialEq, Message)]

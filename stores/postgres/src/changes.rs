@@ -4,12 +4,11 @@
 //! ended in it. Transactions before that one are seen by the snapshot or were rolled back. So what a later snapshot has of
 //! this transaction and of those after it is all that can be new, and no write has to keep a record of changes.
 
+use agentcfg_core::store::{Changes, Key, Kind, Partition, Position, StoreError};
 use deadpool_postgres::Client;
 
-use super::super::{Changes, Key, Kind, Partition, Position, StoreError};
 use super::Engine;
-use super::error::{ConnectError, is_lost};
-use super::options::describe;
+use super::error::{ConnectError, describe, is_lost};
 use super::read::{column, record};
 use super::run::{Param, Step};
 use super::table::Location;
@@ -140,7 +139,6 @@ async fn read(
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

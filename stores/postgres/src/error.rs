@@ -1,18 +1,16 @@
 //! Classification of the database's errors.
 
+use agentcfg_core::store::StoreError;
 use deadpool_postgres::PoolError;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
-
-use super::super::StoreError;
-use super::options::describe;
 
 /// Why a store could not be opened on a database.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use agentcfg_core::store::postgres::{ConnectError, PostgresOptions, PostgresStore};
+/// use agentcfg_postgres::{ConnectError, PostgresOptions, PostgresStore};
 /// let refused = PostgresStore::connect(&PostgresOptions::new("mysql://db/agentcfg")).await;
 /// assert!(matches!(refused, Err(ConnectError::Options(_))));
 /// # Ok(())
@@ -95,6 +93,11 @@ pub(super) fn unavailable(error: &Error) -> StoreError {
     StoreError::Unavailable(describe(error))
 }
 
+/// As [`unavailable`], for `map_err`.
+pub(super) fn failed(error: Error) -> StoreError {
+    unavailable(&error)
+}
+
 /// Converts an error of the pool: there was no connection, so nothing has changed.
 pub(super) fn no_connection(error: PoolError) -> StoreError {
     StoreError::Unavailable(match error {
@@ -102,4 +105,12 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
         PoolError::Timeout(_) => "no connection to the database became free in time".to_owned(),
         other => other.to_string(),
     })
+}
+
+/// Formats a driver error with its cause; neither contains the password.
+pub(super) fn describe(error: &tokio_postgres::Error) -> String {
+    match std::error::Error::source(error) {
+        Some(cause) => format!("{error}: {cause}"),
+        None => error.to_string(),
+    }
 }

@@ -23,7 +23,7 @@
 //!
 //! A commit is one transaction in one round trip: `BEGIN`, the statements and `COMMIT` are pipelined. A statement whose
 //! condition does not hold fails, and aborts the transaction. Only then are the records read, to find out
-//! [which condition failed](super).
+//! which condition failed.
 //!
 //! While other processes append to the same logs, a group waits for their transactions. Then it also waits for callers that repeat,
 //! as long as the last one took: fewer and larger groups queue for the same rows.
@@ -55,6 +55,26 @@
 //! If a statement failed, or there was no connection, nothing changed: [`StoreError::Unavailable`]. If the
 //! connection breaks or the answer times out after the commit was sent, the outcome is
 //! [unknown](StoreError::OutcomeUnknown).
+//!
+//! # Several servers
+//!
+//! Say to the service that the store is remote, and count rate windows in it, so that the servers share them:
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+//! use std::sync::Arc;
+//! use agentcfg_core::AgentCfg;
+//! use agentcfg_core::rate_limit::SharedLimiter;
+//! use agentcfg_postgres::{PostgresOptions, PostgresStore};
+//! let store = Arc::new(PostgresStore::connect(&PostgresOptions::new("postgres://db/agentcfg")).await?);
+//! let limiter = SharedLimiter::new(store.clone());
+//! let service = AgentCfg::builder(store).remote_store(true).rate_limiter(limiter).build();
+//! # Ok(())
+//! # }
+//! ```
+
+#![warn(missing_debug_implementations)]
+#![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 mod changes;
 mod commit;
@@ -81,6 +101,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentcfg_core::model::WorkspaceId;
+use agentcfg_core::store::group::{GroupCommit, Limits};
+use agentcfg_core::store::{
+    Batch, Changes, CommitError, Committed, Key, Kind, Partition, Position, Record, Scan, Scanned, Stamp, Store,
+    StoreError,
+};
 use async_trait::async_trait;
 
 use self::contention::Contention;
@@ -89,20 +115,13 @@ pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
 use self::queries::Queries;
 use self::sql::Sql;
-use super::group::{GroupCommit, Limits};
-use super::{
-    Batch, Changes, CommitError, Committed, Key, Kind, Partition, Position, Record, Scan, Scanned, Stamp, Store,
-    StoreError,
-};
-pub use super::{TransferError, Transferred};
-use crate::model::WorkspaceId;
 
 /// A store in a PostgreSQL database, which any number of processes can use at the same time.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// use agentcfg_core::AgentCfg;
-/// use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+/// use agentcfg_postgres::{PostgresOptions, PostgresStore};
 ///
 /// let options = PostgresOptions::new("postgres://agentcfg:secret@db-1,db-2/agentcfg");
 /// let store = PostgresStore::connect(&options).await?;
@@ -138,7 +157,7 @@ impl PostgresStore {
     /// ```no_run
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
-    /// use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// use agentcfg_postgres::{PostgresOptions, PostgresStore};
     /// let url = "postgres://agentcfg:secret@db-1,db-2/agentcfg?sslmode=verify-full";
     /// let options = PostgresOptions { connect_wait: Duration::from_secs(30), ..PostgresOptions::new(url) };
     /// let store = PostgresStore::connect(&options).await?;
@@ -170,7 +189,7 @@ impl PostgresStore {
     /// Closes all connections. Later calls return [`StoreError::Unavailable`].
     ///
     /// ```no_run
-    /// # use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// # use agentcfg_postgres::{PostgresOptions, PostgresStore};
     /// # async fn example(store: PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
     /// // The app ends: write what is pending, then close.
     /// store.close();

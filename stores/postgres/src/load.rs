@@ -1,10 +1,11 @@
 //! Bulk inserts into empty tables.
 
+use agentcfg_core::store::{Key, PartitionKind, Record, StoreError, TransferError};
 use tokio_postgres::Transaction;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
 
-use super::super::{Key, PartitionKind, Record, StoreError, TransferError};
+use super::error::failed;
 use super::run::Param;
 use super::sql::Sql;
 use super::table::{Location, Table};
@@ -95,10 +96,11 @@ impl Rows {
             s = table.scope_column,
             i = table.item_column,
         );
-        let statement = transaction.prepare(&statement).await?;
+        let statement = transaction.prepare(&statement).await.map_err(failed)?;
         let inserted = transaction
             .execute(&statement, &[scopes, &self.items, &self.versions, &self.values])
-            .await?;
+            .await
+            .map_err(failed)?;
         if inserted != self.items.len() as u64 {
             let what = format!("{inserted} of {} records were written", self.items.len());
             return Err(StoreError::Unavailable(what).into());

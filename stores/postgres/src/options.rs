@@ -6,12 +6,12 @@ use std::time::Duration;
 
 use tokio_postgres::config::{SslMode, TargetSessionAttrs};
 
-use super::error::ConnectError;
+use super::error::{ConnectError, describe};
 
 /// Whether statements are prepared.
 ///
 /// ```
-/// use agentcfg_core::store::postgres::{PostgresOptions, Statements};
+/// use agentcfg_postgres::{PostgresOptions, Statements};
 /// let behind_pgbouncer = PostgresOptions {
 ///     statements: Statements::Unnamed,
 ///     ..PostgresOptions::new("postgres://agentcfg@pooler:6432/agentcfg")
@@ -29,7 +29,7 @@ pub enum Statements {
 /// The address of the database, and limits of its use.
 ///
 /// ```
-/// use agentcfg_core::store::postgres::PostgresOptions;
+/// use agentcfg_postgres::PostgresOptions;
 /// let options = PostgresOptions { pool_size: 32, ..PostgresOptions::new("postgres://agentcfg:secret@db/agentcfg") };
 /// assert!(!format!("{options:?}").contains("secret"));
 /// ```
@@ -63,7 +63,7 @@ impl PostgresOptions {
     /// The default options for this URL.
     ///
     /// ```
-    /// use agentcfg_core::store::postgres::PostgresOptions;
+    /// use agentcfg_postgres::PostgresOptions;
     /// let options = PostgresOptions::new("postgres://agentcfg:secret@db/agentcfg");
     /// assert_eq!((options.pool_size, options.schema.as_str()), (16, "agentcfg"));
     /// ```
@@ -164,14 +164,6 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
     })
 }
 
-/// Formats a driver error with its cause; neither contains the password.
-pub(super) fn describe(error: &tokio_postgres::Error) -> String {
-    match std::error::Error::source(error) {
-        Some(cause) => format!("{error}: {cause}"),
-        None => error.to_string(),
-    }
-}
-
 /// Undoes percent-encoding, as the driver does in the other parts of the URL.
 fn decode(text: &str) -> Result<String, ConnectError> {
     let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
@@ -181,7 +173,6 @@ fn decode(text: &str) -> Result<String, ConnectError> {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
 

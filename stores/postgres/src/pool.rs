@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
+use agentcfg_core::store::StoreError;
 use deadpool_postgres::{Client, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
 use tokio::time::{Instant, timeout};
 use tokio_postgres::Row;
 
-use super::super::StoreError;
-use super::error::{ConnectError, is_lost, no_connection, unavailable};
-use super::options::{PostgresOptions, Statements, describe, target};
+use super::error::{ConnectError, describe, is_lost, no_connection, unavailable};
+use super::options::{PostgresOptions, Statements, target};
 use super::round_trip::RoundTrip;
 use super::run::{Step, run};
 use super::tls::Tls;

@@ -8,8 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::super::group::{Combiner, Limits, Unanswered, Work};
-use super::super::{Key, StoreError};
+use agentcfg_core::store::group::{Combiner, Limits, Unanswered, Work};
+use agentcfg_core::store::{Key, StoreError};
+
 use super::contention::Contention;
 use super::shared_reads::{Found, SharedReads};
 use super::table::Location;

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
+use agentcfg_core::store::{Direction, Key, PartitionKind, Record, Scan, Scanned, StoreError};
 use tokio_postgres::Row;
 
-use super::super::{Direction, Key, PartitionKind, Record, Scan, Scanned, StoreError};
 use super::pool::Connections;
 use super::run::{Param, Step};
 use super::sql::Sql;

@@ -1,14 +1,14 @@
 //! The end of a removal: the tombstones of a deleted workspace.
 
+use agentcfg_core::model::WorkspaceId;
+use agentcfg_core::store::{Key, Part, PartitionKind, StoreError};
 use uuid::Uuid;
 
-use super::super::{Key, Part, PartitionKind, StoreError};
 use super::pool::Connections;
 use super::read::column;
 use super::run::{Param, Step};
 use super::sql::Sql;
 use super::table::{Location, TABLES, Table};
-use crate::model::WorkspaceId;
 
 /// The greatest number of rows that one statement deletes.
 const ROWS: i64 = 2000;

@@ -1,13 +1,12 @@
 //! The definitions of the tables, and their creation.
 
+use agentcfg_core::store::PartitionKind;
 use deadpool_postgres::Client;
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::Type;
 
-use super::super::PartitionKind;
-use super::error::ConnectError;
-use super::options::describe;
+use super::error::{ConnectError, describe};
 use super::sql::Sql;
 use super::table::{TABLES, Table};
 

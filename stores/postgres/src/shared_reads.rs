@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
+use agentcfg_core::store::{Key, Record, StoreError};
 use tokio_postgres::Row;
 
-use super::super::{Key, Record, StoreError};
 use super::run::Step;
 use super::{Engine, read};
 

@@ -1,6 +1,7 @@
 //! The tables, and the mapping of a key to its table and columns.
 
-use super::super::{Key, Kind, Partition, PartitionKind, StoreError};
+use agentcfg_core::store::{Key, Kind, Partition, PartitionKind, StoreError};
+
 use super::run::Param;
 
 /// One table. Its primary key is the column `scope_column` and then the column `item_column`; the
@@ -107,10 +108,9 @@ impl Table {
 }
 
 #[cfg(test)]
-#[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::model::WorkspaceId;
+    use agentcfg_core::model::WorkspaceId;
 
     #[test]
     fn each_kind_has_one_table_for_its_kind_of_partition_alone() {

@@ -3,22 +3,17 @@
 use std::collections::VecDeque;
 use std::io::{self, BufReader, BufWriter, Read, Write};
 
+use agentcfg_core::model::WorkspaceId;
+use agentcfg_core::store::{
+    Digesting, Key, Partition, PartitionKind, StreamReader, StreamWriter, TransferError, Transferred, envelope,
+};
 use tokio_postgres::{IsolationLevel, Portal, Row, Transaction};
 
-use super::super::stream::{Digesting, StreamReader, StreamWriter};
-use super::super::{Key, Partition, PartitionKind, StoreError, TransferError, Transferred, envelope};
+use super::error::failed;
 use super::load::Loader;
-use super::options::describe;
 use super::read::column;
 use super::table::{Location, TABLES, Table};
 use super::{PostgresStore, Sql};
-use crate::model::WorkspaceId;
-
-impl From<tokio_postgres::Error> for TransferError {
-    fn from(error: tokio_postgres::Error) -> Self {
-        Self::Store(StoreError::Unavailable(describe(&error)))
-    }
-}
 
 impl PostgresStore {
     /// Fails while servers are connected: sessions with the application name `agentcfg`.
@@ -28,7 +23,7 @@ impl PostgresStore {
     /// [`TransferError::InUse`].
     ///
     /// ```no_run
-    /// # use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// # use agentcfg_postgres::{PostgresOptions, PostgresStore};
     /// # async fn example(store: PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
     /// store.require_unused().await?;
     /// # Ok(())
@@ -55,7 +50,7 @@ impl PostgresStore {
     /// See [`TransferError`].
     ///
     /// ```no_run
-    /// # use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// # use agentcfg_postgres::{PostgresOptions, PostgresStore};
     /// # async fn example(store: PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
     /// let exported = store.export(std::fs::File::create("agentcfg.backup")?).await?;
     /// println!("{} records", exported.records);
@@ -69,9 +64,10 @@ impl PostgresStore {
             .isolation_level(IsolationLevel::RepeatableRead)
             .read_only(true)
             .start()
-            .await?;
+            .await
+            .map_err(failed)?;
         let written = write_all(&transaction, &self.engine.sql, out).await?;
-        transaction.commit().await?;
+        transaction.commit().await.map_err(failed)?;
         Ok(written)
     }
 
@@ -85,7 +81,7 @@ impl PostgresStore {
     /// See [`TransferError`].
     ///
     /// ```no_run
-    /// # use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+    /// # use agentcfg_postgres::{PostgresOptions, PostgresStore};
     /// # async fn example(store: PostgresStore) -> Result<(), Box<dyn std::error::Error>> {
     /// let imported = store.import(std::fs::File::open("agentcfg.backup")?).await?;
     /// println!("{} records", imported.records);
@@ -98,10 +94,11 @@ impl PostgresStore {
             .build_transaction()
             .isolation_level(IsolationLevel::RepeatableRead)
             .start()
-            .await?;
+            .await
+            .map_err(failed)?;
         for table in TABLES {
             let lock = format!("LOCK TABLE {} IN EXCLUSIVE MODE", self.engine.sql.name(table));
-            transaction.batch_execute(&lock).await?;
+            transaction.batch_execute(&lock).await.map_err(failed)?;
         }
         let there = write_all(&transaction, &self.engine.sql, io::sink()).await?;
         if there.records > 0 {
@@ -114,12 +111,12 @@ impl PostgresStore {
             "UPDATE {}.store SET base_version = GREATEST(base_version, {sequence})",
             self.engine.sql.schema
         );
-        transaction.batch_execute(&base).await?;
+        transaction.batch_execute(&base).await.map_err(failed)?;
         let arrived = write_all(&transaction, &self.engine.sql, io::sink()).await?;
         if arrived.digest != input.digest() {
             return Err(TransferError::VerificationFailed);
         }
-        transaction.commit().await?;
+        transaction.commit().await.map_err(failed)?;
         Ok(arrived)
     }
 }
@@ -129,7 +126,10 @@ impl PostgresStore {
     async fn forget_epoch(&self, transaction: &Transaction<'_>) -> Result<(), TransferError> {
         let (key, place) = (Key::epoch(), Location::of_key(&Key::epoch())?);
         let delete = &self.engine.sql.on(place.table).delete;
-        transaction.execute(delete, &[place.scope.value(), &key.item()]).await?;
+        transaction
+            .execute(delete, &[place.scope.value(), &key.item()])
+            .await
+            .map_err(failed)?;
         Ok(())
     }
 }
@@ -189,7 +189,7 @@ async fn sequence(transaction: &Transaction<'_>, sql: &Sql) -> Result<u64, Trans
         query.push_str(&format!(" UNION ALL SELECT max(version) FROM {}", sql.name(table)));
     }
     query.push_str(") AS versions");
-    let rows = transaction.query_typed(&query, &[]).await?;
+    let rows = transaction.query_typed(&query, &[]).await.map_err(failed)?;
     let greatest: i64 = rows.first().map_or(Ok(0), |row| column(row, 0))?;
     Ok(greatest.unsigned_abs())
 }
@@ -208,10 +208,10 @@ impl Source {
             "SELECT {s}, {i}, version, value::text FROM {} WHERE value IS NOT NULL ORDER BY {s}, {i}",
             sql.name(table)
         );
-        let statement = transaction.prepare(&query).await?;
+        let statement = transaction.prepare(&query).await.map_err(failed)?;
         Ok(Self {
             table,
-            portal: Some(transaction.bind(&statement, &[]).await?),
+            portal: Some(transaction.bind(&statement, &[]).await.map_err(failed)?),
             rows: VecDeque::new(),
         })
     }
@@ -221,7 +221,7 @@ impl Source {
         let Some(portal) = self.portal.as_ref().filter(|_| self.rows.is_empty()) else {
             return Ok(());
         };
-        let rows = transaction.query_portal(portal, AT_ONCE).await?;
+        let rows = transaction.query_portal(portal, AT_ONCE).await.map_err(failed)?;
         if rows.is_empty() {
             self.portal = None;
         }

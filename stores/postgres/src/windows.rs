@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
+use agentcfg_core::store::{SharedWindow, SharedWindows, StoreError};
 use async_trait::async_trait;
 use tokio_postgres::Row;
 
-use super::super::{SharedWindow, SharedWindows, StoreError};
 use super::contention::Contention;
 use super::run::{Param, Step};
 use super::sql::Sql;

@@ -1,6 +1,7 @@
 //! The keys of a statement on many rows.
 
-use super::super::super::{Key, PartitionKind, StoreError};
+use agentcfg_core::store::{Key, PartitionKind, StoreError};
+
 use super::super::run::Param;
 use super::super::table::{Location, Table};
 

@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use agentcfg_core::store::{Batch, Check, CommitError, Key, StoreError, Write};
 use tokio_postgres::Row;
 
-use super::super::super::plan::written_twice;
-use super::super::super::{Batch, Check, CommitError, Key, StoreError, Write};
 use super::super::read;
 use super::super::run::{Param, Step};
 use super::super::sql::{MAX, Sql};
@@ -55,7 +54,7 @@ pub(super) fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<
             },
         };
         if !written.insert(key.clone()) {
-            return Err(written_twice(&format_args!("{key:?}")).into());
+            return Err(StoreError::Misuse(format!("a batch writes {key:?} twice")).into());
         }
         writes.push((key, compiled));
     }

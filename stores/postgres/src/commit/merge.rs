@@ -7,9 +7,9 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use agentcfg_core::store::{Batch, Check, CommitError, Committed, Key, Kind, Partition, StoreError, Write};
 use tokio_postgres::Row as Answer;
 
-use super::super::super::{Batch, Check, CommitError, Committed, Key, Kind, Partition, StoreError, Write};
 use super::super::many::Existing;
 use super::super::run::{Param, Step};
 use super::super::sql::Sql;

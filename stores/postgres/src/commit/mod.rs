@@ -9,6 +9,9 @@ mod state;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use agentcfg_core::model::WorkspaceId;
+use agentcfg_core::store::group::{GroupEngine, Limits, lane};
+use agentcfg_core::store::{Batch, CommitError, Committed, Key, Partition, StoreError, Write};
 use async_trait::async_trait;
 use sha2::{Digest, Sha256};
 use tokio::time::timeout;
@@ -16,15 +19,11 @@ use tokio_postgres::Row;
 
 use self::merge::{Merge, Merged};
 use self::state::State;
-use super::super::group::{GroupEngine, Limits, lane};
-use super::super::{Batch, CommitError, Committed, Key, Partition, StoreError, Write};
-use super::error::{Verdict, is_lost, rolled_back, unavailable, verdict};
+use super::error::{Verdict, describe, is_lost, rolled_back, unavailable, verdict};
 use super::many::Existing;
-use super::options::describe;
 use super::run::{PipelineOutcome, Step, pipeline};
 use super::sql::BEGIN;
 use super::{Engine, flights};
-use crate::model::WorkspaceId;
 
 /// How many times a transaction is sent without success when others contend with it.
 const ATTEMPTS: u32 = 12;

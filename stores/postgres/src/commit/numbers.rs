@@ -3,10 +3,10 @@
 
 use std::collections::HashMap;
 
+use agentcfg_core::store::StoreError;
 use tokio_postgres::Row as Answer;
 use uuid::Uuid;
 
-use super::super::super::StoreError;
 use super::super::read::column;
 use super::super::run::Param;
 use super::super::sql::MAX;

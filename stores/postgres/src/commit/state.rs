@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::super::plan::plan;
-use super::super::super::{Batch, CommitError, Key, Record, StoreError, Write};
+use agentcfg_core::store::plan::plan;
+use agentcfg_core::store::{Batch, CommitError, Key, Record, StoreError, Write};
+
 use super::super::{Engine, read};
 
 /// A version that no record has: the planned versions of a group begin behind it.
