@@ -14,6 +14,8 @@
 //! assert!(definitions.contains_key("AgentType"));
 //! ```
 
+mod extended;
+
 use std::borrow::Cow;
 
 use schemars::generate::SchemaSettings;
@@ -22,8 +24,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
 use super::{
-    Agent, AgentDiff, AgentId, AgentLabel, AgentSet, AgentVersion, AgentVersionDetail, ApiKey, ApiKeyId, ExportLine,
-    ExportedVersion, Label, Member, ReportedStatus, SetName,
+    Agent, AgentDiff, AgentId, AgentLabel, AgentSet, AgentVersion, AgentVersionDetail, ApiKey, ApiKeyId, Cursor,
+    ExportLine, ExportedVersion, Label, Member, NoFields, ReportedStatus, SetName,
 };
 use super::{
     AgentPatch, AgentSpec, AgentStatus, AppliedAgents, ApplyAgents, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo,
@@ -34,6 +36,8 @@ use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Wo
 use super::{
     NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
 };
+use crate::body::schema::create;
+use crate::rules;
 use crate::secret::ProviderCredential;
 use crate::validate::{MAX_AGENT_ID, MAX_LABEL, MAX_MESSAGE, MAX_SET_NAME, MAX_USER_ID};
 
@@ -172,34 +176,6 @@ pub(crate) fn extend(mut schema: Schema, keywords: Value) -> Schema {
     schema
 }
 
-/// The schema of a type that shows another one and one field more. Each example changes the first one of that type.
-pub(super) fn extended<T: JsonSchema>(
-    generator: &mut SchemaGenerator,
-    description: &str,
-    (name, Property { schema, is_required }): (&str, Property),
-    examples: &[Value],
-) -> Schema {
-    let mut all = T::json_schema(generator);
-    all.insert("description".into(), description.into());
-    let object = all.ensure_object();
-    if let Some(Value::Object(properties)) = object.get_mut("properties") {
-        properties.insert(name.into(), schema.into());
-    }
-    if let (true, Some(Value::Array(required))) = (is_required, object.get_mut("required")) {
-        required.push(name.into());
-    }
-    let first = all.pointer("/examples/0").cloned().unwrap_or_default();
-    let changed = |more: &Value| {
-        let mut example = first.clone();
-        if let (Value::Object(example), Value::Object(more)) = (&mut example, more) {
-            example.extend(more.clone());
-        }
-        example
-    };
-    all.insert("examples".into(), examples.iter().map(changed).collect());
-    all
-}
-
 /// A field of an object.
 pub(crate) struct Property {
     schema: Schema,
@@ -282,6 +258,28 @@ schemas! {
         "pattern": MOMENT,
         "examples": ["2026-11-20T09:30:00.123Z"],
     };
+    Cursor, inline true => {
+        "type": "string",
+        "description": "Position in the log of a workspace, an opaque text.",
+    };
+    NoFields, inline false => {
+        "type": "object",
+        "description": "An object without fields.",
+        "additionalProperties": false,
+        "examples": [{}],
+    };
+}
+
+impl JsonSchema for ProviderCredential {
+    fn schema_name() -> Cow<'static, str> {
+        "NewProviderKey".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let documentation = "The provider's key: visible ASCII characters.";
+        let key = create::required::<rules::Credential>(generator, documentation);
+        object("A credential to save.", [("api_key", key)], serde_json::json!([]))
+    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 mod agent;
 #[cfg(feature = "schema")]
-mod schema;
+pub(crate) mod schema;
 mod shown;
 mod text;
 mod value;
@@ -14,8 +14,6 @@ use std::marker::PhantomData;
 pub(crate) use self::agent::{
     AgentSpecs, Capabilities, Color, Parameters, RepeatedAgentId, each_once, too_many_agents,
 };
-#[cfg(feature = "schema")]
-pub(crate) use self::shown::{KeyText, SigningSecret};
 pub(crate) use self::shown::{RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne, length_at_most, length_from_one, without_nul};
 pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, TargetLabel};

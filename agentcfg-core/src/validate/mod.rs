@@ -9,14 +9,13 @@ mod nearest;
 mod tests;
 mod valid;
 
-#[cfg(feature = "engine")]
-pub use crate::json::read_json;
 use std::fmt::Display;
 
 pub use self::faults::{Fault, Faults, Invalid, quoted, shown};
 pub use self::nearest::nearest;
 pub(crate) use self::valid::read;
 pub use self::valid::{IntoValid, Valid};
+pub use crate::json::read_json;
 use crate::rules;
 
 /// The number of entries in a part of a list that names no limit.
