@@ -31,7 +31,7 @@ documents=$(search -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.md' --
     --exclude-dir=target --exclude-dir=node_modules .)
 # Code of the programs, of which messages are a part, and comments of the scripts and the pages.
 messages=$(search -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.rs' --exclude-dir=tests --exclude='*tests.rs' \
-    --exclude=answers.rs agentcfg-core/src agentcfg-server/src agentcfg-client/src agentcfg-cli/src)
+    --exclude=answers.rs agentcfg-core/src stores agentcfg-server/src agentcfg-client/src agentcfg-cli/src)
 others=$(search -rnPi "(^|[\s{])(//|#|/\*\*?|\*) .*(?<![\w\`-])($pattern)(?![\w\`-])" \
     --include='*.ts' --include='*.tsx' --include='*.mjs' --include='*.sh' \
     --exclude-dir=target --exclude-dir=node_modules --exclude-dir=dist --exclude=check-words.sh .)

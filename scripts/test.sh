@@ -32,14 +32,14 @@ cargo fmt --all --check
 
 step "lints"
 cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
-# The published crates must compile with each feature alone.
-for features in "" engine redb postgres etcd jwks local-sessions tls schema conformance; do
-    cargo clippy -p agentcfg-core --locked --no-default-features --features "$features" -- -D warnings
-done
+# The published crates as others use them: the service without an engine, the model with its schemas and no service, the engines,
+# the API for an app's own router, the server without the dashboard, and the client.
+cargo clippy -p agentcfg-core --locked --no-default-features --features engine -- -D warnings
+cargo clippy -p agentcfg-core --locked --no-default-features --features schema -- -D warnings
+cargo clippy -p agentcfg-postgres -p agentcfg-etcd --locked --all-targets -- -D warnings
 cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings
-cargo clippy -p agentcfg-server --locked -- -D warnings
-# The server without the dashboard.
 cargo clippy -p agentcfg-server --locked --no-default-features --features process -- -D warnings
+cargo clippy -p agentcfg-client --locked --all-targets -- -D warnings
 
 step "dependencies"
 scripts/check-dependencies.sh

@@ -117,7 +117,6 @@ impl Error {
     }
 
     /// The failure of a condition on a record that has another version now.
-    #[cfg(feature = "engine")]
     pub(crate) fn stale(current: Tag) -> Self {
         let message = format!("the record has changed, its tag is {current} now: read it again");
         Self::new(ErrorKind::Precondition, message).because(Stale(current))

@@ -5,9 +5,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde_json::Number;
-#[cfg(feature = "engine")]
-use serde_json::{Map, Value};
+use serde_json::{Map, Number, Value};
 
 use crate::validate::Invalid;
 
@@ -45,7 +43,6 @@ impl Json<'_> {
     }
 
     /// The value without its spelling. `None` for a duplicate key and for a number that no finite double holds.
-    #[cfg(feature = "engine")]
     fn into_value(self) -> Option<Value> {
         Some(match self {
             Self::Null => Value::Null,
@@ -82,7 +79,6 @@ impl Json<'_> {
 /// Reads an object that can be read in one way only, such as the claims of a token.
 ///
 /// Two readers that take different ones of two members of the same name would see two different tokens.
-#[cfg(feature = "engine")]
 pub(crate) fn object(text: &[u8]) -> Result<Map<String, Value>, &'static str> {
     match parse(text).ok().and_then(Json::into_value) {
         Some(Value::Object(members)) => Ok(members),
@@ -103,7 +99,6 @@ pub(crate) fn object(text: &[u8]) -> Result<Map<String, Value>, &'static str> {
 /// assert!(read_json(br#"{"a": 1, "a": 2}"#).is_err());
 /// # Ok::<(), agentcfg_core::validate::Invalid>(())
 /// ```
-#[cfg(feature = "engine")]
 pub fn read_json(text: &[u8]) -> Result<Value, Invalid> {
     let once = || {
         Invalid::new(
@@ -307,7 +302,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
 }
 
-#[cfg(all(test, feature = "engine"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 

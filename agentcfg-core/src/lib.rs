@@ -20,7 +20,7 @@
 //!
 //! Calls need a Tokio runtime with time enabled, as `#[tokio::main]` makes it; without it, waiting for changes panics. Runtimes that
 //! share a service must all be running: a search that begins on one of them is a task of it, which others may wait for. The stores on
-//! PostgreSQL and etcd need I/O too. In the background a service writes the last uses of keys, hashes keys, and ends the
+//! PostgreSQL and etcd (crates `agentcfg-postgres` and `agentcfg-etcd`) need I/O too. In the background a service writes the last uses of keys, hashes keys, and ends the
 //! deletion of a workspace that it has begun; nothing else runs by itself, so an app that runs for long calls
 //!
 //! | method | when |
@@ -42,7 +42,7 @@
 //! | [`secret`] | plaintext that is never printed |
 //! | [`address`] | which addresses are public |
 //! | `service` | the handle [`AgentCfg`] with every operation |
-//! | `store` | the storage contract and its stores: in memory, in a file, in PostgreSQL, in etcd |
+//! | `store` | the storage contract, and its stores in memory and in a file |
 //! | `session` | the verifiers of session tokens |
 //! | `rate_limit` | the fixed windows that count requests |
 //! | `token` | the text of API keys |
@@ -59,8 +59,6 @@
 //! | none | [`model`], [`validate`], [`error`]: all that a client needs |
 //! | `engine` | the service and the memory store |
 //! | `redb` (default) | the embedded store in one file |
-//! | `postgres` | the store that several servers share |
-//! | `etcd` | the same on an etcd cluster, which survives the loss of a member |
 //! | `local-sessions` (default) | sessions of tokens that the app signs itself |
 //! | `jwks` | sessions of OpenID Connect providers: the only feature of `engine` that compiles C, but for TLS |
 //! | `tls` | the TLS that connections to other servers use |
@@ -69,6 +67,8 @@
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(docsrs, feature(doc_cfg))]
+// The engine alone uses some of the model.
+#![cfg_attr(not(feature = "engine"), allow(dead_code, unused_imports))]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
 pub mod address;
@@ -83,25 +83,20 @@ mod body;
 mod json;
 mod rules;
 
-#[cfg(feature = "engine")]
-pub mod clock;
-#[cfg(feature = "engine")]
-pub mod rate_limit;
-#[cfg(feature = "engine")]
-pub mod routing;
-#[cfg(feature = "engine")]
-pub mod service;
-#[cfg(feature = "engine")]
-pub mod session;
-#[cfg(feature = "engine")]
-pub mod store;
-#[cfg(feature = "engine")]
-pub mod token;
-#[cfg(feature = "engine")]
-pub mod vault;
-#[cfg(feature = "engine")]
-pub mod webhook;
+cfg_if::cfg_if! {
+    if #[cfg(feature = "engine")] {
+        pub mod clock;
+        pub mod rate_limit;
+        pub mod routing;
+        pub mod service;
+        pub mod session;
+        pub mod store;
+        pub mod token;
+        pub mod vault;
+        pub mod webhook;
+
+        pub use service::{AgentCfg, Caller, Settings};
+    }
+}
 
 pub use error::{Error, ErrorKind};
-#[cfg(feature = "engine")]
-pub use service::{AgentCfg, Caller, Settings};

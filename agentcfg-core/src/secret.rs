@@ -107,19 +107,6 @@ impl Body for ProviderCredential {
     }
 }
 
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for ProviderCredential {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "NewProviderKey".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        let documentation = "The provider's key: visible ASCII characters.";
-        let key = body::schema::create::required::<rules::Credential>(generator, documentation);
-        body::schema::object("A credential to save.", [(FIELD, key)], serde_json::json!([]))
-    }
-}
-
 impl fmt::Debug for ProviderCredential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("ProviderCredential([redacted])")

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
-use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
+use agentcfg_etcd::{EtcdOptions, EtcdStore};
 use agentcfg_tests::harness::{dies_with_parent, free_address, not_run, spawn};
 
 /// The timeout of every expected event of the cluster.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use agentcfg_core::clock::ManualClock;
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::rate_limit::SharedWindows;
-use agentcfg_core::store::etcd::{ConnectError, EtcdOptions, EtcdStore};
 use agentcfg_core::store::{
     BUILD, Batch, Check, CommitError, Direction, FORMAT, Key, Kind, OtherFormat, Partition, Scan, Store, StoreError,
     Write, conformance,
 };
+use agentcfg_etcd::{ConnectError, EtcdOptions, EtcdStore};
 use serde_json::{Value, json};
 use uuid::Uuid;
 

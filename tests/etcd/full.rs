@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use agentcfg_core::store::etcd::{ConnectError, EtcdOptions, EtcdStore};
 use agentcfg_core::store::{Batch, CommitError, Key, Kind, Store, StoreError, Write};
+use agentcfg_etcd::{ConnectError, EtcdOptions, EtcdStore};
 use agentcfg_tests::harness::free_address;
 use serde_json::json;
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Precondition, WorkspaceId};
-use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
+use agentcfg_etcd::{EtcdOptions, EtcdStore};
 use agentcfg_tests::harness::database_settings;
 
 use crate::cluster::Cluster;

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use agentcfg_core::model::WorkspaceId;
-use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
 use agentcfg_core::store::{Key, Kind, Store};
+use agentcfg_etcd::{EtcdOptions, EtcdStore};
 use agentcfg_tests::harness::{Dice, free_address, setting};
 use rustix::process::Signal;
 

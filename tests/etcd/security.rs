@@ -5,8 +5,8 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write, conformance};
+use agentcfg_etcd::{EtcdOptions, EtcdStore};
 use agentcfg_tests::harness::{certificate, not_run, other_suite};
 use tempfile::TempDir;
 

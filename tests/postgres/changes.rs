@@ -1,8 +1,8 @@
 //! Reads of changes: what is new alone, from transactions that end late too, and everything after a restart.
 
 use agentcfg_core::model::WorkspaceId;
-use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
 use agentcfg_core::store::{Batch, Changes, Key, Kind, Partition, Position, Store, Write};
+use agentcfg_postgres::{PostgresOptions, PostgresStore};
 use rustix::process::{Pid, Signal, kill_process};
 use uuid::Uuid;
 

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore, Statements};
+use agentcfg_postgres::{PostgresOptions, PostgresStore, Statements};
 use agentcfg_tests::harness::free_address;
 use tempfile::TempDir;
 

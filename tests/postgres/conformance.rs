@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::rate_limit::SharedWindows;
-use agentcfg_core::store::postgres::{ConnectError, PostgresOptions, PostgresStore, Statements};
 use agentcfg_core::store::{BUILD, Batch, FORMAT, Key, Kind, OtherFormat, Store, Write, conformance};
+use agentcfg_postgres::{ConnectError, PostgresOptions, PostgresStore, Statements};
 use uuid::Uuid;
 
 use crate::cluster::Cluster;

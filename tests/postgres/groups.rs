@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::rate_limit::SharedWindows;
-use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore, Statements};
 use agentcfg_core::store::{Batch, Check, CommitError, Committed, Key, Kind, Store, StoreError, Write};
+use agentcfg_postgres::{PostgresOptions, PostgresStore, Statements};
 use tokio::task::JoinSet;
 use uuid::Uuid;
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use agentcfg_core::clock::ManualClock;
-use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
 use agentcfg_core::{AgentCfg, Settings};
+use agentcfg_postgres::{PostgresOptions, PostgresStore};
 
 use crate::cluster::Cluster;
 use crate::support::{START, limits};

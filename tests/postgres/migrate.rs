@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::model::{Agent, AgentPatch, NewAgent, NewWorkspace, Precondition, Role, Tag, WorkspaceId};
-use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
+use agentcfg_postgres::{PostgresOptions, PostgresStore};
 
 use crate::cluster::Cluster;
 use crate::migration::{fails, succeeds};

@@ -126,7 +126,7 @@ async fn tls_is_verified_when_it_is_required() {
     };
     let (trusted, foreign) = (place.join("server.crt"), place.join("other.crt"));
     let connect = async |host: &str, query: String| {
-        use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
+        use agentcfg_postgres::{PostgresOptions, PostgresStore};
         let url = format!("postgres://postgres@{host}:{}/postgres?{query}", cluster.port());
         PostgresStore::connect(&PostgresOptions::new(url)).await.map(drop)
     };
@@ -156,14 +156,12 @@ async fn tls_is_verified_when_it_is_required() {
         assert!(refused.is_err(), "{host} {query}");
     }
     // The connections of an open store are encrypted.
-    let options = agentcfg_core::store::postgres::PostgresOptions::new(format!(
+    let options = agentcfg_postgres::PostgresOptions::new(format!(
         "postgres://postgres@localhost:{}/postgres?sslmode=verify-full&sslrootcert={}",
         cluster.port(),
         trusted.display()
     ));
-    let store = agentcfg_core::store::postgres::PostgresStore::connect(&options)
-        .await
-        .unwrap();
+    let store = agentcfg_postgres::PostgresStore::connect(&options).await.unwrap();
     assert_ne!(in_use(), "0");
     drop(store);
 }

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 
-use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore, Statements};
 use agentcfg_core::store::{Store, conformance};
+use agentcfg_postgres::{PostgresOptions, PostgresStore, Statements};
 use agentcfg_tests::harness::free_address;
 use tempfile::TempDir;
 

@@ -176,8 +176,7 @@ macro_rules! schema {
         $mode:ident $type:ident $name:expr, $about:expr, $examples:tt, [$($also:tt)?],
         $($field:expr, $presence:ident $rule:ty, $doc:expr;)+
     ) => {
-        // Without the feature the rules of a record are named and nothing more, so that no import depends on it.
-        #[cfg(not(feature = "schema"))]
+        // The rules of a record are named without the feature too, so that no import depends on it.
         const _: () = {
             $(let _ = ($field, std::marker::PhantomData::<$rule>);)+
         };

@@ -43,7 +43,6 @@ pub type Parameters = BTreeMap<String, Number>;
 /// How far the history of an agent goes: the numbers of its last version and of its last touch.
 ///
 /// A touch is a change of the record that made no version, such as a deactivation. Both are numbered 1, 2, 3, ….
-#[cfg(feature = "engine")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct AgentHistory {
     pub(crate) versions: u64,
@@ -74,7 +73,7 @@ agent_fields! {
     parameters: defaulted Parameters as rules::Parameters, example { "creativity": 0.7, "formality": 70 };
 }
 
-#[cfg(all(test, feature = "engine"))]
+#[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use serde_json::{Value, json};

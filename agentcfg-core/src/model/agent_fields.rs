@@ -96,7 +96,6 @@ macro_rules! agent_fields {
             }
 
             /// The agent with another content.
-            #[cfg(feature = "engine")]
             ///
             /// ```
             /// use agentcfg_core::model::{Agent, AgentVersionDetail};
@@ -111,7 +110,6 @@ macro_rules! agent_fields {
             }
 
             /// Whether the content of another state of the agent is the same.
-            #[cfg(feature = "engine")]
             pub(crate) fn has_content_of(&self, other: &Self) -> bool {
                 true $(&& self.$field == other.$field)+
             }
@@ -147,14 +145,12 @@ macro_rules! agent_fields {
             }
         }
 
-        #[cfg(feature = "engine")]
         impl AgentConfig {
             /// The names of the fields, in the order in which a record has them, one after the other.
             pub(crate) const FIELDS: &[&str] = &[$(stringify!($field)),+];
         }
 
         /// An agent's record in the store: the agent, and how far its history goes.
-        #[cfg(feature = "engine")]
         #[derive(Debug, Clone, serde::Deserialize)]
         #[serde(from = "AgentRow")]
         pub(crate) struct StoredAgent {
@@ -162,7 +158,6 @@ macro_rules! agent_fields {
             pub(crate) history: AgentHistory,
         }
 
-        #[cfg(feature = "engine")]
         crate::body::readable! {
             [
                 /// The fields of a [`StoredAgent`] as they are written.
@@ -179,7 +174,6 @@ macro_rules! agent_fields {
             [] history: required AgentHistory,
         }
 
-        #[cfg(feature = "engine")]
         impl From<AgentRow> for StoredAgent {
             fn from(row: AgentRow) -> Self {
                 Self {
@@ -197,7 +191,6 @@ macro_rules! agent_fields {
             }
         }
 
-        #[cfg(feature = "engine")]
         impl serde::Serialize for StoredAgent {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 use serde::ser::SerializeStruct;
@@ -312,7 +305,6 @@ macro_rules! agent_fields {
             }
 
             /// The active agent with this content, and with these identifiers and times.
-            #[cfg(feature = "engine")]
             pub(crate) fn to_agent(
                 &self,
                 workspace_id: WorkspaceId,
@@ -387,7 +379,6 @@ macro_rules! agent_fields {
             }
 
             /// The agent's first record, with the identifiers and times that the service gives it.
-            #[cfg(feature = "engine")]
             pub(crate) fn into_agent(self, id: Uuid, now: Timestamp) -> Agent {
                 Agent {
                     id,

@@ -184,22 +184,3 @@ impl fmt::Debug for CreatedApiKey {
             .finish()
     }
 }
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for CreatedApiKey {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "CreatedApiKey".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        use crate::body::schema::record;
-        let about = "A new API key together with its plaintext, which no other answer ever shows.";
-        let documentation = "The plaintext to send as bearer credential. Only a hash of it is kept.";
-        let key = record::required::<rules::KeyText>(generator, documentation);
-        let example = serde_json::json!({
-            "last_used_at": null,
-            "key": "svc_live_4fQ8mZr2LkV7xN0bTy6WEXAMPLEexampleEXAMPLEexampleEXAMPLEexample0000000",
-        });
-        crate::body::schema::extended::<ApiKey>(generator, about, ("key", key), &[example])
-    }
-}

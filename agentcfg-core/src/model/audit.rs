@@ -43,7 +43,6 @@ record! {
     examples: [{ "type": "user", "id": "user_71" }],
 }
 
-#[cfg(feature = "engine")]
 impl Actor {
     /// A program, by its API key.
     pub(crate) fn api_key(id: &str) -> Self {

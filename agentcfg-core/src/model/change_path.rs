@@ -7,7 +7,6 @@ const AGENTS: &str = "agents/";
 const LABELS: &str = "labels/";
 
 /// The name of a change of this agent in an entry about several.
-#[cfg(feature = "engine")]
 pub(crate) fn of_agent(agent_id: &str, name: &str) -> String {
     format!("{AGENTS}{agent_id}/{name}")
 }
@@ -18,7 +17,6 @@ pub(crate) fn agent_and_name(path: &str) -> Option<(&str, &str)> {
 }
 
 /// The name of the move of a label.
-#[cfg(feature = "engine")]
 pub(crate) fn of_label(label: &str) -> String {
     format!("{LABELS}{label}")
 }

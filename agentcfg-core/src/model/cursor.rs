@@ -177,24 +177,6 @@ impl<'de> Deserialize<'de> for Cursor {
     }
 }
 
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for Cursor {
-    fn inline_schema() -> bool {
-        true
-    }
-
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Cursor".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "description": "Position in the log of a workspace, an opaque text.",
-        })
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {

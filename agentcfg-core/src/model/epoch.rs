@@ -42,7 +42,6 @@ impl Epoch {
     pub(crate) const ZERO: Self = Self([b'0'; LENGTH]);
 
     /// The epoch for a random number.
-    #[cfg(feature = "engine")]
     pub(crate) fn from_random(mut number: u64) -> Self {
         let mut text = [0; LENGTH];
         for character in &mut text {
@@ -100,7 +99,7 @@ impl<'de> Deserialize<'de> for Epoch {
     }
 }
 
-#[cfg(all(test, feature = "engine"))]
+#[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;

@@ -39,7 +39,6 @@ mod wire;
 mod workspace;
 
 pub use agent::{Agent, AgentConfig, AgentPatch, AgentSpec, AgentType, NewAgent, Parameters};
-#[cfg(feature = "engine")]
 pub(crate) use agent::{AgentHistory, StoredAgent};
 pub use agent_filter::{AgentFilter, AgentState};
 pub use agent_mirror::{AgentMirror, MirrorGap};
@@ -62,7 +61,6 @@ pub use rate::RateStatus;
 pub use set::{AgentSet, AppliedAgent, AppliedAgents, ApplyAction, ApplyAgents};
 pub use status::{AgentStatus, LiveStatus, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
-#[cfg(feature = "engine")]
 pub(crate) use text_id::TextId;
 pub use text_id::{AgentId, ApiKeyId, IdRef, Label, Message, SetName, UserId};
 pub use time::{InvalidTimestamp, Timestamp};

@@ -42,19 +42,3 @@ impl Body for NoFields {
 
     fn check(&self, _: &mut Faults) {}
 }
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for NoFields {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "NoFields".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "object",
-            "description": "An object without fields.",
-            "additionalProperties": false,
-            "examples": [{}],
-        })
-    }
-}

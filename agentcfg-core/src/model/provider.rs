@@ -38,7 +38,6 @@ named! {
     } or Unknown
 }
 
-#[cfg(feature = "engine")]
 impl Provider {
     /// How many values there are, with the one for words that this release does not know.
     pub(crate) const COUNT: usize = Self::ALL.len() + 1;

@@ -14,6 +14,8 @@
 //! assert!(definitions.contains_key("AgentType"));
 //! ```
 
+mod extended;
+
 use std::borrow::Cow;
 
 use schemars::generate::SchemaSettings;
@@ -22,8 +24,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
 use super::{
-    Agent, AgentDiff, AgentId, AgentLabel, AgentSet, AgentVersion, AgentVersionDetail, ApiKey, ApiKeyId, ExportLine,
-    ExportedVersion, Label, Member, ReportedStatus, SetName,
+    Agent, AgentDiff, AgentId, AgentLabel, AgentSet, AgentVersion, AgentVersionDetail, ApiKey, ApiKeyId, Cursor,
+    ExportLine, ExportedVersion, Label, Member, NoFields, ReportedStatus, SetName,
 };
 use super::{
     AgentPatch, AgentSpec, AgentStatus, AppliedAgents, ApplyAgents, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo,
@@ -34,7 +36,8 @@ use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Wo
 use super::{
     NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
 };
-use crate::body::schema::{UUID, summary};
+use crate::body::schema::{UUID, create, object, summary};
+use crate::rules;
 use crate::secret::ProviderCredential;
 use crate::validate::{MAX_AGENT_ID, MAX_LABEL, MAX_MESSAGE, MAX_SET_NAME, MAX_USER_ID};
 
@@ -195,6 +198,28 @@ schemas! {
         "pattern": MOMENT,
         "examples": ["2026-11-20T09:30:00.123Z"],
     };
+    Cursor, inline true => {
+        "type": "string",
+        "description": "Position in the log of a workspace, an opaque text.",
+    };
+    NoFields, inline false => {
+        "type": "object",
+        "description": "An object without fields.",
+        "additionalProperties": false,
+        "examples": [{}],
+    };
+}
+
+impl JsonSchema for ProviderCredential {
+    fn schema_name() -> Cow<'static, str> {
+        "NewProviderKey".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let documentation = "The provider's key: visible ASCII characters.";
+        let key = create::required::<rules::Credential>(generator, documentation);
+        object("A credential to save.", [("api_key", key)], serde_json::json!([]))
+    }
 }
 
 #[cfg(test)]

@@ -316,22 +316,6 @@ impl fmt::Debug for WebhookWithSecret {
     }
 }
 
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for WebhookWithSecret {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "WebhookWithSecret".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        use crate::body::schema::record;
-        let about = "A webhook together with its new secret, which no other answer ever shows.";
-        let documentation = "The secret that signs the deliveries, for a verifier of Standard Webhooks.";
-        let secret = record::required::<rules::SigningSecret>(generator, documentation);
-        let example = serde_json::json!({ "secret": "whsec_RVhBTVBMRWV4YW1wbGVFWEFNUExFZXhhbXBsZTAwMDA=" });
-        crate::body::schema::extended::<Webhook>(generator, about, ("secret", secret), &[example])
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -134,22 +134,6 @@ pub struct WorkspaceView {
     pub role: Option<Role>,
 }
 
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for WorkspaceView {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "WorkspaceView".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        use crate::body::schema::change;
-        let about = "A workspace as the caller sees it.";
-        let documentation = "The calling user's role. Absent when an API key calls.";
-        let role = change::required::<rules::Any<Role>>(generator, documentation);
-        let examples = [serde_json::json!({ "role": "owner" }), serde_json::json!({})];
-        crate::body::schema::extended::<Workspace>(generator, about, ("role", role), &examples)
-    }
-}
-
 body! {
     /// What a new workspace starts with.
     ///

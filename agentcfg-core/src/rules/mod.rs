@@ -4,7 +4,7 @@
 mod agent;
 mod agent_specs;
 #[cfg(feature = "schema")]
-mod schema;
+pub(crate) mod schema;
 mod shown;
 mod text;
 mod value;
@@ -14,8 +14,6 @@ use std::marker::PhantomData;
 
 pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
 pub(crate) use self::agent_specs::AgentSpecs;
-#[cfg(feature = "schema")]
-pub(crate) use self::shown::{KeyText, SigningSecret};
 pub(crate) use self::shown::{RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne};
 pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, TargetLabel};

@@ -5,15 +5,20 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, EventTypes, HookUrl, KeyText, Moment, NotBlank,
-    Overlap, Parameters, RecordId, RepeatedAgentId, RequestsPerMinute, SigningSecret, TargetLabel, Text, TextFromOne,
-    True,
+    AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, EventTypes, HookUrl, Moment, NotBlank, Overlap,
+    Parameters, RecordId, RepeatedAgentId, RequestsPerMinute, TargetLabel, Text, TextFromOne, True,
 };
 use crate::body::schema::UUID;
 use crate::model;
 use crate::validate::{
     MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
 };
+
+/// The plaintext of an API key, which the service makes.
+pub(crate) struct KeyText;
+
+/// The secret of a webhook, which the service makes.
+pub(crate) struct SigningSecret;
 
 const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 /// A pattern: at least one character is not white space in Unicode. A schema's dialect of expressions need not know the

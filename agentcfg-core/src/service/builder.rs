@@ -227,14 +227,12 @@ impl Builder {
     /// writes: its streams may repeat an event that the store has lost in a failover, and its webhook sender may take the lease
     /// of a sender that is at work.
     ///
-    /// ```no_run
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
+    /// ```
     /// use agentcfg_core::AgentCfg;
-    /// use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
-    /// let store = PostgresStore::connect(&PostgresOptions::new("postgres://localhost/agentcfg")).await?;
-    /// let service = AgentCfg::builder(store).remote_store(true).build();
-    /// # Ok(())
-    /// # }
+    /// use agentcfg_core::store::Store;
+    /// fn on_a_database(store: impl Store) -> AgentCfg {
+    ///     AgentCfg::builder(store).remote_store(true).build()
+    /// }
     /// ```
     #[must_use]
     pub fn remote_store(mut self, remote: bool) -> Self {

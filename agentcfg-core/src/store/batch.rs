@@ -65,20 +65,31 @@ pub enum Write {
     },
 }
 
-#[cfg(any(test, feature = "postgres"))]
 impl Check {
     /// The key of the condition.
-    pub(super) fn key(&self) -> &Key {
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Check, Key, Kind};
+    /// let name = Key::global("store", Kind::Meta, "name");
+    /// assert_eq!(Check::Version(name.clone(), 7).key(), &name);
+    /// ```
+    pub fn key(&self) -> &Key {
         match self {
             Self::Absent(key) | Self::Version(key, _) => key,
         }
     }
 }
 
-#[cfg(any(test, feature = "postgres", feature = "etcd"))]
 impl Write {
     /// The key that the write names; the log's head for an [`Write::Append`].
-    pub(super) fn key(&self) -> Key {
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Write};
+    /// let log = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// assert_eq!(Write::Append { log, value: b"{}".to_vec() }.key(), Key::log_head(log));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn key(&self) -> Key {
         match self {
             Self::Put(key, _) | Self::PutRevised(key, _) | Self::Delete(key) | Self::Add { counter: key, .. } => {
                 key.clone()
@@ -111,8 +122,14 @@ pub struct Batch {
 
 impl Batch {
     /// The bytes of the values of all writes.
-    #[cfg(any(test, feature = "redb", feature = "postgres", feature = "etcd"))]
-    pub(super) fn bytes(&self) -> u64 {
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Batch, Key, Kind, Write};
+    /// let name = Key::global("store", Kind::Meta, "name");
+    /// let batch = Batch { writes: vec![Write::Put(name, b"\"north\"".to_vec())], ..Batch::default() };
+    /// assert_eq!(batch.bytes(), 7);
+    /// ```
+    pub fn bytes(&self) -> u64 {
         let of = |write: &Write| match write {
             Write::Put(_, value) | Write::PutRevised(_, value) | Write::Append { value, .. } => value.len() as u64,
             Write::Delete(_) | Write::Add { .. } => 0,

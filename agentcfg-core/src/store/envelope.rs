@@ -18,7 +18,7 @@ const FORMAT: u8 = 1;
 
 const CHECKSUM: std::ops::Range<usize> = 1..5;
 /// The length of what precedes the value.
-pub(in crate::store) const HEADER: usize = 13;
+pub const HEADER: usize = 13;
 
 /// Wraps a record for storage under the encoded key.
 ///
@@ -83,7 +83,13 @@ pub fn open(key: &[u8], bytes: &[u8]) -> Result<Record, StoreError> {
 }
 
 /// Formats a key for a message; a key that cannot be decoded is shown as hexadecimal digits.
-pub(crate) fn describe(key: &[u8]) -> String {
+///
+/// ```
+/// use agentcfg_core::store::{Key, Kind, envelope};
+/// assert_eq!(envelope::describe(&Key::global("store", Kind::Meta, "name").encode()), "store/Meta/name");
+/// assert_eq!(envelope::describe(b"?"), "0x3f");
+/// ```
+pub fn describe(key: &[u8]) -> String {
     match Key::decode(key) {
         Some(key) => format!("{key:?}"),
         None => format!("0x{:x}", base16ct::HexDisplay(key)),

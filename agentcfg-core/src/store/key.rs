@@ -255,8 +255,15 @@ impl Key {
     }
 
     /// The workspace whose record this is, or belongs to, as far as the key alone tells.
-    #[cfg(any(test, feature = "redb"))]
-    pub(crate) fn workspace(&self) -> Option<WorkspaceId> {
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind};
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// assert_eq!(Key::in_workspace(workspace, Kind::Agent, "writer").workspace(), Some(workspace));
+    /// assert_eq!(Key::epoch().workspace(), None);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn workspace(&self) -> Option<WorkspaceId> {
         match self.partition() {
             Partition::Workspace(workspace) => Some(*workspace),
             Partition::Global(_) => self.kind().link()?.item.workspace(self.item()),

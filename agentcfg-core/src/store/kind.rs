@@ -14,20 +14,21 @@ pub enum PartitionKind {
     Global,
 }
 
-/// How the records of a kind belong to those of another one, from whose keys their own follow.
+/// How the records of a kind outside the workspaces' partitions belong to those of another one, from whose keys their own
+/// follow; see [`Kind::link`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Link {
+pub struct Link {
     /// The kind that they belong to, in the partition of a workspace.
-    pub(crate) to: Kind,
+    pub to: Kind,
     /// The text of their partition.
-    pub(crate) partition: Part,
+    pub partition: Part,
     /// Their item.
-    pub(crate) item: Part,
+    pub item: Part,
 }
 
-/// One part of a key, made of the key of the record that it belongs to.
+/// One part of a key, made of the key of the record that it belongs to; see [`Link`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
     /// The same text for all.
     Fixed(&'static str),
     /// The item.
@@ -49,7 +50,6 @@ impl Part {
     }
 
     /// The workspace in a text that was made so, where it names one.
-    #[cfg(any(test, feature = "redb"))]
     pub(super) fn workspace(self, text: &str) -> Option<WorkspaceId> {
         match self {
             Self::Fixed(_) | Self::Item => None,
@@ -101,7 +101,18 @@ macro_rules! kinds {
 
             /// How the records of this kind belong to those of a workspace; `None` for those in its partition, and for those that
             /// belong to no workspace.
-            pub(crate) const fn link(self) -> Option<Link> {
+            ///
+            /// An engine that keeps something of deleted records finds by it what [`end_removal`](super::Store::end_removal) has
+            /// to remove outside the workspace's partition.
+            ///
+            /// ```
+            /// use agentcfg_core::store::{Kind, Part};
+            /// let link = Kind::Membership.link().ok_or("a membership belongs to a member")?;
+            /// assert_eq!((link.to, link.partition, link.item), (Kind::Member, Part::Item, Part::Workspace));
+            /// assert_eq!(Kind::Member.link(), None);
+            /// # Ok::<(), &str>(())
+            /// ```
+            pub const fn link(self) -> Option<Link> {
                 match self {
                     $(Self::$kind)|+ => None,
                     $(Self::$global => link!($($link)+),)+
@@ -197,8 +208,12 @@ impl Kind {
     }
 
     /// Whether the values of its records are numbers, which a commit increments, and not JSON objects.
-    #[cfg(any(feature = "redb", feature = "postgres"))]
-    pub(crate) const fn is_number(self) -> bool {
+    ///
+    /// ```
+    /// use agentcfg_core::store::Kind;
+    /// assert!(Kind::LogHead.is_number() && !Kind::LogEntry.is_number());
+    /// ```
+    pub const fn is_number(self) -> bool {
         matches!(self, Self::Counter | Self::LogHead)
     }
 }

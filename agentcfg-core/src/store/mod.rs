@@ -47,6 +47,12 @@
 //!
 //! The module `conformance` (a feature of this crate) turns this list into tests which any
 //! implementation can run.
+//!
+//! # For engines
+//!
+//! [`plan`] decides a batch on records that were read, [`group`] lets concurrent batches share a transaction, [`envelope`] is a
+//! record as bytes, and [`StreamWriter`] and [`StreamReader`] are a whole store as bytes, for backups and migrations between
+//! engines. The crates `agentcfg-postgres` and `agentcfg-etcd` are made of these.
 
 mod batch;
 mod changes;
@@ -54,30 +60,23 @@ mod changes;
 pub mod conformance;
 pub mod envelope;
 mod error;
-#[cfg(feature = "etcd")]
-pub mod etcd;
 mod format;
-#[cfg(any(test, feature = "postgres", feature = "etcd"))]
-mod group;
+pub mod group;
 mod key;
 mod kind;
 mod memory;
 #[cfg(test)]
 mod model_tests;
-mod plan;
+pub mod plan;
 mod pointers;
-#[cfg(feature = "postgres")]
-pub mod postgres;
 #[cfg(feature = "redb")]
 pub mod redb;
 mod scan;
 mod stamp;
-#[cfg(any(feature = "redb", feature = "postgres", feature = "etcd"))]
 mod stream;
-#[cfg(all(test, feature = "conformance"))]
+#[cfg(all(test, feature = "conformance", feature = "redb"))]
 mod tests;
 mod track;
-#[cfg(any(feature = "postgres", feature = "etcd"))]
 mod transfer;
 mod watch;
 mod windows;
@@ -86,26 +85,19 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-#[cfg(feature = "etcd")]
-pub use etcd::{are_endpoints as are_member_addresses, is_prefix as is_key_prefix};
-
 pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
 pub use self::changes::{Changes, Position};
 pub use self::error::StoreError;
 pub use self::format::{BUILD, FORMAT, OtherFormat};
 pub use self::key::{Key, Partition};
 pub(crate) use self::kind::ACTIVE_AGENTS;
-#[cfg(feature = "postgres")]
-pub(in crate::store) use self::kind::Part;
-pub use self::kind::{Kind, PartitionKind};
+pub use self::kind::{Kind, Link, Part, PartitionKind};
 pub use self::memory::MemoryStore;
 pub use self::scan::{Direction, Scan, Scanned};
 pub(crate) use self::stamp::Stamps;
 pub use self::stamp::{Marks, Stamp};
-#[cfg(any(feature = "redb", feature = "postgres", feature = "etcd"))]
-pub use self::stream::{Digest, Digesting};
+pub use self::stream::{BUILD_FIELD, BuildField, Digest, Digesting, StreamFault, StreamReader, StreamWriter};
 pub use self::track::{Changed, Tracker, Trackers};
-#[cfg(any(feature = "postgres", feature = "etcd"))]
 pub use self::transfer::{TransferError, Transferred};
 pub use self::watch::{Notifier, Watcher};
 pub use self::windows::{SharedWindow, SharedWindows};

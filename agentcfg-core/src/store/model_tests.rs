@@ -354,7 +354,7 @@ pub(crate) async fn agree(store: Arc<dyn Store>, steps: &[Step]) {
     }
 }
 
-fn run(store: Arc<dyn Store>, steps: &[Step]) {
+pub fn run(store: Arc<dyn Store>, steps: &[Step]) {
     tokio::runtime::Builder::new_current_thread()
         .build()
         .unwrap()
@@ -365,17 +365,5 @@ proptest! {
     #[test]
     fn the_memory_store_agrees_with_the_model(steps in proptest::collection::vec(step(), 1..40)) {
         run(Arc::new(MemoryStore::new()), &steps);
-    }
-}
-
-#[cfg(feature = "redb")]
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
-
-    #[test]
-    fn the_redb_store_agrees_with_the_model(steps in proptest::collection::vec(step(), 1..40)) {
-        let place = tempfile::tempdir().unwrap();
-        let store = super::redb::RedbStore::open(place.path().join("store.redb"), Default::default()).unwrap();
-        run(Arc::new(store), &steps);
     }
 }

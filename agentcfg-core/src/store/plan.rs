@@ -1,20 +1,19 @@
-//! The effect of a batch on the current state: one rule for every engine that can read its own
-//! uncommitted writes.
+//! The effect of a batch on the current state: one rule for every engine that decides batches on records that it has read.
+//! And the range of a scan, for one whose records are sorted by the bytes of [`Key::encode`].
 //!
 //! Nothing is written here. A batch that fails has therefore changed nothing, and an engine applies
 //! [`Plan::changes`] only once all checks and bounds have held.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
 use super::{Batch, Check, CommitError, Key, Partition, Record, Scan, StoreError, Write, envelope, with_revision};
 
-/// The outcome of a batch whose checks and bounds hold.
+/// The outcome of a batch whose checks and bounds hold; see [`plan`].
 #[derive(Debug)]
-pub(super) struct Plan {
+pub struct Plan {
     /// The state to leave under each encoded key; `None` removes it.
     pub changes: BTreeMap<Vec<u8>, Option<Record>>,
     /// The numbers for [`Committed`](super::Committed).
@@ -23,8 +22,27 @@ pub(super) struct Plan {
     pub last_version: u64,
 }
 
-/// Checks a batch on the state that `read` returns, and computes its outcome.
-pub(super) fn plan<E: From<CommitError>>(
+/// Checks a batch on the state that `read` returns, and computes its outcome. `read` gets encoded keys; `last_version` is the last
+/// version that the store has assigned.
+///
+/// # Errors
+///
+/// As [`Store::commit`](super::Store::commit), and what `read` fails with.
+///
+/// ```
+/// use agentcfg_core::store::plan::plan;
+/// use agentcfg_core::store::{Batch, Check, CommitError, Key, Kind, Write};
+/// let name = Key::global("store", Kind::Meta, "name");
+/// let batch = Batch {
+///     checks: vec![Check::Absent(name.clone())],
+///     writes: vec![Write::Put(name.clone(), b"\"north\"".to_vec())],
+/// };
+/// let outcome = plan(batch, 41, |_key| Ok::<_, CommitError>(None))?;
+/// assert_eq!((outcome.numbers, outcome.last_version), (vec![42], 42));
+/// assert!(outcome.changes[&name.encode()].is_some());
+/// # Ok::<(), CommitError>(())
+/// ```
+pub fn plan<E: From<CommitError>>(
     batch: Batch,
     last_version: u64,
     read: impl Fn(&[u8]) -> Result<Option<Record>, E>,
@@ -56,7 +74,15 @@ pub(super) fn plan<E: From<CommitError>>(
 }
 
 /// The range of encoded keys of a scan.
-pub(super) fn scan_range(scan: &Scan) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+///
+/// ```
+/// use agentcfg_core::store::plan::scan_range;
+/// use agentcfg_core::store::{Key, Kind, Partition, Scan};
+/// use std::ops::RangeBounds;
+/// let range = scan_range(&Scan::all(Partition::Global("store".into()), Kind::Meta));
+/// assert!(range.contains(&Key::global("store", Kind::Meta, "name").encode()));
+/// ```
+pub fn scan_range(scan: &Scan) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let first = Key::new(scan.partition.clone(), scan.kind, "").encode();
     let mut end = first.clone();
     // The kind's number is the last byte before the item, so the next number is behind each item.
@@ -72,7 +98,16 @@ pub(super) fn scan_range(scan: &Scan) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
 }
 
 /// Decodes a key that a scan found.
-pub(super) fn decode_key(bytes: &[u8]) -> Result<Key, StoreError> {
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] when the bytes are no key.
+///
+/// ```
+/// use agentcfg_core::store::plan::decode_key;
+/// assert!(decode_key(b"no key").is_err());
+/// ```
+pub fn decode_key(bytes: &[u8]) -> Result<Key, StoreError> {
     Key::decode(bytes).ok_or_else(|| StoreError::Corrupt(format!("{} is no key", envelope::describe(bytes))))
 }
 
@@ -167,14 +202,12 @@ impl<R> Planner<R> {
                 place.insert(change);
                 Ok(())
             }
-            Entry::Occupied(place) => Err(written_twice(&envelope::describe(place.key())).into()),
+            Entry::Occupied(place) => {
+                let twice = format!("a batch writes {} twice", envelope::describe(place.key()));
+                Err(StoreError::Misuse(twice).into())
+            }
         }
     }
-}
-
-/// The refusal of a batch that names a key in two writes.
-pub(super) fn written_twice(key: &dyn fmt::Display) -> StoreError {
-    StoreError::Misuse(format!("a batch writes {key} twice"))
 }
 
 #[cfg(test)]

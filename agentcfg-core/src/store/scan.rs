@@ -95,10 +95,22 @@ impl Scan {
     }
 
     /// The first records of a sequence, up to the bounds of this scan.
-    pub(in crate::store) fn take<E>(
-        &self,
-        found: impl IntoIterator<Item = Result<(Key, Record), E>>,
-    ) -> Result<Vec<(Key, Record)>, E> {
+    ///
+    /// # Errors
+    ///
+    /// The first one of the sequence that is met.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{Key, Kind, Partition, Record, Scan, StoreError};
+    /// let scan = Scan { limit: 1, ..Scan::all(Partition::Global("store".into()), Kind::Meta) };
+    /// let record = |name: &str| {
+    ///     let value = b"true"[..].into();
+    ///     Ok::<_, StoreError>((Key::global("store", Kind::Meta, name), Record { version: 1, value }))
+    /// };
+    /// assert_eq!(scan.take(["a", "b"].map(record))?.len(), 1);
+    /// # Ok::<(), StoreError>(())
+    /// ```
+    pub fn take<E>(&self, found: impl IntoIterator<Item = Result<(Key, Record), E>>) -> Result<Vec<(Key, Record)>, E> {
         let (mut entries, mut bytes) = (Vec::new(), 0);
         let mut found = found.into_iter();
         while !self.is_full(entries.len(), bytes) {

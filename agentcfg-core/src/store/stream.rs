@@ -17,10 +17,10 @@ const RECORD: u8 = 1;
 const END: u8 = 0;
 
 /// The bytes of a build in the head of a stream or a file: its text and zeros.
-pub(super) type BuildField = [u8; 32];
+pub type BuildField = [u8; 32];
 
 /// The field of this build.
-pub(super) const BUILD_FIELD: BuildField = {
+pub const BUILD_FIELD: BuildField = {
     let mut field = [0; 32];
     let (text, _) = field.split_at_mut(BUILD.len());
     text.copy_from_slice(BUILD.as_bytes());
@@ -39,9 +39,9 @@ pub(super) fn other_format(found: u32, field: &BuildField) -> OtherFormat {
     }
 }
 
-/// Why a stream cannot be read.
+/// Why a [`StreamReader`] cannot read a stream. [`TransferError`](super::TransferError) is made from it.
 #[derive(Debug)]
-pub(super) enum StreamFault {
+pub enum StreamFault {
     /// Reading the input failed.
     Io(io::Error),
     /// The stream has another format.
@@ -50,8 +50,24 @@ pub(super) enum StreamFault {
     Damaged(String),
 }
 
-/// Writes a backup record by record.
-pub(super) struct StreamWriter<W> {
+/// Writes a whole store record by record, in the order of the encoded keys.
+///
+/// ```
+/// use agentcfg_core::store::{Key, Kind, StreamReader, StreamWriter, envelope};
+/// let key = Key::global("store", Kind::Meta, "name").encode();
+/// let mut bytes = Vec::new();
+/// let mut stream = StreamWriter::begin(&mut bytes, 42)?;
+/// stream.record(&key, &envelope::seal(&key, 7, b"\"north\""))?;
+/// assert_eq!(stream.end()?, 1);
+///
+/// let mut stream = StreamReader::begin(&bytes[..]).map_err(agentcfg_core::store::TransferError::from)?;
+/// assert_eq!(stream.sequence, 42);
+/// while let Some((key, sealed)) = stream.next().map_err(agentcfg_core::store::TransferError::from)? {
+///     assert_eq!(envelope::open(&key, &sealed)?.version, 7);
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct StreamWriter<W> {
     out: W,
     checksum: crc32fast::Hasher,
     count: u64,
@@ -59,14 +75,29 @@ pub(super) struct StreamWriter<W> {
     epoch: Vec<u8>,
 }
 
+impl<W> fmt::Debug for StreamWriter<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("StreamWriter");
+        shown.field("count", &self.count).finish_non_exhaustive()
+    }
+}
+
 impl<W: Write> StreamWriter<W> {
-    /// Writes the head of a stream.
-    pub(super) fn begin(out: W, sequence: u64) -> io::Result<Self> {
+    /// Writes the head of a stream, with the greatest version that the store has assigned.
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn begin(out: W, sequence: u64) -> io::Result<Self> {
         Self::begin_as(out, sequence, &BUILD_FIELD)
     }
 
     /// Writes the head of a stream that names another build, to compare it with one that this build made.
-    pub(super) fn begin_as(out: W, sequence: u64, build: &BuildField) -> io::Result<Self> {
+    ///
+    /// # Errors
+    ///
+    /// Those of `out`.
+    pub fn begin_as(out: W, sequence: u64, build: &BuildField) -> io::Result<Self> {
         let mut stream = Self {
             out,
             checksum: crc32fast::Hasher::new(),
@@ -80,8 +111,12 @@ impl<W: Write> StreamWriter<W> {
         Ok(stream)
     }
 
-    /// Adds a record, unless it is the store's epoch.
-    pub(super) fn record(&mut self, key: &[u8], sealed: &[u8]) -> io::Result<()> {
+    /// Adds a record, as its encoded key and its [envelope](super::envelope), unless it is the store's epoch.
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn record(&mut self, key: &[u8], sealed: &[u8]) -> io::Result<()> {
         if key == self.epoch {
             return Ok(());
         }
@@ -98,7 +133,11 @@ impl<W: Write> StreamWriter<W> {
     }
 
     /// Writes the end of the stream; returns the number of its records.
-    pub(super) fn end(mut self) -> io::Result<u64> {
+    ///
+    /// # Errors
+    ///
+    /// Those of the output.
+    pub fn end(mut self) -> io::Result<u64> {
         self.put(&[END])?;
         self.put(&self.count.to_be_bytes())?;
         let checksum = self.checksum.clone().finalize();
@@ -114,23 +153,34 @@ impl<W: Write> StreamWriter<W> {
 }
 
 /// An encoded key and its envelope.
-pub(super) type Entry = (Vec<u8>, Vec<u8>);
+type Entry = (Vec<u8>, Vec<u8>);
 
-/// Reads a backup record by record.
-pub(super) struct StreamReader<R> {
+/// Reads what a [`StreamWriter`] wrote, record by record.
+pub struct StreamReader<R> {
     input: R,
     checksum: crc32fast::Hasher,
     count: u64,
     last_key: Option<Vec<u8>>,
     /// The build that made the stream.
-    pub(super) build: BuildField,
-    /// The version sequence of the store that was backed up.
-    pub(super) sequence: u64,
+    pub build: BuildField,
+    /// The greatest version that the store had assigned which the stream was made of.
+    pub sequence: u64,
+}
+
+impl<R> fmt::Debug for StreamReader<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("StreamReader");
+        shown.field("count", &self.count).finish_non_exhaustive()
+    }
 }
 
 impl<R: Read> StreamReader<R> {
     /// Reads the head of a stream.
-    pub(super) fn begin(input: R) -> Result<Self, StreamFault> {
+    ///
+    /// # Errors
+    ///
+    /// [`StreamFault`].
+    pub fn begin(input: R) -> Result<Self, StreamFault> {
         let mut stream = Self {
             input,
             checksum: crc32fast::Hasher::new(),
@@ -159,7 +209,12 @@ impl<R: Read> StreamReader<R> {
     }
 
     /// The next key and envelope; `None` after the end was read and verified.
-    pub(super) fn next(&mut self) -> Result<Option<Entry>, StreamFault> {
+    ///
+    /// # Errors
+    ///
+    /// [`StreamFault`].
+    #[allow(clippy::should_implement_trait, reason = "a stream that failed has no next record")]
+    pub fn next(&mut self) -> Result<Option<Entry>, StreamFault> {
         match self.take::<1>()? {
             [RECORD] => {}
             [END] => return self.finish().map(|()| None),
@@ -176,8 +231,7 @@ impl<R: Read> StreamReader<R> {
     }
 
     /// The number of records read so far.
-    #[cfg(feature = "redb")]
-    pub(super) fn count(&self) -> u64 {
+    pub fn count(&self) -> u64 {
         self.count
     }
 

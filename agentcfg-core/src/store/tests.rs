@@ -3,6 +3,9 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
+
+use super::model_tests::{run, step};
 use super::{
     Batch, Changes, CommitError, Committed, Key, Kind, MemoryStore, Partition, Position, Record, Scan, Scanned, Store,
     StoreError, Write, conformance,
@@ -17,7 +20,6 @@ macro_rules! suite {
         mod wrapped {
             $( $( suite!(@ $test, super::wrapped); )* )*
         }
-        #[cfg(feature = "redb")]
         mod redb {
             $( $( suite!(@ $test, super::redb); )* )*
         }
@@ -41,11 +43,20 @@ fn wrapped() -> (Arc<dyn Store>, ()) {
     (Arc::new(Wrapper(Box::new(MemoryStore::new()) as Box<dyn Store>)), ())
 }
 
-#[cfg(feature = "redb")]
 fn redb() -> (Arc<dyn Store>, tempfile::TempDir) {
     let place = tempfile::tempdir().unwrap();
     let store = super::redb::RedbStore::open(place.path().join("store.redb"), Default::default()).unwrap();
     (Arc::new(store), place)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn the_redb_store_agrees_with_the_model(steps in proptest::collection::vec(step(), 1..40)) {
+        let (store, _place) = redb();
+        run(store, &steps);
+    }
 }
 
 #[tokio::test]
@@ -55,13 +66,8 @@ async fn the_suite_runs_on_one_thread_too() {
 
 #[tokio::test]
 async fn a_batch_that_writes_a_key_twice_is_refused_and_changes_nothing() {
-    #[cfg(feature = "redb")]
     let (in_a_file, _place) = redb();
-    let stores = [
-        memory().0,
-        #[cfg(feature = "redb")]
-        in_a_file,
-    ];
+    let stores = [memory().0, in_a_file];
     let (other, key) = (Key::global("p", Kind::Meta, "a"), Key::global("p", Kind::Meta, "b"));
     for store in stores {
         let writes = [&other, &key, &key].map(|key| Write::Put(key.clone(), b"1".to_vec()));

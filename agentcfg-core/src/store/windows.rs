@@ -83,17 +83,5 @@ pub trait SharedWindows: Send + Sync + 'static {
     /// # Ok(())
     /// # }
     /// ```
-    /// ```no_run
-    /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-    /// use std::sync::Arc;
-    /// use agentcfg_core::AgentCfg;
-    /// use agentcfg_core::rate_limit::SharedLimiter;
-    /// use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore};
-    /// let store = Arc::new(PostgresStore::connect(&PostgresOptions::new("postgres://db/agentcfg")).await?);
-    /// let limiter = SharedLimiter::new(store.clone());
-    /// let service = AgentCfg::builder(store).rate_limiter(limiter).build();
-    /// # Ok(())
-    /// # }
-    /// ```
     async fn sweep(&self) -> Result<(), StoreError>;
 }

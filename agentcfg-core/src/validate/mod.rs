@@ -15,7 +15,6 @@ pub use self::nearest::nearest;
 pub(crate) use self::text::{agent_id, api_key_id, label, message, set_name, user_id};
 pub(crate) use self::valid::read;
 pub use self::valid::{IntoValid, Valid};
-#[cfg(feature = "engine")]
 pub use crate::json::read_json;
 
 /// The number of entries in a part of a list that names no limit.

@@ -1,4 +1,4 @@
-//! The store of a server. This file and those below it are the only ones of the server that name the storage engines.
+//! The store of a server. This file and those below it are the only ones of the server that open a storage engine.
 
 mod database;
 mod staged;
@@ -10,9 +10,8 @@ use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::rate_limit::{SharedLimiter, SharedState};
-use agentcfg_core::store::postgres::ConnectError;
+use agentcfg_core::store::Store;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
-use agentcfg_core::store::{Store, etcd};
 use agentcfg_core::vault::Vault;
 
 use crate::process::config::{Config, SessionProvider};
@@ -47,14 +46,14 @@ pub enum BackendError {
     Database {
         /// The error of the store.
         #[from]
-        source: ConnectError,
+        source: agentcfg_postgres::ConnectError,
     },
     /// The etcd cluster cannot be used.
     #[error("{source}{}", etcd_hint(.source))]
     Cluster {
         /// The error of the store.
         #[from]
-        source: etcd::ConnectError,
+        source: agentcfg_etcd::ConnectError,
     },
     /// The master keys cannot be used.
     #[error(transparent)]
@@ -90,27 +89,27 @@ fn store_hint(error: &OpenError) -> &'static str {
     }
 }
 
-fn database_hint(error: &ConnectError) -> &'static str {
+fn database_hint(error: &agentcfg_postgres::ConnectError) -> &'static str {
     match error {
-        ConnectError::Options(_) => " (database_url)",
-        ConnectError::Unreachable(_) => {
+        agentcfg_postgres::ConnectError::Options(_) => " (database_url)",
+        agentcfg_postgres::ConnectError::Unreachable(_) => {
             "; check database_url, or let `serve --wait-for SECONDS` wait longer for the database"
         }
-        ConnectError::OtherFormat(_) => "; run that build, nothing was changed",
+        agentcfg_postgres::ConnectError::OtherFormat(_) => "; run that build, nothing was changed",
         _ => "",
     }
 }
 
-fn etcd_hint(error: &etcd::ConnectError) -> &'static str {
+fn etcd_hint(error: &agentcfg_etcd::ConnectError) -> &'static str {
     match error {
-        etcd::ConnectError::Options(_) => " (the settings that begin with etcd_)",
-        etcd::ConnectError::Unreachable(_) => {
+        agentcfg_etcd::ConnectError::Options(_) => " (the settings that begin with etcd_)",
+        agentcfg_etcd::ConnectError::Unreachable(_) => {
             "; check etcd_endpoints, etcd_user and the certificates of etcd_tls_ca and etcd_tls_cert, or let \
              `serve --wait-for SECONDS` wait longer for the cluster"
         }
-        etcd::ConnectError::TooSmall(_) => "; restart its members with that option, one after another",
-        etcd::ConnectError::Full(_) => "; compact and defragment it, then disarm the alarm",
-        etcd::ConnectError::OtherFormat(_) => "; run that build, nothing was changed",
+        agentcfg_etcd::ConnectError::TooSmall(_) => "; restart its members with that option, one after another",
+        agentcfg_etcd::ConnectError::Full(_) => "; compact and defragment it, then disarm the alarm",
+        agentcfg_etcd::ConnectError::OtherFormat(_) => "; run that build, nothing was changed",
         _ => "",
     }
 }

@@ -1,5 +1,6 @@
 //! Combining: requests that arrive while others are in flight form the next group.
 
+use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::pin;
@@ -13,7 +14,24 @@ use tokio::time::{Instant, timeout};
 use super::lanes::{Group, Lanes, Limits, Queued};
 
 /// What a [`Combiner`] does with a group.
-pub(in crate::store) trait Work: Send + Sync + 'static {
+///
+/// ```
+/// use agentcfg_core::store::group::Work;
+///
+/// /// Reads texts by number. A real one would send one query for all.
+/// struct Reads;
+///
+/// impl Work for Reads {
+///     type Lane = u64;
+///     type Request = u64;
+///     type Answer = String;
+///
+///     async fn run(&self, group: Vec<u64>) -> Vec<String> {
+///         group.iter().map(u64::to_string).collect()
+///     }
+/// }
+/// ```
+pub trait Work: Send + Sync + 'static {
     /// What may be in flight in one group at a time only.
     type Lane: Clone + Eq + Hash + Send + 'static;
     /// One caller's part of a group.
@@ -40,7 +58,7 @@ pub(in crate::store) trait Work: Send + Sync + 'static {
 
 /// Why a request has no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) enum Unanswered {
+pub enum Unanswered {
     /// The request was not run; the reason, for the log.
     NotRun(&'static str),
     /// The group of the request ended without an answer: whether it was run is unknown.
@@ -52,7 +70,7 @@ pub(in crate::store) enum Unanswered {
 /// A request that meets no other one starts as soon as its task waits for it. Requests that arrive while their lane is in
 /// flight, or while as many groups as [`Limits`] allows are, form the next group. Each group runs on a task of its own, so a caller
 /// that drops its future ends no group: a request that still waits then leaves its queue, one that is in flight is run to its end.
-pub(in crate::store) struct Combiner<W: Work>(Arc<Shared<W>>);
+pub struct Combiner<W: Work>(Arc<Shared<W>>);
 
 struct Shared<W: Work> {
     work: W,
@@ -68,8 +86,15 @@ struct Waiting<W: Work> {
     since: Instant,
 }
 
+impl<W: Work> fmt::Debug for Combiner<W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Combiner").finish_non_exhaustive()
+    }
+}
+
 impl<W: Work> Combiner<W> {
-    pub(in crate::store) fn new(work: W, limits: Limits) -> Self {
+    /// Groups for this work.
+    pub fn new(work: W, limits: Limits) -> Self {
         Self(Arc::new(Shared {
             work,
             limits,
@@ -79,7 +104,7 @@ impl<W: Work> Combiner<W> {
     }
 
     /// What runs the groups.
-    pub(in crate::store) fn work(&self) -> &W {
+    pub fn work(&self) -> &W {
         &self.0.work
     }
 
@@ -88,12 +113,7 @@ impl<W: Work> Combiner<W> {
     /// # Errors
     ///
     /// [`Unanswered`].
-    pub(in crate::store) async fn submit(
-        &self,
-        lane: W::Lane,
-        bytes: u64,
-        request: W::Request,
-    ) -> Result<W::Answer, Unanswered> {
+    pub async fn submit(&self, lane: W::Lane, bytes: u64, request: W::Request) -> Result<W::Answer, Unanswered> {
         let runtime = Handle::try_current().map_err(|_| Unanswered::NotRun("there is no tokio runtime"))?;
         let (answer, answered) = oneshot::channel();
         let waiting = Waiting {

@@ -4,27 +4,27 @@ use std::collections::{HashMap, VecDeque};
 use std::hash::Hash;
 use std::time::Duration;
 
-/// The bounds of queues and groups.
+/// The bounds of queues and groups; the [module's text](super) has an example.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::store) struct Limits {
+pub struct Limits {
     /// The greatest number of requests in a group, at least 1.
-    pub(in crate::store) group: usize,
+    pub group: usize,
     /// The greatest number of bytes in a group of several requests. A larger request is a group of its own.
-    pub(in crate::store) bytes: u64,
+    pub bytes: u64,
     /// The greatest number of requests that wait in one lane.
-    pub(in crate::store) lane: usize,
+    pub lane: usize,
     /// The greatest number of requests that wait in all lanes.
-    pub(in crate::store) queue: usize,
+    pub queue: usize,
     /// The greatest number of groups in flight while none is slow, at least 1. With fewer of them the groups are larger, which
     /// costs the engine less for each request; with more, a request waits less for the answer to another.
-    pub(in crate::store) flights: usize,
+    pub flights: usize,
     /// After this time in flight a group is slow and no longer counts in `flights`. So a group that waits for a locked row, or
     /// for a slow network, does not block the groups behind it.
-    pub(in crate::store) slow: Duration,
+    pub slow: Duration,
     /// The greatest number of groups in flight, the slow ones included.
-    pub(in crate::store) most: usize,
+    pub most: usize,
     /// How long a request waits before it is refused. It is checked when a group is formed.
-    pub(in crate::store) queue_timeout: Duration,
+    pub queue_timeout: Duration,
 }
 
 /// A queue for each lane. The requests of one lane are in flight in at most one group, in the order of their arrival.

@@ -5,24 +5,67 @@
 //!
 //! Each batch belongs to the lane of the workspace that it writes. The batches of one lane are in one group at a time, because
 //! they would wait for each other's rows in the engine. Lanes do not wait for each other while the engine takes more groups.
+//!
+//! An engine implements [`GroupEngine`], and its [`Store::commit`](super::Store::commit) calls [`GroupCommit::commit`]. A
+//! [`Combiner`] does the same for anything else that can share a round trip, such as reads.
+//!
+//! ```
+//! use std::time::Duration;
+//! use agentcfg_core::store::group::{GroupCommit, GroupEngine, Limits};
+//! use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, MemoryStore, Store, Write};
+//!
+//! /// A real engine would send one transaction for all batches.
+//! struct Database(MemoryStore);
+//!
+//! #[async_trait::async_trait]
+//! impl GroupEngine for Database {
+//!     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
+//!         let mut verdicts = Vec::new();
+//!         for batch in batches {
+//!             verdicts.push(self.0.commit(batch).await);
+//!         }
+//!         verdicts
+//!     }
+//! }
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let limits = Limits {
+//!     group: 64,
+//!     bytes: 1 << 20,
+//!     lane: 1000,
+//!     queue: 10_000,
+//!     flights: 2,
+//!     slow: Duration::from_millis(20),
+//!     most: 4,
+//!     queue_timeout: Duration::from_secs(5),
+//! };
+//! let commits = GroupCommit::new(Database(MemoryStore::new()), limits);
+//! let name = Key::global("store", Kind::Meta, "name");
+//! let batch = Batch { writes: vec![Write::Put(name, b"\"north\"".to_vec())], ..Batch::default() };
+//! assert_eq!(commits.commit(batch).await?.numbers.len(), 1);
+//! # Ok(())
+//! # }
+//! ```
 
 mod combine;
 mod lanes;
 #[cfg(test)]
 mod tests;
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-pub(in crate::store) use self::combine::{Combiner, Unanswered, Work};
-pub(in crate::store) use self::lanes::Limits;
+pub use self::combine::{Combiner, Unanswered, Work};
+pub use self::lanes::Limits;
 use super::{Batch, CommitError, Committed, Partition, StoreError, Write};
 
-/// An engine that commits several batches as one transaction.
+/// An engine that commits several batches as one transaction; the [module's text](self) has an example.
 #[async_trait]
-pub(super) trait GroupEngine: Send + Sync + 'static {
+pub trait GroupEngine: Send + Sync + 'static {
     /// As [`Work::is_near`].
     fn is_near(&self) -> bool {
         false
@@ -58,16 +101,22 @@ impl<E: GroupEngine> GroupEngine for Arc<E> {
 }
 
 /// Commits batches in groups; see the [module's text](self).
-pub(super) struct GroupCommit<E: GroupEngine>(Combiner<Commits<E>>);
+pub struct GroupCommit<E: GroupEngine>(Combiner<Commits<E>>);
+
+impl<E: GroupEngine> fmt::Debug for GroupCommit<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GroupCommit").finish_non_exhaustive()
+    }
+}
 
 impl<E: GroupEngine> GroupCommit<E> {
     /// Groups for an engine.
-    pub(super) fn new(engine: E, limits: Limits) -> Self {
+    pub fn new(engine: E, limits: Limits) -> Self {
         Self(Combiner::new(Commits(engine), limits))
     }
 
     /// The engine.
-    pub(super) fn engine(&self) -> &E {
+    pub fn engine(&self) -> &E {
         &self.0.work().0
     }
 
@@ -79,7 +128,7 @@ impl<E: GroupEngine> GroupCommit<E> {
     ///
     /// Those of the engine; [`StoreError::Unavailable`] when too many batches wait, and [`StoreError::OutcomeUnknown`] when
     /// the group ended without a verdict.
-    pub(super) async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+    pub async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
         let Some(lane) = lane(&batch) else {
             // Without a write there is nothing to wait for and nothing to lose when the future is dropped.
             let verdict = self.engine().commit_group(vec![batch]).await.pop();
@@ -96,7 +145,16 @@ impl<E: GroupEngine> GroupCommit<E> {
 /// The lane of a batch: the workspace whose log it appends to, else the partition of its first write; `None` without a write.
 ///
 /// The choice decides only which batches wait for each other. The engine keeps them apart where they touch the same records.
-pub(super) fn lane(batch: &Batch) -> Option<Partition> {
+///
+/// ```
+/// use agentcfg_core::store::group::lane;
+/// use agentcfg_core::store::{Batch, Partition, Write};
+/// let log = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+/// let batch = Batch { writes: vec![Write::Append { log, value: b"{}".to_vec() }], ..Batch::default() };
+/// assert_eq!(lane(&batch), Some(Partition::Workspace(log)));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn lane(batch: &Batch) -> Option<Partition> {
     let log = batch.writes.iter().find_map(|write| match write {
         Write::Append { log, .. } => Some(Partition::Workspace(*log)),
         _ => None,

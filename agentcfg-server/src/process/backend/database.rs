@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use agentcfg_core::rate_limit::SharedWindows;
-use agentcfg_core::store::etcd::{EtcdOptions, EtcdStore};
-use agentcfg_core::store::postgres::{self, PostgresOptions, PostgresStore};
 use agentcfg_core::store::{Store, TransferError, Transferred};
+use agentcfg_etcd::{EtcdOptions, EtcdStore};
+use agentcfg_postgres::{PostgresOptions, PostgresStore};
 
 use super::BackendError;
 use crate::process::config::{Config, Secret, Statements};
@@ -208,8 +208,8 @@ fn database_options(config: &Config, url: &Secret) -> PostgresOptions {
     PostgresOptions {
         pool_size: config.database_pool_size,
         statements: match config.database_statements {
-            Statements::Prepared => postgres::Statements::Prepared,
-            Statements::Unnamed => postgres::Statements::Unnamed,
+            Statements::Prepared => agentcfg_postgres::Statements::Prepared,
+            Statements::Unnamed => agentcfg_postgres::Statements::Unnamed,
         },
         connect_wait: config.database_wait,
         ..PostgresOptions::new(url.expose())

@@ -7,8 +7,8 @@ use std::time::Duration;
 use agentcfg_core::Settings;
 use agentcfg_core::model::{AllowedHost, Plan, PlanLimits, Provider};
 use agentcfg_core::routing::{Catalogue, CatalogueModel};
-use agentcfg_core::store::{are_member_addresses, is_key_prefix};
 use agentcfg_core::validate::{MAX_USER_ID, is_user_id};
+use agentcfg_etcd::{are_endpoints, is_prefix};
 use hyper::Uri;
 
 use super::choices::{LogFormat, SessionProvider, Statements};
@@ -134,7 +134,7 @@ settings! {
 
     /// Addresses of the members of the etcd cluster that holds the store, instead of the data directory.
     etcd_endpoints: Option<String> = None,
-        |v| v.joined("addresses such as http://etcd-1:2379,http://etcd-2:2379", are_member_addresses).map(Some);
+        |v| v.joined("addresses such as http://etcd-1:2379,http://etcd-2:2379", are_endpoints).map(Some);
     /// User of the etcd cluster.
     etcd_user: Option<String> = None, |v| text(v).map(Some);
     /// Password of that user.
@@ -147,7 +147,7 @@ settings! {
     etcd_tls_key: Option<PathBuf> = None, |v| v.path().map(Some);
     /// What the keys of the store in the etcd cluster begin with.
     etcd_prefix: String = "agentcfg".to_owned(),
-        |v| v.text("1 to 40 letters, digits, dots, hyphens or underscores", is_key_prefix);
+        |v| v.text("1 to 40 letters, digits, dots, hyphens or underscores", is_prefix);
 
     /// User ids that may change the plan of any workspace.
     operators: Vec<String> = Vec::new(), |v| v.list(&format!("user ids of 1 to {MAX_USER_ID} characters"), is_user_id);

@@ -1,0 +1,223 @@
+//! The options of a store, and the parser of its URL.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+
+use super::error::{ConnectError, describe};
+
+/// Whether statements are prepared.
+///
+/// ```
+/// use agentcfg_postgres::{PostgresOptions, Statements};
+/// let behind_pgbouncer = PostgresOptions {
+///     statements: Statements::Unnamed,
+///     ..PostgresOptions::new("postgres://agentcfg@pooler:6432/agentcfg")
+/// };
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Statements {
+    /// Prepared once for each connection: the fastest, for direct connections and session poolers.
+    #[default]
+    Prepared,
+    /// Parsed at each use, for transaction poolers such as PgBouncer with `pool_mode = transaction`.
+    Unnamed,
+}
+
+/// The address of the database, and limits of its use.
+///
+/// ```
+/// use agentcfg_postgres::PostgresOptions;
+/// let options = PostgresOptions { pool_size: 32, ..PostgresOptions::new("postgres://agentcfg:secret@db/agentcfg") };
+/// assert!(!format!("{options:?}").contains("secret"));
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct PostgresOptions {
+    /// `postgres://user:password@host:port/database?…`; several hosts are separated by commas. The
+    /// store always connects to the host that accepts writes.
+    ///
+    /// `sslmode` is `disable`, `prefer` (the default: encrypted if the server offers it, with any
+    /// certificate), `require`, `verify-ca` or `verify-full`; the last three are the same here and verify
+    /// the certificate and its name. `sslrootcert` names a PEM file of authorities to trust instead of
+    /// the public ones.
+    pub url: String,
+    /// The maximum number of connections.
+    pub pool_size: usize,
+    /// Whether statements are prepared.
+    pub statements: Statements,
+    /// The schema with the store's tables: lower-case letters, digits and underscores.
+    pub schema: String,
+    /// How long the first connection is retried while the database does not answer.
+    pub connect_wait: Duration,
+    /// The time limit of the wait for a free connection.
+    pub acquire_timeout: Duration,
+    /// The time limit of a read.
+    pub read_timeout: Duration,
+    /// The time limit of a commit. After it, the outcome is unknown.
+    pub commit_timeout: Duration,
+}
+
+impl PostgresOptions {
+    /// The default options for this URL.
+    ///
+    /// ```
+    /// use agentcfg_postgres::PostgresOptions;
+    /// let options = PostgresOptions::new("postgres://agentcfg:secret@db/agentcfg");
+    /// assert_eq!((options.pool_size, options.schema.as_str()), (16, "agentcfg"));
+    /// ```
+    pub fn new(url: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            pool_size: 16,
+            statements: Statements::default(),
+            schema: "agentcfg".to_owned(),
+            connect_wait: Duration::ZERO,
+            acquire_timeout: Duration::from_secs(5),
+            read_timeout: Duration::from_secs(5),
+            commit_timeout: Duration::from_secs(20),
+        }
+    }
+}
+
+/// Omits the URL, because it contains a password.
+impl fmt::Debug for PostgresOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresOptions")
+            .field("pool_size", &self.pool_size)
+            .field("statements", &self.statements)
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The content of a URL.
+pub(super) struct Target {
+    pub(super) config: tokio_postgres::Config,
+    /// Whether the server's certificate is verified.
+    pub(super) verify: bool,
+    /// Certificate authorities to trust instead of the public ones.
+    pub(super) authorities: Option<PathBuf>,
+}
+
+/// Parses the URL and validates the schema's name.
+pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> {
+    const CONNECT: Duration = Duration::from_secs(5);
+    const TCP_TIMEOUT: Duration = Duration::from_secs(10);
+    let valid = |schema: &str| {
+        schema.starts_with(|c: char| c.is_ascii_lowercase())
+            && schema.len() <= 40
+            && schema
+                .bytes()
+                .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
+    };
+    if !valid(&options.schema) {
+        return Err(ConnectError::Options(format!(
+            "the schema name {:?} must be 1 to 40 lower-case letters, digits or underscores and begin with a letter",
+            options.schema
+        )));
+    }
+    let url = options.url.as_str();
+    if !(url.starts_with("postgres://") || url.starts_with("postgresql://")) {
+        return Err(ConnectError::Options("the URL must start with postgres://".into()));
+    }
+    // The driver does not support every TLS parameter of a URL, so they are parsed here.
+    let (mut ssl, mut authorities, mut rest) = (None, None, Vec::new());
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+        match pair.split_once('=') {
+            Some(("sslmode", mode)) => ssl = Some(mode),
+            Some(("sslrootcert", path)) => authorities = Some(PathBuf::from(decode(path)?)),
+            _ => rest.push(pair),
+        }
+    }
+    let mut config: tokio_postgres::Config = format!("{base}?{}", rest.join("&"))
+        .parse()
+        .map_err(|error| ConnectError::Options(describe(&error)))?;
+    let (mode, verify) = match ssl {
+        None | Some("prefer" | "allow") => (SslMode::Prefer, false),
+        Some("disable") => (SslMode::Disable, false),
+        Some("require" | "verify-ca" | "verify-full") => (SslMode::Require, true),
+        Some(other) => return Err(ConnectError::Options(format!("sslmode {other:?} is unknown"))),
+    };
+    config.ssl_mode(mode);
+    config.target_session_attrs(TargetSessionAttrs::ReadWrite);
+    if config.get_application_name().is_none() {
+        config.application_name("agentcfg");
+    }
+    if config.get_connect_timeout().is_none() {
+        config.connect_timeout(CONNECT);
+    }
+    if config.get_tcp_user_timeout().is_none() {
+        config.tcp_user_timeout(TCP_TIMEOUT);
+    }
+    if !rest.iter().any(|pair| pair.starts_with("keepalives")) {
+        config.keepalives_idle(TCP_TIMEOUT);
+        config.keepalives_interval(Duration::from_secs(3));
+        config.keepalives_retries(3);
+    }
+    Ok(Target {
+        config,
+        verify,
+        authorities,
+    })
+}
+
+/// Undoes percent-encoding, as the driver does in the other parts of the URL.
+fn decode(text: &str) -> Result<String, ConnectError> {
+    let decoded = percent_encoding::percent_decode_str(text).decode_utf8();
+    decoded
+        .map(Into::into)
+        .map_err(|_| ConnectError::Options("the URL is not percent-encoded UTF-8".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<Target, ConnectError> {
+        target(&PostgresOptions::new(url))
+    }
+
+    #[test]
+    fn a_url_may_name_several_hosts_and_only_a_writable_one_is_used() {
+        let read = read("postgres://u:p@a:1,b:2/d?target_session_attrs=any").unwrap();
+        assert_eq!(read.config.get_ports(), [1, 2]);
+        assert_eq!(read.config.get_target_session_attrs(), TargetSessionAttrs::ReadWrite);
+    }
+
+    #[test]
+    fn the_url_sets_the_tls_mode_and_the_authorities() {
+        for (url, mode, verify) in [
+            ("postgres://h/d", SslMode::Prefer, false),
+            ("postgres://h/d?sslmode=disable", SslMode::Disable, false),
+            ("postgres://h/d?sslmode=require", SslMode::Require, true),
+            (
+                "postgres://h/d?connect_timeout=3&sslmode=verify-full",
+                SslMode::Require,
+                true,
+            ),
+        ] {
+            let read = read(url).unwrap();
+            assert_eq!((read.config.get_ssl_mode(), read.verify), (mode, verify), "{url}");
+        }
+        let read = read("postgres://h/d?sslmode=verify-full&sslrootcert=/etc/my%20ca.pem").unwrap();
+        assert_eq!(read.authorities, Some("/etc/my ca.pem".into()));
+    }
+
+    #[test]
+    fn errors_and_debug_output_do_not_contain_the_password() {
+        for url in [
+            "mysql://u:hunter2@h/d",
+            "postgres://u:hunter2@h/d?sslmode=maybe",
+            "postgres://u:hunter2@h:x/d",
+            "postgres://u:hunter2@h/d?no_such_option=1",
+        ] {
+            let error = read(url).map(drop).unwrap_err().to_string();
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+        let options = PostgresOptions::new("postgres://u:hunter2@h/d");
+        assert!(!format!("{options:?}").contains("hunter2"));
+    }
+}

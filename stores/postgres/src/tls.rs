@@ -1,0 +1,172 @@
+//! TLS for connections to the database.
+
+use std::fs;
+use std::future::Future;
+use std::io;
+use std::path::Path;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use agentcfg_core::tls;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use tokio_rustls::TlsConnector;
+
+use super::error::ConnectError;
+
+/// Makes TLS sessions. It has its own crypto provider, because a library must not install a global one.
+#[derive(Clone)]
+pub(super) struct Tls(TlsConnector);
+
+impl Tls {
+    /// With `verify`, a server needs a certificate of these authorities, or of the public ones; without,
+    /// any certificate is accepted.
+    pub(super) fn new(verify: bool, authorities: Option<&Path>) -> Result<Self, ConnectError> {
+        let failed = |error: rustls::Error| ConnectError::Options(error.to_string());
+        let config = if verify {
+            tls::client_config(roots(authorities)?).map_err(failed)?
+        } else {
+            tls::builder()
+                .map_err(failed)?
+                .dangerous()
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(tls::provider())))
+                .with_no_client_auth()
+        };
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+}
+
+fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConnectError> {
+    let Some(path) = authorities else {
+        return Ok(tls::public_roots());
+    };
+    let failed = |why: String| ConnectError::Options(format!("sslrootcert {}: {why}", path.display()));
+    let mut roots = RootCertStore::empty();
+    let pem = fs::read(path).map_err(|error| failed(error.to_string()))?;
+    tls::add_pem(&mut roots, &pem).map_err(|error| failed(error.to_string()))?;
+    Ok(roots)
+}
+
+impl<S> MakeTlsConnect<S> for Tls
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    type Stream = Stream<S>;
+    type TlsConnect = Handshake;
+    type Error = rustls::pki_types::InvalidDnsNameError;
+
+    fn make_tls_connect(&mut self, domain: &str) -> Result<Handshake, Self::Error> {
+        // A Unix socket has no host name, and never uses TLS.
+        let name = if domain.is_empty() { "localhost" } else { domain };
+        Ok(Handshake {
+            connector: self.0.clone(),
+            name: ServerName::try_from(name.to_owned())?,
+        })
+    }
+}
+
+/// The parameters of one TLS handshake.
+pub(super) struct Handshake {
+    connector: TlsConnector,
+    name: ServerName<'static>,
+}
+
+impl<S> TlsConnect<S> for Handshake
+where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    type Stream = Stream<S>;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Stream<S>>> + Send>>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        Box::pin(async move {
+            let session = self.connector.connect(self.name, stream).await?;
+            Ok(Stream(Box::new(session)))
+        })
+    }
+}
+
+/// A TLS connection.
+pub(super) struct Stream<S>(Box<tokio_rustls::client::TlsStream<S>>);
+
+impl<S: AsyncRead + AsyncWrite + Unpin> TlsStream for Stream<S> {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
+    }
+}
+
+/// Accepts every certificate, for `sslmode=prefer`. That mode protects against passive eavesdropping
+/// only: a man in the middle could also disable TLS altogether.
+#[derive(Debug)]
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
