@@ -24,6 +24,7 @@ pub fn of_run(parent: &Path, name: &str, start: impl FnOnce(&Path)) -> Option<Pa
 }
 
 /// Starts a process that ends, and whose directory is removed, when the run of nextest ends that this test belongs to.
+#[expect(clippy::zombie_processes, reason = "it outlives this process")]
 pub fn end_with_run(server: &Command, place: &Path) {
     const KEEPER: &str = "run=$1 place=$2; shift 2; \"$@\" & server=$!
         while kill -0 $run; do sleep 1; done
@@ -48,6 +49,6 @@ pub fn process_name() -> &'static str {
         let mut random = [0; 8];
         let mut file = File::open("/dev/urandom").unwrap();
         std::io::Read::read_exact(&mut file, &mut random).unwrap();
-        super::hex(&random)
+        super::hex(random)
     })
 }

@@ -9,10 +9,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use agentcfg_core::store::postgres::{PostgresOptions, PostgresStore, Statements};
-use agentcfg_tests::harness::{end_with_run, free_address, of_run, process_name};
+use agentcfg_tests::harness::{end_with_run, free_address, of_run, process_name, until};
 use tempfile::TempDir;
 
 /// The timeout of every expected event of the server.
@@ -131,15 +131,7 @@ impl Cluster {
             let Some(cluster) = at(place.to_owned()) else { return };
             cluster.init();
             end_with_run(&cluster.server(), place);
-            let end = Instant::now() + TIMEOUT;
-            while cluster.try_sql("SELECT").is_none() {
-                assert!(
-                    Instant::now() < end,
-                    "the server is not ready: {}",
-                    place.join("log").display()
-                );
-                thread::sleep(Duration::from_millis(20));
-            }
+            until("the server answers", || cluster.try_sql("SELECT"));
         });
         at(place?)
     }
