@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Makes the Debian package, the image and the crates, and tests what an operator does with them. Needs root. The argument is the
-# profile of the programs, dev unless it is given.
+# Makes the Debian package and the image, and tests what an operator does with them. Needs root. The argument is the profile of
+# the programs, quick unless it is given.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/package/common.sh
 . scripts/package/common.sh
 
-profile=${1:-dev}
+profile=${1:-quick}
 [ "$(id -u)" = 0 ] || fail "only root can install packages into a root of their own"
 # The programs of the other tests are the dynamic ones, so that they are built last.
 build_programs static "$profile" "$work/programs/static"
@@ -27,5 +27,4 @@ image=$(scripts/package/oci.sh "$work/programs/static" "$work/first")
 same "the image" "$image" "$(scripts/package/oci.sh "$work/programs/static" "$work/again")"
 scripts/package/test-oci.sh "$image"
 
-scripts/package/crates.sh "$work/first"
 rm -rf "$work"/{first,again,later}

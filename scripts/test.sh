@@ -1,92 +1,185 @@
 #!/usr/bin/env bash
-# Runs every check and every test. As root on Debian it installs missing programs; otherwise it says what to install.
+# Runs every check and every test, or only the parts that are named: scripts/test.sh [PART…]. docs/testing.md lists
+# the parts and their times. As root on Debian it installs missing programs; otherwise it says what to install.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # shellcheck source=scripts/need.sh
 . scripts/need.sh
 
-step() { printf '\n== %s\n' "$*"; }
+# What needs the programs waits for them in the background, beside what is compiled in the foreground.
+foreground=(format words dependencies lints documentation crates build doctests)
+background=(setup dashboard programs packages browser)
+parts=("${foreground[@]}" "${background[@]}" tests)
+
+# The programs of the packages are also those under test. This profile optimises them and links them fast.
+profile=quick
+programs=target/packaging/programs
+export AGENTCFG_TEST_BINARY="$PWD/$programs/dynamic/agentcfg-server"
+export AGENTCFG_TEST_CLI="$PWD/$programs/dynamic/agentcfg"
+export AGENTCFG_TEST_EXAMPLES="$PWD/target/debug/examples"
+# Debian installs these programs outside of PATH.
+servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }
+PATH="$PATH:/usr/sbin:$(servers)"
+
+part_format() { cargo fmt --all --check; }
+
+part_words() { scripts/check-words.sh; }
+
+part_dependencies() { scripts/check-dependencies.sh; }
+
+# The published crates as others use them, too: the service without an engine, the model with its schemas and no service,
+# the engines, the API for an app's own router, the server without the dashboard, and the client.
+part_lints() {
+    cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
+    cargo clippy -p agentcfg-core --locked --no-default-features --features engine -- -D warnings
+    cargo clippy -p agentcfg-core --locked --no-default-features --features schema -- -D warnings
+    cargo clippy -p agentcfg-postgres -p agentcfg-etcd --locked --all-targets -- -D warnings
+    cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings
+    cargo clippy -p agentcfg-server --locked --no-default-features --features process -- -D warnings
+    cargo clippy -p agentcfg-client --locked --all-targets -- -D warnings
+}
+
+part_documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-features; }
+
+part_crates() { scripts/package/crates.sh target/packaging/crates; }
+
+# The tests, and the examples that they run.
+part_build() { cargo test --locked --workspace --all-features --no-run; }
+
+part_doctests() { cargo test --locked --workspace --all-features --doc; }
+
+# Other programs than the compilers, and the packages of Node.js and Python.
+part_setup() {
+    need openssl openssl
+    need curl curl
+    need jq jq
+    need setpriv util-linux
+    if ! command -v initdb >/dev/null && [ -z "$(servers)" ]; then
+        need pg_ctlcluster postgresql
+    fi
+    need pgbouncer pgbouncer
+    need etcd etcd-server
+    need etcdctl etcd-client
+    need node nodejs
+    need npm npm
+    if ! command -v chromium-headless-shell >/dev/null; then
+        (need chromium-headless-shell chromium-headless-shell) || need chromium chromium
+    fi
+    for folder in agentcfg-server/dashboard tests/dashboard tests/identity/provider tests/sdk; do
+        npm ci --no-fund --no-audit --prefix "$folder"
+    done
+    scripts/python.sh
+}
+
+part_dashboard() {
+    npm run --prefix agentcfg-server/dashboard check
+    npm run --prefix agentcfg-server/dashboard build -- --check
+}
+
+part_programs() (
+    # shellcheck source=scripts/package/common.sh
+    . scripts/package/common.sh
+    build_programs static "$profile" "$programs/static"
+    build_programs dynamic "$profile" "$programs/dynamic"
+)
+
+part_packages() {
+    if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+        scripts/test-packages.sh "$profile"
+    else
+        [ "${CI:-}" != true ] || fail "the packages are tested by root on Debian"
+        echo "not run: the packages are tested by root on Debian"
+    fi
+}
+
+part_browser() {
+    npm test --prefix tests/dashboard
+    [ -f docs/dashboard.png ] || npm run --prefix tests/dashboard picture
+}
+
+# Most of these tests wait for processes, so that there are more of them than processors.
+part_tests() {
+    if command -v cargo-nextest >/dev/null; then
+        cargo nextest run --locked --workspace --all-features --no-fail-fast --test-threads $((2 * $(nproc)))
+    else
+        cargo test --locked --workspace --all-features --lib --bins --tests --no-fail-fast
+    fi
+}
 
 command -v cargo >/dev/null || fail "Rust is missing; install it from your distribution or with rustup"
 need cc build-essential
-need openssl openssl
-need curl curl
-need jq jq
-need setpriv util-linux
-# Debian installs these programs outside of PATH.
-servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }
-if ! command -v initdb >/dev/null && [ -z "$(servers)" ]; then
-    need pg_ctlcluster postgresql
-fi
-PATH="$PATH:/usr/sbin:$(servers)"
-need pgbouncer pgbouncer
-need etcd etcd-server
-need etcdctl etcd-client
-need node nodejs
-need npm npm
-need chromium chromium
 
-step "format"
-cargo fmt --all --check
-
-step "lints"
-cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
-# The published crates as others use them: the service without an engine, the model with its schemas and no service, the engines,
-# the API for an app's own router, the server without the dashboard, and the client.
-cargo clippy -p agentcfg-core --locked --no-default-features --features engine -- -D warnings
-cargo clippy -p agentcfg-core --locked --no-default-features --features schema -- -D warnings
-cargo clippy -p agentcfg-postgres -p agentcfg-etcd --locked --all-targets -- -D warnings
-cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings
-cargo clippy -p agentcfg-server --locked --no-default-features --features process -- -D warnings
-cargo clippy -p agentcfg-client --locked --all-targets -- -D warnings
-
-step "dependencies"
-scripts/check-dependencies.sh
-
-step "dashboard"
-npm ci --no-fund --no-audit --prefix agentcfg-server/dashboard
-npm run --prefix agentcfg-server/dashboard check
-npm run --prefix agentcfg-server/dashboard build -- --check
-
-step "words"
-scripts/check-words.sh
-
-step "documentation"
-RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-features
-
-step "binaries"
-cargo build --locked --release -p agentcfg-server
-cargo build --locked --release -p agentcfg-cli
-cargo build --locked --workspace --examples --benches --all-features
-
-step "identity provider for the tests"
-npm ci --no-fund --no-audit --prefix tests/identity/provider
-
-step "SDKs for the tests"
-npm ci --no-fund --no-audit --prefix tests/sdk
-scripts/python.sh
-
-step "tests"
-export AGENTCFG_TEST_BINARY="$PWD/target/release/agentcfg-server"
-export AGENTCFG_TEST_CLI="$PWD/target/release/agentcfg"
-export AGENTCFG_TEST_EXAMPLES="$PWD/target/debug/examples"
-cargo test --locked --workspace --all-features --doc
-if command -v cargo-nextest >/dev/null; then
-    cargo nextest run --locked --workspace --all-features --no-fail-fast
-else
-    cargo test --locked --workspace --all-features --lib --bins --tests --no-fail-fast
+if [ $# -gt 0 ]; then
+    for part in "$@"; do
+        [[ " ${parts[*]} " == *" $part "* ]] || fail "the parts are ${parts[*]}"
+    done
+    for part in "$@"; do "part_$part"; done
+    exit
 fi
 
-step "dashboard in a browser"
-npm ci --no-fund --no-audit --prefix tests/dashboard
-npm test --prefix tests/dashboard
-[ -f docs/dashboard.png ] || npm run --prefix tests/dashboard picture
+logs=target/test-run
+rm -rf "$logs"
+mkdir -p "$logs"
+lane=
 
-step "packages"
-if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    scripts/test-packages.sh release
-else
-    [ "${CI:-}" != true ] || fail "the packages are tested by root on Debian"
-    echo "not run: the packages are tested by root on Debian"
-fi
+# Runs a part in a process of its own, so that its first failure ends it, and records its times.
+measure() { # part, command in front of it
+    local part=$1 status=0 TIMEFORMAT='%R %U %S'
+    shift
+    { time "$@" bash scripts/test.sh "$part" 2>&3 || status=$?; } 3>&2 2>"$logs/$part.times"
+    return "$status"
+}
+
+title() { printf '\n== %s\n' "$*"; }
+
+work_in_background() {
+    local part status
+    for part in "${background[@]}"; do
+        status=0
+        measure "$part" >"$logs/$part.log" 2>&1 || status=$?
+        echo "$status" >"$logs/status"
+        mv "$logs/status" "$logs/$part.status"
+        [ "$status" = 0 ] || exit
+    done
+}
+
+# Waits for parts of the background, and prints what they have written.
+collect() { # parts
+    local part
+    for part in "$@"; do
+        title "$part"
+        until [ -e "$logs/$part.status" ]; do sleep 0.2; done
+        cat "$logs/$part.log"
+        [ "$(<"$logs/$part.status")" = 0 ] || fail "the part $part has failed"
+    done
+}
+
+finish() {
+    local status=$? part
+    [ -z "$lane" ] || kill -- "-$lane" 2>/dev/null || true
+    printf '\n%-15s %9s %9s\n' part seconds "of CPU"
+    for part in "${parts[@]}"; do
+        [ -s "$logs/$part.times" ] || continue
+        awk -v part="$part" '{ printf "%-15s %9.0f %9.0f\n", part, $1, $2 + $3 }' "$logs/$part.times"
+    done
+    awk -v seconds=$SECONDS '{ cpu += $2 + $3 } END { printf "%-15s %9d %9.0f\n", "all", seconds, cpu }' "$logs"/*.times
+    # The closing lines of the test runner.
+    [ ! -e "$logs/tests.log" ] || sed -n '/Summary \[/,$p' "$logs/tests.log"
+    [ "$status" = 0 ] || echo "FAILED"
+}
+trap finish EXIT
+
+set -m # gives the background a process group of its own
+work_in_background &
+lane=$!
+set +m
+# What runs in the background has precedence, because its tests wait for events.
+for part in "${foreground[@]}"; do
+    title "$part"
+    measure "$part" nice -n 10
+done
+collect setup dashboard programs
+title tests
+measure tests 2>&1 | tee "$logs/tests.log"
+collect packages browser

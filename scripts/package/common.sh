@@ -27,11 +27,12 @@ build_programs() { # dynamic or static, profile, folder
     cargo rustc --locked --profile "$profile" -p agentcfg-server --bin agentcfg-server "${flags[@]}"
     cargo rustc --locked --profile "$profile" -p agentcfg-cli --bin agentcfg "${flags[@]}"
     if [ "$profile" = dev ]; then built+=/debug; else built+=/$profile; fi
-    rm -rf "$folder"
     mkdir -p "$folder"
     local program
     for program in $(programs); do
-        cp "$built/$program" "$folder/$program"
+        # Tests may run the one that is there.
+        cp "$built/$program" "$folder/$program.new"
+        mv "$folder/$program.new" "$folder/$program"
     done
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the crates as they would be published, builds each from its own archive alone, and checks what is in it. The argument is
-# the folder to write into.
+# Makes the crates as they would be published, compiles each from its own archive alone, and checks what is in it.
+# The argument is the folder to write into.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/package/common.sh
@@ -11,9 +11,27 @@ crates=(agentcfg-core agentcfg-postgres agentcfg-etcd agentcfg-client agentcfg-c
 # Uncommitted changes are refused for a release, and are what a developer tests.
 changed=()
 [ -n "${AGENTCFG_RELEASE:-}" ] || changed=(--allow-dirty)
-# Cargo keeps what it unpacked of an earlier archive of the same version, and would build against that.
-rm -rf "${CARGO_HOME:-$HOME/.cargo}"/registry/src/-*/agentcfg-*-"$version"
-cargo package --locked "${changed[@]}" "${crates[@]/#/--package=}"
+cargo package --locked --no-verify "${changed[@]}" "${crates[@]/#/--package=}"
+
+# `cargo package` would verify each crate with every dependency compiled again. The archives are unpacked into a
+# workspace that has the versions and the profiles of this one, so that dependencies which the lints compiled are used.
+unpacked=$work/unpacked-crates
+rm -rf "$unpacked"
+mkdir -p "$unpacked"
+{
+    printf '[workspace]\nresolver = "3"\nmembers = ["agentcfg-*"]\n[patch.crates-io]\n'
+    for crate in "${crates[@]}"; do
+        tar -xzf "target/package/$crate-$version.crate" -C "$unpacked"
+        echo "$crate = { path = \"$crate-$version\" }"
+    done
+    sed -n '/^\[profile/,$p' Cargo.toml
+} >"$unpacked/Cargo.toml"
+cp Cargo.lock "$unpacked"
+for crate in "${crates[@]}"; do
+    CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target} \
+        cargo check --offline --manifest-path "$unpacked/Cargo.toml" --package "$crate"
+done
+rm -rf "$unpacked"
 
 largest=$((1 << 20))
 for crate in "${crates[@]}"; do

@@ -1,4 +1,5 @@
 // A server of its own for a test, browsers that fail on any fault of the page, and calls of the API.
+import AxeBuilder from "@axe-core/playwright";
 import { chromium } from "playwright-core";
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
@@ -11,7 +12,8 @@ import { after, before } from "node:test";
 import { createInterface } from "node:readline";
 
 const BINARY = process.env.AGENTCFG_TEST_BINARY ?? new URL("../../target/debug/agentcfg-server", import.meta.url).pathname;
-const BROWSER = process.env.AGENTCFG_TEST_BROWSER ?? ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
+// The first one is the same browser without its windows, and needs half as much of the processor.
+const BROWSER = process.env.AGENTCFG_TEST_BROWSER ?? ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
 
 /** How long a test waits for what must happen, in milliseconds: enough for a busy machine. */
 const WAIT = 30_000;
@@ -150,6 +152,14 @@ export async function visit(context, server, base = server.url) {
   };
   return page;
 }
+
+const RULES = { runOnly: { type: "tag", values: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] }, resultTypes: ["violations"] };
+
+/**
+ * The rules of accessibility that a page violates. The mode that opens a page of its own for the result is for frames of other
+ * origins, which no page here has, and takes twice as long.
+ */
+export const violations = async (page) => (await new AxeBuilder({ page }).options(RULES).setLegacyMode().analyze()).violations;
 
 /** Makes a page a hidden one, which does not poll. */
 export const hide = (page) => page.evaluate(() => Object.defineProperty(document, "hidden", { value: true }));

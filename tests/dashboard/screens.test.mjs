@@ -1,8 +1,7 @@
 // Every screen, light and dark, wide and narrow, empty and full: rules of accessibility, no sideways scrolling, one heading.
-import AxeBuilder from "@axe-core/playwright";
 import assert from "node:assert/strict";
-import { after, before, test } from "node:test";
-import { fill, launch, open, receiver, Server } from "./harness.mjs";
+import { after, before, describe, test } from "node:test";
+import { fill, launch, open, receiver, Server, violations } from "./harness.mjs";
 
 const SCREENS = ["overview", "agents", "agents?show=deleted", "new-agent", "status", "status?view=list", "audit-log", "connect", "api-keys", "members", "workspace", "ai-providers", "webhooks", "nothing-here"];
 const OF_AGENT = ["agents/writer", "agents/writer/history", "agents/writer/history?from=1&to=2&view=inline", "agents/writer/labels", "agents/writer/try", "agents/newsletter"];
@@ -35,8 +34,7 @@ async function faults(page, where) {
   if (sideways > 0) said.push(`${where} scrolls sideways by ${sideways} px`);
   const headings = await page.locator("h1").count();
   if (headings !== 1) said.push(`${where} has ${headings} headings of the first level`);
-  const found = await new AxeBuilder({ page }).withTags(["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]).analyze();
-  for (const { id, help, nodes } of found.violations) {
+  for (const { id, help, nodes } of await violations(page)) {
     said.push(`${where}: ${id}: ${help}\n${nodes.slice(0, 3).map(({ html, failureSummary }) => `    ${html.slice(0, 200)}\n    ${failureSummary}`).join("\n")}`);
   }
   return said;
@@ -44,51 +42,54 @@ async function faults(page, where) {
 
 const check = async (page, where) => assert.deepEqual(await faults(page, where), []);
 
-for (const colorScheme of ["light", "dark"]) {
-  for (const [size, viewport] of Object.entries(SIZES)) {
-    test(`screens, ${colorScheme}, ${size}`, { timeout: 280_000 }, async () => {
-      const said = [];
-      for (const user of ["full", "empty"]) {
-        const page = await open(browser, server, { colorScheme, viewport, reducedMotion: "reduce" });
-        await page.goto(`${server.url}/`);
-        await page.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
-        said.push(...(await faults(page, "sign-in")));
-        await page.signIn(user);
-        const of_webhook = webhooks.map(({ id }) => `webhooks/${id}`);
-        const screens = [...SCREENS, ...(user === "full" ? [...OF_AGENT, ...of_webhook, ...DIALOGS] : [])];
-        for (const screen of screens) {
-          await page.show(screen);
-          said.push(...(await faults(page, `${screen}, ${user}`)));
+// Each has a page of its own and changes nothing.
+describe("screens", { concurrency: 2 }, () => {
+  for (const colorScheme of ["light", "dark"]) {
+    for (const [size, viewport] of Object.entries(SIZES)) {
+      test(`screens, ${colorScheme}, ${size}`, { timeout: 280_000 }, async () => {
+        const said = [];
+        for (const user of ["full", "empty"]) {
+          const page = await open(browser, server, { colorScheme, viewport, reducedMotion: "reduce" });
+          await page.goto(`${server.url}/`);
+          await page.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
+          said.push(...(await faults(page, "sign-in")));
+          await page.signIn(user);
+          const of_webhook = webhooks.map(({ id }) => `webhooks/${id}`);
+          const screens = [...SCREENS, ...(user === "full" ? [...OF_AGENT, ...of_webhook, ...DIALOGS] : [])];
+          for (const screen of screens) {
+            await page.show(screen);
+            said.push(...(await faults(page, `${screen}, ${user}`)));
+          }
+          page.faults();
+          await page.context().close();
         }
-        page.faults();
-        await page.context().close();
+        assert.deepEqual(said, []);
+      });
+    }
+  }
+
+  for (const colorScheme of ["light", "dark"]) {
+    test(`screens while storage fails, ${colorScheme}`, { timeout: 280_000 }, async () => {
+      const page = await open(browser, server, { colorScheme, reducedMotion: "reduce" });
+      await page.signIn("full");
+      // Everything but the question who is signed in fails, as when the disk of the server has gone.
+      await page.route(/\/api\/(?!whoami)/, (route) => route.fulfill({ status: 503, headers: { "Retry-After": "60" }, json: { error: "storage is unavailable, try again later" } }));
+      page.expect(503, "");
+      const said = [];
+      for (const screen of [...SCREENS, "agents/writer", "agents/writer/history", "agents/writer/labels"].filter((name) => !["nothing-here", "connect"].includes(name))) {
+        await page.show(screen);
+        said.push(...(await faults(page, `${screen}, failing`)));
+        // A screen that needs data says what failed, and offers to try again.
+        if (["new-agent", "workspace"].includes(screen)) continue;
+        const tries = await page.getByRole("button", { name: /Try again|Retry/ }).count();
+        if (tries === 0) said.push(`${screen} does not offer to try again`);
       }
       assert.deepEqual(said, []);
+      page.faults();
+      await page.context().close();
     });
   }
-}
-
-for (const colorScheme of ["light", "dark"]) {
-  test(`screens while storage fails, ${colorScheme}`, { timeout: 280_000 }, async () => {
-    const page = await open(browser, server, { colorScheme, reducedMotion: "reduce" });
-    await page.signIn("full");
-    // Everything but the question who is signed in fails, as when the disk of the server has gone.
-    await page.route(/\/api\/(?!whoami)/, (route) => route.fulfill({ status: 503, headers: { "Retry-After": "60" }, json: { error: "storage is unavailable, try again later" } }));
-    page.expect(503, "");
-    const said = [];
-    for (const screen of [...SCREENS, "agents/writer", "agents/writer/history", "agents/writer/labels"].filter((name) => !["nothing-here", "connect"].includes(name))) {
-      await page.show(screen);
-      said.push(...(await faults(page, `${screen}, failing`)));
-      // A screen that needs data says what failed, and offers to try again.
-      if (["new-agent", "workspace"].includes(screen)) continue;
-      const tries = await page.getByRole("button", { name: /Try again|Retry/ }).count();
-      if (tries === 0) said.push(`${screen} does not offer to try again`);
-    }
-    assert.deepEqual(said, []);
-    page.faults();
-    await page.context().close();
-  });
-}
+});
 
 test("the review, the merge, the menu of the narrow window and the shown key are accessible", async () => {
   const page = await open(browser, server, { reducedMotion: "reduce" });

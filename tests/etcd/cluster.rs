@@ -13,7 +13,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
 use agentcfg_etcd::{EtcdOptions, EtcdStore};
-use agentcfg_tests::harness::{dies_with_parent, free_address, not_run, spawn};
+use agentcfg_tests::harness::{dies_with_parent, end_with_run, free_address, not_run, of_run, process_name, spawn};
 
 /// The timeout of every expected event of the cluster.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,7 +28,9 @@ pub const LIMITS: [&str; 4] = [
 
 /// Members, each running, stopped or killed by its test.
 pub struct Cluster {
-    place: TempDir,
+    place: PathBuf,
+    /// Removes `place`; a cluster that all tests of a run share has none, and its members are not `running` here.
+    _guard: Option<TempDir>,
     members: Vec<Member>,
     settings: Vec<String>,
     initial: String,
@@ -72,9 +74,35 @@ impl Cluster {
         if let Some(cluster) = shared.upgrade() {
             return Some(cluster);
         }
-        let cluster = Arc::new(Self::start(&[])?);
+        let cluster = Arc::new(Self::of_run().or_else(|| Self::start(&[]))?);
         *shared = Arc::downgrade(&cluster);
         Some(cluster)
+    }
+
+    /// The running cluster of all tests of this run of nextest.
+    fn of_run() -> Option<Self> {
+        program()?;
+        let place = of_run(&memory(), "etcd", |place| {
+            let ports: Vec<_> = (0..3).map(|_| (free_address().port(), free_address().port())).collect();
+            fs::write(place.join("ports"), serde_json::to_vec(&ports).unwrap()).unwrap();
+            let cluster = Self::at_ports(place.to_owned(), &ports);
+            for member in 0..3 {
+                end_with_run(&cluster.member(member), place);
+            }
+            cluster.wait_until_ready();
+        })?;
+        let ports: Vec<_> = serde_json::from_slice(&fs::read(place.join("ports")).unwrap()).unwrap();
+        Some(Self::at_ports(place, &ports))
+    }
+
+    /// A cluster with these ports for its peers and its clients.
+    fn at_ports(place: PathBuf, ports: &[(u16, u16)]) -> Self {
+        let peers = ports.iter().map(|&(listen, _)| PeerPorts {
+            listen,
+            advertised: listen,
+        });
+        let ports = peers.zip(ports.iter().map(|&(_, client)| client));
+        Self::at(place, None, ports, &LIMITS)
     }
 
     /// Starts a new cluster for one test, with more settings.
@@ -119,34 +147,43 @@ impl Cluster {
             not_run("etcd is missing (apt-get install etcd-server)");
             return None;
         }
-        // Memory in place of a disk: a test writes more often than a disk can sync.
-        let memory = Path::new("/dev/shm");
-        let place = match memory.is_dir() {
-            true => tempfile::Builder::new().prefix("agentcfg-etcd-").tempdir_in(memory),
-            false => tempfile::Builder::new().prefix("agentcfg-etcd-").tempdir(),
-        };
+        let place = tempfile::Builder::new()
+            .prefix("agentcfg-etcd-")
+            .tempdir_in(memory())
+            .unwrap();
+        let ports = ports.map(|peer| (peer, free_address().port()));
+        Some(Self::at(place.path().to_owned(), Some(place), ports, settings))
+    }
+
+    fn at(
+        place: PathBuf,
+        guard: Option<TempDir>,
+        ports: impl Iterator<Item = (PeerPorts, u16)>,
+        settings: &[&str],
+    ) -> Self {
         let members: Vec<Member> = ports
             .enumerate()
-            .map(|(number, ports)| Member {
+            .map(|(number, (peer, client))| Member {
                 name: format!("m{number}"),
-                peer: ports.listen,
-                advertised: ports.advertised,
-                client: free_address().port(),
+                peer: peer.listen,
+                advertised: peer.advertised,
+                client,
                 running: Mutex::default(),
             })
             .collect();
         let peers = members
             .iter()
             .map(|member| format!("{}=http://127.0.0.1:{}", member.name, member.advertised));
-        Some(Self {
-            place: place.unwrap(),
+        Self {
+            place,
+            _guard: guard,
             initial: peers.collect::<Vec<_>>().join(","),
             members,
             settings: settings.iter().map(|&setting| setting.to_owned()).collect(),
             scheme: "http",
             credentials: Mutex::default(),
             stores: AtomicU32::new(0),
-        })
+        }
     }
 
     /// Starts all members, and waits until the cluster answers.
@@ -163,6 +200,17 @@ impl Cluster {
 
     /// Starts a member.
     pub fn start_member(&self, member: usize) {
+        let mut command = self.member(member);
+        let member = &self.members[member];
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(self.log(member));
+        *member.lock() = Some(spawn(command).unwrap());
+    }
+
+    /// The command of a member.
+    fn member(&self, member: usize) -> Command {
         let (client, member) = (self.endpoint(member), &self.members[member]);
         let (peer, advertised) = (
             format!("http://127.0.0.1:{}", member.peer),
@@ -171,7 +219,7 @@ impl Cluster {
         let mut command = dies_with_parent(&program().unwrap(), None);
         command
             .args(["--name", &member.name, "--data-dir"])
-            .arg(self.place.path().join(&member.name))
+            .arg(self.place.join(&member.name))
             .args([
                 "--listen-peer-urls",
                 &peer,
@@ -180,17 +228,14 @@ impl Cluster {
             ])
             .args(["--listen-client-urls", &client, "--advertise-client-urls", &client])
             .args(["--initial-cluster", &self.initial, "--logger=zap", "--log-level=error"])
-            .args(&self.settings)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(self.log(member));
-        *member.lock() = Some(spawn(command).unwrap());
+            .args(&self.settings);
+        command
     }
 
     /// Saves a snapshot; returns its file, which ends with the cluster.
     #[track_caller]
     pub fn save_snapshot(&self) -> PathBuf {
-        let file = self.place.path().join("snapshot");
+        let file = self.place.join("snapshot");
         let saved = self
             .etcdctl(&self.endpoint(0), &["snapshot", "save"])
             .arg(&file)
@@ -204,7 +249,7 @@ impl Cluster {
     pub fn restore(&self, snapshot: &Path, cluster_token: &str) {
         self.shut_down();
         for member in &self.members {
-            let data = self.place.path().join(&member.name);
+            let data = self.place.join(&member.name);
             fs::remove_dir_all(&data).unwrap();
             let mut command = Command::new("etcdctl");
             command
@@ -224,7 +269,7 @@ impl Cluster {
     }
 
     fn log(&self, member: &Member) -> File {
-        let path = self.place.path().join(format!("{}.log", member.name));
+        let path = self.place.join(format!("{}.log", member.name));
         File::options().create(true).append(true).open(path).unwrap()
     }
 
@@ -309,7 +354,7 @@ impl Cluster {
     /// A prefix that is unique among all tests.
     pub fn prefix(&self) -> String {
         let number = self.stores.fetch_add(1, Ordering::Relaxed);
-        format!("test-{}-{number}", std::process::id())
+        format!("test-{}-{number}", process_name())
     }
 
     /// The cluster with a new prefix, as [`agentcfg_tests::harness::database_settings`] reads it.
@@ -371,7 +416,7 @@ impl Cluster {
     }
 
     fn logs(&self) -> String {
-        let log = |member: &Member| fs::read_to_string(self.place.path().join(format!("{}.log", member.name)));
+        let log = |member: &Member| fs::read_to_string(self.place.join(format!("{}.log", member.name)));
         self.members.iter().filter_map(|member| log(member).ok()).collect()
     }
 }
@@ -386,6 +431,12 @@ impl Drop for Cluster {
     fn drop(&mut self) {
         self.shut_down();
     }
+}
+
+/// Memory in place of a disk: a test writes more often than a disk can sync.
+fn memory() -> PathBuf {
+    let memory = PathBuf::from("/dev/shm");
+    if memory.is_dir() { memory } else { std::env::temp_dir() }
 }
 
 /// The program `etcd`, with `etcdctl` beside it.

@@ -30,7 +30,7 @@ fn the_end_to_end_suite_passes_on_a_cluster() {
     let mut command = Command::new(suite);
     command
         .env("AGENTCFG_TEST_DATABASE", cluster.endpoints())
-        .env("AGENTCFG_TEST_BINARY", crate::server::binary());
+        .env("AGENTCFG_TEST_BINARY", agentcfg_tests::harness::server_binary());
     for test in SKIPPED {
         command.args(["--skip", test]);
     }

@@ -149,7 +149,7 @@ async fn a_store_works_with_certificates_and_a_user() {
         command
             .arg("specification::")
             .env("AGENTCFG_TEST_DATABASE", place)
-            .env("AGENTCFG_TEST_BINARY", crate::server::binary());
+            .env("AGENTCFG_TEST_BINARY", agentcfg_tests::harness::server_binary());
         command.output().unwrap()
     });
     let output = passed.await.unwrap();

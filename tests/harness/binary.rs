@@ -55,7 +55,7 @@ impl Binary {
 
     fn newest(&self) -> Option<PathBuf> {
         let built = |path: &PathBuf| path.metadata().and_then(|found| found.modified()).ok();
-        ["release", "debug"]
+        ["release", "quick", "debug"]
             .map(|profile| target().join(profile).join(self.name))
             .into_iter()
             .filter_map(|path| built(&path).map(|at| (at, path)))

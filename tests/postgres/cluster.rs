@@ -8,14 +8,18 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::thread;
 use std::time::Duration;
 
 use agentcfg_postgres::{PostgresOptions, PostgresStore, Statements};
-use agentcfg_tests::harness::free_address;
+use agentcfg_tests::harness::{end_with_run, free_address, of_run, process_name, until};
 use tempfile::TempDir;
 
 /// The timeout of every expected event of the server.
 const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// The settings of the server that tests share. It does not sync to disk.
+const SHARED_SETTINGS: &[&str] = &["fsync=off", "full_page_writes=off", "max_connections=500"];
 
 /// The directory of `initdb` and `postgres`; `None`, with a message, if there is none.
 pub fn binaries() -> Option<PathBuf> {
@@ -89,7 +93,9 @@ pub fn directory() -> TempDir {
 
 /// A server, running or stopped by its test.
 pub struct Cluster {
-    place: TempDir,
+    place: PathBuf,
+    /// Removes `place`; a server that all tests of a run share has none, and is not `running` here.
+    _guard: Option<TempDir>,
     binaries: PathBuf,
     port: u16,
     settings: Vec<String>,
@@ -104,53 +110,52 @@ struct Running {
 }
 
 impl Cluster {
-    /// A running server, shared by tests that do not restart it. It does not sync to disk.
+    /// A running server, shared by tests that do not restart it.
     pub fn shared() -> Option<Arc<Self>> {
         static SHARED: Mutex<Weak<Cluster>> = Mutex::new(Weak::new());
         let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(cluster) = shared.upgrade() {
             return Some(cluster);
         }
-        let cluster = Arc::new(Self::start(&[
-            "fsync=off",
-            "full_page_writes=off",
-            "max_connections=200",
-        ])?);
+        let cluster = Arc::new(Self::of_run().or_else(|| Self::start(SHARED_SETTINGS))?);
         *shared = Arc::downgrade(&cluster);
         Some(cluster)
     }
 
+    /// The running server of all tests of this run of nextest.
+    fn of_run() -> Option<Self> {
+        // Only the clients of its socket reach it, so it needs no port that is free.
+        const PORT: u16 = 5432;
+        let at = |place: PathBuf| Some(Self::at(place, None, PORT, binaries()?, SHARED_SETTINGS));
+        let place = of_run(Path::new("/tmp"), "postgres", |place| {
+            let Some(cluster) = at(place.to_owned()) else { return };
+            cluster.init();
+            end_with_run(&cluster.server(), place);
+            until("the server answers", || cluster.try_sql("SELECT"));
+        });
+        at(place?)
+    }
+
     /// Starts a new server for one test.
     pub fn start(settings: &[&str]) -> Option<Self> {
-        let binaries = binaries()?;
-        let place = directory();
-        let output = unprivileged(&binaries.join("initdb"))
-            .args([
-                "-U",
-                "postgres",
-                "-A",
-                "trust",
-                "-E",
-                "UTF8",
-                "--no-locale",
-                "--no-sync",
-                "-D",
-            ])
-            .arg(place.path().join("data"))
-            .output()
-            .unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let cluster = Self::at(place, binaries, settings);
+        let cluster = Self::of_test(directory(), binaries()?, settings);
+        cluster.init();
         cluster.up();
         Some(cluster)
     }
 
-    /// A server on an existing data directory, not started yet.
-    pub fn at(place: TempDir, binaries: PathBuf, settings: &[&str]) -> Self {
+    /// A server for one test, not started yet.
+    fn of_test(place: TempDir, binaries: PathBuf, settings: &[&str]) -> Self {
+        let port = free_address().port();
+        Self::at(place.path().to_owned(), Some(place), port, binaries, settings)
+    }
+
+    fn at(place: PathBuf, guard: Option<TempDir>, port: u16, binaries: PathBuf, settings: &[&str]) -> Self {
         Self {
             place,
+            _guard: guard,
             binaries,
-            port: free_address().port(),
+            port,
             settings: settings.iter().map(|setting| (*setting).to_owned()).collect(),
             running: Mutex::new(None),
             schemas: AtomicU32::new(0),
@@ -170,19 +175,40 @@ impl Cluster {
             .output()
             .unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let standby = Self::at(place, self.binaries.clone(), settings);
+        let standby = Self::of_test(place, self.binaries.clone(), settings);
         standby.up();
         standby
     }
 
+    /// Makes the data directory.
+    fn init(&self) {
+        hand_over(&self.place);
+        let output = unprivileged(&self.binary("initdb"))
+            .args([
+                "-U",
+                "postgres",
+                "-A",
+                "trust",
+                "-E",
+                "UTF8",
+                "--no-locale",
+                "--no-sync",
+                "-D",
+            ])
+            .arg(self.data())
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
     /// The data directory.
     pub fn data(&self) -> PathBuf {
-        self.place.path().join("data")
+        self.place.join("data")
     }
 
     /// The directory of the socket.
     pub fn socket(&self) -> &Path {
-        self.place.path()
+        &self.place
     }
 
     pub fn port(&self) -> u16 {
@@ -212,7 +238,11 @@ impl Cluster {
 
     /// A schema name that is unique among all tests.
     pub fn schema(&self) -> String {
-        format!("test_{}", self.schemas.fetch_add(1, Ordering::Relaxed))
+        format!(
+            "test_{}_{}",
+            process_name(),
+            self.schemas.fetch_add(1, Ordering::Relaxed)
+        )
     }
 
     /// A new store, in a schema of its own.
@@ -231,12 +261,9 @@ impl Cluster {
         PostgresStore::connect(&options).await.unwrap()
     }
 
-    /// Starts the server and waits until it accepts clients.
-    pub fn up(&self) {
-        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
-        let script = "\"$@\" & server=$!; cat > /dev/null; kill -INT $server; wait $server";
-        let mut command = unprivileged(Path::new("/bin/sh"));
-        command.args(["-c", script, "sh"]).arg(self.binaries.join("postgres"));
+    /// The command of the server.
+    fn server(&self) -> Command {
+        let mut command = unprivileged(&self.binary("postgres"));
         command.arg("-D").arg(self.data()).arg("-k").arg(self.socket());
         command.arg("-p").arg(self.port.to_string());
         for setting in self.settings.iter().map(String::as_str).chain(["listen_addresses="]) {
@@ -248,6 +275,17 @@ impl Cluster {
             command.arg("-c").arg(setting);
         }
         command
+    }
+
+    /// Starts the server and waits until it accepts clients.
+    pub fn up(&self) {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        let script = "\"$@\" & server=$!; cat > /dev/null; kill -INT $server; wait $server";
+        let server = self.server();
+        let mut command = Command::new("/bin/sh");
+        command.args(["-c", script, "sh"]);
+        command.arg(server.get_program()).args(server.get_args());
+        command
             .env("LC_ALL", "C")
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -255,7 +293,7 @@ impl Cluster {
         let mut shell = command.spawn().unwrap();
         let stderr = shell.stderr.take().unwrap();
         let (lines, log) = channel();
-        std::thread::spawn(move || {
+        thread::spawn(move || {
             for line in BufReader::new(stderr).lines().map_while(Result::ok) {
                 if std::env::var_os("AGENTCFG_TEST_PG_LOG").is_some() {
                     eprintln!("{line}");

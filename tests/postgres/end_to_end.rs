@@ -35,7 +35,7 @@ fn the_end_to_end_suite_passes_on_a_database() {
             "AGENTCFG_TEST_DATABASE",
             format!("{}:{}", cluster.socket().display(), cluster.port()),
         )
-        .env("AGENTCFG_TEST_BINARY", crate::server::binary());
+        .env("AGENTCFG_TEST_BINARY", agentcfg_tests::harness::server_binary());
     for test in SKIPPED {
         command.args(["--skip", test]);
     }

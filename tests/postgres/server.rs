@@ -2,7 +2,6 @@
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, PoisonError};
@@ -10,7 +9,7 @@ use std::time::Duration;
 
 use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_core::session::LocalSessions;
-use agentcfg_tests::harness::database_settings;
+use agentcfg_tests::harness::{database_settings, server_binary};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -33,28 +32,13 @@ fn pieces(mut body: &str) -> Option<String> {
 
 /// The binary under test, without the settings of the developer's environment.
 pub fn command() -> Command {
-    let mut command = Command::new(binary());
+    let mut command = Command::new(server_binary());
     for (name, _) in std::env::vars_os() {
         if name.to_str().is_some_and(|name| name.starts_with("AGENTCFG_")) {
             command.env_remove(name);
         }
     }
     command
-}
-
-/// The binary under test.
-pub fn binary() -> PathBuf {
-    if let Some(path) = std::env::var_os("AGENTCFG_TEST_BINARY") {
-        return path.into();
-    }
-    let own = std::env::current_exe().unwrap();
-    let path = own
-        .parent()
-        .and_then(|deps| deps.parent())
-        .unwrap()
-        .join("agentcfg-server");
-    assert!(path.exists(), "build it first: cargo build -p agentcfg-server");
-    path
 }
 
 /// A session token of the local identity provider.
