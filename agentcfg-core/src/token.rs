@@ -3,7 +3,7 @@
 //! A key is a prefix that names its environment, 20 characters of identifier, 43 characters of
 //! secret and 6 of checksum, all `0-9A-Za-z`. The checksum detects typing errors without a read from
 //! the store, and lets secret scanners recognise keys without false positives. The store holds the
-//! identifier and an argon2id hash of the whole text. (Interface specification, *API keys*.)
+//! identifier and an argon2id hash of the whole text.
 
 mod salt;
 mod slow;

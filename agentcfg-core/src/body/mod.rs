@@ -1,7 +1,7 @@
 //! Bodies of requests: each is declared once, by [`body!`](declare).
 //!
 //! Reading reports every fault in one message, in the order of the fields. A value that was made in Rust is checked by
-//! the same rules. (Interface specification, *Endpoints*.)
+//! the same rules.
 
 pub(crate) mod change;
 pub(crate) mod create;

@@ -16,7 +16,7 @@ named! {
 }
 
 impl Default for AgentState {
-    /// [`AgentState::Active`], as the interface specification says.
+    /// [`AgentState::Active`]: a list without the parameter `state` has no deleted agents.
     fn default() -> Self {
         Self::Active
     }

@@ -12,7 +12,7 @@ use crate::validate::Faults;
 /// The types of events that a webhook gets: actions of the audit log, or `agent.*` for all of a family. They read back as
 /// they were sent.
 ///
-/// The default is what callers with `agents:read` may know: `agent.*`, `agents.*` and `label.*`. (Decisions, chapter 16.)
+/// The default is what callers with `agents:read` may know: `agent.*`, `agents.*` and `label.*`.
 ///
 /// ```
 /// use agentcfg_core::model::EventTypes;

@@ -6,8 +6,6 @@ use crate::body::record;
 
 named! {
     /// A model provider.
-    ///
-    /// (Interface specification, *Provider key*.)
     Provider {
         /// Anthropic.
         Anthropic = "anthropic",
@@ -75,7 +73,7 @@ record! {
 record! {
     /// A saved provider key, without the key.
     ///
-    /// (Interface specification, *Provider key*: its plaintext is never shown again.)
+    /// The plaintext of a saved key is never shown again.
     ///
     /// ```
     /// use agentcfg_core::model::ProviderKeyInfo;

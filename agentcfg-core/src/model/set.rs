@@ -9,7 +9,7 @@ use crate::validate::Faults;
 record! {
     /// A set, and the agents that belong to it.
     ///
-    /// An apply adds the agents of its body to its set. (Decisions, chapter 19.)
+    /// An apply adds the agents of its body to its set.
     ///
     /// ```
     /// use agentcfg_core::model::AgentSet;

@@ -10,8 +10,7 @@ use crate::body::from_text;
 
 /// A moment in UTC with millisecond precision, written as `2026-11-20T09:30:00.123Z`.
 ///
-/// Any RFC 3339 offset is read; finer fractions are cut off. (Interface specification, *General
-/// conventions*: timestamps are ISO 8601 strings.)
+/// Any RFC 3339 offset is read; finer fractions are cut off.
 ///
 /// ```
 /// use agentcfg_core::model::Timestamp;

@@ -11,7 +11,7 @@ use crate::body::{body, from_text, record};
 use crate::rules;
 use crate::validate::MAX_WEBHOOK_DESCRIPTION;
 
-/// The greatest number of webhooks in a workspace. (Decisions, chapter 16.)
+/// The greatest number of webhooks in a workspace.
 ///
 /// ```
 /// assert_eq!(agentcfg_core::model::MAX_WEBHOOKS, 20);

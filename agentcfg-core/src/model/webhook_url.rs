@@ -14,7 +14,7 @@ const HTTPS: u16 = 443;
 /// A URL that webhooks may have: absolute, `http` or `https`, in ASCII, without user information and without a fragment.
 ///
 /// The host is a name or an IP address in its usual form. The forms in which some resolvers accept addresses besides, such
-/// as `0x7f.1`, are refused. (Decisions, chapter 16.)
+/// as `0x7f.1`, are refused.
 ///
 /// ```
 /// use agentcfg_core::model::WebhookUrl;
@@ -227,8 +227,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// A host that webhooks may be sent to although it is not public: `host` for ports 80 and 443, or `host:port`. (Decisions,
-/// chapter 16, `webhook_allowed_hosts`.)
+/// A host that webhooks may be sent to although it is not public: `host` for ports 80 and 443, or `host:port`. The setting
+/// `webhook_allowed_hosts` of the server lists such hosts.
 ///
 /// ```
 /// use agentcfg_core::model::AllowedHost;

@@ -6,8 +6,6 @@ use crate::rules;
 record! {
     /// Body of every answer that reports a failure.
     ///
-    /// (Interface specification, *Errors*.)
-    ///
     /// ```
     /// use agentcfg_core::model::ErrorBody;
     /// let body: ErrorBody = serde_json::from_str(r#"{"error":"invalid credentials"}"#)?;

@@ -23,8 +23,7 @@ named! {
 }
 
 impl Plan {
-    /// Whether workspaces on this plan may bring their own provider keys. (Interface specification,
-    /// *Bring-your-own-key mode*.)
+    /// Whether workspaces on this plan may bring their own provider keys.
     ///
     /// ```
     /// use agentcfg_core::model::Plan;

@@ -50,7 +50,7 @@ impl AgentCfg {
         Ok(versioned(found.value, tag))
     }
 
-    /// Creates an agent. (Interface specification, *Create agent*.)
+    /// Creates an agent.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl AgentCfg {
             .await
     }
 
-    /// Changes the named fields of an agent. (Interface specification, *Update agent*.)
+    /// Changes the named fields of an agent.
     ///
     /// `workspace` may be left out where the caller has just one.
     ///
@@ -173,7 +173,6 @@ impl AgentCfg {
     }
 
     /// Deletes an agent: the record is kept, not active, and its identifier stays taken.
-    /// (Interface specification, *Delete agent*.)
     ///
     /// # Errors
     ///

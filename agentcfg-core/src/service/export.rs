@@ -100,7 +100,7 @@ impl Stage {
 }
 
 impl AgentCfg {
-    /// Begins the export of a workspace: all of its records, as lines of JSON. (Decisions, chapter 20.)
+    /// Begins the export of a workspace: all of its records, as lines of JSON.
     ///
     /// The export shows the state at one revision, also while others change the workspace. It holds no hash of an API key and
     /// no provider key. An audit entry says that it was taken.

@@ -25,7 +25,7 @@ impl AgentCfg {
     /// [`AgentFilter::state`] chooses others.
     ///
     /// With [`AgentFilter::agent_id`] the tag is that agent's own, and [`AgentList::version`] the number of its version. With
-    /// [`AgentFilter::as_of`] the list is the one that was answered at that moment. (Interface specification, *List agents*.)
+    /// [`AgentFilter::as_of`] the list is the one that was answered at that moment.
     ///
     /// # Errors
     ///

@@ -1,8 +1,7 @@
 //! Browser sessions: a cookie in place of a session token, and login codes that open one.
 //!
 //! The cookie and the code are random texts of which the store keeps hashes only. A session of the local identity provider
-//! ends after 24 hours, or 8 hours without a request; one of another provider ends with its token. (Decisions, chapters 17
-//! and 21.)
+//! ends after 24 hours, or 8 hours without a request; one of another provider ends with its token.
 //!
 //! Sessions and codes belong to a user, not to a workspace, so no audit log records them.
 

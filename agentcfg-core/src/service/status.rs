@@ -18,8 +18,7 @@ use crate::model::{AgentId, AgentStatus, IdRef, Permission, StatusReport, Worksp
 use crate::validate::IntoValid;
 
 impl AgentCfg {
-    /// The live status of every active agent, in the order of the list. (Interface specification,
-    /// *Agent status*.)
+    /// The live status of every active agent, in the order of the list.
     ///
     /// # Errors
     ///

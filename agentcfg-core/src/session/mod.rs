@@ -1,7 +1,7 @@
 //! Session tokens: who a signed-in user is.
 //!
 //! A verifier only says who the user is. What the user may do comes from the memberships in the
-//! store, never from a token's claims. (Interface specification, *Session JWT*.)
+//! store, never from a token's claims.
 //!
 //! There is one verifier here for each kind of identity provider. An app with another one implements
 //! [`SessionVerifier`]: see the example `custom_verifier`.
@@ -51,7 +51,7 @@ pub struct Session {
     pub expires_at: Option<Timestamp>,
 }
 
-/// How long a browser session lasts that a user opens with a session token. (Decisions, chapters 17 and 21.)
+/// How long a browser session lasts that a user opens with a session token.
 ///
 /// ```
 /// use agentcfg_core::session::{CookieLife, LocalSessions, SessionVerifier};

@@ -1,7 +1,7 @@
 //! The rules for values: limits, pure checks, and a report of every fault at once.
 //!
 //! Lengths count Unicode scalar values. Nothing is trimmed or normalised: a text is either kept as it was
-//! sent or refused. (Interface specification, *Field size limits*.)
+//! sent or refused.
 
 mod faults;
 mod nearest;

@@ -1,8 +1,7 @@
 //! Requests from browsers: the cookies of this service, and the checks that a request comes from its own pages.
 //!
 //! A browser sends cookies by itself, so a page of another origin could make it send a request with them (cross-site
-//! request forgery). `SameSite=Strict` is the first barrier, and [`Browser::check_same_origin`] the second. (Decisions,
-//! chapters 17 and 21.)
+//! request forgery). `SameSite=Strict` is the first barrier, and [`Browser::check_same_origin`] the second.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

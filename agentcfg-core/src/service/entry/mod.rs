@@ -240,7 +240,7 @@ impl AgentCfg {
     /// Verifies a credential, an API key or a session token, and returns its caller.
     ///
     /// The caller may be kept. Each method that it is given to decides on the current state: calls with a revoked or expired
-    /// key are refused. (Interface specification, *Authentication*.)
+    /// key are refused.
     ///
     /// # Errors
     ///

@@ -68,7 +68,7 @@ impl AgentCfg {
     /// The changes of a workspace after a position, at most `limit` of them, in the order of their revisions.
     ///
     /// Callers without `audit_log:read` see the events of agents and labels alone. A page also ends after 8 MiB, with at least one event. The
-    /// cursor of a list of agents is the position at which the list was read. (Decisions, chapter 15.)
+    /// cursor of a list of agents is the position at which the list was read.
     ///
     /// # Errors
     ///

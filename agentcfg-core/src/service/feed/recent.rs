@@ -27,7 +27,7 @@ const KEPT_BYTES: u64 = 32 << 20;
 const KEPT: usize = 1024;
 
 /// A [`ChangeEvent`] as JSON text. Readers of one workspace in one process share it: an event is decoded and encoded once, however
-/// many streams it is sent on. (Decisions, chapter 15.)
+/// many streams it is sent on.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

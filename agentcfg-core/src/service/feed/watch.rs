@@ -73,7 +73,7 @@ pub struct Update {
 impl AgentCfg {
     /// Follows the changes of a workspace from a position.
     ///
-    /// The caller's authority is read again with each event. (Decisions, chapter 15.)
+    /// The caller's authority is read again with each event.
     ///
     /// # Errors
     ///

@@ -31,7 +31,6 @@ const CHANGED: usize = 32;
 ///
 /// It has no timer. Its owner calls [`tick`](Self::tick) about once a second, and [`stop`](Self::stop) at the end. An owner that
 /// also waits for [`changed`](Self::changed) sends the events of this service without that delay.
-/// (Decisions, chapter 16.)
 ///
 /// ```
 /// use agentcfg_core::service::WebhookSender;

@@ -1,4 +1,5 @@
-//! The Model Context Protocol over Streamable HTTP, without sessions and without streams. (Decisions, chapter 18.)
+//! The Model Context Protocol over Streamable HTTP, without sessions and without streams. For its users:
+//! `docs/mcp.md`.
 //!
 //! | file | what is in it |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! The web dashboard: its files, which are in the binary, at `/` and below `/ui/`. (Decisions, chapter 17.)
+//! The web dashboard: its files, which are in the binary, at `/` and below `/ui/`. For its users: `docs/dashboard.md`.
 //!
 //! The files are what `agentcfg-server/dashboard` builds. They call the API and nothing else.
 
