@@ -121,7 +121,7 @@ impl Client {
         let call = Call::get(CONFIGS).agent(Some(workspace), agent_id);
         self.send(call, |answer| {
             let Tagged { value, tag } = answer.tagged::<Vec<Agent>>()?;
-            // The list of one agent is empty where the agent does not exist.
+            // The list has no element if the agent does not exist.
             let value = value.into_iter().next();
             let value = value.ok_or_else(|| answer.absent(format!("agent {:?} not found", agent_id.as_str())))?;
             Ok(answer.versioned(Tagged { value, tag }))
@@ -240,7 +240,7 @@ impl Client {
 }
 
 fn list(workspace: WorkspaceId, filter: &AgentFilter) -> Call {
-    // Each field is named, so that a new one is sent.
+    // Each field is named, so that a new one cannot be forgotten here.
     let AgentFilter {
         agent_id,
         state,

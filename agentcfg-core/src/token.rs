@@ -249,7 +249,7 @@ impl Hash for Id {
     }
 }
 
-/// What a text that has the prefix and the length of a key is recognised by. Its checksum is not verified.
+/// The parts of a text that has the prefix and the length of an API key. The checksum is not verified.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts {
     pub(crate) id: Id,

@@ -353,7 +353,7 @@ enum Purpose {
 }
 
 impl Purpose {
-    /// The associated data. It differs for each two purposes, formats and keys.
+    /// The associated data. No two combinations of purpose, format and master key have the same.
     fn associated_data(self, head: &[u8]) -> Vec<u8> {
         match self {
             Self::ProviderKey(workspace, provider) => [

@@ -17,9 +17,9 @@ named! {
 named! {
     /// Whether a model can be called.
     ModelStatus {
-        /// It can.
+        /// Calls are accepted.
         Available = "available",
-        /// Not yet: calls of it are refused.
+        /// The model is announced; calls are refused.
         ComingSoon = "coming_soon",
     } or Unknown
 }
@@ -38,7 +38,7 @@ named! {
 
 #[cfg(feature = "engine")]
 impl Provider {
-    /// How many values there are, with the one for words that this release does not know.
+    /// The number of values, [`Provider::Unknown`] included.
     pub(crate) const COUNT: usize = Self::ALL.len() + 1;
 
     /// All of them, in the order of their discriminants.

@@ -73,7 +73,7 @@ fn fits_together(body: &ApplyAgents, faults: &mut Faults) {
 }
 
 impl ApplyAgents {
-    /// These agents, without a set and without a condition.
+    /// Applies these agents without a set and without a condition.
     ///
     /// ```
     /// use agentcfg_core::model::{AgentSpec, ApplyAgents};

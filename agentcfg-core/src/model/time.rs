@@ -20,7 +20,7 @@ use crate::body::from_text;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
-    /// Where a request needs it, without a call.
+    /// A field, so that the path of a request reads it without a call.
     pub(crate) unix_millis: i64,
 }
 

@@ -175,7 +175,7 @@ body! {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayFrom {
-    /// At the first entry of the log.
+    /// The start of the log.
     Start,
     /// After this position.
     After(Cursor),
@@ -306,7 +306,7 @@ pub struct WebhookWithSecret {
     pub secret: String,
 }
 
-/// Without the secret.
+/// Leaves the secret out.
 impl fmt::Debug for WebhookWithSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebhookWithSecret")

@@ -80,7 +80,7 @@ impl WebhookUrl {
         &self.host
     }
 
-    /// The port, also where the URL leaves it out.
+    /// The port: that of the URL, or the default one of its scheme.
     ///
     /// ```
     /// use agentcfg_core::model::WebhookUrl;
@@ -195,7 +195,7 @@ fn port(text: &str) -> Result<u16, InvalidUrl> {
     text.parse().ok().filter(|port| *port > 0).ok_or(PORT)
 }
 
-/// A name of labels, or an IPv4 address.
+/// Reads a host: a name of labels, or an IPv4 address.
 fn host(text: &str) -> Result<Host, InvalidUrl> {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -244,7 +244,7 @@ pub struct AllowedHost {
 }
 
 impl AllowedHost {
-    /// Whether this host and port are meant.
+    /// Whether the exception covers this host and port.
     ///
     /// ```
     /// use agentcfg_core::model::{AllowedHost, Host};

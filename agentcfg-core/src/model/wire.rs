@@ -1,4 +1,4 @@
-//! The smallest bodies.
+//! The bodies that report a failure, or a success without a record.
 
 use crate::body::record;
 use crate::rules;

@@ -73,7 +73,7 @@ impl PlanLimits {
 }
 
 impl Default for PlanLimits {
-    /// 3, 25, 100 and no limit.
+    /// Free 3, pro 25, team 100, enterprise without a limit.
     fn default() -> Self {
         Self {
             free: Some(3),

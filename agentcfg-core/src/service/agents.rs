@@ -351,7 +351,7 @@ impl AgentCfg {
         Ok((active(found, agent_id)?.value, a, b))
     }
 
-    /// What a model call needs of an active agent, with two other records, in one read.
+    /// The parts of an active agent that a model call needs, with two other records, in one read.
     pub(super) async fn called_agent_and<A: Lookup, B: Lookup>(
         &self,
         access: &Access,
@@ -377,7 +377,7 @@ impl AgentCfg {
     }
 }
 
-/// An agent as it is answered.
+/// An agent with its tag and version, as methods return it.
 pub(super) fn versioned(stored: StoredAgent, tag: Tag) -> VersionedAgent {
     VersionedAgent {
         version: stored.version(),

@@ -100,7 +100,7 @@ impl AgentCfg {
                 records::set_member(workspace, agent_id),
             )
         };
-        // No set has an empty name.
+        // The name of a set is never empty, so this key names no record.
         let set_name = body.set.as_deref().unwrap_or_default();
         let first = (
             records::workspace_plan(workspace),

@@ -1,4 +1,4 @@
-//! Building a service.
+//! The builder of a service.
 
 use std::any::Any;
 use std::fmt;
@@ -242,7 +242,7 @@ impl Builder {
         self
     }
 
-    /// The service.
+    /// Makes the service.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -313,7 +313,7 @@ impl AgentCfg {
     }
 }
 
-/// The verifier of a service that has none.
+/// The verifier of a service without one: it refuses every session token.
 struct NoSessions;
 
 #[async_trait::async_trait]

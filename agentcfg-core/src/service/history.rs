@@ -23,7 +23,7 @@ impl CalledAgent {
 }
 
 impl StoredAgent {
-    /// A new agent.
+    /// The record of a new agent.
     pub(super) fn new(agent: Agent) -> Self {
         Self {
             agent,
@@ -31,7 +31,7 @@ impl StoredAgent {
         }
     }
 
-    /// How far the history goes. A record from before versions were kept is version 1.
+    /// The numbers of the last version and touch. A record from before versions were kept is version 1.
     pub(super) fn history(&self) -> AgentHistory {
         self.history.unwrap_or(FIRST)
     }
@@ -92,7 +92,7 @@ impl<'a> HistoryWriter<'a> {
         Ok(())
     }
 
-    /// Adds the current version of an agent, whose text is given.
+    /// Adds the current version of an agent, from its text.
     pub(super) fn add_version(
         &mut self,
         agent: &StoredAgent,
@@ -144,7 +144,7 @@ impl<'a> HistoryWriter<'a> {
     }
 }
 
-/// A version 1 of this time, without actor and message.
+/// The head of a version 1 from this time, without actor and message.
 fn head(created_at: Timestamp) -> StoredVersion<()> {
     StoredVersion {
         revision: 0,

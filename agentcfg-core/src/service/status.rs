@@ -1,4 +1,4 @@
-//! Live status: reports that count for a time-to-live.
+//! Live status: a report counts for its time-to-live.
 //!
 //! Readers of a workspace share a table of its statuses ([`shared`]), which follows the changes ([`table`]).
 

@@ -1,4 +1,4 @@
-//! Session tokens: who a signed-in user is.
+//! Session tokens: the identity of a signed-in user.
 //!
 //! A verifier only says who the user is. What the user may do comes from the memberships in the
 //! store, never from a token's claims.
@@ -47,7 +47,7 @@ pub const LEEWAY_SECONDS: u32 = 10;
 pub struct Session {
     /// The user's identifier: the token's `sub`.
     pub user_id: String,
-    /// When the token expires, where the verifier knows it. Calls that last, such as a stream of changes, end then.
+    /// When the token expires, if the verifier knows it. Long calls, such as a stream of changes, end then.
     pub expires_at: Option<Timestamp>,
 }
 

@@ -1,4 +1,4 @@
-//! A store behind a shared pointer is a store.
+//! `Arc` of a store is a store.
 
 use std::sync::Arc;
 

@@ -14,27 +14,27 @@ pub enum PartitionKind {
     Global,
 }
 
-/// How the records of a kind belong to those of another one, from whose keys their own follow.
+/// How records outside a workspace belong to records within: their keys follow from the keys of those.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Link {
     /// The kind that they belong to, in the partition of a workspace.
     pub(crate) to: Kind,
     /// The text of their partition.
     pub(crate) partition: Part,
-    /// Their item.
+    /// The item of their keys.
     pub(crate) item: Part,
 }
 
-/// One part of a key, made of the key of the record that it belongs to.
+/// A part of a key, made from the key of the record that it belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// The same text for all.
+    /// A constant text.
     Fixed(&'static str),
-    /// The item.
+    /// The item of that key.
     Item,
-    /// The workspace.
+    /// The workspace of that key.
     Workspace,
-    /// The workspace, a slash and the item.
+    /// The workspace and the item, with a slash between them.
     WorkspaceAndItem,
 }
 
@@ -48,7 +48,7 @@ impl Part {
         }
     }
 
-    /// The workspace in a text that was made so, where it names one.
+    /// The workspace in a text that was made by this rule, if it names one.
     #[cfg(any(test, feature = "redb"))]
     pub(super) fn workspace(self, text: &str) -> Option<WorkspaceId> {
         match self {
@@ -138,7 +138,7 @@ kinds! {
         Agent = 5,
         /// An agent's last status report, by `agent_id`.
         Status = 6,
-        /// That an API key belongs to a workspace, by key.
+        /// Links an API key to its workspace, by key.
         WorkspaceApiKey = 7,
         /// A sealed provider credential, by provider.
         ProviderKey = 8,
@@ -152,7 +152,7 @@ kinds! {
         AgentLabels = 12,
         /// A webhook's configuration, by its identifier.
         Webhook = 13,
-        /// How far a webhook's deliveries have come, by the webhook's identifier.
+        /// The progress of a webhook's deliveries, by the webhook's identifier.
         WebhookState = 14,
         /// A recent attempt to deliver to a webhook, by webhook and time.
         WebhookDelivery = 15,
@@ -166,18 +166,18 @@ kinds! {
         ApiKey = 20 => (WorkspaceApiKey, Part::Item, Part::Fixed("")),
         /// When an API key was last used, in the key's partition.
         KeyUse = 21 => (WorkspaceApiKey, Part::Item, Part::Fixed("")),
-        /// That a user is a member of a workspace, in the user's partition, by workspace.
+        /// A user's membership in a workspace, in the user's partition, by workspace.
         Membership = 22 => (Member, Part::Item, Part::Workspace),
-        /// That a workspace has a sealed provider credential, in the partition `provider-keys`, by workspace
-        /// and provider.
+        /// Links a sealed provider credential to its workspace, in the partition `provider-keys`, by workspace and
+        /// provider.
         SealedKey = 23 => (ProviderKey, Part::Fixed("provider-keys"), Part::WorkspaceAndItem),
         /// A browser session, in the partition `browser-sessions`, by the hash of its cookie.
         BrowserSession = 24 => (none),
         /// A login code that was not used yet, in the partition `login-codes`, by its hash.
         LoginCode = 25 => (none),
-        /// That a workspace was deleted and its records are being removed, in the partition `removals`, by workspace.
+        /// A deleted workspace whose records are being removed, in the partition `removals`, by workspace.
         Removal = 26 => (none),
-        /// The workspace of a webhook, in the partition `webhooks`, by the webhook's identifier.
+        /// Links a webhook to its workspace, in the partition `webhooks`, by the webhook's identifier.
         WebhookPlace = 27 => (Webhook, Part::Fixed("webhooks"), Part::Item),
         /// A fact about the whole store, in the partition `store`.
         Meta = 30 => (none),

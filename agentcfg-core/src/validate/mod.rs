@@ -18,7 +18,7 @@ pub use self::valid::{IntoValid, Valid};
 #[cfg(feature = "engine")]
 pub use crate::json::read_json;
 
-/// The number of entries in a part of a list that names no limit.
+/// The number of elements that a list has without a limit.
 pub const DEFAULT_LIMIT: u64 = 100;
 /// The greatest limit of a list.
 pub const MAX_LIMIT: u64 = 1000;
@@ -60,7 +60,7 @@ pub const MAX_LABELS: usize = 20;
 pub const MAX_PROMOTED: usize = 1000;
 /// The greatest length of the message of a change.
 pub const MAX_MESSAGE: usize = 500;
-/// Characters of a webhook's `description`.
+/// The greatest length of a webhook's `description`.
 ///
 /// ```
 /// assert_eq!(agentcfg_core::validate::MAX_WEBHOOK_DESCRIPTION, 500);
@@ -74,7 +74,7 @@ pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 /// assert!(agentcfg_core::validate::MAX_LOGIN_CODE > 1000, "it holds the id of a user in base64");
 /// ```
 pub const MAX_LOGIN_CODE: usize = 1200;
-/// The most seconds that a replaced API key still works: 30 days.
+/// The greatest number of seconds that a replaced API key still works: 30 days.
 ///
 /// ```
 /// assert_eq!(agentcfg_core::validate::MAX_OVERLAP, 30 * 24 * 60 * 60);

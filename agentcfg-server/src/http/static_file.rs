@@ -17,18 +17,18 @@ pub(crate) struct StaticFile {
     media_type: &'static str,
     plain: Bytes,
     gzip: Bytes,
-    /// The entity tag of the plain form, which follows from the content.
+    /// The entity tag of the plain form, which is derived from the content.
     tag: String,
 }
 
 impl StaticFile {
-    /// A file whose two forms are in the binary.
+    /// A file whose two forms are part of the binary.
     #[cfg(feature = "dashboard")]
     pub(crate) fn embedded(media_type: &'static str, plain: &'static [u8], gzip: &'static [u8]) -> Self {
         Self::new(media_type, Bytes::from_static(plain), Bytes::from_static(gzip))
     }
 
-    /// A file of a text, which is compressed here.
+    /// A file from a text, which is compressed here.
     ///
     /// # Errors
     ///
@@ -50,8 +50,8 @@ impl StaticFile {
         }
     }
 
-    /// The file in the form that the request negotiates, or 304 when the browser has it. The names do not change with the
-    /// content, so that a browser asks each time.
+    /// The file in the negotiated form, or 304 when the browser has it. File names do not change with the content, so
+    /// browsers ask each time.
     pub(crate) fn response(&self, headers: &HeaderMap, compression: &Compression) -> Response<Body> {
         let in_gzip = compression.is_on() && asks_for_gzip(headers);
         let (content, suffix) = if in_gzip {
@@ -98,7 +98,7 @@ impl StaticFile {
     }
 }
 
-/// Accepts the methods that a file has.
+/// Refuses methods that a file does not have.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! What the audit log tells of agents from before versions were kept.
+//! The states of agents before versions were kept, from the audit log.
 //!
 //! The log has each change with the values before it. So a state is found backwards: from the state that the first release
 //! with versions found, each later change is undone. The log is read in pieces, and only down to the last change that matters.
@@ -20,18 +20,18 @@ pub(in crate::service) struct PastAgent {
     pub(in crate::service) version: Option<u64>,
 }
 
-/// The states of agents that go back to a moment.
+/// The states of agents, on their way back to a moment.
 struct Rewind {
     as_of: AsOf,
-    /// Those that are not there yet, by agent.
+    /// The agents that have not arrived at it yet.
     going: HashMap<String, AgentRewind>,
     past: Vec<PastAgent>,
 }
 
-/// A state that is going back in time.
+/// The state of one agent on its way back.
 struct AgentRewind {
     state: Map<String, Value>,
-    /// Whether a change was undone, so that the time of the change before it is the state's.
+    /// Whether a change was undone. The change before it then gives the time of the state.
     is_undone: bool,
 }
 
@@ -71,7 +71,7 @@ impl AgentCfg {
         self.long_read(workspace, end).await
     }
 
-    /// Whether an agent's first version, in data from before versions were kept, was its content at a revision already.
+    /// Whether the first version of an agent, in data from before versions were kept, was its content at a revision.
     pub(in crate::service) async fn was_first_version(
         &self,
         workspace: WorkspaceId,
@@ -107,13 +107,13 @@ impl Rewind {
         Ok(Self { as_of, going, past })
     }
 
-    /// Goes back over the entries of a piece.
+    /// Undoes the entries of a piece.
     fn over(mut self, piece: Scanned<StoredEntryHead>) -> Result<Self, Error> {
         let Self { as_of, going, past } = &mut self;
         for entry in piece {
             let number = entry.key().entry_number()?;
             if matches!(as_of, AsOf::Revision(revision) if number <= *revision) {
-                // Nothing of these has changed since.
+                // These have not changed since the moment.
                 for (_, going) in going.extract_if(|_, going| !going.is_undone) {
                     past.push(PastAgent::first_version(going.agent()?));
                 }
@@ -158,7 +158,7 @@ impl PastAgent {
 }
 
 impl AgentRewind {
-    /// Goes back behind a change.
+    /// Undoes a change.
     fn undo(&mut self, entry: StoredEntry) {
         self.is_undone = true;
         for (field, change) in entry.changes {

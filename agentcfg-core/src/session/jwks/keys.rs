@@ -8,7 +8,8 @@ use serde_json::{Map, Value};
 use crate::json;
 use crate::session::jws::Jws;
 
-/// More keys than any provider publishes; each may have to be tried for a token that names none.
+/// The greatest number of keys. No provider publishes so many, and each may have to be tried for a token that names
+/// none.
 const MAX_KEYS: usize = 64;
 /// Bytes of an RSA modulus: 2048 to 8192 bits.
 const MODULUS_BYTES: std::ops::RangeInclusive<usize> = 256..=1024;
@@ -29,11 +30,11 @@ struct Key {
 /// The result of the verification of a token's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// One of them made it.
+    /// A key of the set made it.
     Good,
     /// The key that the token names did not make it.
     Bad,
-    /// None of them made it. A key that is not known yet might have.
+    /// No key of the set made it, but a key that was not fetched yet may have.
     Unknown,
 }
 
@@ -116,7 +117,7 @@ impl Key {
             (Some("RSA"), _) => Algorithm::RS256,
             (Some("EC"), Some("P-256")) => Algorithm::ES256,
             (Some("OKP"), Some("Ed25519")) => Algorithm::EdDSA,
-            // Above all `oct`, a symmetric key: every party that knows it can sign.
+            // Most importantly `oct`, a symmetric key: every party that knows it can sign.
             _ => return Err("its type is none of RSA, EC with P-256 and OKP with Ed25519"),
         };
         if jwk.contains_key("d") {

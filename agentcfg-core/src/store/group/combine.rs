@@ -12,24 +12,24 @@ use tokio::time::{Instant, timeout};
 
 use super::lanes::{Group, Lanes, Limits, Queued};
 
-/// What a [`Combiner`] does with a group.
+/// The work that a [`Combiner`] does for its groups.
 pub(in crate::store) trait Work: Send + Sync + 'static {
-    /// What may be in flight in one group at a time only.
+    /// The key of a queue. Requests of one lane are in flight in one group at a time.
     type Lane: Clone + Eq + Hash + Send + 'static;
     /// One caller's part of a group.
     type Request: Send + 'static;
     /// The answer to one request.
     type Answer: Send + 'static;
 
-    /// Whether an answer of the engine takes so little time that a request had better wait for the group in flight than start
-    /// one beside it. Then only one group at a time is in flight that is not slow.
+    /// Whether the engine answers so fast that a request should wait for the group in flight instead of starting a
+    /// second one. Then at most one group is in flight that is not slow.
     fn is_near(&self) -> bool {
         false
     }
 
-    /// How long at most the lanes of a group stay closed after its answers. Callers that repeat then come into the next group
-    /// together with those that wait already, where else the two halves would take turns. The pause ends as soon as seven eighths
-    /// of both wait.
+    /// How long the lanes of a group stay closed at most after its answers. Callers that repeat their request then join
+    /// those that wait already in one group; without the pause the two halves would alternate. The pause ends as soon
+    /// as seven eighths of both wait.
     fn pause(&self, _size: usize, _took: Duration) -> Duration {
         Duration::ZERO
     }
@@ -58,7 +58,7 @@ struct Shared<W: Work> {
     work: W,
     limits: Limits,
     lanes: Mutex<Lanes<W::Lane, Waiting<W>>>,
-    /// Ends the pause after a group: enough requests wait.
+    /// Wakes the flight whose pause ends because enough requests wait.
     refilled: Notify,
 }
 
@@ -78,7 +78,7 @@ impl<W: Work> Combiner<W> {
         }))
     }
 
-    /// What runs the groups.
+    /// The work, which runs the groups.
     pub(in crate::store) fn work(&self) -> &W {
         &self.0.work
     }
@@ -111,7 +111,7 @@ impl<W: Work> Combiner<W> {
         answered.await.unwrap_or(Err(Unanswered::Lost))
     }
 
-    /// Whether nothing waits and nothing is in flight.
+    /// Whether no request waits or is in flight.
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.0.lock().is_idle()
@@ -125,7 +125,7 @@ impl<W: Work> Shared<W> {
 
     /// Starts the next group, if it may start.
     fn start(self: &Arc<Self>, runtime: &Handle) {
-        // The lock ends before the task starts.
+        // The lock is released before the task starts.
         let reserved = self.lock().reserve(|| self.work.is_near());
         if reserved {
             Flight::start(self, runtime);
@@ -165,7 +165,7 @@ enum State<L> {
     Reserved,
     /// In flight, with the lanes that it occupies.
     InFlight { lanes: Vec<L>, slow: bool },
-    /// No request was wanted any more.
+    /// No waiting request had a caller any more.
     Ended,
 }
 
@@ -200,7 +200,7 @@ impl<W: Work> Flight<W> {
             let pause = shared.work.pause(size, begin.elapsed());
             let mut refilled = pin!(shared.refilled.notified());
             refilled.as_mut().enable();
-            // Decided before the first caller can be back.
+            // Decided before a caller can repeat its request.
             let pauses = !pause.is_zero() && shared.lock().await_refill(size);
             // Without a pause the next group starts before the answers are read, so that the database does not wait for this process.
             let flight = pauses.then_some(flight);

@@ -33,12 +33,12 @@ pub(super) trait GroupEngine: Send + Sync + 'static {
         Duration::ZERO
     }
 
-    /// Applies the batches in order, each on the state that the accepted ones before it leave. One verdict for each batch, in
-    /// their order.
+    /// Applies the batches in order, each on the state that the accepted ones before it leave. Returns one verdict for
+    /// each batch, in their order.
     ///
-    /// A batch whose check fails, or whose counter would leave its bounds, leaves alone; the others commit. If the outcome of
-    /// the transaction is unknown, it is so for each batch of it, but a refusal that depended on committed state alone stays.
-    /// The future of a group is never dropped before its end, unless its runtime is.
+    /// A batch whose check fails, or whose counter would leave its bounds, is left out; the others commit. If the
+    /// outcome of the transaction is unknown, it is unknown for each batch of it; only refusals that depended on
+    /// committed state alone stay. The future of a group is never dropped before its end, unless its runtime is.
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>>;
 }
 
@@ -61,7 +61,7 @@ impl<E: GroupEngine> GroupEngine for Arc<E> {
 pub(super) struct GroupCommit<E: GroupEngine>(Combiner<Commits<E>>);
 
 impl<E: GroupEngine> GroupCommit<E> {
-    /// Groups for an engine.
+    /// Makes the groups for an engine.
     pub(super) fn new(engine: E, limits: Limits) -> Self {
         Self(Combiner::new(Commits(engine), limits))
     }

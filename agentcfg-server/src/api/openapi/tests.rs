@@ -1,4 +1,4 @@
-//! The file is what is generated, and what is generated is valid.
+//! The committed document is the generated one, and is valid.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

@@ -14,8 +14,8 @@ use super::secret_file;
 
 pub(super) const NAME: &str = "session.key";
 const LENGTH: usize = 32;
-/// A new secret is this many random bytes in base64, which are [`LENGTH`] characters: as text, the file can be given to a server
-/// without a data directory, as the setting `session_secret`. Earlier releases wrote bytes that are no text.
+/// The random bytes of a new secret. In base64 they are [`LENGTH`] characters: as a text, the file can be given to a
+/// server without a data directory, as the setting `session_secret`. Earlier releases wrote bytes that are no text.
 const RANDOM: usize = LENGTH / 4 * 3;
 
 /// 32 bytes that `Debug` does not print.
@@ -46,7 +46,7 @@ pub(super) fn load_or_create(dir: &Path) -> Result<SessionSecret, DataDirError> 
         .map_err(|error| DataDirError::Randomness(error.to_string()))?;
     let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(*random));
     secret_file::create(dir, NAME, secret.as_bytes())?;
-    // Read back rather than returned, because the key of another process may have been first.
+    // The file is read back, because another process may have created it first.
     load(dir)
 }
 

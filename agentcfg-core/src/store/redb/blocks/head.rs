@@ -57,7 +57,7 @@ const NO_SEAL: Seal = [0; 8];
 #[derive(Debug)]
 pub(super) struct Head {
     content: [u8; ROOM],
-    /// Of the last closing. Each change of the head removes it.
+    /// The seal of the last closing. Each change of the head removes it.
     seal: Seal,
     /// The content since the last sync.
     synced: [u8; ROOM],
@@ -187,7 +187,8 @@ impl Head {
         self.content[FLAGS] & RECOVERY_REQUIRED == 0
     }
 
-    /// What must be written of a changed head, with its offset: the slot that is not stable. Call [`Self::synced`] after the sync.
+    /// The part of a changed head that must be written, with its offset: the slot that is not stable. Call
+    /// [`Self::synced`] after the sync.
     pub(super) fn unwritten(&self) -> Option<(u64, Vec<u8>)> {
         let sector = || close(self.generation + 1, &self.content, self.seal);
         self.changed
