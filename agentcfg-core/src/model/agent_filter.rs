@@ -6,11 +6,11 @@ use super::{AgentId, AsOf};
 named! {
     /// Which agents a list shows, by whether they were deleted.
     AgentState {
-        /// Those that are not deleted.
+        /// Agents that are not deleted.
         Active = "active",
-        /// Those that are deleted and not restored.
+        /// Agents that were deleted and not restored.
         Inactive = "inactive",
-        /// Both.
+        /// Active and deleted agents.
         All = "all",
     }
 }

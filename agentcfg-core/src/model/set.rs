@@ -96,11 +96,11 @@ named! {
         Create = "create",
         /// Its content changes.
         Update = "update",
-        /// It was deleted and is active again, with the content of the body.
+        /// The agent was deleted. It is active again, with the content of the body.
         Restore = "restore",
-        /// It is deactivated, because its set is pruned.
+        /// The agent is deactivated, because its set is pruned.
         Deactivate = "deactivate",
-        /// It stays as it is.
+        /// The agent stays as it is.
         Keep = "none",
     } or Unknown
 }

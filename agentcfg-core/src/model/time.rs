@@ -34,10 +34,10 @@ pub struct Timestamp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidTimestamp {
-    /// It is not in the form of RFC 3339.
+    /// The text does not have the form of RFC 3339.
     #[error("must be an RFC 3339 timestamp such as 2026-11-20T09:30:00Z")]
     Form,
-    /// In UTC its year has not four digits, or is 0.
+    /// In UTC the year does not have four digits, or is 0.
     #[error("must be in the years 0001 to 9999 in UTC")]
     Range,
 }

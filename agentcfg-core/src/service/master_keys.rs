@@ -78,9 +78,9 @@ fn shown(ids: &[KeyId]) -> String {
 pub struct RewrapProgress {
     /// Provider keys and webhooks that were checked.
     pub examined: u64,
-    /// Those of them that were sealed again.
+    /// Provider keys and webhooks that were sealed again.
     pub rewrapped: u64,
-    /// Those that do not open under any key. They are left as they are.
+    /// Provider keys and webhooks that open under no key. They are left as they are.
     pub unreadable: u64,
 }
 

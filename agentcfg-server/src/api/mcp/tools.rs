@@ -36,13 +36,13 @@ type Run = for<'a> fn(&'a Tools<'a>, Arguments) -> Pin<Box<dyn Future<Output = O
 /// The effect of a call on the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// Nothing.
+    /// The call changes nothing.
     Reads,
-    /// It adds something.
+    /// The call adds something.
     Adds,
-    /// It replaces or removes something.
+    /// The call replaces or removes something.
     Replaces,
-    /// It sets a state, and a second call changes nothing more.
+    /// The call sets a state, and a second call changes nothing more.
     Sets,
 }
 
