@@ -17,7 +17,7 @@ impl Client {
     /// [`AgentFilter::state`] chooses others.
     ///
     /// With [`AgentFilter::agent_id`] the tag is that of the agent. With [`AgentFilter::as_of`] the list is the one that was
-    /// answered at that moment; see also [`Client::agents`]. (Interface specification, *List agents*.)
+    /// answered at that moment; see also [`Client::agents`].
     ///
     /// # Errors
     ///
@@ -121,7 +121,7 @@ impl Client {
         let call = Call::get(CONFIGS).agent(Some(workspace), agent_id);
         self.send(call, |answer| {
             let Tagged { value, tag } = answer.tagged::<Vec<Agent>>()?;
-            // The list of one agent is empty where the agent does not exist.
+            // The list has no element if the agent does not exist.
             let value = value.into_iter().next();
             let value = value.ok_or_else(|| answer.absent(format!("agent {:?} not found", agent_id.as_str())))?;
             Ok(answer.versioned(Tagged { value, tag }))
@@ -129,7 +129,7 @@ impl Client {
         .await
     }
 
-    /// Creates an agent. (Interface specification, *Create agent*.)
+    /// Creates an agent.
     ///
     /// # Errors
     ///
@@ -153,7 +153,7 @@ impl Client {
         self.send(call, Answer::agent).await
     }
 
-    /// Changes the named fields of an agent. (Interface specification, *Update agent*.)
+    /// Changes the named fields of an agent.
     ///
     /// `workspace` may be `None` when the credential belongs to exactly one workspace.
     ///
@@ -186,7 +186,6 @@ impl Client {
     }
 
     /// Deletes an agent: its record is kept as inactive, and its identifier stays reserved.
-    /// (Interface specification, *Delete agent*.)
     ///
     /// # Errors
     ///
@@ -241,7 +240,7 @@ impl Client {
 }
 
 fn list(workspace: WorkspaceId, filter: &AgentFilter) -> Call {
-    // Each field is named, so that a new one is sent.
+    // Each field is named, so that a new one cannot be forgotten here.
     let AgentFilter {
         agent_id,
         state,

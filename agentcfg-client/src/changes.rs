@@ -1,4 +1,4 @@
-//! The change feed: pages, and a stream that connects again by itself.
+//! The change feed: pages, and a stream that reconnects by itself.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use crate::{Client, Error};
 
 const CHANGES: &str = "/api/changes";
 
-/// A stream has a bookmark every 15 seconds. One that is silent for so long is taken for dead.
+/// How long a stream may be silent before it counts as dead. A stream has a bookmark every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
 
-/// The delays before a stream connects again after failures.
+/// The delays before a stream reconnects after failures.
 const MIN_DELAY: Duration = Duration::from_millis(200);
 const MAX_DELAY: Duration = Duration::from_secs(10);
 
@@ -41,7 +41,7 @@ pub struct ChangePage {
     pub cursor: Cursor,
 }
 
-/// What a [`ChangeStream`] gives.
+/// What a [`ChangeStream`] returns.
 ///
 /// ```
 /// use agentcfg_client::Followed;
@@ -130,10 +130,10 @@ impl Client {
     }
 }
 
-/// A stream of the changes in a workspace, which connects again and resumes by itself. See [`Client::changes`].
+/// A stream of the changes in a workspace, which reconnects and resumes by itself. See [`Client::changes`].
 ///
-/// It gives each change once, in order, whatever happens to its connections. A failure that may pass is waited out, with exponential
-/// backoff and jitter. Failures that will not pass are errors of [`Self::next`].
+/// It returns each change once, in order, whatever happens to its connections. A temporary failure is waited out, with
+/// exponential backoff and jitter. Other failures are errors of [`Self::next`].
 ///
 /// ```no_run
 /// # use agentcfg_client::model::{After, WorkspaceId};
@@ -154,10 +154,10 @@ pub struct ChangeStream {
     connection: Option<Connection>,
     has_connected: bool,
     ready: VecDeque<Followed>,
-    /// The server's wish for the delay after an orderly end.
+    /// The delay that the server asked for after an orderly end.
     retry: Option<Duration>,
     pauses: ExponentialBackoff,
-    /// When to connect again. It is kept here, so that a dropped future does not begin the delay again.
+    /// When to reconnect. It is stored here, so that a dropped future does not begin the delay again.
     connect_at: Option<Instant>,
 }
 
@@ -166,11 +166,11 @@ struct Connection {
     reader: Reader,
 }
 
-/// How a read of a connection ended it.
+/// How the read of a connection ended.
 enum Ended {
     /// The server ended the stream, or the connection broke.
     Again { is_orderly: bool },
-    /// There is no use in another connection.
+    /// Another connection would not help.
     Final(Error),
 }
 
@@ -191,7 +191,7 @@ impl ChangeStream {
         }
     }
 
-    /// The position after what [`Self::next`] has returned. A stream from there misses nothing and repeats nothing.
+    /// The position after the last result of [`Self::next`]. A stream from there misses nothing and repeats nothing.
     ///
     /// ```no_run
     /// # use agentcfg_client::model::{After, WorkspaceId};
@@ -247,7 +247,7 @@ impl ChangeStream {
                 Err(Ended::Again { is_orderly }) => {
                     self.connection = None;
                     let pause = match self.retry.filter(|_| is_orderly) {
-                        // The server draws it at random for each stream.
+                        // The server draws the delay at random for each stream.
                         Some(retry) => retry.min(MAX_DELAY),
                         None => self.pause(),
                     };
@@ -257,7 +257,7 @@ impl ChangeStream {
         }
     }
 
-    /// Waits for the next change, passing over bookmarks and statuses.
+    /// Waits for the next change, and skips bookmarks and statuses.
     ///
     /// # Errors
     ///
@@ -283,7 +283,7 @@ impl ChangeStream {
         self.pauses.next().unwrap_or(MAX_DELAY)
     }
 
-    /// Connects, as often as it takes.
+    /// Connects, with retries until it succeeds or the failure is final.
     async fn connect(&mut self) -> Result<(), Error> {
         loop {
             if let Some(at) = self.connect_at {
@@ -304,7 +304,7 @@ impl ChangeStream {
                 }
                 Err(error) => error,
             };
-            // A certificate that was good before is replaced by a good one some time.
+            // A certificate that was accepted before may be temporarily invalid, so the failure is not final.
             let was_connected = self.has_connected && error.is_connect();
             let may_pass =
                 was_connected || error.outcome() != Outcome::Final || matches!(error.status(), Some(408 | 500..));
@@ -331,7 +331,7 @@ impl ChangeStream {
         let events = taken.map_err(|_| Ended::Final(Error::of_stream("an event is longer than the client accepts")))?;
         self.retry = connection.reader.retry.or(self.retry);
         for event in events {
-            // A connection that gives an event is a good one.
+            // The connection works, so the delays start again.
             self.pauses = pauses();
             match event.name.as_str() {
                 "change" => self.ready.push_back(Followed::Change(parse(&event)?)),
@@ -341,10 +341,10 @@ impl ChangeStream {
                     let cursor = cursor.ok_or_else(|| Ended::Final(Error::of_stream("a bookmark has no cursor")))?;
                     self.ready.push_back(Followed::Bookmark(cursor));
                 }
-                // The answer to the next connection says whether the credential or the position is the reason. What arrived before
-                // the end is returned first.
+                // The answer to the next connection tells whether the credential or the position is the reason. Events
+                // that arrived before the end are returned first.
                 "end" | "gone" => return Err(Ended::Again { is_orderly: true }),
-                // An event of a later release.
+                // An event of a later release is ignored.
                 _ => {}
             }
         }

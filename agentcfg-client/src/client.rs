@@ -32,7 +32,7 @@ use crate::{Error, RateLimit, RetryPolicy, Timeouts};
 pub struct Client {
     shared: Arc<Shared>,
     credential: Arc<Credential>,
-    /// Why this client makes changes.
+    /// The message for changes.
     message: Option<Message>,
 }
 
@@ -190,7 +190,7 @@ impl Client {
         &self.shared.timeouts
     }
 
-    /// The longest answer, and the longest event of a stream.
+    /// The greatest length of a response, and of an event in a stream.
     pub(crate) fn max_response_bytes(&self) -> usize {
         self.shared.max_response_bytes
     }

@@ -52,7 +52,7 @@ pub(crate) struct Facts {
 /// The phase in which a call failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// Nothing was sent: the settings or the arguments make no valid request.
+    /// Nothing was sent: the settings or the arguments do not make a valid request.
     Input,
     /// No connection could be made.
     Connect,

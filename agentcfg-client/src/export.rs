@@ -28,9 +28,9 @@ use crate::{Client, Error, Timeouts};
 pub struct Export {
     body: Incoming,
     received: Vec<u8>,
-    /// Where the next line begins in what was received.
+    /// The start of the next line in the received bytes.
     start: usize,
-    /// Up to where that line holds no line feed.
+    /// The end of the bytes that were searched for a line feed.
     searched: usize,
     is_ended: bool,
     facts: Facts,

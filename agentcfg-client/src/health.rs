@@ -1,4 +1,4 @@
-//! Whether the server is up and ready.
+//! Health checks: whether the server is up and ready.
 
 use crate::request::Call;
 use crate::{Client, Error, RetryPolicy};

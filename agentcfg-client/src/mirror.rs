@@ -23,7 +23,7 @@ pub struct Mirror {
     workspace: WorkspaceId,
     agents: AgentMirror,
     changes: ChangeStream,
-    /// Whether the list must be read again, because the feed does not lead from this copy to the agents now.
+    /// Whether the list must be read again, because the feed no longer leads from this copy to the current agents.
     is_lost: bool,
 }
 
@@ -53,7 +53,7 @@ impl Client {
         })
     }
 
-    /// The list with the deleted agents, whose restoration is an event of few fields.
+    /// Reads the list with the deleted agents, because the event of a restored agent has few fields.
     async fn mirrored(&self, workspace: WorkspaceId) -> Result<AgentMirror, Error> {
         let filter = AgentFilter {
             state: AgentState::All,

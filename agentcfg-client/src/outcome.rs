@@ -1,11 +1,11 @@
-//! What a failed attempt reveals about the request.
+//! The outcome of a failed attempt, for the decision on a retry.
 
-/// What a failure reveals about the processing of the request.
+/// What a failure says about the request's outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     /// The server has certainly changed nothing, and a retry may succeed.
     NotApplied,
-    /// The server may have processed it.
+    /// The server may have processed the request.
     Unknown,
     /// A retry would fail in the same way.
     Final,

@@ -8,8 +8,6 @@ use hyper::header::{DATE, RETRY_AFTER};
 
 /// The state of the caller's rate limit as of one response.
 ///
-/// (Interface specification, *Rate limit*.)
-///
 /// ```no_run
 /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
 /// client.list_workspaces().await?;

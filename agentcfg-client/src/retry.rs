@@ -57,7 +57,7 @@ pub struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// No retries: every call is one attempt.
+    /// No retries.
     ///
     /// ```
     /// use agentcfg_client::RetryPolicy;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// One event of a stream.
+/// An event of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Event {
     pub(crate) name: String,
@@ -14,10 +14,10 @@ pub(crate) struct Event {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooLong;
 
-/// Puts events together from pieces of any length.
+/// Assembles events from pieces of any length.
 #[derive(Debug)]
 pub(crate) struct Reader {
-    /// What has arrived of a line.
+    /// The bytes of an incomplete line.
     line: Vec<u8>,
     event: Event,
     has_fields: bool,
@@ -27,7 +27,7 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// A reader that accepts events of at most this length.
+    /// Makes a reader that accepts events up to this length.
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
             line: Vec::new(),
@@ -38,7 +38,7 @@ impl Reader {
         }
     }
 
-    /// Takes the next piece, and gives the events that it completes.
+    /// Takes the next piece, and returns the events that it completes.
     pub(crate) fn take(&mut self, mut piece: &[u8]) -> Result<Vec<Event>, TooLong> {
         let mut events = Vec::new();
         while let Some(end) = piece.iter().position(|byte| *byte == b'\n') {
@@ -84,7 +84,7 @@ impl Reader {
                 self.retry = value.parse().ok().map(Duration::from_millis).or(self.retry);
                 return;
             }
-            // A comment, or a field that is not known.
+            // A comment or an unknown field is ignored.
             _ => return,
         }
         self.has_fields = true;

@@ -9,8 +9,7 @@ use crate::{Client, Error};
 const STATUS: &str = "/api/agents/status";
 
 impl Client {
-    /// Lists the live status of every active agent, in the order of the list of agents. (Interface
-    /// specification, *Agent status*.)
+    /// Lists the live status of every active agent, in the order of the list of agents.
     ///
     /// # Errors
     ///

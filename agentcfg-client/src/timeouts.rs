@@ -22,7 +22,7 @@ pub struct Timeouts {
 }
 
 impl Default for Timeouts {
-    /// 5 s, 15 s and 45 s.
+    /// Connect 5 s, attempt 15 s, total 45 s.
     fn default() -> Self {
         Self {
             connect: Duration::from_secs(5),

@@ -164,7 +164,7 @@ impl Client {
     }
 }
 
-/// The text of a version that is compared.
+/// The text of a selector in a comparison.
 fn compared(selector: VersionSelector<'_>) -> Result<String, Error> {
     match selector {
         VersionSelector::Current => Ok("latest".to_owned()),
@@ -195,7 +195,8 @@ pub struct Agents<'a> {
 }
 
 impl<'a> Agents<'a> {
-    /// In this workspace. It may be left out where the credential belongs to exactly one, except for [`Self::list`].
+    /// Selects the workspace. It may be left out where the credential belongs to exactly one, except for
+    /// [`Self::list`].
     #[must_use]
     pub fn in_workspace(self, workspace: WorkspaceId) -> Self {
         Self {
@@ -204,26 +205,26 @@ impl<'a> Agents<'a> {
         }
     }
 
-    /// At the version that a label points at. Where an agent does not have it, the error
+    /// Selects the version that a label points at. For an agent without the label the error is
     /// [`is_not_found`](Error::is_not_found): there is no fallback.
     #[must_use]
     pub fn label(self, label: &'a str) -> Self {
         self.at_version(VersionSelector::Label(label))
     }
 
-    /// At the version of this number.
+    /// Selects the version with this number.
     #[must_use]
     pub fn version(self, version: u64) -> Self {
         self.at_version(VersionSelector::Version(version))
     }
 
-    /// As they were at this time, which is included.
+    /// Selects the state at this time, the time included.
     #[must_use]
     pub fn at(self, at: Timestamp) -> Self {
         self.at_version(VersionSelector::At(at))
     }
 
-    /// As they were at this revision of the workspace.
+    /// Selects the state at this revision of the workspace.
     #[must_use]
     pub fn revision(self, revision: u64) -> Self {
         self.at_version(VersionSelector::Revision(revision))

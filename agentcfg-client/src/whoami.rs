@@ -1,4 +1,4 @@
-//! Who the client is.
+//! The identity of the client.
 
 use agentcfg_core::model::WhoAmI;
 

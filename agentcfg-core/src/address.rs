@@ -1,7 +1,7 @@
 //! Which IP addresses belong to the public internet.
 //!
 //! Requests to URLs that users choose must not reach the network that the server runs in: loopback, private networks, the
-//! metadata services of cloud providers. (Decisions, chapter 16.)
+//! metadata services of cloud providers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -38,8 +38,8 @@ pub trait Clock: Send + Sync + 'static {
     /// ```
     fn now(&self) -> Timestamp;
 
-    /// Milliseconds on a clock that nothing can set: it never steps back, and its zero means nothing. The default is the
-    /// machine's, to a few milliseconds.
+    /// Milliseconds on a monotonic clock with an arbitrary zero. The default reads the machine's clock, to within a few
+    /// milliseconds.
     ///
     /// ```
     /// use agentcfg_core::clock::{Clock, SystemClock};
@@ -51,7 +51,7 @@ pub trait Clock: Send + Sync + 'static {
     }
 }
 
-/// One moment on both clocks, for what must end in time even if the wall clock is set.
+/// One moment on both clocks. Deadlines use the monotonic reading, so they hold when the wall clock is set.
 ///
 /// ```
 /// use agentcfg_core::clock::{ManualClock, Moment};
@@ -65,9 +65,9 @@ pub trait Clock: Send + Sync + 'static {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Moment {
-    /// [`Clock::now`].
+    /// The wall clock, from [`Clock::now`].
     pub now: Timestamp,
-    /// [`Clock::steady_millis`].
+    /// The monotonic clock, from [`Clock::steady_millis`].
     pub steady_millis: i64,
 }
 
@@ -187,7 +187,7 @@ impl Entropy for SystemEntropy {
 
 /// A clock for tests, which changes only when it is moved.
 ///
-/// Moving it forward also moves its steady reading. Moving it back is what setting a wall clock is: the steady reading
+/// Moving it forward also moves its steady reading. Moving it back acts as a wall clock that is set: the steady reading
 /// stays.
 ///
 /// ```
@@ -234,7 +234,7 @@ impl ManualClock {
         self.steady.fetch_add(millis.max(0), Ordering::SeqCst);
     }
 
-    /// Sets the wall clock, forward or back, in no time.
+    /// Sets the wall clock forward or back. The steady reading stays.
     ///
     /// ```
     /// use agentcfg_core::clock::{Clock, ManualClock};

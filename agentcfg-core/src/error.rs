@@ -149,7 +149,8 @@ impl Error {
         invalid.map(Invalid::faults).unwrap_or_default()
     }
 
-    /// The cause for the log. Faults are none: the message has them, and a body's text stays out of the log.
+    /// The cause for the log. The faults of a body are left out: the message has them, and the body's text stays out of
+    /// the log.
     fn cause(&self) -> Option<&(dyn std::error::Error + Send + Sync + 'static)> {
         self.source.as_deref().filter(|source| !source.is::<Invalid>())
     }

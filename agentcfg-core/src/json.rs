@@ -109,7 +109,7 @@ pub fn read_json(text: &[u8]) -> Result<Value, Invalid> {
     parse(text)?.into_value().ok_or_else(once)
 }
 
-/// Reads one JSON text.
+/// Parses a JSON text. Duplicate keys stay in the tree.
 pub(crate) fn parse(bytes: &[u8]) -> Result<Json<'_>, Invalid> {
     if bytes.is_empty() {
         return Err(Invalid::new("body", "must be a JSON object, got nothing"));
@@ -198,7 +198,7 @@ fn string_length(text: &[u8]) -> usize {
 #[derive(serde::Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Deserialises a value.
+/// The `DeserializeSeed` of [`Json`], with counters that all values of a text share.
 #[derive(Clone, Copy)]
 struct Seed<'a> {
     /// The indices of the numbers that replace one that no finite double holds.
@@ -214,7 +214,7 @@ struct Seed<'a> {
 const MAX_VALUES: usize = 1_000_000;
 
 impl Seed<'_> {
-    /// Counts an element or a member.
+    /// Counts an element or a member, and fails above [`MAX_VALUES`].
     fn count_value<E: serde::de::Error>(self) -> Result<(), E> {
         let values = self.values.get() + 1;
         self.values.set(values);

@@ -34,7 +34,6 @@ pub struct CatalogueModel {
 /// The providers' addresses and the models that a deployment offers.
 ///
 /// The default has three models of Anthropic and four of OpenAI, one of them coming soon.
-/// (Interface specification, *Provider key*.)
 ///
 /// ```
 /// use agentcfg_core::model::Provider;

@@ -8,7 +8,7 @@ use crate::body::{self, Body, Fields, Rule};
 use crate::rules;
 use crate::validate::{Faults, Invalid};
 
-/// The field of a body that has a credential.
+/// The name of the body's only field.
 const FIELD: &str = "api_key";
 
 /// A provider's credential in plaintext, such as `sk-…`.

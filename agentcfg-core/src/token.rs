@@ -3,7 +3,7 @@
 //! A key is a prefix that names its environment, 20 characters of identifier, 43 characters of
 //! secret and 6 of checksum, all `0-9A-Za-z`. The checksum detects typing errors without a read from
 //! the store, and lets secret scanners recognise keys without false positives. The store holds the
-//! identifier and an argon2id hash of the whole text. (Interface specification, *API keys*.)
+//! identifier and an argon2id hash of the whole text.
 
 mod salt;
 mod slow;
@@ -249,7 +249,7 @@ impl Hash for Id {
     }
 }
 
-/// What a text that has the prefix and the length of a key is recognised by. Its checksum is not verified.
+/// The parts of a text that has the prefix and the length of an API key. The checksum is not verified.
 #[derive(Clone, Copy)]
 pub(crate) struct Parts {
     pub(crate) id: Id,

@@ -93,13 +93,13 @@ pub enum InvalidKeyring {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// It was sealed under a master key that is not in the keyring.
+    /// The text was sealed under a master key that is not in the keyring.
     #[error("sealed under the master key {0}, which is not in the keyring")]
     UnknownKey(KeyId),
-    /// A newer release sealed it.
+    /// A newer release sealed the text.
     #[error("sealed in format {0}, this release reads format {FORMAT}")]
     TooNew(u8),
-    /// It was modified, or belongs to another workspace, provider or webhook.
+    /// The text was modified, or belongs to another workspace, provider or webhook.
     #[error("modified, or sealed for another workspace, provider or webhook (master key {0})")]
     Refused(KeyId),
 }
@@ -353,7 +353,7 @@ enum Purpose {
 }
 
 impl Purpose {
-    /// The associated data. It differs for each two purposes, formats and keys.
+    /// The associated data. No two combinations of purpose, format and master key have the same.
     fn associated_data(self, head: &[u8]) -> Vec<u8> {
         match self {
             Self::ProviderKey(workspace, provider) => [

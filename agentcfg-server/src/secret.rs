@@ -12,7 +12,7 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Wraps `text`.
+    /// Wraps a text.
     ///
     /// ```
     /// use agentcfg_server::process::Secret;

@@ -1,4 +1,4 @@
-//! Tasks that wake themselves while they are polled.
+//! Tasks that wake themselves while they are polled, and are polled again in place.
 //!
 //! The two sides of a body are in one task here, and wake each other through its waker. A runtime answers that by queueing the
 //! task and waking another thread to take it: two system calls and a change of the core for each request with a body. So
@@ -11,14 +11,14 @@ use std::task::{Context, Poll, Wake, Waker};
 use atomic_waker::AtomicWaker;
 use tokio::task::coop;
 
-/// How often one poll goes through what has woken itself before it yields to other tasks.
+/// How many times one poll goes through what has woken itself before it yields to other tasks.
 const ROUNDS: usize = 8;
 
-/// Polls something in place until it no longer wakes itself.
+/// Polls a future in place until it no longer wakes itself.
 #[derive(Debug)]
 pub(crate) struct InPlace {
     wakes: Arc<Wakes>,
-    /// The waker of `wakes`.
+    /// The waker that [`Wakes`] hands to what is polled.
     waker: Waker,
 }
 
@@ -52,14 +52,15 @@ impl InPlace {
         Poll::Pending
     }
 
-    /// Polls once, for no task: a wake by what is polled is forgotten.
+    /// Polls once, outside of any task. A wake by what is polled is dropped.
     pub(crate) fn poll_once<T>(&self, work: impl FnOnce(&mut Context<'_>) -> T) -> T {
         self.wakes.begin();
         work(&mut Context::from_waker(&self.waker))
     }
 }
 
-/// The wakes of what is polled: those during a poll are seen by that poll, others wake the task that polled last.
+/// Collects the wakes of what is polled. A wake during a poll is seen by that poll; any other one wakes the task that
+/// polled last.
 #[derive(Debug, Default)]
 struct Wakes {
     state: AtomicU8,
@@ -71,12 +72,12 @@ const POLLED: u8 = 1;
 const WOKEN: u8 = 2;
 
 impl Wakes {
-    /// A poll begins. What woke before is part of it.
+    /// Begins a poll. Earlier wakes are part of it.
     fn begin(&self) {
         self.state.store(POLLED, SeqCst);
     }
 
-    /// Ends a poll; false when something woke during it.
+    /// Ends a poll. False when something woke during it.
     fn park(&self) -> bool {
         self.state.compare_exchange(POLLED, PARKED, SeqCst, SeqCst).is_ok()
     }

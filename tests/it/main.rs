@@ -1,4 +1,4 @@
-//! End-to-end tests: a module for each chapter of what the service promises.
+//! End-to-end tests over HTTP: a module for each subject.
 
 // Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]

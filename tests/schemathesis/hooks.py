@@ -83,7 +83,7 @@ REFUSALS = {
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Drops a refusal that the specification demands, and no other."""
+    """Drops a refusal that a rule beyond the schema demands, and no other."""
     if type(failure).__name__ != "RejectedPositiveData" or response.status_code not in (400, 415):
         return True
     name = operation_id(case.operation)

@@ -7,7 +7,7 @@ use agentcfg_core::validate::shown;
 use super::Place;
 use super::yaml::{Entry, Node, Yaml};
 
-/// Writes entries, and members that are JSON already, as a JSON object. Its reader in the core checks types and rules.
+/// Writes entries, and members that are JSON already, as a JSON object. The core reads it, and checks types and rules.
 pub fn json_object(entries: &[Entry], more: &[String]) -> String {
     let member = |entry: &Entry| format!("{}:{}", json_text(&entry.key), json_value(&entry.node));
     let members: Vec<_> = entries.iter().map(member).chain(more.iter().cloned()).collect();
@@ -82,8 +82,8 @@ fn number(text: &str) -> Option<String> {
     Some(number)
 }
 
-/// The place of the field that a fault names: that of the value, or of the key where the key is wrong. `None` for a field that
-/// the file does not have.
+/// The place of the field that a fault names: that of the value, or of the key if the key is wrong. `None` for a field
+/// that the file does not have.
 pub fn place_of(field: &str, entries: &[Entry]) -> Option<Place> {
     if let Some(entry) = entries.iter().find(|entry| shown(&entry.key).to_string() == field) {
         return Some(entry.node.place);
@@ -102,7 +102,7 @@ pub fn place_of(field: &str, entries: &[Entry]) -> Option<Place> {
     }
 }
 
-/// The entry that `field.name` names.
+/// The entry with the path `field.name`.
 fn entry_within<'a>(path: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
     let (field, name) = path.split_once('.')?;
     let outer = entries.iter().find(|entry| entry.key == field)?;

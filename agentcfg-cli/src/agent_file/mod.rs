@@ -29,7 +29,7 @@ pub use fields::Fields;
 pub use read::{UNRESOLVED, is_agent_file, read};
 pub use write::{compose, field, write};
 
-/// The end of the names of agent files.
+/// The extension of agent files.
 pub const EXTENSION: &str = "md";
 
 /// The line before and after the front matter.
@@ -46,7 +46,7 @@ impl Place {
     pub const START: Self = Self { line: 1, column: 1 };
 }
 
-/// What is wrong at a place of a file.
+/// A problem at a place of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub file: PathBuf,

@@ -29,7 +29,7 @@ pub fn read(path: &Path, bytes: &[u8]) -> Result<AgentSpec, Vec<Problem>> {
     }
 }
 
-/// Whether the file of this name and content is one of an agent: it has front matter that names no other agent.
+/// Whether a file is that of an agent: it has front matter that names no other agent.
 pub fn is_agent_file(path: &Path, bytes: &[u8]) -> bool {
     let (Ok(agent_id), Ok(Parts { entries, .. })) = (agent_id(path), front_matter(path, bytes)) else {
         return false;
@@ -41,7 +41,7 @@ pub fn is_agent_file(path: &Path, bytes: &[u8]) -> bool {
             .all(|entry| matches!(&entry.node.value, Yaml::Scalar { text, .. } if *text == *agent_id))
 }
 
-/// The agent that the name of a file names.
+/// The agent identifier in the name of a file.
 fn agent_id(path: &Path) -> Result<AgentId, Problem> {
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let stem = name.strip_suffix(EXTENSION).and_then(|stem| stem.strip_suffix('.'));
@@ -114,10 +114,10 @@ fn is_fence(line: &str) -> bool {
     line.trim_end_matches(['\n', '\r', ' ', '\t']) == FENCE
 }
 
-/// The message for markers that a merge has left.
+/// The message for conflict markers that are left.
 pub const UNRESOLVED: &str = "a conflict is not resolved: keep one of the two sides, and remove the lines of markers";
 
-/// Refuses front matter in which two changes of a field were left side by side, with a message that says so.
+/// Refuses front matter with conflict markers, with a message that says so.
 fn refuse_conflicts(path: &Path, yaml: &str) -> Result<(), Problem> {
     let marker =
         |line: &str| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ") || line.trim_end() == "=======";
@@ -163,10 +163,11 @@ fn content(
         );
         problems.push(Problem::new(path, *place, message));
     }
-    // What is missing in the front matter is added behind it: the names differ, and no fault of these two has a place in it.
+    // Required fields that are absent are added at the end: their names differ, and their faults have no place in the
+    // file.
     let mut more = Vec::new();
     if entries.iter().all(|entry| entry.key != "agent_id") {
-        // A wrong name is reported already.
+        // An invalid name is already a problem of its own.
         let named = agent_id.map_or("unnamed", |named| named.as_str());
         more.push(format!("\"agent_id\":{}", json_text(named)));
     }
@@ -200,7 +201,7 @@ fn content(
     Some(spec)
 }
 
-/// Keeps the first of the entries with the same key, in the maps within too.
+/// Keeps the first of the entries with the same key, in nested maps too.
 fn without_repeated(path: &Path, outer: &str, entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Vec<Entry> {
     let mut lines = HashMap::new();
     let mut kept = Vec::new();
@@ -221,7 +222,7 @@ fn without_repeated(path: &Path, outer: &str, entries: Vec<Entry>, problems: &mu
     kept
 }
 
-/// The comment that stands where a value is expected, as in `color: #7c3aed`: the field would be absent without a word.
+/// The place of a comment where a value is expected, as in `color: #7c3aed`: the field would silently be absent.
 fn comment_for_value(entry: &Entry, lines: &[&str]) -> Option<Place> {
     let Yaml::Scalar { text, is_plain: true } = &entry.node.value else {
         return None;
@@ -231,14 +232,14 @@ fn comment_for_value(entry: &Entry, lines: &[&str]) -> Option<Place> {
     let rest = rest.get(column - 1..)?;
     let colon = rest.iter().position(|c| *c == ':')?;
     let value = colon + 1 + rest[colon + 1..].iter().position(|c| !c.is_whitespace())?;
-    // The parser gives nothing as `~`.
+    // The parser returns an absent value as `~`.
     (matches!(text.as_str(), "" | "~") && rest[value] == '#').then_some(Place {
         line,
         column: column + value,
     })
 }
 
-/// Refuses what the API knows as fields, and a file has elsewhere or not at all.
+/// Refuses fields of the API that a file has in another place or not at all.
 fn is_field(path: &Path, entry: &Entry, problems: &mut Vec<Problem>) -> bool {
     let message = match entry.key.as_str() {
         Fields::BODY => "persona_prompt is the text after the front matter, not a field in it",

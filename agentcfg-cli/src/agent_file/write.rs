@@ -1,4 +1,4 @@
-//! Writing an agent's file: the same agent always gives the same bytes.
+//! Writes an agent's file: the same agent always gives the same bytes.
 
 use std::fmt::Write as _;
 
@@ -6,20 +6,21 @@ use serde_json::Value;
 
 use super::{FENCE, Fields};
 
-/// The file of an agent.
+/// The content of an agent's file.
 pub fn write(agent_id: &str, fields: &Fields) -> String {
     let lines: String = fields.in_front().map(|(name, value)| field(name, value)).collect();
     compose(agent_id, &lines, fields.get(Fields::BODY).as_str())
 }
 
-/// The file with these lines of fields and this persona.
+/// The content of a file with these lines of fields and this persona.
 pub fn compose(agent_id: &str, lines: &str, persona: Option<&str>) -> String {
     let head = field("agent_id", &agent_id.into());
     let body = persona.map(|persona| format!("{persona}\n")).unwrap_or_default();
     format!("{FENCE}\n{head}{lines}{FENCE}\n{body}")
 }
 
-/// The lines of one field. There are none for null and for an empty list or map, which are what a field is when it is left out.
+/// The lines of one field. A null, an empty list and an empty map have none, because that is the value of an absent
+/// field.
 pub fn field(name: &str, value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -42,12 +43,12 @@ pub fn field(name: &str, value: &Value) -> String {
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(value) => text(value),
-        // JSON is YAML.
+        // JSON is valid YAML.
         other => other.to_string(),
     }
 }
 
-/// A text in one line, without quotes where no reader of YAML can take it for something else.
+/// A text on one line, without quotes if no reader of YAML can take it for another type.
 fn text(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { quoted(text) }
 }
@@ -88,8 +89,8 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// Whether a reader of the file sees the character. Others are escaped: YAML gives some of them a meaning of their own or
-/// forbids them, and a review must not miss them.
+/// Whether a character is visible. Others are escaped: YAML forbids some of them or gives them a meaning, and a
+/// reviewer must not overlook them.
 fn is_visible(c: char) -> bool {
     let is_format = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');

@@ -29,7 +29,7 @@ pub struct Entry {
     pub node: Node,
 }
 
-/// The first thing that is not well-formed. What follows it cannot be read.
+/// The first malformed place. The text after it cannot be read.
 #[derive(Debug)]
 pub struct Malformed {
     pub place: Place,
@@ -45,12 +45,13 @@ impl Malformed {
     }
 }
 
-/// How deep maps and lists may be nested. A field has one level.
+/// The greatest depth of nested maps and lists. A field has one level.
 const MAX_DEPTH: usize = 16;
 
 type Result<T> = std::result::Result<T, Malformed>;
 
-/// Reads the entries of the map that a text is. Its first line has this number in the file. A text without content has none.
+/// Reads a text as a map. `first_line` is the number of its first line in the file. A text without content has no
+/// entries.
 pub fn parse(text: &str, first_line: usize) -> Result<Vec<Entry>> {
     let options = options! {
         emit_comments: false,

@@ -1,4 +1,4 @@
-//! Files as agents: plan and apply. (Decisions, chapter 19.)
+//! Files as agents: plan and apply.
 
 use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{AppliedAgents, ApplyAgents, WorkspaceId};

@@ -1,4 +1,4 @@
-//! Agents to files: export. (Decisions, chapter 19.)
+//! Agents to files: export.
 
 use std::collections::BTreeSet;
 use std::fs;

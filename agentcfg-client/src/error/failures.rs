@@ -28,7 +28,7 @@ impl Error {
         self
     }
 
-    /// Settings or arguments that make no valid request.
+    /// Settings or arguments that do not make a valid request.
     pub(crate) fn input(message: impl Into<String>) -> Self {
         Self::new(Kind::Input, Outcome::Final, message)
     }
@@ -91,7 +91,7 @@ impl Error {
         Self::new(Kind::Answer, Outcome::Final, message).with_facts(facts)
     }
 
-    /// A response without the record that was asked for. Its status reports a success, so the error has none.
+    /// A response without the requested record. Its status reports a success, so the error has none.
     pub(crate) fn absent(facts: Facts, message: impl Into<String>) -> Self {
         let facts = Facts { status: None, ..facts };
         Self::new(Kind::Absent, Outcome::Final, message).with_facts(facts)
@@ -133,7 +133,7 @@ impl Error {
 
 type Cause = dyn std::error::Error + 'static;
 
-/// An error and the chain of its causes. What an I/O error was made from is not its source.
+/// An error and the chain of its causes. The error within an I/O error is not its source, so it is added.
 fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
     std::iter::successors(Some(error), |error| {
         match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
@@ -143,7 +143,7 @@ fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
     })
 }
 
-/// Whether the server's certificate was refused, which the next attempts will hardly change.
+/// Whether the server's certificate was refused, so that retries will hardly help.
 fn is_refused_certificate(cause: &Cause) -> bool {
     matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
 }

@@ -311,7 +311,7 @@ async fn versions_and_labels_call_their_endpoints() {
         assert_eq!((sent.0.as_str(), sent.1.as_str()), expected);
     }
     assert!(server.requests()[8].contains("if-match: \"a7\"\r\n"));
-    // What no endpoint can answer is refused before anything is sent.
+    // Calls that no endpoint can answer are refused before anything is sent.
     for refused in [agents.label("production").list().await, c.agents().list().await] {
         let error = refused.unwrap_err();
         assert!(

@@ -1,4 +1,5 @@
-//! The fields of a body that changes something, by their presence in the resource. `None` is a field with a fault.
+//! Readers for the fields of a body that changes a resource, by the presence of the field. `None` means that a fault
+//! was noted.
 
 use super::{Fields, Found, Rule};
 use crate::model::Patch;

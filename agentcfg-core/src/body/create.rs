@@ -1,4 +1,5 @@
-//! The fields of a body that creates something, by their presence. `None` is a field with a fault.
+//! Readers for the fields of a body that creates a resource, by the presence of the field. `None` means that a fault
+//! was noted.
 
 pub(crate) use super::change::{nullable as tristate, required as optional};
 use super::{Fields, Found, Rule};

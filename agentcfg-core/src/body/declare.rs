@@ -170,7 +170,7 @@ macro_rules! readable {
     };
 }
 
-/// The schema of a body or a record.
+/// Implements `JsonSchema` for a body or a record.
 macro_rules! schema {
     (
         $mode:ident $type:ident $name:expr, $about:expr, $examples:tt, [$($also:tt)?],

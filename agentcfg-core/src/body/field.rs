@@ -51,7 +51,7 @@ impl<T> Field for Patch<T> {
     }
 }
 
-/// A field of a body that changes something.
+/// A field of a body that changes a resource.
 pub(crate) trait Change<T> {
     /// Changes the field of the resource, or leaves it.
     fn apply(self, field: &mut T);

@@ -1,7 +1,7 @@
 //! Bodies of requests: each is declared once, by [`body!`](declare).
 //!
 //! Reading reports every fault in one message, in the order of the fields. A value that was made in Rust is checked by
-//! the same rules. (Interface specification, *Endpoints*.)
+//! the same rules.
 
 pub(crate) mod change;
 pub(crate) mod create;
@@ -33,7 +33,7 @@ pub(crate) trait Body: Sized {
     /// Fields of the resource that a body must not name.
     const READ_ONLY: &'static [&'static str];
 
-    /// Takes every field. `None` where a required one is missing or wrong, which is noted.
+    /// Reads every field. `None` when a required one is missing or invalid; the fault is noted.
     fn read(fields: &mut Fields<'_>) -> Option<Self>;
 
     /// Notes every fault, in the order of the fields.
@@ -75,7 +75,7 @@ pub(crate) struct Fields<'a> {
     faults: Faults,
 }
 
-/// The state of a field.
+/// What a body has under the name of a field.
 pub(crate) enum Found<T> {
     Absent,
     Null,
@@ -92,7 +92,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads a JSON object.
+    /// Parses a text that must be a JSON object.
     fn parse(bytes: &'a [u8]) -> Result<Self, Invalid> {
         match json::parse(bytes)? {
             Json::Object(entries) => Ok(Self::of(entries)),
@@ -127,19 +127,18 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether a field may be there, or left out, beside the value of another one.
+    /// Checks whether a field may be given, or left out, next to the value of another field.
     pub(crate) fn fits<T: Copy>(&mut self, name: &str, other: &Option<T>, fits: fn(T, &str, bool, &mut Faults)) {
         if let Some(other) = *other {
             fits(other, name, self.is_given(name), &mut self.faults);
         }
     }
 
-    /// Checks the fields of a body together.
+    /// Applies a rule that concerns several fields.
     pub(crate) fn whole<T>(&mut self, body: &T, check: fn(&T, &mut Faults)) {
         check(body, &mut self.faults);
     }
 
-    /// Notes a fault of a field.
     fn fault(&mut self, name: &str, rule: &str) {
         self.faults.push(name, rule);
     }

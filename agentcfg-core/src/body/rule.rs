@@ -1,4 +1,4 @@
-//! The rule of a field.
+//! The trait of the rules for fields.
 
 use super::FromJson;
 use crate::validate::Faults;

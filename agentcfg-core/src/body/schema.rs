@@ -15,7 +15,7 @@ pub(crate) fn summary(text: &str) -> String {
     first.join(" ")
 }
 
-/// The schema of an object.
+/// The schema of an object that has no other properties than these.
 pub(crate) fn object(
     description: &str,
     properties: impl IntoIterator<Item = (&'static str, Property)>,
@@ -80,14 +80,14 @@ pub(crate) fn extended<T: JsonSchema>(
     all
 }
 
-/// A field of an object.
+/// A property of an object: its schema, and whether it is required.
 pub(crate) struct Property {
     schema: Schema,
     is_required: bool,
 }
 
 impl Property {
-    /// A field with its description.
+    /// A property with its description.
     pub(crate) fn new(mut schema: Schema, description: &str, is_required: bool) -> Self {
         schema.insert("description".into(), description.into());
         Self { schema, is_required }
@@ -107,7 +107,7 @@ fn or_null<R: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
     schema
 }
 
-/// In a body that creates something.
+/// Schemas of the fields of a body that creates a resource.
 pub(crate) mod create {
     use super::*;
 
@@ -140,12 +140,12 @@ pub(crate) mod create {
     pub(crate) use nullable as tristate;
 }
 
-/// In a body that changes something.
+/// Schemas of the fields of a body that changes a resource.
 pub(crate) mod change {
     pub(crate) use super::create::{nullable, optional as required, optional as defaulted};
 }
 
-/// In a record that is shown, where every field is there.
+/// Schemas of the fields of a record, which is shown with all of them.
 pub(crate) mod record {
     use super::*;
 

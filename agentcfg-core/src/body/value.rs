@@ -15,7 +15,7 @@ use crate::validate::{Faults, shown};
 pub(crate) trait FromJson: Sized {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self>;
 
-    /// Checks a value that was made in Rust: no body gives a word that this release does not know.
+    /// Checks a value that was made in Rust, which may be a word that this release does not know.
     fn check_word(&self, _field: &str, _faults: &mut Faults) {}
 }
 

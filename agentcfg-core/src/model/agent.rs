@@ -13,8 +13,6 @@ use crate::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_PERSONA_
 
 named! {
     /// Whether a software agent or a person does the work.
-    ///
-    /// (Interface specification, *Agent config*.)
     AgentType {
         /// An AI agent.
         Ai = "ai",
@@ -24,7 +22,7 @@ named! {
 }
 
 impl Default for AgentType {
-    /// [`AgentType::Ai`], as the interface specification says.
+    /// [`AgentType::Ai`], the type of an agent that was created without one.
     fn default() -> Self {
         Self::Ai
     }

@@ -15,8 +15,6 @@ macro_rules! agent_fields {
         crate::body::record! {
             /// An agent configuration.
             ///
-            /// (Interface specification, *Agent config*.)
-            ///
             /// ```
             /// use agentcfg_core::model::Agent;
             /// fn card(agent: &Agent) -> String {
@@ -212,8 +210,6 @@ macro_rules! agent_fields {
         crate::body::body! {
             /// What a new agent starts with. Null in a nullable field means the same as leaving it out.
             ///
-            /// (Interface specification, *Create agent*.)
-            ///
             /// ```
             /// use agentcfg_core::model::{NewAgent, WorkspaceId};
             /// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
@@ -261,8 +257,6 @@ macro_rules! agent_fields {
 
         crate::body::body! {
             /// An agent as an apply wants it: what is left out is null, empty, or the default.
-            ///
-            /// (Decisions, chapter 19.)
             ///
             /// ```
             /// use agentcfg_core::model::AgentSpec;
@@ -325,8 +319,6 @@ macro_rules! agent_fields {
         crate::body::body! {
             /// The fields to change. A field that is given is replaced as a whole, one that is left out stays, and null
             /// empties a nullable one.
-            ///
-            /// (Interface specification, *Update agent*.)
             ///
             /// ```
             /// use agentcfg_core::model::{AgentPatch, Patch};

@@ -6,17 +6,17 @@ use super::{AgentId, AsOf};
 named! {
     /// Which agents a list shows, by whether they were deleted.
     AgentState {
-        /// Those that are not deleted.
+        /// Agents that are not deleted.
         Active = "active",
-        /// Those that are deleted and not restored.
+        /// Agents that were deleted and not restored.
         Inactive = "inactive",
-        /// Both.
+        /// Active and deleted agents.
         All = "all",
     }
 }
 
 impl Default for AgentState {
-    /// [`AgentState::Active`], as the interface specification says.
+    /// [`AgentState::Active`]: a list without the parameter `state` has no deleted agents.
     fn default() -> Self {
         Self::Active
     }

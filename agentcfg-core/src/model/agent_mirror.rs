@@ -150,7 +150,7 @@ impl AgentMirror {
     }
 }
 
-/// The field that every change of an agent's record moves.
+/// The field that every change of an agent's record sets.
 const MOVED: &str = "updated_at";
 
 /// The changed fields of one agent.

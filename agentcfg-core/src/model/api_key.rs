@@ -12,8 +12,6 @@ use crate::validate::MAX_NAME;
 
 named! {
     /// Where an API key is used. Plaintexts begin with `svc_test_` for development and with `svc_live_` for production.
-    ///
-    /// (Interface specification, *API key*.)
     Environment {
         /// Keys start with `svc_test_`.
         Development = "development",
@@ -37,7 +35,7 @@ impl Environment {
     }
 }
 
-/// Requests per minute of a key that has no limit of its own. (Interface specification, *Rate limit*.)
+/// Requests per minute of a key that has no limit of its own.
 ///
 /// ```
 /// assert_eq!(agentcfg_core::model::DEFAULT_KEY_RATE_LIMIT, 100);

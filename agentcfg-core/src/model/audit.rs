@@ -44,22 +44,22 @@ record! {
 }
 
 impl Actor {
-    /// A program, by its API key.
+    /// The actor of a call with this API key.
     pub(crate) fn api_key(id: &str) -> Self {
         Self::of(ActorType::ApiKey, id)
     }
 
-    /// A person.
+    /// The actor of a call by this user.
     pub(crate) fn user(id: &str) -> Self {
         Self::of(ActorType::User, id)
     }
 
-    /// An operator of the deployment.
+    /// This user, who acts as an operator of the deployment.
     pub(crate) fn operator(id: &str) -> Self {
         Self::of(ActorType::Operator, id)
     }
 
-    /// A part of this service.
+    /// A part of this service, such as `webhooks`.
     pub(crate) fn system(part: &str) -> Self {
         Self::of(ActorType::System, part)
     }

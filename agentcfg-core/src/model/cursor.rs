@@ -15,7 +15,6 @@ const REVISION: &str = "-c";
 ///
 /// Clients keep a cursor as an opaque text and send it back. The service checks with [`Cursor::revision_in`] that the
 /// position is one of the log that it is used with. The text needs no escapes in a header, a URL or JSON.
-/// (Decisions, chapters 15 and 19.)
 ///
 /// ```
 /// use agentcfg_core::model::Cursor;

@@ -12,7 +12,7 @@ use crate::validate::Faults;
 /// The types of events that a webhook gets: actions of the audit log, or `agent.*` for all of a family. They read back as
 /// they were sent.
 ///
-/// The default is what callers with `agents:read` may know: `agent.*`, `agents.*` and `label.*`. (Decisions, chapter 16.)
+/// The default is what callers with `agents:read` may know: `agent.*`, `agents.*` and `label.*`.
 ///
 /// ```
 /// use agentcfg_core::model::EventTypes;
@@ -25,7 +25,7 @@ use crate::validate::Faults;
 pub struct EventTypes(Vec<String>);
 
 impl EventTypes {
-    /// These types.
+    /// Wraps a list of types. The body that has it checks their names.
     ///
     /// ```
     /// use agentcfg_core::model::EventTypes;
@@ -45,7 +45,7 @@ impl EventTypes {
         &self.0
     }
 
-    /// Whether events of this type are among them.
+    /// Whether a webhook with these types gets the events of an action.
     ///
     /// ```
     /// use agentcfg_core::model::EventTypes;
@@ -56,7 +56,7 @@ impl EventTypes {
         self.0.iter().any(|wanted| event_family::is_wanted(wanted, action))
     }
 
-    /// Whether some may be known only with `audit_log:read`.
+    /// Whether one of the types needs the permission `audit_log:read`.
     ///
     /// ```
     /// use agentcfg_core::model::EventTypes;

@@ -81,7 +81,7 @@ record! {
 /// Declares [`ExportLine`]: the types and the schema follow from a line. `service/export.rs` writes the records of each kind.
 macro_rules! export_lines {
     ($($(#[doc = $doc:literal])+ $variant:ident($record:ty) = $kind:literal,)+) => {
-        /// One line of the export of a workspace: `{"kind": …, "record": …}`. (Decisions, chapter 20.)
+        /// One line of the export of a workspace: `{"kind": …, "record": …}`.
         ///
         /// ```
         /// use agentcfg_core::model::ExportLine;

@@ -11,7 +11,6 @@ use crate::body::from_text;
 /// The identifier of a workspace, a UUID.
 ///
 /// Only the hyphenated form is read, in any case; it is written in lower case.
-/// (Interface specification, *General conventions*.)
 ///
 /// ```
 /// use agentcfg_core::model::WorkspaceId;

@@ -58,7 +58,7 @@ body! {
 }
 
 impl LabelTarget {
-    /// Any label that exists is moved, and a new one is made.
+    /// Points at this version unconditionally: the label is moved, or created where it does not exist.
     ///
     /// ```
     /// use agentcfg_core::model::{LabelTarget, Patch};
@@ -99,7 +99,7 @@ body! {
 }
 
 impl Promotion {
-    /// For each active agent that has the label `from`.
+    /// Promotes each active agent that has the label `from`.
     ///
     /// ```
     /// use agentcfg_core::model::Promotion;

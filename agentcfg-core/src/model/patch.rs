@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Patch<T> {
-    /// Not named: the field stays as it is.
+    /// The field is not named and stays as it is.
     #[default]
     Absent,
     /// `null`: the field is cleared.

@@ -56,14 +56,12 @@ named! {
 
 named! {
     /// How much an API key may do.
-    ///
-    /// (Interface specification, *API keys*.)
     Scope {
         /// Read-only.
         Read = "read",
         /// Read, and work with tasks, projects and agents.
         Write = "write",
-        /// All 17 permissions of the interface specification, model calls and releases.
+        /// Everything but what needs a session.
         Admin = "admin",
     } or Unknown
 }

@@ -6,8 +6,6 @@ use crate::body::record;
 
 named! {
     /// A model provider.
-    ///
-    /// (Interface specification, *Provider key*.)
     Provider {
         /// Anthropic.
         Anthropic = "anthropic",
@@ -19,9 +17,9 @@ named! {
 named! {
     /// Whether a model can be called.
     ModelStatus {
-        /// It can.
+        /// Calls are accepted.
         Available = "available",
-        /// Not yet: calls of it are refused.
+        /// The model is announced; calls are refused.
         ComingSoon = "coming_soon",
     } or Unknown
 }
@@ -39,7 +37,7 @@ named! {
 }
 
 impl Provider {
-    /// How many values there are, with the one for words that this release does not know.
+    /// The number of values, [`Provider::Unknown`] included.
     pub(crate) const COUNT: usize = Self::ALL.len() + 1;
 
     /// All of them, in the order of their discriminants.
@@ -74,7 +72,7 @@ record! {
 record! {
     /// A saved provider key, without the key.
     ///
-    /// (Interface specification, *Provider key*: its plaintext is never shown again.)
+    /// The plaintext of a saved key is never shown again.
     ///
     /// ```
     /// use agentcfg_core::model::ProviderKeyInfo;

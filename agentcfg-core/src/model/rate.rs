@@ -1,6 +1,6 @@
 //! The figures of a rate limit after one request.
 
-/// The state of a caller's window after a request. (Interface specification, *Rate limit*.)
+/// The state of a caller's window after a request.
 ///
 /// ```
 /// use agentcfg_core::model::RateStatus;

@@ -9,7 +9,7 @@ use crate::validate::Faults;
 record! {
     /// A set, and the agents that belong to it.
     ///
-    /// An apply adds the agents of its body to its set. (Decisions, chapter 19.)
+    /// An apply adds the agents of its body to its set.
     ///
     /// ```
     /// use agentcfg_core::model::AgentSet;
@@ -73,7 +73,7 @@ fn fits_together(body: &ApplyAgents, faults: &mut Faults) {
 }
 
 impl ApplyAgents {
-    /// These agents, without a set and without a condition.
+    /// Applies these agents without a set and without a condition.
     ///
     /// ```
     /// use agentcfg_core::model::{AgentSpec, ApplyAgents};
@@ -96,11 +96,11 @@ named! {
         Create = "create",
         /// Its content changes.
         Update = "update",
-        /// It was deleted and is active again, with the content of the body.
+        /// The agent was deleted. It is active again, with the content of the body.
         Restore = "restore",
-        /// It is deactivated, because its set is pruned.
+        /// The agent is deactivated, because its set is pruned.
         Deactivate = "deactivate",
-        /// It stays as it is.
+        /// The agent stays as it is.
         Keep = "none",
     } or Unknown
 }

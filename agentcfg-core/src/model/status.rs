@@ -8,8 +8,6 @@ use crate::validate::{Faults, MAX_DISPLAY_NAME, MAX_NAME, MAX_TASK_TITLE};
 
 named! {
     /// What an agent is doing at the moment.
-    ///
-    /// (Interface specification, *Agent live status*.)
     LiveStatus {
         /// Up, without a task.
         Idle = "idle",
@@ -22,8 +20,6 @@ named! {
 
 record! {
     /// What one agent is doing.
-    ///
-    /// (Interface specification, *Agent status entry*.)
     ///
     /// ```
     /// use agentcfg_core::model::{AgentStatus, LiveStatus};

@@ -37,7 +37,7 @@ pub struct InvalidTag;
 
 const RECORD: char = 'a';
 const LIST: char = 'w';
-/// Of no version. No text with it is a tag.
+/// The kind of [`Tag::UNKNOWN`]. A text with it is never parsed.
 const UNKNOWN: char = 'u';
 
 impl Tag {
@@ -177,7 +177,7 @@ pub struct Tagged<T> {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Expected {
-    /// This one.
+    /// The version with this tag.
     Tag(Tag),
     /// A tag that this service has not given out. No record ever has it.
     Unknown(String),
@@ -206,7 +206,7 @@ impl From<&str> for Expected {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Precondition {
-    /// Any version will do.
+    /// No condition: any version is accepted.
     #[default]
     None,
     /// The record must exist, in any version.

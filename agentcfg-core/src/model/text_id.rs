@@ -172,7 +172,6 @@ text_ids! {
     /// The identifier of an agent within its workspace: 1–50 of `a-z`, `0-9`, `-` and `_`.
     ///
     /// It is fixed at creation, and stays taken when the agent is deleted. A clone costs no allocation.
-    /// (Interface specification, *Agent config*.)
     ///
     /// ```
     /// use agentcfg_core::model::AgentId;
@@ -233,7 +232,6 @@ text_ids! {
     Message, "message", validate::message;
 
     /// The name of a set of agents: 1–50 of `a-z`, `0-9`, `.`, `_` and `-`, the first a letter or a digit.
-    /// (Decisions, chapter 19.)
     ///
     /// ```
     /// use agentcfg_core::model::SetName;

@@ -10,8 +10,7 @@ use crate::body::from_text;
 
 /// A moment in UTC with millisecond precision, written as `2026-11-20T09:30:00.123Z`.
 ///
-/// Any RFC 3339 offset is read; finer fractions are cut off. (Interface specification, *General
-/// conventions*: timestamps are ISO 8601 strings.)
+/// Any RFC 3339 offset is read; finer fractions are cut off.
 ///
 /// ```
 /// use agentcfg_core::model::Timestamp;
@@ -21,7 +20,7 @@ use crate::body::from_text;
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp {
-    /// Where a request needs it, without a call.
+    /// A field, so that the path of a request reads it without a call.
     pub(crate) unix_millis: i64,
 }
 
@@ -35,10 +34,10 @@ pub struct Timestamp {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InvalidTimestamp {
-    /// It is not in the form of RFC 3339.
+    /// The text does not have the form of RFC 3339.
     #[error("must be an RFC 3339 timestamp such as 2026-11-20T09:30:00Z")]
     Form,
-    /// In UTC its year has not four digits, or is 0.
+    /// In UTC the year does not have four digits, or is 0.
     #[error("must be in the years 0001 to 9999 in UTC")]
     Range,
 }

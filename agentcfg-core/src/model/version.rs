@@ -143,7 +143,7 @@ body! {
 }
 
 impl Rollback {
-    /// Back to the version of this number.
+    /// Restores the version with this number.
     ///
     /// ```
     /// use agentcfg_core::model::Rollback;
@@ -156,7 +156,7 @@ impl Rollback {
         }
     }
 
-    /// Back to the version that a label points at.
+    /// Restores the version that a label points at.
     ///
     /// ```
     /// use agentcfg_core::model::Rollback;
@@ -190,16 +190,16 @@ impl Rollback {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum VersionSelector<'a> {
-    /// The current one.
+    /// The current version.
     #[default]
     Current,
-    /// The one of this number.
+    /// The version with this number.
     Version(u64),
-    /// The one that a label points at.
+    /// The version that a label points at.
     Label(&'a str),
-    /// The one that was current at this moment, which is included.
+    /// The version that was current at this moment, the moment included.
     At(Timestamp),
-    /// The one that was current at this revision of the workspace.
+    /// The version that was current at this revision of the workspace.
     Revision(u64),
 }
 

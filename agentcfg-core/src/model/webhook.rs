@@ -11,7 +11,7 @@ use crate::body::{body, from_text, record};
 use crate::rules;
 use crate::validate::MAX_WEBHOOK_DESCRIPTION;
 
-/// The greatest number of webhooks in a workspace. (Decisions, chapter 16.)
+/// The greatest number of webhooks in a workspace.
 ///
 /// ```
 /// assert_eq!(agentcfg_core::model::MAX_WEBHOOKS, 20);
@@ -175,7 +175,7 @@ body! {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReplayFrom {
-    /// At the first entry of the log.
+    /// The start of the log.
     Start,
     /// After this position.
     After(Cursor),
@@ -306,7 +306,7 @@ pub struct WebhookWithSecret {
     pub secret: String,
 }
 
-/// Without the secret.
+/// Leaves the secret out.
 impl fmt::Debug for WebhookWithSecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WebhookWithSecret")

@@ -14,7 +14,7 @@ const HTTPS: u16 = 443;
 /// A URL that webhooks may have: absolute, `http` or `https`, in ASCII, without user information and without a fragment.
 ///
 /// The host is a name or an IP address in its usual form. The forms in which some resolvers accept addresses besides, such
-/// as `0x7f.1`, are refused. (Decisions, chapter 16.)
+/// as `0x7f.1`, are refused.
 ///
 /// ```
 /// use agentcfg_core::model::WebhookUrl;
@@ -80,7 +80,7 @@ impl WebhookUrl {
         &self.host
     }
 
-    /// The port, also where the URL leaves it out.
+    /// The port: that of the URL, or the default one of its scheme.
     ///
     /// ```
     /// use agentcfg_core::model::WebhookUrl;
@@ -195,7 +195,7 @@ fn port(text: &str) -> Result<u16, InvalidUrl> {
     text.parse().ok().filter(|port| *port > 0).ok_or(PORT)
 }
 
-/// A name of labels, or an IPv4 address.
+/// Reads a host: a name of labels, or an IPv4 address.
 fn host(text: &str) -> Result<Host, InvalidUrl> {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
@@ -227,8 +227,8 @@ impl fmt::Display for Host {
     }
 }
 
-/// A host that webhooks may be sent to although it is not public: `host` for ports 80 and 443, or `host:port`. (Decisions,
-/// chapter 16, `webhook_allowed_hosts`.)
+/// A host that webhooks may be sent to although it is not public: `host` for ports 80 and 443, or `host:port`. The setting
+/// `webhook_allowed_hosts` of the server lists such hosts.
 ///
 /// ```
 /// use agentcfg_core::model::AllowedHost;
@@ -244,7 +244,7 @@ pub struct AllowedHost {
 }
 
 impl AllowedHost {
-    /// Whether this host and port are meant.
+    /// Whether the exception covers this host and port.
     ///
     /// ```
     /// use agentcfg_core::model::{AllowedHost, Host};

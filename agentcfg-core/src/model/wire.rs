@@ -1,12 +1,10 @@
-//! The smallest bodies.
+//! The bodies that report a failure, or a success without a record.
 
 use crate::body::record;
 use crate::rules;
 
 record! {
     /// Body of every answer that reports a failure.
-    ///
-    /// (Interface specification, *Errors*.)
     ///
     /// ```
     /// use agentcfg_core::model::ErrorBody;

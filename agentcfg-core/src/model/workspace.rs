@@ -23,8 +23,7 @@ named! {
 }
 
 impl Plan {
-    /// Whether workspaces on this plan may bring their own provider keys. (Interface specification,
-    /// *Bring-your-own-key mode*.)
+    /// Whether workspaces on this plan may bring their own provider keys.
     ///
     /// ```
     /// use agentcfg_core::model::Plan;
@@ -74,7 +73,7 @@ impl PlanLimits {
 }
 
 impl Default for PlanLimits {
-    /// 3, 25, 100 and no limit.
+    /// Free 3, pro 25, team 100, enterprise without a limit.
     fn default() -> Self {
         Self {
             free: Some(3),

@@ -9,7 +9,7 @@ use super::{RateDecision, RateLimiter, Subject, Window};
 use crate::clock::Moment;
 
 const SHARDS: usize = 64;
-/// A shard is swept of ended windows when it has grown to this, and again at each doubling.
+/// A shard that has grown to this number of windows is swept of those that have ended, and again at each doubling.
 const SWEEP_AT: usize = 1024;
 
 /// Windows in the memory of one process; a restart loses them.

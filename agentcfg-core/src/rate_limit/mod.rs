@@ -1,6 +1,6 @@
 //! Rate limits: a fixed window for each API key and each user.
 //!
-//! A window opens with the first request and lasts a minute. (Interface specification, *Rate limit*.)
+//! A window opens with the first request and lasts a minute.
 
 mod memory;
 mod shared;

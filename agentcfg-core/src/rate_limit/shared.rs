@@ -11,7 +11,7 @@ use crate::clock::Moment;
 use crate::model::RateStatus;
 use crate::store::{SharedWindows, StoreError};
 
-/// Counts in a shared counter, and in this process alone while that counter does not answer.
+/// Counts in a shared counter. While the counter does not answer, it counts in this process alone.
 pub struct SharedLimiter {
     windows: Arc<dyn SharedWindows>,
     alone: MemoryLimiter,
@@ -36,7 +36,7 @@ impl fmt::Debug for SharedLimiter {
 pub struct SharedState {
     is_alone: AtomicBool,
     counted_alone: AtomicU64,
-    /// When to try the shared counter again, on the steady clock: a wall clock that is set back would delay it.
+    /// When to try the shared counter again, by the monotonic clock: a wall clock that is set back would delay it.
     ask_again_at: AtomicI64,
 }
 
@@ -154,7 +154,7 @@ mod tests {
     use crate::rate_limit::window::tests::at;
     use crate::store::SharedWindow;
 
-    /// A counter with fixed answers.
+    /// A counter with fixed answers, in their order.
     struct Place(Mutex<Vec<Option<u64>>>);
 
     #[async_trait]

@@ -1,4 +1,4 @@
-//! The fixed window as a pure function of the time, one that many threads count in, and what they decide.
+//! The fixed window: as a pure function of the time, and as an atomic that many threads count in.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -114,9 +114,9 @@ impl RateLimited {
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Window {
-    /// In milliseconds since the Unix epoch.
+    /// By the wall clock, in milliseconds since the Unix epoch.
     ends_at: i64,
-    /// On the steady clock.
+    /// By the monotonic clock, in milliseconds.
     steady_end: i64,
     used: u32,
 }
@@ -161,7 +161,7 @@ impl Window {
         }
     }
 
-    /// Whether the window is over at this time.
+    /// Whether the window is over.
     pub(super) fn has_ended(&self, at: Moment) -> bool {
         at.now.unix_millis >= self.ends_at || at.steady_millis >= self.steady_end
     }
@@ -197,7 +197,7 @@ const END_MAX: i64 = (1 << (u64::BITS - USED_BITS)) - 1;
 #[derive(Debug)]
 pub struct AtomicWindow {
     word: AtomicU64,
-    /// It only grows.
+    /// Never decreases.
     steady_end: AtomicI64,
 }
 
@@ -264,7 +264,7 @@ impl AtomicWindow {
         }
     }
 
-    /// Whether the window is over at this time.
+    /// Whether the window is over.
     pub(crate) fn has_ended(&self, at: Moment) -> bool {
         self.load().has_ended(at)
     }

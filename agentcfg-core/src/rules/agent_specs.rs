@@ -70,7 +70,7 @@ fn each_once<'a>(specs: impl Iterator<Item = (usize, &'a AgentSpec)>, field: &dy
     }
 }
 
-/// The rule that a list of too many agents breaks.
+/// The fault of a list of too many agents.
 fn too_many_agents(count: usize) -> String {
     format!("must have at most {MAX_APPLIED} elements, got {count}")
 }

@@ -23,13 +23,13 @@ use crate::model::FieldValues;
 use crate::model::named::OpenSet;
 use crate::validate::Faults;
 
-/// A rule for a configurable field of an agent, which is described as data too.
+/// A rule for a configurable field of an agent. Forms and tools get it as data.
 pub(crate) trait Described: Rule {
     /// The values that the rule allows.
     const VALUES: FieldValues;
 }
 
-/// Every value of a type.
+/// The rule that every value of the type satisfies.
 pub(crate) struct Any<T>(PhantomData<T>);
 
 impl<T: FromJson> Rule for Any<T> {

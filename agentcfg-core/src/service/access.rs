@@ -10,9 +10,9 @@ use crate::model::{Actor, Member, Message, Permission, PermissionSet, Role, Scop
 use crate::store::Check;
 use crate::token;
 
-/// The proof that a caller may act in a workspace: methods that a caller reaches take the workspace from here, and mutations their
-/// actor and their guard. For a caller only authorisation makes one. A change that needs no membership has one of
-/// [`Access::without_membership`].
+/// The proof that a caller may act in a workspace. Methods that a caller reaches take the workspace from it, and
+/// mutations their actor and the guard of their commit. Only the authorisation makes one for a caller;
+/// [`Access::without_membership`] makes those of changes that need no membership.
 pub(super) struct Access {
     workspace: WorkspaceId,
     basis: Basis,
@@ -21,7 +21,7 @@ pub(super) struct Access {
     pub(super) role: Option<Role>,
     permissions: PermissionSet,
     prefetch: Option<Arc<Prefetch>>,
-    /// Why the caller makes a change.
+    /// The caller's message, which the audit entry keeps.
     message: Option<Message>,
 }
 
@@ -77,7 +77,7 @@ impl Access {
         }
     }
 
-    /// The same access with another actor in the audit log.
+    /// The same access under another actor in the audit log.
     pub(super) fn acting_as(self, actor: Actor) -> Self {
         Self {
             acting_as: Some(actor),
@@ -85,7 +85,7 @@ impl Access {
         }
     }
 
-    /// The same access, if it is one of this workspace. A key has no other.
+    /// Refuses this access outside of its workspace, to which an API key is bound.
     pub(super) fn in_workspace(self, workspace: WorkspaceId) -> Result<Self, Error> {
         if self.workspace == workspace {
             return Ok(self);
@@ -96,17 +96,17 @@ impl Access {
         ))
     }
 
-    /// The workspace's revision as it was read on entry, once.
+    /// Takes the workspace's revision that was read together with the credential, if it was.
     pub(super) fn take_revision(&self) -> Option<u64> {
         self.prefetch.as_ref()?.take_revision()
     }
 
-    /// The workspace's plan as it was read on entry, once.
+    /// Takes the workspace's plan that was read together with the credential, if it was.
     pub(super) fn take_plan(&self) -> Option<Encoded<WorkspacePlan>> {
         self.prefetch.as_ref()?.take_plan()
     }
 
-    /// When the API key expires that this access is based on, if it does.
+    /// When the API key of this access expires, if it does.
     pub(super) fn key_expires_at(&self) -> Option<Timestamp> {
         match &self.basis {
             Basis::ApiKey { expires_at, .. } => *expires_at,
@@ -114,12 +114,12 @@ impl Access {
         }
     }
 
-    /// Why the caller makes a change, for the audit log.
+    /// The caller's message for the audit entry.
     pub(super) fn message(&self) -> Option<&Message> {
         self.message.as_ref()
     }
 
-    /// The actor, for the audit log.
+    /// Who acts, for the audit entry.
     pub(super) fn actor(&self) -> Actor {
         match (&self.acting_as, &self.basis) {
             (Some(actor), _) => actor.clone(),
@@ -145,12 +145,12 @@ impl Access {
         }
     }
 
-    /// All that the caller may do in the workspace.
+    /// Every permission that the caller has in the workspace.
     pub(super) fn permissions(&self) -> PermissionSet {
         self.permissions
     }
 
-    /// Whether the caller has the permission.
+    /// Refuses a caller that lacks the permission.
     pub(super) fn require(&self, permission: Permission) -> Result<(), Error> {
         if self.permissions.contains(permission) {
             return Ok(());
@@ -236,7 +236,7 @@ impl AgentCfg {
         }
     }
 
-    /// An API key in its own workspace.
+    /// The access of an API key to its own workspace.
     pub(super) async fn access_of_key(&self, key: &ApiKeyCaller) -> Result<Access, Error> {
         match self.access_from_memory(key) {
             Some(access) => Ok(access),
@@ -271,7 +271,7 @@ impl AgentCfg {
         self.access_by_record(key, found)
     }
 
-    /// The access that the record of an API key gives, however it was read.
+    /// The access by the record of an API key.
     pub(super) fn access_by_record(
         &self,
         key: &ApiKeyCaller,
@@ -293,7 +293,7 @@ impl AgentCfg {
         Ok(Access::by_key_with(key.id, &facts, None))
     }
 
-    /// The access that a membership gives, however it was read.
+    /// The access by a user's membership.
     pub(super) fn access_by_membership(
         &self,
         user_id: &UserId,

@@ -7,7 +7,7 @@ use super::{diff, history};
 use crate::error::Error;
 use crate::model::{Action, Agent, StoredAgent};
 
-/// A change of one agent that is decided: the record that was found, and the one that takes its place.
+/// A decided change of one agent: the record that was found, and its replacement.
 pub(super) struct AgentChange {
     found: Option<Stored<StoredAgent>>,
     after: StoredAgent,
@@ -25,7 +25,7 @@ pub(super) struct AgentWrites {
 }
 
 impl AgentChange {
-    /// A change from the state that was found, or the creation of the agent.
+    /// A change of the agent that was found, or the creation of one.
     pub(super) fn new(found: Option<Stored<StoredAgent>>, after: Agent) -> Self {
         let after = match &found {
             Some(found) => found.value.followed_by(after),
@@ -38,7 +38,7 @@ impl AgentChange {
         }
     }
 
-    /// The change takes the content of this version.
+    /// Notes that the change restores the content of this version.
     pub(super) fn restored_from(mut self, version: u64) -> Self {
         self.restored_from = Some(version);
         self

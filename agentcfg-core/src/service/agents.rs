@@ -50,7 +50,7 @@ impl AgentCfg {
         Ok(versioned(found.value, tag))
     }
 
-    /// Creates an agent. (Interface specification, *Create agent*.)
+    /// Creates an agent.
     ///
     /// # Errors
     ///
@@ -117,7 +117,7 @@ impl AgentCfg {
             .await
     }
 
-    /// Changes the named fields of an agent. (Interface specification, *Update agent*.)
+    /// Changes the named fields of an agent.
     ///
     /// `workspace` may be left out where the caller has just one.
     ///
@@ -173,7 +173,6 @@ impl AgentCfg {
     }
 
     /// Deletes an agent: the record is kept, not active, and its identifier stays taken.
-    /// (Interface specification, *Delete agent*.)
     ///
     /// # Errors
     ///
@@ -352,7 +351,7 @@ impl AgentCfg {
         Ok((active(found, agent_id)?.value, a, b))
     }
 
-    /// What a model call needs of an active agent, with two other records, in one read.
+    /// The parts of an active agent that a model call needs, with two other records, in one read.
     pub(super) async fn called_agent_and<A: Lookup, B: Lookup>(
         &self,
         access: &Access,
@@ -378,7 +377,7 @@ impl AgentCfg {
     }
 }
 
-/// An agent as it is answered.
+/// An agent with its tag and version, as methods return it.
 pub(super) fn versioned(stored: StoredAgent, tag: Tag) -> VersionedAgent {
     VersionedAgent {
         version: stored.version(),

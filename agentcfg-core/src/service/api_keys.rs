@@ -39,7 +39,7 @@ impl AgentCfg {
         Ok(listed)
     }
 
-    /// The API keys of these identifiers as they are listed, with the workspace's revision in the same snapshot.
+    /// Some API keys as the list shows them, with the workspace's revision in the same snapshot.
     pub(super) async fn api_keys_of(
         &self,
         workspace: WorkspaceId,

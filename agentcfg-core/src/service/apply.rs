@@ -20,7 +20,7 @@ use crate::validate::{Faults, IntoValid, Invalid};
 
 impl AgentCfg {
     /// Brings agents to the state that the body names, all in one commit: creates, changes and restores them and, with
-    /// [`ApplyAgents::prune`], deactivates those of the set that are not named. (Decisions, chapter 19.)
+    /// [`ApplyAgents::prune`], deactivates those of the set that are not named.
     ///
     /// The outcome depends on the body alone: a field that is left out gets its default. With `dry_run` everything is decided
     /// and nothing is changed.
@@ -100,7 +100,7 @@ impl AgentCfg {
                 records::set_member(workspace, agent_id),
             )
         };
-        // No set has an empty name.
+        // The name of a set is never empty, so this key names no record.
         let set_name = body.set.as_deref().unwrap_or_default();
         let first = (
             records::workspace_plan(workspace),

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::model::{AuditEntry, AuditFilter, Permission, Timestamp, WorkspaceId, event_family};
 use crate::validate::DEFAULT_LIMIT;
 
-/// The bytes of entries after which a part is returned.
+/// The bytes of entries after which a page is returned.
 const PAGE_BYTES: usize = 512 << 10;
 
 /// How far the times of entries may be out of order, in milliseconds: clocks of servers differ, and one may be set back. A
@@ -189,15 +189,15 @@ impl fmt::Debug for AuditPages {
 /// How far a log was read, from its end.
 #[derive(Clone, Copy)]
 struct Position {
-    /// The number of the newest entry that is not read yet.
+    /// The number of the newest entry that was not read yet.
     last: u64,
-    /// How many of the selected entries are passed over.
+    /// How many of the selected entries are still skipped.
     skip: u64,
     /// How many entries may still be returned.
     left: usize,
 }
 
-/// The entries that were selected of a piece of the log.
+/// The entries that were selected from a piece of the log.
 struct Selected {
     entries: Vec<AuditEntry>,
     /// The length of their texts.
@@ -260,7 +260,7 @@ impl AuditPages {
 }
 
 impl Position {
-    /// Selects from the entries at this position, and moves on after the last one that was decided on.
+    /// Selects entries from what was read here, and moves on past the last one that was decided on.
     fn select(mut self, filter: &AuditFilter, found: Scanned<StoredEntryHead>) -> Result<Selected, Error> {
         let (mut entries, mut bytes) = (Vec::new(), 0);
         if found.is_empty() {
@@ -297,7 +297,7 @@ impl Position {
 }
 
 impl AuditFilter {
-    /// Whether the filter selects by what an entry holds.
+    /// Whether the filter depends on the content of entries.
     fn selects_some(&self) -> bool {
         self.actor.is_some()
             || self.action.is_some()

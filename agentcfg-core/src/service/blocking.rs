@@ -4,8 +4,8 @@ use tokio::runtime::Handle;
 
 use crate::error::{Error, ErrorKind};
 
-/// Work on texts of this length together is long. It takes about a millisecond, in which the other requests of an async worker
-/// would wait.
+/// The length of texts from which work on them counts as long: it takes about a millisecond, in which the other
+/// requests of an async worker would wait.
 pub(super) const LONG: usize = 256 << 10;
 
 /// Runs a computation in place, or on the blocking pool when it is long.

@@ -1,4 +1,4 @@
-//! Building a service.
+//! The builder of a service.
 
 use std::any::Any;
 use std::fmt;
@@ -240,7 +240,7 @@ impl Builder {
         self
     }
 
-    /// The service.
+    /// Makes the service.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -311,7 +311,7 @@ impl AgentCfg {
     }
 }
 
-/// The verifier of a service that has none.
+/// The verifier of a service without one: it refuses every session token.
 struct NoSessions;
 
 #[async_trait::async_trait]

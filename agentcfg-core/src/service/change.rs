@@ -63,19 +63,19 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Adds a condition.
+    /// Adds a condition of the commit.
     pub(super) fn check(mut self, check: Check) -> Self {
         self.transaction = self.transaction.check(check);
         self
     }
 
-    /// Puts a further record, besides the subject of the change.
+    /// Writes a further record, besides the subject of the change.
     pub(super) fn put<T: Entity + Serialize>(mut self, key: EntityKey<T>, value: &T) -> Result<Self, Error> {
         self.transaction = self.transaction.put(key, value)?;
         Ok(self)
     }
 
-    /// Adds what another part of the service adds to its transactions.
+    /// Applies a function to the transaction, by which another part of the service adds its own checks and writes.
     pub(super) fn extended(
         mut self,
         extend: impl FnOnce(Transaction) -> Result<Transaction, Error>,
@@ -125,8 +125,8 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Adds the change of one agent of several, and returns its fields that differ: those of the audit log and those that
-    /// the change feed adds. [`Self::audit_text`] takes those of all.
+    /// Adds the change of one agent of several. Returns its changed fields: those for the audit log, and those that the
+    /// change feed adds. [`Self::audit_text`] takes those of all agents.
     pub(super) fn one_agent(mut self, decided: &AgentChange) -> Result<(Self, Vec<u8>, Vec<u8>), Error> {
         let written = decided.write(self.access, self.transaction)?;
         self.transaction = written.transaction;
@@ -140,7 +140,7 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// As [`Self::create`] or [`Self::replace`], by whether a record was found.
+    /// Calls [`Self::replace`] if a record was found, else [`Self::create`].
     pub(super) fn save<T: Entity + Serialize>(
         self,
         key: EntityKey<T>,

@@ -26,7 +26,7 @@ const LEFT_OUT: [&str; 8] = [
 /// the record.
 const REBUILDING: [&str; 3] = ["id", "created_at", "updated_at"];
 
-/// The fields in which two records differ, as [`Changes`](crate::model::Changes) are written. An absent record has no
+/// The fields in which two records differ, written as [`Changes`](crate::model::Changes). An absent record has no
 /// fields.
 ///
 /// All records are written in one way, so that equal fields have equal texts.
@@ -34,7 +34,7 @@ pub(super) fn changes(from: Option<&SerializedRecord>, to: Option<&SerializedRec
     changes_of(from, to, |name| !LEFT_OUT.contains(&name))
 }
 
-/// As [`changes`], the identifier and the times of an agent alone.
+/// The changes of an agent's identifier and times, which [`changes`] leaves out.
 pub(super) fn rebuilding(from: Option<&SerializedRecord>, to: Option<&SerializedRecord>) -> Result<Vec<u8>, Error> {
     changes_of(from, to, |name| REBUILDING.contains(&name))
 }
@@ -98,7 +98,7 @@ impl OfAgents {
         Ok(())
     }
 
-    /// The changes as an entry has them.
+    /// The changes as the JSON object of an entry.
     pub(super) fn into_text(mut self) -> Vec<u8> {
         self.text.push(b'}');
         self.text

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorKind};
 use crate::model::Epoch;
 
 impl AgentCfg {
-    /// The store's epoch. It does not change while a store is open, so that each handle reads it once.
+    /// The store's epoch. It does not change while a store is open, so each handle reads it once.
     ///
     /// Call it before the commit whose answer has a tag, so that a change that was made is not answered with the failure of
     /// this read.

@@ -26,7 +26,8 @@ use crate::model::{
     ReportedStatus, StoredAgent, TargetType, TextId, Webhook, Workspace, WorkspaceId,
 };
 
-/// How often the first records are read at most. Each further time, another writer has changed one of them in between.
+/// How many times the first records are read at most. Each further time, another writer has changed one of them in
+/// between.
 const ATTEMPTS: usize = 100;
 
 /// The bytes of lines after which a piece is given to the reader.
@@ -56,7 +57,7 @@ impl fmt::Debug for Export {
     }
 }
 
-/// The records that are read together.
+/// The records that are read first, in one snapshot.
 struct First {
     workspace: Workspace,
     members: Vec<Member>,
@@ -65,7 +66,7 @@ struct First {
     webhooks: Vec<Webhook>,
 }
 
-/// The kinds of lines, in their order.
+/// What an export writes next: the kinds of lines, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Workspace,
@@ -99,7 +100,7 @@ impl Stage {
 }
 
 impl AgentCfg {
-    /// Begins the export of a workspace: all of its records, as lines of JSON. (Decisions, chapter 20.)
+    /// Begins the export of a workspace: all of its records, as lines of JSON.
     ///
     /// The export shows the state at one revision, also while others change the workspace. It holds no hash of an API key and
     /// no provider key. An audit entry says that it was taken.
@@ -190,7 +191,7 @@ impl AgentCfg {
     }
 }
 
-/// The webhooks of a workspace, each with its state; `None` where the workspace was deleted between the two reads.
+/// The webhooks of a workspace with their states; `None` when the workspace was deleted between the two reads.
 fn listed(
     epoch: Epoch,
     webhooks: Scanned<StoredWebhook>,
@@ -289,7 +290,7 @@ impl Export {
         }
     }
 
-    /// Reads the next records of a kind, and what the log says of them.
+    /// Reads the next records of a kind, and the log up to their snapshot.
     async fn read<T: Entity>(&mut self) -> Result<Scanned<T>, Error> {
         let entries = Entries::in_workspace(self.workspace)
             .after_item(self.after.take())

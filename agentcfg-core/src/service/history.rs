@@ -23,7 +23,7 @@ impl CalledAgent {
 }
 
 impl StoredAgent {
-    /// A new agent.
+    /// The record of a new agent.
     pub(super) fn new(agent: Agent) -> Self {
         Self { agent, history: FIRST }
     }
@@ -77,7 +77,7 @@ impl<'a> HistoryWriter<'a> {
         Ok(())
     }
 
-    /// Adds the current version of an agent, whose text is given.
+    /// Adds the current version of an agent, from its text.
     pub(super) fn add_version(
         &mut self,
         agent: &StoredAgent,

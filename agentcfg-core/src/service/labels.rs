@@ -21,7 +21,7 @@ use crate::model::{
 };
 use crate::validate::{IntoValid, Invalid, MAX_LABELS, MAX_PROMOTED};
 
-/// The labels of one agent as they were read.
+/// The labels of one agent, and the record that holds them.
 struct Labels {
     key: EntityKey<StoredLabels>,
     found: Option<Stored<StoredLabels>>,

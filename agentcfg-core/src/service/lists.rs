@@ -25,7 +25,7 @@ impl AgentCfg {
     /// [`AgentFilter::state`] chooses others.
     ///
     /// With [`AgentFilter::agent_id`] the tag is that agent's own, and [`AgentList::version`] the number of its version. With
-    /// [`AgentFilter::as_of`] the list is the one that was answered at that moment. (Interface specification, *List agents*.)
+    /// [`AgentFilter::as_of`] the list is the one that was answered at that moment.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl AgentCfg {
         Ok(found)
     }
 
-    /// The list that a filter chooses, of which a page may be asked for.
+    /// The agents that a filter selects, or the page of them that it names.
     async fn chosen_list(
         &self,
         access: &Access,
@@ -95,12 +95,12 @@ impl AgentCfg {
         }
     }
 
-    /// All active agents of the workspace.
+    /// The active agents of the workspace.
     pub(super) async fn agent_list(&self, access: &Access) -> Result<AgentList, Error> {
         self.agent_list_of(access, AgentState::Active).await
     }
 
-    /// All agents of the workspace that are in this state.
+    /// The agents of the workspace in this state.
     pub(super) async fn agent_list_of(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
         match self.current_list(access, state) {
             Some(list) => Ok(list),
@@ -109,13 +109,13 @@ impl AgentCfg {
         }
     }
 
-    /// The cached list, while its stamp says that it is the current one.
+    /// The cached list, if its stamp says that it is current.
     fn current_list(&self, access: &Access, state: AgentState) -> Option<AgentList> {
         let of = (access.workspace(), state);
         self.inner.cache.current(of, &self.inner.stamps)
     }
 
-    /// The list at the revision that the store says is the current one: the cached one, or one that is read now.
+    /// The list at the current revision of the store: the cached one, or one that is read now.
     async fn agent_list_at_revision(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
         let workspace = access.workspace();
         let (revision, stamp) = match access.take_revision() {
@@ -143,7 +143,7 @@ impl AgentCfg {
         }
     }
 
-    /// The list, read by one request for all concurrent ones.
+    /// Reads the list once for all requests that wait for it.
     async fn shared_list(&self, access: &Access, state: AgentState, seen: u64) -> Result<AgentList, Error> {
         let workspace = access.workspace();
         let reading = self.inner.cache.reading((workspace, state));
@@ -170,8 +170,8 @@ impl AgentCfg {
         list
     }
 
-    /// Whether a list is one of this store. Revisions only grow, unless an older state of a
-    /// database is restored under a running server.
+    /// Whether a list is one of this store's history. Revisions only grow, unless an older state of a database is
+    /// restored under a running server.
     async fn is_of_this_store(&self, access: &Access, list: &AgentList) -> Result<bool, Error> {
         Ok(self.revision(access).await? >= list.revision())
     }

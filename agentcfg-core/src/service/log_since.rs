@@ -32,14 +32,14 @@ pub(super) struct LogSince {
 /// How to get from a later state of a record to that at the revision.
 #[derive(Default)]
 struct Undo {
-    /// Whether there was no such record.
+    /// Whether the record did not exist at the revision.
     is_new: bool,
     /// The fields that have changed since, with their values at the revision.
     fields: BTreeMap<String, Value>,
 }
 
 impl LogSince {
-    /// Nothing has been read since this revision.
+    /// The changes since a revision, before any entry was read.
     pub(super) fn new(workspace: WorkspaceId, revision: u64) -> Self {
         Self {
             workspace,
@@ -116,12 +116,13 @@ impl LogSince {
         labels.entry(label.to_owned()).or_insert_with(|| from.as_u64());
     }
 
-    /// The labels of an agent that were moved since: the version that each had at the revision, `None` where it did not exist.
+    /// For each label of an agent that was moved since the revision, its version at the revision; `None` where it did
+    /// not exist.
     pub(super) fn moved_labels(&self, agent_id: &str) -> Option<&BTreeMap<String, Option<u64>>> {
         self.labels.get(agent_id)
     }
 
-    /// The agents behind one identifier and up to another whose labels were moved since.
+    /// The agents after one identifier, up to another one, whose labels were moved since the revision.
     pub(super) fn agents_of_moved_labels(&self, after: Option<&str>, last: Option<&str>) -> Vec<String> {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         let last = last.map_or(Bound::Unbounded, Bound::Included);
@@ -183,7 +184,7 @@ impl Undo {
 mod tests {
     use super::*;
 
-    /// What an entry changes: the agents, the agents with labels, and whether something else.
+    /// The agents, and the agents with moved labels, that an entry is about, and whether it is about anything else.
     fn noted(action: &str, kind: &str, id: &str, path: &str) -> (Vec<String>, Vec<String>, bool) {
         let workspace = WorkspaceId::new(uuid::Uuid::nil());
         let entry = serde_json::json!({

@@ -19,13 +19,13 @@ use super::AgentCfg;
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 
-/// The permits of long reads, in the order in which they were asked for.
+/// The permits of long reads, granted in the order of the requests for them.
 #[derive(Debug)]
 pub(super) struct LongReads {
     all: Arc<Semaphore>,
     /// How many one workspace may have at once, so that the permits go round between workspaces.
     of_workspace: usize,
-    /// Of the workspaces with long reads.
+    /// The semaphores of the workspaces that have long reads.
     workspaces: Mutex<HashMap<WorkspaceId, Arc<Semaphore>>>,
 }
 
@@ -94,7 +94,7 @@ impl LongReads {
             let done = match permit {
                 Ok(permit) => {
                     let done = piece.await;
-                    // Before the answer, so that the caller's next piece finds a free permit.
+                    // Released before the answer, so that the caller's next piece finds a free permit.
                     drop(permit);
                     done
                 }

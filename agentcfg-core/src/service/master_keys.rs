@@ -17,7 +17,7 @@ use crate::error::{Error, ErrorKind};
 use crate::model::{Provider, WorkspaceId};
 use crate::vault::{KeyId, Vault};
 
-/// The greatest number of provider keys or webhooks that one commit seals again.
+/// How many records one commit seals again at most.
 const BATCH: usize = 64;
 
 /// The master keys that a store needs.
@@ -78,9 +78,9 @@ fn shown(ids: &[KeyId]) -> String {
 pub struct RewrapProgress {
     /// Provider keys and webhooks that were checked.
     pub examined: u64,
-    /// Those of them that were sealed again.
+    /// Provider keys and webhooks that were sealed again.
     pub rewrapped: u64,
-    /// Those that do not open under any key. They are left as they are.
+    /// Provider keys and webhooks that open under no key. They are left as they are.
     pub unreadable: u64,
 }
 
@@ -362,7 +362,7 @@ impl AgentCfg {
         self.commit(transaction).await.map(drop)
     }
 
-    /// Puts the list in place of the one that was found.
+    /// Replaces the list of master keys that was found.
     async fn put_list(
         &self,
         before: Option<&Stored<StoredMasterKeys>>,
@@ -374,7 +374,7 @@ impl AgentCfg {
     }
 }
 
-/// The entries that name the saved provider keys of all workspaces.
+/// The index entries of all saved provider keys, of every workspace.
 fn sealed_keys() -> Entries<SealedKey> {
     Entries::of(records::sealed_keys())
 }

@@ -1,4 +1,4 @@
-//! Members of a workspace. The last owner stays.
+//! Members of a workspace. The last owner cannot be removed.
 
 use super::access::Access;
 use super::change::Change;

@@ -83,7 +83,7 @@ use crate::token::HashError;
 use crate::validate::quoted;
 use crate::vault::{SealError, Vault};
 
-/// The service. Clones share everything.
+/// The handle of the service. Clones share all state.
 ///
 /// ```
 /// use agentcfg_core::model::{NewAgent, NewWorkspace};
@@ -121,7 +121,7 @@ struct Inner {
     cache: Arc<Cache>,
     epoch: OnceCell<Epoch>,
     heads: Heads,
-    /// The hashes of browser sessions that are closed, for their watches.
+    /// Sends the hashes of browser sessions that were closed, so that their watches end.
     closed_sessions: broadcast::Sender<Arc<str>>,
     status_feeds: StatusFeeds,
     recent: Recent,
@@ -133,7 +133,7 @@ struct Inner {
 }
 
 impl AgentCfg {
-    /// The settings.
+    /// The settings of the deployment.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -234,7 +234,7 @@ impl AgentCfg {
         self.inner.clock.now()
     }
 
-    /// The time of a change of a record: now, but always after its last change.
+    /// The time of a change of a record: now, or just after its last change if that is later.
     fn after(&self, last: Timestamp) -> Timestamp {
         self.now().max(last.plus_millis(1))
     }
@@ -276,7 +276,7 @@ impl From<SealError> for Error {
     }
 }
 
-/// What the deployment chose, without its store and its secrets.
+/// Shows the settings, and neither the store nor a secret.
 impl fmt::Debug for AgentCfg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentCfg")
@@ -286,7 +286,7 @@ impl fmt::Debug for AgentCfg {
     }
 }
 
-/// The answer to a user who is no member, and to every user for a workspace that does not exist.
+/// The error for a user who is no member. A workspace that does not exist gets the same.
 fn no_member() -> Error {
     Error::new(ErrorKind::Forbidden, "you are not a member of this workspace")
 }

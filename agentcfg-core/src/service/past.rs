@@ -23,7 +23,7 @@ impl AsOf {
         matches!(self, Self::At(moment) if moment >= now())
     }
 
-    /// Whether something that happened at this revision and time belongs to this past.
+    /// Whether an event of this revision and time is part of this past.
     fn includes(self, revision: u64, at: Timestamp) -> bool {
         match self {
             Self::At(moment) => at <= moment,
@@ -36,7 +36,7 @@ impl AsOf {
 pub(super) type PastAgent = (Agent, u64);
 
 impl AgentCfg {
-    /// The list as it was answered at a moment, with its tag.
+    /// The list of agents at a moment in the past, with its tag.
     pub(super) async fn past_list(
         &self,
         access: &Access,
@@ -71,8 +71,8 @@ impl AgentCfg {
         Ok(list.with_version(version).tagged())
     }
 
-    /// Checks that there is such a moment, and gives the revision that names its list: the one that is asked for, or the
-    /// current one for a point in time.
+    /// Checks that the moment exists. Returns the revision that names its list: the requested one, or for a point in
+    /// time the current one.
     pub(super) async fn check_moment(&self, workspace: WorkspaceId, as_of: AsOf) -> Result<u64, Error> {
         let (head, found) = self
             .read((records::revision(workspace), records::workspace(workspace)))
@@ -171,7 +171,7 @@ impl AgentCfg {
     }
 }
 
-/// A list of the past that is being written.
+/// The writer of a list of the past.
 struct Listed {
     state: AgentState,
     list: ListWriter,
@@ -204,7 +204,7 @@ impl Listed {
     }
 }
 
-/// An agent whose state at a moment is searched for.
+/// An agent whose state at a moment is being searched for.
 struct Searched {
     /// The current state.
     agent: Agent,
@@ -236,13 +236,13 @@ impl Searched {
     }
 }
 
-/// A record of a numbered history.
+/// A kind of record that is numbered 1, 2, 3, … for each agent.
 trait Numbered: Entity + Send {
     fn key(workspace: WorkspaceId, agent_id: &str, number: u64) -> EntityKey<Self>
     where
         Self: Sized;
 
-    /// The revision and the time that it was made at. Both grow with the number.
+    /// The revision and the time of the record. Both grow with the number.
     fn moment(&self) -> (u64, Timestamp);
 }
 
@@ -309,9 +309,9 @@ impl<T> Search<T> {
     }
 }
 
-/// The stored agents of a workspace in pieces, or the one that a filter names.
+/// The stored agents of a workspace in pieces, or the single agent that a filter names.
 struct Pages {
-    /// The one that a filter names, until it is read.
+    /// The agent that a filter names, until it is read.
     one: Option<Option<EntityKey<StoredAgent>>>,
     pieces: Pieces<StoredAgent>,
 }

@@ -13,12 +13,12 @@ pub(super) const BYTES: usize = 512 << 10;
 
 /// The records of one kind in pieces, each of them a snapshot of its own.
 pub(super) struct Pieces<T> {
-    /// What is not read yet; none at the end.
+    /// The entries that were not read yet; `None` at the end.
     rest: Option<Entries<T>>,
 }
 
 impl<T: Entity> Pieces<T> {
-    /// Of these records. A limit that the entries have is that of each piece.
+    /// Reads these entries. Their limit, if they have one, becomes that of each piece.
     pub(super) fn of(entries: Entries<T>) -> Self {
         let records = entries.most().min(RECORDS);
         Self {

@@ -171,7 +171,6 @@ impl AgentCfg {
     }
 
     /// Deletes a workspace's key for a provider, on every plan. The next model call goes without it.
-    /// (Interface specification, *Provider key*.)
     ///
     /// # Errors
     ///

@@ -23,7 +23,7 @@ impl AgentCfg {
     /// When this returns, on every server, its API keys are refused and its members are members no more. The records are
     /// removed after that by a task on the caller's runtime; [`AgentCfg::remove_deleted_workspaces`] resumes a removal that was
     /// cut off. No audit entry is written, because the audit log is removed too; a line of the log of the process says who
-    /// deleted which workspace. (Decisions, chapter 20.)
+    /// deleted which workspace.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
-//! Attempts at a mutation: one that another writer preceded is decided again.
+//! Retries of mutations that lost a race against another writer.
 
 use super::AgentCfg;
 use super::records::Outcome;
 use crate::error::{Error, ErrorKind};
 
-/// How many attempts a mutation has. An attempt fails when another writer committed first. Of concurrent attempts at least
-/// one succeeds, so this bounds how many writers can precede one.
+/// How many attempts a mutation has at most. An attempt fails when another writer committed first. Of concurrent
+/// attempts at least one succeeds, so this bounds how many writers can go first.
 const MAX_ROUNDS: usize = 2000;
 
 /// How an attempt at a mutation ended.
@@ -17,7 +17,7 @@ pub(super) enum Attempt<T> {
 }
 
 impl Outcome {
-    /// The attempt of a change that no limit can stop: it raises no counter that has a maximum.
+    /// The result of a change that no limit can refuse, because it raises no counter that has a maximum.
     ///
     /// # Errors
     ///
@@ -50,7 +50,7 @@ impl AgentCfg {
     }
 }
 
-/// The attempts that a mutation has lost against other writers.
+/// Counts the attempts that a mutation has lost.
 #[derive(Default)]
 pub(super) struct Rounds(usize);
 

@@ -1,4 +1,4 @@
-//! Going back to an earlier version of an agent.
+//! Rollback of an agent to an earlier version.
 
 use super::agent_change::AgentChange;
 use super::agents::{agent_key, versioned};

@@ -10,7 +10,7 @@ use crate::clock::Entropy;
 use crate::error::{Error, ErrorKind};
 use crate::vault::{KeyId, Vault};
 
-/// A master key that seals, and the store's list of master keys that names it.
+/// The master key that seals, and the stored list that names it.
 pub(super) struct Sealing {
     pub(super) vault: Arc<Vault>,
     pub(super) key: KeyId,

@@ -11,7 +11,7 @@ use crate::error::Error;
 /// A capacity that most records fit into.
 const FIRST_BYTES: usize = 1024;
 
-/// A record as it is stored, and its fields.
+/// A record as JSON text, with the range of each field.
 pub(super) struct SerializedRecord {
     text: Vec<u8>,
     places: Vec<(&'static str, Range<usize>)>,
@@ -52,7 +52,7 @@ impl SerializedRecord {
         Some([b"{", self.text.get(start..end)?, b"}"].concat())
     }
 
-    /// The record's text.
+    /// The text of the record.
     pub(super) fn into_text(self) -> Vec<u8> {
         self.text
     }
@@ -81,7 +81,7 @@ impl SerializeStruct for SerializedRecord {
     }
 }
 
-/// Takes a struct with named fields, which all records are, and nothing else.
+/// A serializer that accepts only structs with named fields, as all records are.
 struct Record;
 
 type No = Impossible<SerializedRecord, serde_json::Error>;

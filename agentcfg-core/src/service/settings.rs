@@ -30,8 +30,7 @@ pub struct Settings {
     pub write_scope_configures_agents: bool,
     /// Users who may change the plan of any workspace.
     pub operators: BTreeSet<String>,
-    /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443. (Decisions,
-    /// chapter 16.)
+    /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443.
     pub webhook_allowed_hosts: Vec<AllowedHost>,
 }
 

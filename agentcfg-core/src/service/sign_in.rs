@@ -1,8 +1,7 @@
 //! Browser sessions: a cookie in place of a session token, and login codes that open one.
 //!
 //! The cookie and the code are random texts of which the store keeps hashes only. A session of the local identity provider
-//! ends after 24 hours, or 8 hours without a request; one of another provider ends with its token. (Decisions, chapters 17
-//! and 21.)
+//! ends after 24 hours, or 8 hours without a request; one of another provider ends with its token.
 //!
 //! Sessions and codes belong to a user, not to a workspace, so no audit log records them.
 
@@ -33,9 +32,9 @@ const CODE: usize = 24;
 
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
-/// The longest life of a session that has limits of its own.
+/// The longest life of a session that the local identity provider opened.
 const LONGEST: i64 = 24 * HOUR;
-/// The longest time without a request in such a session.
+/// How long such a session may go without a request.
 const IDLE: i64 = 8 * HOUR;
 
 /// Seconds that a login code is valid.
@@ -202,7 +201,7 @@ impl AgentCfg {
         }
     }
 
-    /// Opens a browser session with a login code, which ends with that.
+    /// Opens a browser session with a login code. The code is used up by that.
     ///
     /// # Errors
     ///
@@ -322,7 +321,7 @@ impl AgentCfg {
         }
         if let Some(sealed) = &stored.token {
             let vault = self.vault().ok_or_else(unauthorized)?;
-            // After a rotation of the master key that dropped the old one, the user signs in again.
+            // A rotation of the master key may have dropped the key that sealed the token: the user signs in again.
             let token = vault
                 .open_token(digest(cookie), sealed)
                 .map_err(|error| unauthorized().because(error))?;
@@ -343,7 +342,7 @@ impl AgentCfg {
         Ok(caller)
     }
 
-    /// Writes that a session was used. A failure delays nothing and is repaired by the next request.
+    /// Stores the time of this use. A failure is ignored: the next request tries again.
     async fn note_session_use(&self, found: Stored<StoredBrowserSession>, now: Timestamp) {
         let used = StoredBrowserSession {
             last_used_at: Some(now),
@@ -388,12 +387,12 @@ impl AgentCfg {
         };
         let transaction = Transaction::default().delete(records::browser_session(hash));
         let closed = self.commit(transaction).await;
-        // Also when the outcome is unknown. An error says that there is no watch.
+        // Sent also when the outcome is unknown. An error only means that no watch listens.
         let _ = self.inner.closed_sessions.send(Arc::clone(hash));
         closed.map(drop)
     }
 
-    /// Removes browser sessions and login codes that have ended. A server calls this now and then.
+    /// Removes browser sessions and login codes that have ended. A server calls this periodically.
     ///
     /// # Errors
     ///
@@ -451,7 +450,7 @@ impl StoredBrowserSession {
     }
 }
 
-/// Whether a text can be a secret of this length. Any other costs no read.
+/// Whether a text has the form of a secret of this length. Any other text is refused without a read.
 fn is_secret(text: &str, length: usize) -> bool {
     text.len() == length && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }

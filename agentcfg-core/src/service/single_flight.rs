@@ -1,15 +1,15 @@
-//! Work that concurrent callers share (single-flight): one does it, and the others wait for what it leaves.
+//! Work that concurrent callers share (single-flight): one caller does it, and the others wait for its result.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tokio::sync::{Mutex, MutexGuard};
 
-/// After so many failures of other callers, a waiting one had better not wait for its own: where each failure is a timeout, one
-/// after the other would take too long.
+/// How many failures of other callers a waiting caller sees before it gives up. Where each failure is a timeout, one
+/// attempt after the other would take too long.
 const MAX_FAILURES: u64 = 2;
 
-/// A value that one caller at a time brings up to date, for itself and for those that wait meanwhile.
+/// A value that one caller at a time updates, for itself and for all that wait meanwhile.
 #[derive(Debug, Default)]
 pub(super) struct SingleFlight<T> {
     /// How many attempts have begun.
@@ -25,16 +25,16 @@ struct Led<T> {
     succeeded: u64,
 }
 
-/// The right to do the work. When it is dropped, also by a cancelled caller, the next one gets it.
+/// The right to do the work. When it is dropped, also by a cancelled caller, the next waiter gets it.
 pub(super) struct Lead<'a, T> {
     flight: &'a SingleFlight<T>,
     led: MutexGuard<'a, Led<T>>,
-    /// The failures before this caller began to wait.
+    /// The number of failures when this caller began to wait.
     failures: u64,
 }
 
 impl<T> SingleFlight<T> {
-    /// One with this value, which no attempt has made.
+    /// Starts with this value, which no attempt has made.
     pub(super) fn new(value: T) -> Self {
         Self {
             begun: AtomicU64::new(0),
@@ -61,24 +61,24 @@ impl<T> SingleFlight<T> {
 }
 
 impl<T> Lead<'_, T> {
-    /// Whether an attempt after this one has succeeded. If `attempt` is the [last that had begun](SingleFlight::begun) when a caller
-    /// came, the value is new enough for it.
+    /// Whether an attempt after this one has succeeded. With the number that [`SingleFlight::begun`] returned when a
+    /// caller arrived, this tells whether the value is new enough for it.
     pub(super) fn is_newer_than(&self, attempt: u64) -> bool {
         self.led.succeeded > attempt
     }
 
-    /// Whether so many other callers have failed while this one waited that it should not try as they did.
+    /// Whether so many other callers have failed while this one waited that it should fail too.
     pub(super) fn is_failing(&self) -> bool {
         self.flight.failures.load(Ordering::SeqCst) - self.failures >= MAX_FAILURES
     }
 
-    /// Begins an attempt, and returns its number for [`Self::end`]. One that does not end, since its caller was cancelled, has not
-    /// succeeded.
+    /// Begins an attempt, and returns its number for [`Self::end`]. An attempt that never ends, because its caller was
+    /// cancelled, counts as failed.
     pub(super) fn begin(&mut self) -> u64 {
         self.flight.begun.fetch_add(1, Ordering::SeqCst) + 1
     }
 
-    /// Ends an attempt.
+    /// Ends an attempt, with its result.
     pub(super) fn end(&mut self, attempt: u64, has_succeeded: bool) {
         if has_succeeded {
             self.led.succeeded = attempt;
@@ -110,7 +110,8 @@ mod tests {
 
     use super::*;
 
-    /// A caller that adds one to the value unless it is new enough, or fails. It says whether it worked itself.
+    /// Starts a caller that adds one to the value unless it is new enough, or fails. Returns whether it did the work
+    /// itself.
     fn caller(flight: &Arc<SingleFlight<u32>>, fails: bool) -> JoinHandle<Result<bool, &'static str>> {
         let flight = Arc::clone(flight);
         tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Live status: reports that count for a time-to-live.
+//! Live status: a report counts for its time-to-live.
 //!
 //! Readers of a workspace share a table of its statuses ([`shared`]), which follows the changes ([`table`]).
 
@@ -18,8 +18,7 @@ use crate::model::{AgentId, AgentStatus, IdRef, Permission, StatusReport, Worksp
 use crate::validate::IntoValid;
 
 impl AgentCfg {
-    /// The live status of every active agent, in the order of the list. (Interface specification,
-    /// *Agent status*.)
+    /// The live status of every active agent, in the order of the list.
     ///
     /// # Errors
     ///

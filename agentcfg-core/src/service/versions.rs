@@ -19,7 +19,7 @@ use crate::model::{
 };
 use crate::validate::{DEFAULT_LIMIT, quoted};
 
-/// How many versions are read at once. Each has a content, which is dropped before the next ones are read.
+/// How many versions are read at once. Their contents are dropped before the next ones are read.
 const PAGE: usize = 64;
 
 /// The lines around a change in a diff.
@@ -204,7 +204,7 @@ impl AgentCfg {
         })
     }
 
-    /// The number of the version at a moment in the past.
+    /// The number of the version that was current at a moment in the past.
     async fn version_at(&self, found: &Found, as_of: AsOf) -> Result<u64, Error> {
         let agent = &found.agent.agent;
         let none = || {
@@ -301,7 +301,7 @@ impl AgentCfg {
         Ok((number, config))
     }
 
-    /// A version of an agent that is known to exist.
+    /// Reads a version that is known to exist.
     pub(super) async fn version(&self, agent: &StoredAgent, number: u64) -> Result<StoredVersion, Error> {
         let key = records::version(agent.agent.workspace_id, &agent.agent.agent_id, number);
         Ok(self.read(key).await?.ok_or_else(missing)?.value)
@@ -342,10 +342,10 @@ impl Found {
     }
 }
 
-/// Records of one kind, and the pieces after them; `None` after the last ones.
+/// The next records of one kind, and the entries after them; `None` at the end.
 type Next<T, R> = Result<Option<(Vec<R>, Pieces<T>)>, Error>;
 
-/// The labels of the next agents, by agent.
+/// Reads the labels of the next agents, by agent.
 async fn next_labels(
     service: AgentCfg,
     mut pieces: Pieces<StoredLabels>,
@@ -357,7 +357,7 @@ async fn next_labels(
     Ok(Some((pieces::decoded(piece, decode).await?, pieces)))
 }
 
-/// The next active agents with their current versions.
+/// Reads the next active agents with their current versions.
 async fn next_current(
     service: AgentCfg,
     workspace: WorkspaceId,
@@ -371,7 +371,7 @@ async fn next_current(
     Ok(Some((service.with_current_versions(workspace, agents).await?, pieces)))
 }
 
-/// A number, if an agent has a version of this number.
+/// Returns the number if the agent has a version with it.
 pub(super) fn is_version(number: u64, current: u64, agent_id: &AgentId) -> Result<u64, Error> {
     if (1..=current).contains(&number) {
         return Ok(number);

@@ -1,4 +1,4 @@
-//! A cache that is bounded by the weight of its entries, of which one may have most of it.
+//! A cache that is bounded by the total weight of its entries. A single entry may take most of it.
 
 use std::hash::Hash;
 
@@ -25,7 +25,7 @@ where
             DefaultHashBuilder::default(),
             DefaultLifecycle::default(),
         ),
-        // Only without a capacity.
+        // Fails only without a capacity.
         Err(_) => Cache::with_weighter(items, weight, weighter),
     }
 }

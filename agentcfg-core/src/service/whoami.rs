@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::model::{CallerType, CallerWorkspace, PermissionSet, Role, Scope, WhoAmI, Workspace};
 
 impl AgentCfg {
-    /// Says who the caller is, and what it may do in which workspace. (Decisions, chapter 17.)
+    /// Says who the caller is, and what it may do in which workspace.
     ///
     /// # Errors
     ///

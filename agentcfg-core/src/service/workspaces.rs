@@ -1,4 +1,4 @@
-//! Workspaces.
+//! Creation, list and changes of workspaces.
 
 use super::access::Access;
 use super::change::Change;

@@ -1,4 +1,4 @@
-//! The answers of an identity provider that is asked about a token.
+//! The answers of an identity provider to a query about a token.
 //!
 //! The transport is the caller's; the answers of all transports are read here, by the same rules. An answer that cannot be
 //! parsed never opens a session.

@@ -1,4 +1,4 @@
-//! The claims of a token and what they must be.
+//! The claims of a token and their rules.
 
 use serde_json::{Map, Value};
 
@@ -25,7 +25,7 @@ pub(super) fn check_times(
     Ok(())
 }
 
-/// The end that `exp` names, where it is a time.
+/// The time of `exp`, if it is one.
 pub(super) fn end(claims: &Map<String, Value>) -> Option<Timestamp> {
     let seconds = time(claims, "exp").ok().flatten()?;
     // At most the year 9999, so the milliseconds fit.

@@ -11,7 +11,7 @@ use crate::validate;
 
 /// A well-formed token whose signature is not verified yet.
 pub(super) struct Jws<'a> {
-    /// The algorithm that the header names. It chooses nothing: a key has its own algorithm.
+    /// The algorithm that the header names. It selects nothing: each key has one algorithm.
     pub(super) algorithm: String,
     /// The key id that the header names.
     #[cfg_attr(not(feature = "jwks"), allow(dead_code, reason = "the local provider has one key"))]
@@ -103,7 +103,7 @@ fn object(text: &str) -> Result<Map<String, Value>, SessionError> {
     json::object(&decode(text)?).map_err(|_| SessionError::Invalid("a part of it is no proper JSON object"))
 }
 
-/// Providers sign logout tokens and the like with the same keys; those say so in `typ`.
+/// Providers sign other tokens with the same keys, such as logout tokens, and mark them by `typ`.
 fn is_session_type(typ: &Value) -> bool {
     let Value::String(typ) = typ else { return false };
     let typ = typ.to_ascii_lowercase();

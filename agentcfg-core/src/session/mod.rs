@@ -1,7 +1,7 @@
-//! Session tokens: who a signed-in user is.
+//! Session tokens: the identity of a signed-in user.
 //!
 //! A verifier only says who the user is. What the user may do comes from the memberships in the
-//! store, never from a token's claims. (Interface specification, *Session JWT*.)
+//! store, never from a token's claims.
 //!
 //! There is one verifier here for each kind of identity provider. An app with another one implements
 //! [`SessionVerifier`]: see the example `custom_verifier`.
@@ -50,11 +50,11 @@ pub const LEEWAY_SECONDS: u32 = 10;
 pub struct Session {
     /// The user's identifier: the token's `sub`.
     pub user_id: String,
-    /// When the token expires, where the verifier knows it. Calls that last, such as a stream of changes, end then.
+    /// When the token expires, if the verifier knows it. Long calls, such as a stream of changes, end then.
     pub expires_at: Option<Timestamp>,
 }
 
-/// How long a browser session lasts that a user opens with a session token. (Decisions, chapters 17 and 21.)
+/// How long a browser session lasts that a user opens with a session token.
 ///
 /// ```
 /// use agentcfg_core::session::{CookieLife, LocalSessions, SessionVerifier};

@@ -1,4 +1,4 @@
-//! Batches: checks and writes that happen together, and what a commit answers.
+//! Batches, which change records atomically, and the results of their commits.
 
 use super::{Key, Kind, Partition, StoreError};
 
@@ -16,7 +16,7 @@ use super::{Key, Kind, Partition, StoreError};
 pub enum Check {
     /// No record is stored under the key.
     Absent(Key),
-    /// The record under the key has exactly this version.
+    /// The record under the key has this version.
     Version(Key, u64),
 }
 
@@ -114,7 +114,7 @@ impl Write {
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Batch {
-    /// The conditions of the writes.
+    /// The conditions.
     pub checks: Vec<Check>,
     /// The writes. The numbers in [`Committed::numbers`] are in their order.
     pub writes: Vec<Write>,

@@ -5,8 +5,8 @@
 
 use super::{Key, Record};
 
-/// Until when a reader has read the changes of a kind of record in a partition. What the numbers mean is the store's own
-/// affair: a reader gives back what it got.
+/// The position up to which a reader has read the changes of a kind of record in a partition. Its numbers are opaque: a
+/// reader returns what it got.
 ///
 /// ```
 /// use agentcfg_core::store::Position;
@@ -18,9 +18,9 @@ pub struct Position {
     /// The database in which `moment` counts, such as a run of its server: after a failover, a crash, a restart or a restore it is
     /// another one, and all records are read again.
     pub origin: u64,
-    /// Until when changes are read.
+    /// The moment up to which changes were read.
     pub moment: u64,
-    /// How many records there were.
+    /// The number of records.
     pub count: u64,
 }
 
@@ -43,6 +43,6 @@ pub struct Changes {
     pub is_all: bool,
     /// The records, in any order; `None` for one that was deleted.
     pub entries: Vec<(Key, Option<Record>)>,
-    /// From where on the next call reads; `None` when the store cannot tell, so that each call reads all records.
+    /// Where the next call reads on; `None` when the store cannot tell, so that each call reads all records.
     pub position: Option<Position>,
 }

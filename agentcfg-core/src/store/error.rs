@@ -1,4 +1,4 @@
-//! The failure of a store, and what the service makes of it.
+//! The failures of stores, and their conversion into errors of the service.
 
 use crate::error::{Error, ErrorKind};
 

@@ -1,4 +1,4 @@
-//! Keys of records: which record, in which partition, and in which order.
+//! Keys of records: their parts, their order and their encoding.
 
 use std::fmt;
 
@@ -25,7 +25,7 @@ pub enum Partition {
 }
 
 impl Partition {
-    /// Which of the two kinds of partition this is.
+    /// The kind of this partition.
     pub fn kind(&self) -> PartitionKind {
         match self {
             Self::Workspace(_) => PartitionKind::Workspace,
@@ -241,7 +241,7 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// The keys outside the workspace's partition that belong to the record of this one.
+    /// The keys of the records outside the workspace's partition that belong to this record.
     pub(crate) fn linked(&self) -> Vec<Self> {
         let Partition::Workspace(workspace) = self.partition() else {
             return Vec::new();

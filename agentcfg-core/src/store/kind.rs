@@ -31,11 +31,11 @@ pub struct Link {
 pub enum Part {
     /// The same text for all.
     Fixed(&'static str),
-    /// The item.
+    /// The item of that key.
     Item,
-    /// The workspace.
+    /// The workspace of that key.
     Workspace,
-    /// The workspace, a slash and the item.
+    /// The workspace and the item, with a slash between them.
     WorkspaceAndItem,
 }
 
@@ -149,7 +149,7 @@ kinds! {
         Agent = 5,
         /// An agent's last status report, by `agent_id`.
         Status = 6,
-        /// That an API key belongs to a workspace, by key.
+        /// Links an API key to its workspace, by key.
         WorkspaceApiKey = 7,
         /// A sealed provider credential, by provider.
         ProviderKey = 8,
@@ -163,7 +163,7 @@ kinds! {
         AgentLabels = 12,
         /// A webhook's configuration, by its identifier.
         Webhook = 13,
-        /// How far a webhook's deliveries have come, by the webhook's identifier.
+        /// The progress of a webhook's deliveries, by the webhook's identifier.
         WebhookState = 14,
         /// A recent attempt to deliver to a webhook, by webhook and time.
         WebhookDelivery = 15,
@@ -177,18 +177,18 @@ kinds! {
         ApiKey = 20 => (WorkspaceApiKey, Part::Item, Part::Fixed("")),
         /// When an API key was last used, in the key's partition.
         KeyUse = 21 => (WorkspaceApiKey, Part::Item, Part::Fixed("")),
-        /// That a user is a member of a workspace, in the user's partition, by workspace.
+        /// A user's membership in a workspace, in the user's partition, by workspace.
         Membership = 22 => (Member, Part::Item, Part::Workspace),
-        /// That a workspace has a sealed provider credential, in the partition `provider-keys`, by workspace
-        /// and provider.
+        /// Links a sealed provider credential to its workspace, in the partition `provider-keys`, by workspace and
+        /// provider.
         SealedKey = 23 => (ProviderKey, Part::Fixed("provider-keys"), Part::WorkspaceAndItem),
         /// A browser session, in the partition `browser-sessions`, by the hash of its cookie.
         BrowserSession = 24 => (none),
         /// A login code that was not used yet, in the partition `login-codes`, by its hash.
         LoginCode = 25 => (none),
-        /// That a workspace was deleted and its records are being removed, in the partition `removals`, by workspace.
+        /// A deleted workspace whose records are being removed, in the partition `removals`, by workspace.
         Removal = 26 => (none),
-        /// The workspace of a webhook, in the partition `webhooks`, by the webhook's identifier.
+        /// Links a webhook to its workspace, in the partition `webhooks`, by the webhook's identifier.
         WebhookPlace = 27 => (Webhook, Part::Fixed("webhooks"), Part::Item),
         /// A fact about the whole store, in the partition `store`.
         Meta = 30 => (none),

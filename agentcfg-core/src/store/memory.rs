@@ -36,7 +36,7 @@ use crate::model::WorkspaceId;
 #[derive(Debug)]
 pub struct MemoryStore {
     state: RwLock<State>,
-    /// One number, of the commits. It changes while the state is locked.
+    /// One number, which counts commits. It changes while the state is locked.
     commits: Marks,
     notifier: Notifier,
     trackers: Trackers,
@@ -49,7 +49,7 @@ struct State {
 }
 
 impl MemoryStore {
-    /// An empty store.
+    /// Makes an empty store.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};

@@ -130,7 +130,7 @@ fn item() -> impl Strategy<Value = String> {
     proptest::sample::select(vec!["", "a", "ab", "b", "ä", "\u{10400}"]).prop_map(str::to_owned)
 }
 
-/// Partitions that hold records of this kind.
+/// Any partition that holds records of this kind.
 fn partition(kind: Kind) -> BoxedStrategy<Partition> {
     match kind.partition_kind() {
         PartitionKind::Workspace => workspace().prop_map(Partition::Workspace).boxed(),

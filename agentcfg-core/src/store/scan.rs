@@ -1,4 +1,4 @@
-//! Reading records in their order.
+//! Scans: bounded reads of records in their order.
 
 use super::{Key, Kind, Partition, Record};
 
@@ -26,10 +26,11 @@ pub struct Scan {
     pub after: Option<Box<str>>,
     /// The direction.
     pub direction: Direction,
-    /// At most this many records.
+    /// The greatest number of records.
     pub limit: usize,
-    /// The scan ends with the record whose value takes the length of all values to this many bytes. So it returns one record
-    /// more than fits, and a reader that goes on after it always advances. With 0, as with a limit of 0, it returns none.
+    /// The scan ends with the record whose value takes the total length to this many bytes. So it returns one record
+    /// more than fits, and a reader that goes on after it always advances. With 0, as with a limit of 0, it returns
+    /// none.
     pub max_bytes: usize,
     /// Keys to read in the same snapshot, such as the log head that says which revision was read.
     pub with: Vec<Key>,

@@ -1,4 +1,4 @@
-//! Validity tokens for what a caller keeps of a record, and the numbers that they are compared with.
+//! Stamps, which tell without a read whether a cached record is current, and the marks that they are compared with.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -42,12 +42,12 @@ pub struct Stamp {
 pub struct Marks(pub(super) Arc<[AtomicU64]>);
 
 impl Marks {
-    /// So many slots, each with the number 0.
+    /// Makes so many slots, each with the number 0.
     pub fn new(slots: usize) -> Self {
         Self(std::iter::repeat_with(AtomicU64::default).take(slots).collect())
     }
 
-    /// A stamp for what is read of this slot from now on; `None` for a slot that there is not.
+    /// A stamp for reads of this slot that begin from now on; `None` for a slot that does not exist.
     ///
     /// ```
     /// use agentcfg_core::store::Marks;

@@ -1,4 +1,4 @@
-//! Which records commits have changed, for readers that keep what they derived from a whole kind of a workspace.
+//! Tracking of changed records, for readers that keep what they derived from all records of a kind in a workspace.
 //!
 //! A [`Stamp`](super::Stamp) tells that one record is unchanged. A reader of all records of a kind needs more: after a change
 //! it must know which of them to read again. The store keeps the items that were changed, in a set of bounded length.
@@ -13,7 +13,7 @@ use crate::model::WorkspaceId;
 /// With more changed items than this, a scan takes about as long as reading them one by one.
 const MAX_ITEMS: usize = 16_384;
 
-/// What is tracked: the records of one kind in one workspace.
+/// The records of one kind in one workspace.
 type Topic = (WorkspaceId, Kind);
 
 /// The trackers of a store. Clones share everything.
@@ -40,7 +40,7 @@ pub struct Trackers {
 #[derive(Debug, Default)]
 struct Shared {
     topics: Mutex<HashMap<Topic, Vec<Weak<Tracked>>>>,
-    /// The number of trackers, which a commit without any reads in place of the lock.
+    /// The number of trackers, which a commit reads without a lock.
     count: AtomicUsize,
 }
 
@@ -57,7 +57,7 @@ enum Pending {
     All,
 }
 
-/// What has changed since a tracker was asked before.
+/// The changes since the last [`Tracker::take`].
 ///
 /// ```
 /// use agentcfg_core::store::Changed;
@@ -72,7 +72,7 @@ pub enum Changed {
 }
 
 impl Trackers {
-    /// Without trackers.
+    /// Makes an empty set of trackers.
     ///
     /// ```
     /// let trackers = agentcfg_core::store::Trackers::new();

@@ -1,4 +1,4 @@
-//! What the export and the import of a store in a database answer.
+//! The results of the export and the import of a store in a database.
 
 use std::io;
 
@@ -29,10 +29,10 @@ pub struct Transferred {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TransferError {
-    /// There are records in the database already. They were not changed.
+    /// The database has records already. They were not changed.
     #[error("the database already holds {0} records")]
     NotEmpty(u64),
-    /// Other processes use the store.
+    /// Other processes use the database.
     #[error(
         "{0} connections of agentcfg servers are open on the database; stop the servers first (on etcd one that was killed counts for half a minute more)"
     )]

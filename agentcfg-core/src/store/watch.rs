@@ -12,10 +12,10 @@ use tokio::sync::watch;
 use super::{Batch, Key, Kind, Partition, Write};
 use crate::model::WorkspaceId;
 
-/// What is watched: the records of one kind in one workspace.
+/// The records of one kind in one workspace.
 type Topic = (WorkspaceId, Kind);
 
-/// The waiters of a store, by workspace and kind of record. Clones share everything.
+/// The watchers of a store, by workspace and kind of record. Clones share everything.
 ///
 /// A store notifies after a commit, so that a reader that is woken finds the commit.
 ///
@@ -40,12 +40,12 @@ pub struct Notifier {
 #[derive(Debug, Default)]
 struct Shared {
     topics: Mutex<HashMap<Topic, watch::Sender<()>>>,
-    /// The number of watchers, which a commit without any reads in place of the lock.
+    /// The number of watchers, which a commit reads without a lock.
     watchers: AtomicUsize,
 }
 
 impl Notifier {
-    /// A notifier without waiters.
+    /// Makes a notifier without watchers.
     ///
     /// ```
     /// assert!(!agentcfg_core::store::Notifier::new().is_watched());
@@ -77,7 +77,7 @@ impl Notifier {
         }
     }
 
-    /// Whether there is a watcher of anything. This takes no lock.
+    /// Whether there is any watcher. This takes no lock.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -140,7 +140,7 @@ impl Notifier {
         self.notify(self.watched());
     }
 
-    /// What is watched now.
+    /// The topics that have watchers now.
     ///
     /// ```
     /// assert!(agentcfg_core::store::Notifier::new().watched().is_empty());

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 
 use super::StoreError;
 
-/// A window as it is after a request was counted in it.
+/// A window after a request was counted in it.
 ///
 /// ```
 /// use agentcfg_core::store::SharedWindow;
@@ -13,11 +13,11 @@ use super::StoreError;
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SharedWindow {
-    /// When it ends, in milliseconds since the Unix epoch by the clock of the shared counter.
+    /// When the window ends, in milliseconds since the Unix epoch by the clock of the shared counter.
     pub ends_at_millis: i64,
-    /// How many requests it has seen, this one included.
+    /// The number of requests in the window, this one included.
     pub used: u64,
-    /// The time by the same clock.
+    /// The current time by the same clock.
     pub now_millis: i64,
 }
 

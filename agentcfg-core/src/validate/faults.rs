@@ -61,7 +61,7 @@ impl fmt::Display for Fault {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
     faults: Vec<Fault>,
-    /// How many faults there are besides.
+    /// How many further faults were counted and not kept.
     more: usize,
 }
 
@@ -125,7 +125,7 @@ impl std::error::Error for Invalid {}
 pub struct Faults {
     kept: Vec<Fault>,
     more: usize,
-    /// The greatest number that is kept.
+    /// The greatest number of faults to keep.
     room: usize,
 }
 
@@ -143,8 +143,8 @@ impl Default for Faults {
 }
 
 impl Faults {
-    /// For the faults of a part of the value, which [`Self::add_under`] adds: as many are kept as these have room for. So a body
-    /// of many faulty parts costs no more than one of few.
+    /// Collects the faults of a part of the value, for [`Self::add_under`]. It keeps as many as there is room for here,
+    /// so a body of many faulty parts costs no more than one of few.
     pub(crate) fn of_part(&self) -> Self {
         Self {
             room: self.room.saturating_sub(self.kept.len()),
@@ -193,7 +193,7 @@ impl Faults {
 
     /// Adds the faults of an object within the value, at this place.
     pub(crate) fn add_under(&mut self, place: &dyn fmt::Display, faults: Faults) {
-        /// How the field of a fault begins that is the name of an entry.
+        /// The prefix of a fault's field that is the name of an entry.
         const NAME: &str = "the name of ";
         self.more += faults.more;
         for Fault { field, rule } in faults.kept {
@@ -259,7 +259,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// How many characters of a text a message shows.
+/// The greatest number of characters of a text in a message.
 const LONGEST: usize = 60;
 
 struct Shown<'a>(&'a str);

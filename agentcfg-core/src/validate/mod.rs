@@ -1,7 +1,7 @@
 //! The rules for values: limits, pure checks, and a report of every fault at once.
 //!
 //! Lengths count Unicode scalar values. Nothing is trimmed or normalised: a text is either kept as it was
-//! sent or refused. (Interface specification, *Field size limits*.)
+//! sent or refused.
 
 mod faults;
 mod nearest;
@@ -17,7 +17,7 @@ pub(crate) use self::valid::read;
 pub use self::valid::{IntoValid, Valid};
 pub use crate::json::read_json;
 
-/// The number of entries in a part of a list that names no limit.
+/// The number of elements that a list has without a limit.
 pub const DEFAULT_LIMIT: u64 = 100;
 /// The greatest limit of a list.
 pub const MAX_LIMIT: u64 = 1000;
@@ -59,7 +59,7 @@ pub const MAX_LABELS: usize = 20;
 pub const MAX_PROMOTED: usize = 1000;
 /// The greatest length of the message of a change.
 pub const MAX_MESSAGE: usize = 500;
-/// Characters of a webhook's `description`.
+/// The greatest length of a webhook's `description`.
 ///
 /// ```
 /// assert_eq!(agentcfg_core::validate::MAX_WEBHOOK_DESCRIPTION, 500);
@@ -73,7 +73,7 @@ pub const MAX_RATE_LIMIT: u32 = 1_000_000;
 /// assert!(agentcfg_core::validate::MAX_LOGIN_CODE > 1000, "it holds the id of a user in base64");
 /// ```
 pub const MAX_LOGIN_CODE: usize = 1200;
-/// The most seconds that a replaced API key still works: 30 days.
+/// The greatest number of seconds that a replaced API key still works: 30 days.
 ///
 /// ```
 /// assert_eq!(agentcfg_core::validate::MAX_OVERLAP, 30 * 24 * 60 * 60);

@@ -1,6 +1,6 @@
-//! The name that was probably meant.
+//! Suggestions for mistyped names.
 
-/// Longer names are not compared: no field and no setting has one.
+/// The length up to which names are compared: no field and no setting is longer.
 const LONGEST: usize = 60;
 
 /// The known name that `name` is probably a mistyped form of: the one with the fewest edits, if they are few. Case does not

@@ -1,4 +1,4 @@
-//! The rules on records that were made in Rust.
+//! The rules, applied to values that were made in Rust.
 
 use super::*;
 use crate::model::{

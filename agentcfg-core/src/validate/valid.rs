@@ -1,11 +1,12 @@
-//! Bodies whose rules hold.
+//! Bodies that were checked.
 
 use std::ops::Deref;
 
 use super::Invalid;
 use crate::body::{self, Body};
 
-/// A body whose rules hold: reading one from JSON gives it, and [`IntoValid`] makes one of a value from Rust.
+/// A body that keeps all of its rules: either it was read from JSON, or [`IntoValid`] has checked a value that was made
+/// in Rust.
 ///
 /// The service takes it without another check, so the rules run once for each request.
 ///
@@ -35,7 +36,7 @@ impl<T> Valid<T> {
     }
 }
 
-/// The body cannot be changed, because its rules would have to be checked again.
+/// There is no mutable access, because the rules would have to be checked again.
 impl<T> Deref for Valid<T> {
     type Target = T;
 
@@ -44,13 +45,13 @@ impl<T> Deref for Valid<T> {
     }
 }
 
-/// Reads a body, which checks every value by its rule.
+/// Reads a body and checks every value by its rule.
 pub(crate) fn read<T: Body>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
     body::from_json(bytes).map(Valid)
 }
 
-/// What a method of the service takes as a body: a value made in Rust, which is checked, or one that was checked when
-/// it was read.
+/// An argument of a method of the service that takes a body: a value made in Rust, which is then checked, or a body
+/// that was checked when it was read.
 ///
 /// ```
 /// use agentcfg_core::model::NewWorkspace;

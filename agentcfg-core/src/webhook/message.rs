@@ -1,14 +1,15 @@
-//! The body of a message.
+//! The bodies of messages.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
 use crate::model::{Actor, Target, Timestamp, WorkspaceId};
 
-/// What a message tells of an entry of the log. The entry's changes are not read: a message never has prompts or secrets.
+/// The part of a log entry that a message contains. The entry's changes are not read, so a message never has prompts or
+/// secrets.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct EventHead {
-    /// The action. It is kept as a text, so that one of a later release is delivered too.
+    /// The action as a text, so that one of a later release is delivered too.
     pub(crate) action: String,
     pub(crate) created_at: Timestamp,
     pub(crate) actor: Party,
@@ -82,7 +83,7 @@ pub(crate) fn body(
     })
 }
 
-/// The body of the message of a test, which stands for no entry of the log.
+/// The body of a test message, which belongs to no entry of the log.
 pub(crate) fn test_body(
     workspace_id: WorkspaceId,
     kind: &str,

@@ -2,7 +2,7 @@
 //!
 //! The messages follow [Standard Webhooks](https://www.standardwebhooks.com): receivers verify them with its libraries. The
 //! service keeps the webhooks themselves; [`Sender`](crate::service::WebhookSender) reads a workspace's log and delivers.
-//! (Decisions, chapter 16.)
+//! What receivers see is in `docs/webhooks.md`.
 
 mod message;
 mod schedule;

@@ -1,4 +1,4 @@
-//! When a failed delivery is tried again.
+//! The retries of failed deliveries.
 
 use chrono::DateTime;
 
@@ -26,7 +26,7 @@ const PAUSES: [i64; 9] = [
 /// The number of the attempt after which an event is given up.
 pub(crate) const LAST_ATTEMPT: u32 = PAUSES.len() as u32 + 1;
 
-/// How long every delivery may fail before the webhook is disabled.
+/// How long every delivery may fail before the webhook is disabled, in milliseconds.
 const FAILING: i64 = 5 * DAY;
 
 /// The pause in milliseconds after the failed attempt with this number. The receiver's `Retry-After` replaces the planned

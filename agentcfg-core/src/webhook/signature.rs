@@ -12,7 +12,7 @@ use zeroize::Zeroizing;
 use crate::clock::{Entropy, EntropyError};
 
 const LENGTH: usize = 32;
-/// The block of SHA-256.
+/// The block length of SHA-256.
 const BLOCK: usize = 64;
 const PREFIX: &str = "whsec_";
 

@@ -1,4 +1,4 @@
-//! The interface between the service, which decides what is sent and when, and the network.
+//! The interface between the service, which decides what to send and when, and the network.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ use bytes::Bytes;
 /// ```
 #[derive(Debug, Clone)]
 pub struct Outgoing {
-    /// Where to.
+    /// The URL of the webhook.
     pub url: String,
     /// The header `webhook-id`, the same for each attempt.
     pub id: String,
@@ -31,7 +31,7 @@ pub struct Outgoing {
     pub body: Bytes,
 }
 
-/// How an attempt went.
+/// The result of an attempt.
 ///
 /// ```
 /// use agentcfg_core::webhook::Answer;

@@ -13,7 +13,7 @@ use crate::http::errors::Failure;
 use crate::http::pulled::{Next, Pulled};
 use crate::http::response::Reply;
 
-/// What an endpoint answers when it succeeds.
+/// The successful answer of an endpoint.
 pub trait Answer {
     /// The description.
     const DOC: AnswerDoc;
@@ -31,21 +31,21 @@ pub trait Answer {
 pub struct AnswerDoc {
     /// The status.
     pub status: u16,
-    /// What the body is.
+    /// The body.
     pub shown: Shown,
-    /// Whether it has an entity tag.
+    /// Whether the answer has an entity tag.
     pub is_tagged: bool,
-    /// Whether it names a version of an agent in the field `Agent-Version`.
+    /// Whether the answer names the version of an agent in the header field `Agent-Version`.
     pub is_versioned: bool,
     /// Whether 304 without a body is sent instead when `If-None-Match` names this version.
     pub is_conditional: bool,
-    /// Whether it has a position in the change feed.
+    /// Whether the answer has a position in the change feed.
     pub has_cursor: bool,
-    /// Whether it can be long enough to be compressed, if it is the answer to a `GET`.
+    /// Whether the answer to a `GET` can be long enough to be compressed.
     pub may_be_long: bool,
 }
 
-/// What the body of an answer is.
+/// The body of an answer.
 #[derive(Debug, Clone, Copy)]
 pub enum Shown {
     /// A value of this type.
@@ -134,7 +134,7 @@ impl Answer for AgentRecord {
     }
 }
 
-/// 201 in place of 200.
+/// 201 instead of 200.
 #[derive(Debug)]
 pub struct Created<A>(pub A);
 
@@ -161,7 +161,7 @@ impl Answer for SetCookie {
     }
 }
 
-/// Events of the change feed, as an array or as a stream, with the position to go on from.
+/// Events of the change feed, as an array or as a stream, with the position to read on from.
 #[derive(Debug)]
 pub struct Changes<T> {
     reply: Reply,
@@ -211,7 +211,7 @@ pub struct Lines<T> {
 }
 
 impl<T> Lines<T> {
-    /// The lines that this source makes, one piece after another.
+    /// Lines from a source that makes one piece after another.
     pub fn pulled<S: Send + 'static>(source: S, next: fn(S) -> Next<S>) -> Self {
         Self {
             reply: Reply::lines(Pulled::new(source, next)),
@@ -228,7 +228,8 @@ impl<T: Example> Answer for Lines<T> {
     }
 }
 
-/// 200 with an array as JSON that is too long to be made at once for each request: it is streamed, or requests share it.
+/// 200 with an array as JSON that may be too long to be made in memory for each request: it is streamed, or requests
+/// share it.
 #[derive(Debug)]
 pub struct LongList<T> {
     reply: Reply,
@@ -236,17 +237,17 @@ pub struct LongList<T> {
 }
 
 impl<T> LongList<T> {
-    /// The whole array as text.
+    /// An array whose text is complete.
     pub fn whole(array: Vec<u8>) -> Self {
         Self::of(Reply::made(array))
     }
 
-    /// The statuses, in a form that requests share.
+    /// The statuses, as a text that requests share.
     pub fn statuses(list: StatusList) -> Self {
         Self::of(Reply::statuses(list))
     }
 
-    /// The array as the pieces of text that this source makes.
+    /// An array from a source that makes one piece of text after another.
     pub fn pulled<S: Send + 'static>(source: S, next: fn(S) -> Next<S>) -> Self {
         Self::of(Reply::streamed_json(Pulled::new(source, next)))
     }

@@ -13,7 +13,7 @@ use crate::http::errors::Failure;
 use crate::http::request::Fields;
 use crate::http::{Browser, Cors};
 
-/// What a request brings to say who the caller is.
+/// What a request authenticates with.
 #[derive(Clone, Copy)]
 pub(super) enum Credential<'a> {
     /// `Authorization: Bearer <credential>`.
@@ -25,7 +25,7 @@ pub(super) enum Credential<'a> {
 }
 
 impl<'a> Credential<'a> {
-    /// The credential of a request to an endpoint with these needs. With `Authorization`, a cookie is ignored.
+    /// Finds the credential of a request to an endpoint with these needs. With `Authorization`, a cookie is ignored.
     ///
     /// # Errors
     ///
@@ -63,7 +63,7 @@ impl<'a> Credential<'a> {
         }
     }
 
-    /// The credential of a user's session, which this is for every caller but an API key.
+    /// The credential of a user's session; `None` for an API key.
     pub(super) fn session(self) -> Option<SessionCredential<'a>> {
         match self {
             Self::Bearer(token) => Some(SessionCredential::Token(token.into())),
@@ -114,7 +114,7 @@ impl SessionCredential<'_> {
     }
 }
 
-/// Refuses a request of a page, for an endpoint that programs call.
+/// Refuses a request from a page, for an endpoint that only programs may call.
 ///
 /// # Errors
 ///

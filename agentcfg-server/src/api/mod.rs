@@ -1,4 +1,4 @@
-//! The API: one request from its head to its response, and what each endpoint does.
+//! The API: from the head of a request to its response.
 
 mod answer;
 mod app;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use hyper::Method;
 
-/// An exchange that has its response.
+/// A request that was answered.
 ///
 /// ```
 /// use agentcfg_server::Answered;
@@ -27,7 +27,8 @@ pub struct Answered<'a> {
     pub took: Duration,
     /// The identifier of the request, as in `X-Request-Id`.
     pub request_id: &'a str,
-    /// The id of the API key or the user, where the credential is good and the observer [wants](Observer::wants_caller) it.
+    /// The id of the API key or the user, when the credential is valid and the observer [wants](Observer::wants_caller)
+    /// it.
     pub caller: Option<&'a str>,
     /// The length of the response's body; `None` for a stream.
     pub bytes: Option<u64>,
@@ -54,7 +55,7 @@ pub trait Observer: Send + Sync {
     /// A response is about to be sent.
     fn answered(&self, answered: &Answered<'_>);
 
-    /// Whether answers name their caller. The default is that they do not, which saves copying the id for each.
+    /// Whether answers must name their caller. By default they do not, which saves a copy of the id for each.
     fn wants_caller(&self) -> bool {
         false
     }
@@ -71,7 +72,7 @@ pub trait Observer: Send + Sync {
     }
 }
 
-/// Observers that are all called. A method of [`Observer`] must be here too, since its default would call none.
+/// Several observers as one. Each method of [`Observer`] must be here too, since its default would call none of them.
 #[cfg(feature = "process")]
 pub struct Observers(pub Vec<Arc<dyn Observer>>);
 

@@ -1,4 +1,4 @@
-//! Receiving the body of a request, as its endpoint declares it.
+//! Receives the body of a request, as its endpoint declares it.
 
 use agentcfg_core::Caller;
 use bytes::Bytes;
@@ -13,7 +13,7 @@ use crate::http::body_budget::Share;
 use crate::http::errors::Failure;
 use crate::http::received_body::{check_json, whole_body};
 
-/// The name under which what a caller holds is counted: bytes of bodies, and streams.
+/// The name of a caller in the limits of bodies and streams.
 pub(super) fn holder(caller: &Caller) -> String {
     let actor = caller.actor();
     format!("{} {}", actor.kind, actor.id)
@@ -47,7 +47,7 @@ where
     }
 }
 
-/// Receives JSON, or nothing: only a body that has something in it needs a content type.
+/// Receives JSON or an empty body. Only a body with content needs a content type.
 pub(super) async fn read_optional_json<B>(
     endpoint: &Definition,
     head: &Parts,

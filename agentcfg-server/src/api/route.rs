@@ -2,7 +2,7 @@
 
 use agentcfg_core::model::Permission;
 
-/// Where an endpoint is, and what a request for it must bring.
+/// The address of an endpoint, and what a request for it must have.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
     /// The method, as text. `HEAD` is answered wherever `GET` is.
@@ -11,7 +11,7 @@ pub struct Route {
     pub path: &'static str,
     /// The prefix of the path, where the rest of it is a parameter.
     pub prefix: Option<Prefix>,
-    /// What a request must bring.
+    /// The credential and permission that a request must have.
     pub needs: Needs,
 }
 
@@ -26,21 +26,21 @@ pub struct Prefix {
     pub example: &'static str,
 }
 
-/// What a request must bring before its query and its body are read.
+/// What a request must have before its query and its body are read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Needs {
     /// No credential.
     Nothing,
-    /// Any good credential.
+    /// Any valid credential.
     Credential,
-    /// Any good credential as bearer. Cookies are refused, and pages of other origins.
+    /// Any valid credential as bearer. Cookies, and pages of other origins, are refused.
     Bearer,
     /// A session token; an API key is refused.
     Session,
     /// A session token, or a login code in the body.
     SessionOrCode,
-    /// A credential that can have this permission. What a session's user may do depends on the workspace and is
-    /// decided there.
+    /// A credential that can have this permission. The permission of a session's user depends on the workspace and is
+    /// decided by the service.
     Permission(Permission),
     /// A session token of a user who can have this permission.
     SessionWith(Permission),
@@ -50,7 +50,7 @@ pub enum Needs {
 }
 
 impl Needs {
-    /// The permission that is required, here or by the endpoint.
+    /// The permission that the endpoint requires, whether it is checked here or by the endpoint.
     pub const fn permission(self) -> Option<Permission> {
         match self {
             Self::Nothing | Self::Credential | Self::Bearer | Self::Session | Self::SessionOrCode => None,
@@ -105,7 +105,7 @@ impl Route {
         }
     }
 
-    /// A path that a request for this route can have: its own, or one of those that a caller may choose.
+    /// An example of a path of this route.
     pub fn example(&self) -> &'static str {
         self.prefix.map_or(self.path, |prefix| prefix.example)
     }

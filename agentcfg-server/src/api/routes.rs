@@ -1,4 +1,4 @@
-//! From the path and the method of a request to its endpoint.
+//! Routing: from the path and the method of a request to its endpoint.
 
 use std::sync::LazyLock;
 
@@ -11,7 +11,7 @@ use crate::api::route::{Prefix, Route};
 /// The endpoints of one path.
 #[derive(Debug)]
 pub struct Resource {
-    /// The path of their routes: the label of metrics, since what a client sends must not make new ones.
+    /// The path of their routes. It is the label in metrics, because clients must not be able to create new labels.
     pub template: &'static str,
     prefix: Option<Prefix>,
     endpoints: Vec<&'static Definition>,
@@ -19,7 +19,7 @@ pub struct Resource {
 }
 
 impl Resource {
-    /// The endpoint of a method.
+    /// The endpoint for a method.
     pub fn endpoint(&self, method: &Method) -> Option<&'static Definition> {
         let method = if method == Method::HEAD { "GET" } else { method.as_str() };
         self.endpoints
@@ -28,7 +28,7 @@ impl Resource {
             .find(|endpoint| endpoint.route.method == method)
     }
 
-    /// The methods as the header `Allow` lists them.
+    /// The value of the header field `Allow`.
     pub fn allowed(&self) -> &str {
         &self.allowed
     }
@@ -64,7 +64,7 @@ static RESOURCES: LazyLock<Resources> = LazyLock::new(|| {
 });
 
 impl Resources {
-    /// The resource of a route, which is made when there is none yet.
+    /// The resource of a route, which is added if it is new.
     fn group(&mut self, route: &Route) -> &mut Resource {
         let group = if route.prefix.is_some() {
             &mut self.prefixes

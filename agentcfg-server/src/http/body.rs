@@ -8,7 +8,7 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
-/// Why a streamed body broke off. The connection is closed as well, so that no client takes a part for the whole.
+/// Why a streamed body broke off. The connection is closed too, so that no client mistakes a part for the whole.
 ///
 /// ```
 /// use agentcfg_server::BodyError;
@@ -19,7 +19,7 @@ use hyper::body::{Body as HttpBody, Frame, SizeHint};
 pub struct BodyError(Box<dyn std::error::Error + Send + Sync>);
 
 impl BodyError {
-    /// Wraps what the source of the body reports.
+    /// Wraps the error of the body's source.
     ///
     /// ```
     /// use agentcfg_server::BodyError;
@@ -40,11 +40,11 @@ impl BodyError {
 /// ```
 #[derive(Debug)]
 pub enum Body {
-    /// One that is in memory as a whole, as almost all are.
+    /// A complete body in memory, as almost all are.
     Whole(Full<Bytes>),
-    /// One in pieces that other responses share.
+    /// A complete body in pieces that other responses share.
     Pieces(std::vec::IntoIter<Bytes>),
-    /// One that is streamed.
+    /// A streamed body.
     Streamed(UnsyncBoxBody<Bytes, BodyError>),
 }
 

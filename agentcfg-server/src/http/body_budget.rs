@@ -1,4 +1,4 @@
-//! How many bytes of request bodies the process holds at a time, in total and for each caller.
+//! The budget of the memory for request bodies, in total and for each caller.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::http::errors::Failure;
 
-/// The longest body that is not counted. A connection's read buffer holds as much, so that `max_connections` bounds them.
+/// The longest body that is not counted. The read buffer of a connection is as long, so `max_connections` bounds these
+/// bodies.
 pub const SMALL_BODY: usize = 16 << 10;
 
-/// The budget of request bodies in flight: of those that are being received, and of those whose calls have not ended.
+/// The budget of request bodies in flight: those that are being received, and those whose calls have not ended.
 ///
 /// A body of a declared length takes its share before the first byte is read, and a body of unknown length as its bytes
 /// arrive. What does not fit is refused at once: a queue would hold connections and credentials instead. Clones share
@@ -24,12 +25,12 @@ pub struct BodyBudget {
 #[derive(Debug, Default)]
 struct AllHeld {
     total: usize,
-    /// Callers that hold bytes, and no others.
+    /// The bytes of each caller that holds some.
     callers: HashMap<String, usize>,
 }
 
 impl Default for BodyBudget {
-    /// [`Self::SERVER_MB`] and [`Self::CALLER_MB`].
+    /// With [`Self::SERVER_MB`] and [`Self::CALLER_MB`].
     fn default() -> Self {
         Self::new(Self::SERVER_MB << 20, Self::CALLER_MB << 20)
     }
@@ -42,7 +43,7 @@ impl BodyBudget {
     /// The default for each caller, in MiB.
     pub const CALLER_MB: usize = 64;
 
-    /// A budget of so many bytes for all callers together, and for each.
+    /// A budget with limits in bytes: for all callers together, and for each.
     ///
     /// ```
     /// use agentcfg_server::BodyBudget;
@@ -56,7 +57,7 @@ impl BodyBudget {
         }
     }
 
-    /// The share of one request, which is empty. `caller` names the caller when it takes something.
+    /// An empty share for one request. `caller` gives the name of the caller when the share grows.
     pub(crate) fn share<'a>(&'a self, caller: &'a (dyn Fn() -> String + Sync)) -> Share<'a> {
         Share {
             budget: self,
@@ -67,12 +68,12 @@ impl BodyBudget {
     }
 
     fn held(&self) -> MutexGuard<'_, AllHeld> {
-        // A panic elsewhere leaves sums that are whole: each change is one addition or one subtraction.
+        // After a panic elsewhere the sums are still right: each change is one addition or one subtraction.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What one request holds of the budget, until it is dropped.
+/// The bytes that one request holds, until the share is dropped.
 pub(crate) struct Share<'a> {
     budget: &'a BodyBudget,
     name: &'a (dyn Fn() -> String + Sync),
@@ -131,7 +132,7 @@ impl Drop for Share<'_> {
     }
 }
 
-/// Bodies in flight end soon.
+/// Other bodies end soon, so a retry makes sense.
 fn refused(failure: Failure) -> Failure {
     Failure {
         retry_after: Some(1),

@@ -1,8 +1,7 @@
 //! Requests from browsers: the cookies of this service, and the checks that a request comes from its own pages.
 //!
 //! A browser sends cookies by itself, so a page of another origin could make it send a request with them (cross-site
-//! request forgery). `SameSite=Strict` is the first barrier, and [`Browser::check_same_origin`] the second. (Decisions,
-//! chapters 17 and 21.)
+//! request forgery). `SameSite=Strict` is the first defence, and [`Browser::check_same_origin`] the second.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -13,7 +12,7 @@ use crate::http::errors::Failure;
 
 const SEC_FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// What browsers see of this server.
+/// How browsers reach this server. Its cookies and origin follow from that.
 ///
 /// ```
 /// use agentcfg_server::Browser;
@@ -31,7 +30,7 @@ pub struct Browser {
 #[derive(Debug, Clone)]
 struct Public {
     origin: String,
-    /// Without a slash at the end.
+    /// The URL without a slash at the end.
     url: String,
 }
 
@@ -64,7 +63,7 @@ impl Cookie {
         }
     }
 
-    /// The identity provider sends the browser back from another site, where a strict cookie would be missing.
+    /// The identity provider redirects the browser from another site, and a strict cookie would be missing then.
     const fn same_site(self) -> &'static str {
         match self {
             Self::Session => "Strict",
@@ -105,7 +104,7 @@ impl Browser {
         })
     }
 
-    /// The server listens on a loopback address, so that pages without TLS on this machine may use it.
+    /// Says whether the server listens on a loopback address, so that pages without TLS on this machine may use it.
     ///
     /// ```
     /// use agentcfg_server::Browser;
@@ -119,7 +118,7 @@ impl Browser {
         }
     }
 
-    /// The server speaks TLS itself.
+    /// Says whether the server uses TLS itself.
     ///
     /// ```
     /// use agentcfg_server::Browser;
@@ -130,8 +129,8 @@ impl Browser {
         Self { speaks_tls, ..self }
     }
 
-    /// Whether browsers are known to reach the server by https alone, under a name that is not a loopback name: then they may be
-    /// told to keep to it. A browser keeps that for all ports of a name, so it is not said of `localhost`.
+    /// Whether browsers always reach the server by HTTPS, under a name that is not a loopback name. Then they may be
+    /// told to use nothing else. A browser applies that to all ports of a name, so `localhost` is left out.
     #[cfg(feature = "dashboard")]
     pub fn is_always_https(&self, headers: &HeaderMap) -> bool {
         match &self.public {
@@ -140,7 +139,7 @@ impl Browser {
         }
     }
 
-    /// Whether the browser is on this machine and uses no TLS: then cookies cannot have `Secure` everywhere.
+    /// Whether the browser is on this machine and uses no TLS. Then not every browser accepts cookies with `Secure`.
     fn is_plain_loopback(&self, headers: &HeaderMap) -> bool {
         self.public.is_none()
             && !self.speaks_tls
@@ -148,7 +147,8 @@ impl Browser {
             && host(headers).is_some_and(|host| is_loopback(name_of(host)))
     }
 
-    /// The name of a cookie. On plain loopback it has the port, because browsers share cookies among all ports of a host.
+    /// The name of a cookie. On plain loopback it contains the port, because browsers share cookies among all ports of
+    /// a host.
     fn cookie_name(&self, cookie: Cookie, headers: &HeaderMap) -> String {
         if self.is_plain_loopback(headers) {
             let port = host(headers).and_then(port_of).unwrap_or("80");
@@ -157,7 +157,7 @@ impl Browser {
         format!("__Host-{}", cookie.name())
     }
 
-    /// The value of a cookie that the request has.
+    /// The value of a cookie of the request.
     pub fn cookie<'a>(&self, cookie: Cookie, headers: &'a HeaderMap) -> Option<&'a str> {
         if !headers.contains_key(header::COOKIE) {
             return None;

@@ -17,7 +17,7 @@ use tokio::sync::{OnceCell, Semaphore};
 
 pub(super) use self::pieces::Failed;
 
-/// Shorter answers fit into one packet with their head, and are left as they are.
+/// Shorter answers fit into one packet with their head, and are not compressed.
 const MIN_LENGTH: usize = 1 << 10;
 
 /// Longer ones are compressed on the blocking pool, so that other requests of the same worker need not wait.
@@ -30,7 +30,7 @@ const LEVEL: flate2::Compression = flate2::Compression::new(3);
 /// strong entity tags (RFC 9110, section 8.8.3).
 pub(crate) const IN_GZIP: &str = "-gzip";
 
-/// Whether answers are compressed, with what is shared between those that are. Clones share everything.
+/// Whether answers are compressed, with the state that compressions share. Clones share everything.
 ///
 /// ```
 /// use agentcfg_server::Compression;
@@ -40,16 +40,16 @@ pub(crate) const IN_GZIP: &str = "-gzip";
 #[derive(Debug, Clone)]
 pub struct Compression {
     compressor: Option<Arc<Compressor>>,
-    /// The length from which on a content is compressed for clients that accept gzip.
+    /// The length from which a body is compressed for clients that accept gzip.
     pub(super) from_length: usize,
 }
 
-/// What compresses, with what the answers share.
+/// The state that compressions share.
 #[derive(Debug)]
 pub(super) struct Compressor {
-    /// How many answers are compressed on the blocking pool at a time.
+    /// The permits of compressions on the blocking pool.
     permits: Arc<Semaphore>,
-    /// The description of the API.
+    /// The compressed description of the API.
     document: OnceCell<Bytes>,
 }
 
@@ -90,33 +90,33 @@ impl Compression {
         self.compressor.is_some()
     }
 
-    /// What compresses; `None` where answers go out as they are.
+    /// The compressor; `None` when answers are not compressed.
     pub(super) fn compressor(&self) -> Option<&Compressor> {
         self.compressor.as_deref()
     }
 }
 
 impl Compressor {
-    /// The description of the API in gzip. There is one, which is compressed once.
+    /// The description of the API in gzip, which is compressed once.
     pub(super) async fn document(&self, text: &'static str) -> Result<Bytes, Failed> {
         let compress = || self.compress(vec![Bytes::from_static(text.as_bytes())]);
         self.document.get_or_try_init(compress).await.cloned()
     }
 
-    /// These parts of a text in gzip, one after the other.
+    /// The parts of a text in gzip, as one stream.
     pub(super) async fn compress(&self, parts: Vec<Bytes>) -> Result<Bytes, Failed> {
         let length = parts.iter().map(Bytes::len).sum();
         self.in_turn(length, move || gzip(&parts, LEVEL)).await
     }
 
-    /// Compresses the pieces that are not compressed yet, and puts all together.
+    /// Compresses the pieces that were not compressed before, and joins all.
     pub(super) async fn compress_pieces(&self, pieces: Vec<StatusPiece>) -> Result<Bytes, Failed> {
         let new = pieces.iter().filter(|piece| !piece.has_form());
         let length = new.map(|piece| piece.text().len()).sum();
         self.in_turn(length, move || pieces::gzip(&pieces, LEVEL)).await
     }
 
-    /// Compresses a content of this length: in place if it is short.
+    /// Runs a compression of this length: in place if it is short.
     async fn in_turn(
         &self,
         length: usize,
@@ -141,12 +141,12 @@ fn gzip(parts: &[Bytes], level: flate2::Compression) -> Result<Bytes, Failed> {
         encoder.write_all(part)?;
     }
     let mut body = encoder.finish()?;
-    // The list may be kept for long, and what a growing vector reserved beyond its end would not be counted.
+    // The list may be kept for long, so it must hold no unused capacity, which would not be counted.
     body.shrink_to_fit();
     Ok(body.into())
 }
 
-/// The entity tag of the plain form, given that of any form; both without their quotes.
+/// The entity tag of the plain form, from that of any form; both without quotes.
 pub(crate) fn plain_form(tag: &str) -> &str {
     tag.strip_suffix(IN_GZIP).unwrap_or(tag)
 }
@@ -247,10 +247,10 @@ mod tests {
             &["gzip;q=0.5, identity"],
             &["gzip;q=0.5, identity;q=0.501"],
             &["gzip;q=0.5, *;q=0.8"],
-            // Nothing that could be sent suits these, and the plain form is what remains.
+            // No form suits these, so the plain one is sent.
             &["identity;q=0"],
             &["*;q=0, br"],
-            // These are no weights.
+            // These weights are invalid.
             &["gzip;q=2"],
             &["gzip;q=1.001"],
             &["gzip;q=0.1234"],

@@ -31,7 +31,7 @@ pub fn unmet(condition: &Precondition, error: Error) -> Failure {
     }
 }
 
-/// What to do about a condition that is not met.
+/// The advice for a condition that was not met.
 fn way_out(condition: &Precondition) -> &'static str {
     let sent = |is: fn(&str) -> bool| match condition {
         Precondition::OneOf(expected) => expected
@@ -50,7 +50,7 @@ fn way_out(condition: &Precondition) -> &'static str {
     }
 }
 
-/// Whether `If-None-Match` names this tag, be it that of the plain or the compressed form, compared weakly.
+/// Whether `If-None-Match` names this tag, of the plain or the compressed form, by weak comparison.
 pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
     tags(headers, header::IF_NONE_MATCH).is_some_and(|tags| {
         is_any(&tags)
@@ -60,7 +60,7 @@ pub fn if_none_match(headers: &HeaderMap, current: Tag) -> bool {
     })
 }
 
-/// Whether `If-None-Match` names this text between quotes, compared weakly.
+/// Whether `If-None-Match` names this text between quotes, by weak comparison.
 pub fn names_tag(headers: &HeaderMap, current: &str) -> bool {
     let is_current = |tag: &String| {
         let tag = tag.strip_prefix("W/").unwrap_or(tag);

@@ -1,4 +1,4 @@
-//! Cross-origin resource sharing (CORS): calls from web pages of other origins, as far as they are allowed.
+//! Cross-origin resource sharing (CORS): calls from web pages of other origins.
 
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::{Method, Response, StatusCode};
@@ -6,7 +6,7 @@ use hyper::{Method, Response, StatusCode};
 use crate::http::body::Body;
 use crate::http::response::insert;
 
-/// The fields that are allowed to a preflight that names none.
+/// The header fields that a preflight is granted when it names none.
 const ALLOWED_HEADERS: &str = "Authorization, Content-Type, If-Match, If-None-Match, X-Request-Id";
 const EXPOSED_HEADERS: &str = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, ETag, X-Request-Id, \
                                Retry-After, Location, Agent-Version, Change-Cursor";
@@ -23,8 +23,8 @@ pub struct Cors {
     origins: Vec<String>,
 }
 
-/// The header fields that a page may send: all that its preflight names. SDKs send fields of their own, such as `x-stainless-os`,
-/// and a field that the API does not know is ignored.
+/// The header fields that a page may send: all that its preflight names. SDKs send fields of their own, such as
+/// `x-stainless-os`, and a field that the API does not know is ignored.
 fn granted(headers: &HeaderMap) -> HeaderValue {
     let asked = headers.get_all(header::ACCESS_CONTROL_REQUEST_HEADERS);
     let names: Vec<String> = asked
@@ -61,7 +61,7 @@ impl Cors {
         self.origin(headers).is_some()
     }
 
-    /// The origin of the request, when it is allowed.
+    /// The origin of the request if it is allowed.
     fn origin<'a>(&self, headers: &'a HeaderMap) -> Option<&'a HeaderValue> {
         let origin = headers.get(header::ORIGIN)?;
         let allowed = self

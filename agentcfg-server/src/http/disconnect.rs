@@ -28,7 +28,7 @@ pub trait WatchClient: Debug + Send + Sync {
     /// Ready when the client has closed the connection or its sending side. The task of the connection is woken then.
     fn poll_disconnected(&self, cx: &mut Context<'_>) -> Poll<()>;
 
-    /// Breaks the connection off if the client has not taken the whole response by then. The default does nothing.
+    /// Closes the connection if the client has not read the whole response by then. The default does nothing.
     fn end_by(&self, end: Instant) {
         let _ = end;
     }
@@ -79,8 +79,8 @@ impl Disconnect {
         poll_fn(|cx| self.poll_disconnected(cx)).await;
     }
 
-    /// Does long work, unless the client disconnects and the work is not done in so much time after that. It is `None` then. A
-    /// client that has closed its sending side alone looks as one that is gone, and still waits for the answer.
+    /// Runs long work until the client has been gone for `patience`; then it is `None`. A client that has closed only
+    /// its sending side looks the same, and still waits for the answer.
     ///
     /// ```no_run
     /// # use std::time::Duration;
@@ -104,8 +104,8 @@ impl Disconnect {
         }
     }
 
-    /// Breaks the connection off if the client has not taken the whole response by then. A client that reads a few bytes now
-    /// and then never times out otherwise, and while it does not take the next piece of a body, nothing ends the body.
+    /// Closes the connection if the client has not read the whole response by then. Otherwise a client that reads a few
+    /// bytes now and then never times out, and while it does not take the next piece of a body, nothing ends the body.
     ///
     /// ```no_run
     /// # use std::time::{Duration, Instant};
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// A client that has disconnected, or has not.
+    /// A client that is connected or not, as a test sets it.
     #[derive(Debug)]
     struct Client {
         is_gone: bool,

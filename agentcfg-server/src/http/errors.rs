@@ -1,4 +1,4 @@
-//! From failures to status codes: the only place of the server that chooses them.
+//! From failures to status codes: the only file of the server that chooses them.
 
 use agentcfg_core::rate_limit::RateLimited;
 use agentcfg_core::service::EntryError;
@@ -6,7 +6,7 @@ use agentcfg_core::validate::Invalid;
 use agentcfg_core::{Error, ErrorKind};
 use hyper::StatusCode;
 
-/// A request that is answered with an error. Each constructor names the status code that it answers with.
+/// A request that is answered with an error. The constructors are named after their status codes.
 #[derive(Debug)]
 pub struct Failure {
     /// The status code.
@@ -15,16 +15,16 @@ pub struct Failure {
     pub message: String,
     /// The cause, for the log alone.
     pub cause: Option<String>,
-    /// After how many seconds it makes sense to try again, where the failure is a passing one.
+    /// After how many seconds a client should try again, for a temporary failure.
     pub retry_after: Option<u32>,
-    /// The methods that the path has, where the one of the request is not among them.
+    /// The methods that the path has, when the request's method is not among them.
     pub allow: Option<String>,
-    /// Whether the same request fails until the server's configuration changes. SDKs of the model providers
-    /// repeat every 5xx that does not say so.
+    /// Whether the request fails until the server's configuration changes. SDKs of the model providers repeat every 5xx
+    /// that does not say so.
     pub is_final: bool,
 }
 
-/// Closed by the client: no client reads this status, but the metrics tell such requests apart.
+/// The client closed the connection: no client reads this status, but it identifies such requests in the metrics.
 const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 impl Failure {
@@ -54,7 +54,7 @@ impl Failure {
         Self::new(StatusCode::FORBIDDEN, message)
     }
 
-    /// 404: there is nothing at this path.
+    /// 404: the path does not exist.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, message)
     }
@@ -87,7 +87,8 @@ impl Failure {
         Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
-    /// 429: the rate window, the caller's share of the body budget, or the streams of the caller or the server are used up.
+    /// 429: the rate window, the caller's share of the body budget, or the streams of the caller or the server are
+    /// exhausted.
     pub fn too_many_requests(message: impl Into<String>) -> Self {
         Self::new(StatusCode::TOO_MANY_REQUESTS, message)
     }
@@ -144,7 +145,7 @@ impl Failure {
     }
 }
 
-/// The status code that the core names for a kind.
+/// The status code of a kind of error.
 fn status(kind: ErrorKind) -> StatusCode {
     StatusCode::from_u16(kind.http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
 }

@@ -1,6 +1,6 @@
-//! Text in HTML.
+//! Escaping for HTML.
 
-/// A text with the characters escaped that mean something in HTML, in its content and in values of attributes in double quotes.
+/// Escapes a text for the content of HTML, and for values of attributes in double quotes.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! HTTP as the API uses it: what is read of a request and how a response is written.
+//! HTTP as the API uses it: reading requests and writing responses.
 //!
 //! This module depends on no route and no endpoint. Of the core it uses errors, tags, rate figures and the text of lists.
 

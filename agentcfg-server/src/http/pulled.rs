@@ -1,4 +1,4 @@
-//! A body whose pieces are made one at a time, each when the client takes it.
+//! A body whose pieces are made on demand.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -9,18 +9,19 @@ use hyper::body::{Body as HttpBody, Frame};
 
 use crate::http::body::BodyError;
 
-/// The future of the next piece. It returns its source, to ask it again; `None` ends the body.
+/// The future of the next piece. It returns the source for the piece after it; `None` ends the body.
 pub type Next<S> = Pin<Box<dyn Future<Output = Result<Option<(Bytes, S)>, BodyError>> + Send>>;
 
-/// A body that asks its source for one piece after another. There is no buffer, and so no piece that no client waits for.
+/// A body that asks its source for one piece after another. Nothing is buffered, so no piece is made before the client
+/// takes it.
 pub struct Pulled<S> {
     next: fn(S) -> Next<S>,
-    /// The piece that is being made; `None` after the end.
+    /// The future of the current piece; `None` after the end.
     piece: Option<Next<S>>,
 }
 
 impl<S> Pulled<S> {
-    /// The body of a source.
+    /// Makes a body of a source.
     pub fn new(source: S, next: fn(S) -> Next<S>) -> Self {
         Self {
             next,

@@ -1,4 +1,4 @@
-//! Reading the query of a request.
+//! The query of a request.
 
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
@@ -66,7 +66,7 @@ impl<'a> Query<'a> {
             .ok_or_else(|| Failure::bad_request(format!("the query parameter {name} is required")))
     }
 
-    /// A whole number within bounds, when it is given. Faults are reported together.
+    /// A whole number within bounds, if it is given. Faults are reported together.
     pub fn number(&self, name: &str, bounds: RangeInclusive<u64>, faults: &mut Faults) -> Option<u64> {
         let text = self.get(name)?;
         let field = format_args!("the query parameter {name}");
@@ -104,7 +104,7 @@ pub fn query_without(query: Option<&str>, names: &[&str]) -> Result<Option<Strin
     Ok((!kept.is_empty()).then(|| kept.join("&")))
 }
 
-/// A text before and behind the first such byte, which is ASCII; all of it is before one that is not there.
+/// Splits a text at the first such byte, which is ASCII. Without one, all of the text is before it.
 fn split(byte: u8, text: &str) -> (&str, &str) {
     memchr::memchr(byte, text.as_bytes()).map_or((text, ""), |at| (&text[..at], &text[at + 1..]))
 }

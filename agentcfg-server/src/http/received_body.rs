@@ -1,4 +1,4 @@
-//! Receiving the body of a request, or discarding it.
+//! Reads the body of a request, or discards it.
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
@@ -55,7 +55,7 @@ where
         _ => return Err(too_long()),
     };
     share.fit(declared)?;
-    // A body of unknown length may become as long as allowed. Pages that nothing was written to take no memory.
+    // A body of unknown length may become as long as allowed. Pages that were never written take no memory.
     let capacity = if body.size_hint().exact().is_some() {
         declared
     } else {
@@ -102,10 +102,10 @@ enum Received {
     Nothing,
     /// Most bodies come in one piece and need no copy.
     Whole(Bytes),
-    /// A few pieces of a small body.
+    /// A small body in a few pieces.
     Small(BytesMut),
-    /// A longer body lies in pages of its own. They go back to the system with the body, while the allocator would keep
-    /// memory of this size for the process.
+    /// A longer body is in pages of its own, which return to the system with the body. The allocator would keep memory
+    /// of this size for the process.
     Pages {
         pages: MmapMut,
         length: usize,

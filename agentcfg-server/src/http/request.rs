@@ -1,4 +1,4 @@
-//! Reading the head of a request: its header fields with the credential, and its identifier, each with its rules.
+//! The head of a request: its header fields with the credential, and its identifier, each with its rules.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -8,18 +8,18 @@ use hyper::{Method, Uri};
 
 use crate::http::errors::Failure;
 
-/// The longest request line.
+/// The longest request line in bytes.
 pub const MAX_REQUEST_LINE: usize = 8 << 10;
-/// The most bytes of header fields.
+/// The greatest size of the header fields in bytes.
 pub const MAX_HEADERS: usize = 16 << 10;
-/// The longest body.
+/// The longest body in bytes, unless an endpoint allows more.
 pub const MAX_BODY: usize = 1 << 20;
 
 /// The greatest length in bytes of the body of a model call, and of an apply.
 pub const MAX_LONG_BODY: usize = 10 << 20;
 
-/// The greatest length in bytes of a body that is received without a credential. The budget of the bodies in flight leaves
-/// short ones out, so this bounds what strangers can make a server hold.
+/// The greatest length in bytes of a body that is received without a credential. The budget of bodies in flight does
+/// not count short bodies, so this bounds what clients without a credential can make a server hold.
 pub const MAX_OPEN_BODY: usize = 4 << 10;
 
 /// The header fields that every request is checked for, found in one pass over them.
@@ -40,7 +40,7 @@ pub struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// Looks through the fields.
+    /// Reads the fields in one pass.
     pub fn of(headers: &'a HeaderMap) -> Self {
         let mut fields = Self::default();
         for (name, value) in headers {

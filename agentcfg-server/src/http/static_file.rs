@@ -17,7 +17,7 @@ pub(crate) struct StaticFile {
     media_type: &'static str,
     plain: Bytes,
     gzip: Bytes,
-    /// The entity tag of the plain form, which follows from the content.
+    /// The entity tag of the plain form, which is derived from the content.
     tag: String,
 }
 
@@ -35,8 +35,8 @@ impl StaticFile {
         }
     }
 
-    /// The file in the form that the request negotiates, or 304 when the browser has it. The names do not change with the
-    /// content, so that a browser asks each time.
+    /// The file in the negotiated form, or 304 when the browser has it. File names do not change with the content, so
+    /// browsers ask each time.
     pub(crate) fn response(&self, headers: &HeaderMap, compression: &Compression) -> Response<Body> {
         let in_gzip = compression.is_on() && asks_for_gzip(headers);
         let (content, suffix) = if in_gzip {

@@ -19,25 +19,25 @@ use super::jwks::PublishedKeys;
 use crate::outbound::Outbound;
 use crate::secret::Secret;
 
-/// The longest answer with tokens.
+/// The longest answer with tokens, in bytes.
 const MAX_BYTES: usize = 128 << 10;
-/// Time for the exchange of a code.
+/// The time limit of an exchange.
 const WITHIN: Duration = Duration::from_secs(10);
-/// How many codes are exchanged at a time, so that forged sign-ins make no flood of requests to the provider.
+/// How many codes are exchanged at a time, so that forged sign-ins cannot flood the provider with requests.
 const AT_A_TIME: usize = 32;
-/// How long an exchange waits for its place.
+/// How long an exchange waits for its permit.
 const WAIT: Duration = Duration::from_secs(5);
-/// How long the discovery document is used.
+/// How long a discovery document is used.
 const FRESH: Duration = Duration::from_secs(600);
-/// How long it is not asked for again after that failed.
+/// The pause after a failed request for the discovery document.
 const FAILED: Duration = Duration::from_secs(1);
 
-/// The client that the dashboard is at the provider.
+/// The dashboard as a client of the provider.
 #[derive(Debug, Clone, Copy)]
 pub struct OidcClient<'a> {
     /// The `iss` of the provider.
     pub issuer: &'a str,
-    /// The URL of its keys, where discovery does not name it.
+    /// The URL of the provider's keys; `None` when discovery names it.
     pub jwks_url: Option<&'a Uri>,
     /// The client id.
     pub id: &'a str,
@@ -82,7 +82,7 @@ pub struct CodeFlow {
     scope: String,
     resource: Option<String>,
     id_tokens: JwksSessions,
-    /// Until when the last outcome is used, and that: the discovery document, or why there is none.
+    /// The last outcome, the discovery document or its failure, and until when it is used.
     discovered: Mutex<Option<(Instant, Result<Discovered, String>)>>,
     exchanges: Semaphore,
 }
@@ -172,7 +172,7 @@ impl CodeFlow {
         verifier: &str,
         nonce: &str,
     ) -> Result<Tokens, CodeFlowError> {
-        // The callback needs no credential, so the exchanges of invented codes are bounded.
+        // A callback needs no credential, so the exchanges of forged codes are bounded.
         let permit = tokio::time::timeout(WAIT, self.exchanges.acquire()).await;
         let _permit = permit.map_err(|_| CodeFlowError::Busy)?.map_err(unavailable)?;
         let endpoint = self.discovered().await?.token_endpoint().map_err(unavailable)?;
@@ -251,9 +251,9 @@ impl CodeFlow {
         Ok(session.user_id)
     }
 
-    /// The discovery document. Sign-ins that meet share one request for it and its failure (single-flight): with a provider that
-    /// does not answer, each would otherwise wait for the timeouts of those before it. When the one that asks is dropped, the next one
-    /// asks.
+    /// The discovery document. Concurrent sign-ins share one request for it, and its failure (single-flight): with a
+    /// provider that does not answer, each would otherwise wait for the timeouts of those before it. When the leader is
+    /// dropped, the next one asks.
     async fn discovered(&self) -> Result<Discovered, CodeFlowError> {
         let mut held = self.discovered.lock().await;
         if let Some((until, outcome)) = &*held
@@ -354,7 +354,7 @@ mod tests {
             "authorization_endpoint": stub.url("/authorize"),
         });
         stub.answers(move |_| answer(200, &document.to_string()));
-        // The clock goes on by the time of the pause at once, so that the test does not wait for it.
+        // A paused clock skips the pause at once, so the test does not wait for it.
         tokio::time::pause();
         assert_eq!(stub.seen().len(), 1);
         tokio::time::advance(FAILED).await;

@@ -1,4 +1,4 @@
-//! Documents of OpenID Connect providers, and what the discovery document of an issuer names.
+//! Documents of OpenID Connect providers, and the contents of a discovery document.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use serde::Deserialize;
 use super::url::{discovery_url, is_plain_url};
 use crate::outbound::Outbound;
 
-/// The longest document that is read.
+/// The longest document in bytes.
 const MAX_BYTES: usize = 512 << 10;
-/// Time for each document.
+/// The time limit for each document.
 const WITHIN: Duration = Duration::from_secs(5);
 
-/// What is read of a discovery document.
+/// The relevant part of a discovery document.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Discovered {
     issuer: String,

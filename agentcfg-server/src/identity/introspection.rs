@@ -1,4 +1,4 @@
-//! Providers that are asked about each token: by introspection (RFC 7662) or at a user-info URL.
+//! Providers that verify each token on request: by introspection (RFC 7662) or at a user-info URL.
 //!
 //! Answers are not cached, so a token that the provider revokes is refused at once.
 
@@ -21,35 +21,35 @@ use tokio::sync::Semaphore;
 use crate::outbound::Outbound;
 use crate::secret::Secret;
 
-/// Time for a question from beginning to end, with the wait for a permit.
+/// The time limit of a request, with the wait for a permit.
 const WITHIN: Duration = Duration::from_secs(2);
-/// Questions at a time.
+/// How many requests are made at a time.
 const AT_A_TIME: usize = 64;
-/// The longest answer that is read.
+/// The longest answer in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
-/// Asks a provider.
+/// A verifier that sends each token to a provider.
 pub(super) struct RemoteVerifier {
     outbound: Outbound,
     question: Question,
     permits: Semaphore,
 }
 
-/// What a provider is asked.
+/// The kind of request.
 pub(super) enum Question {
-    /// Token introspection: is the token active, and who is its user?
+    /// Token introspection: whether the token is active, and who its user is.
     Introspection {
         url: Uri,
         authorization: HeaderValue,
         issuer: Option<String>,
         audience: Option<String>,
     },
-    /// User info: the question is sent with the token itself as the bearer.
+    /// User info: the request has the token itself as its bearer.
     User { url: Uri, apikey: Option<HeaderValue> },
 }
 
 impl RemoteVerifier {
-    /// Asks this question about each token.
+    /// Makes a verifier that sends this request for each token.
     pub(super) fn new(outbound: Outbound, question: Question) -> Self {
         Self {
             outbound,

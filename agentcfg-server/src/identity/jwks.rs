@@ -15,12 +15,12 @@ pub(super) struct PublishedKeys {
 
 enum JwksLocation {
     Url(Uri),
-    /// What the discovery document of this issuer names. It is read each time, so that the set may move.
+    /// The URL in the discovery document of this issuer. The document is read each time, so the set may move.
     Issuer(String),
 }
 
 impl PublishedKeys {
-    /// A set at this URL.
+    /// The set at this URL.
     pub(super) fn at(outbound: Outbound, url: &Uri) -> Self {
         Self {
             outbound,
@@ -28,7 +28,7 @@ impl PublishedKeys {
         }
     }
 
-    /// A set that the issuer's discovery document names.
+    /// The set that the issuer's discovery document names.
     pub(super) fn discovered(outbound: Outbound, issuer: &str) -> Self {
         Self {
             outbound,

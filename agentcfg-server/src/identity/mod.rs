@@ -25,9 +25,9 @@ pub use self::remote::RemoteProvider;
 pub use self::url::{discovery_url, is_plain_url};
 use crate::outbound::{Options, Outbound};
 
-/// How often the task checks whether a fetch of the keys is due.
+/// How often to check whether a fetch of the keys is due.
 const LOOK_EVERY: Duration = Duration::from_secs(15);
-/// The first pause after a first fetch that failed; it doubles up to [`LOOK_EVERY`].
+/// The first pause after a failed first fetch. It doubles up to [`LOOK_EVERY`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The identity provider of a server, as the settings choose it.
@@ -113,7 +113,7 @@ impl Identity {
         }
     }
 
-    /// Fetches keys at the start and whenever they are due, until `stopped` resolves.
+    /// Fetches the keys at the start and whenever they are due, until `stopped` resolves.
     pub async fn keep(self, stopped: impl Future<Output = ()>) {
         let Kind::Published(sessions) = self.kind else { return };
         let keeping = async {

@@ -1,4 +1,4 @@
-//! What a server must know of an external identity provider.
+//! The settings of an external identity provider.
 
 use hyper::Uri;
 
@@ -18,22 +18,22 @@ pub enum RemoteProvider<'a> {
     },
     /// A provider that answers token introspection.
     Introspection {
-        /// Where it is asked.
+        /// The URL of the introspection endpoint.
         url: &'a Uri,
         /// The client id of this service at the provider.
         client_id: &'a str,
         /// The client secret.
         client_secret: &'a Secret,
-        /// What an `iss` in the answer must be.
+        /// The required `iss` of an answer that has one.
         issuer: Option<&'a str>,
-        /// What an `aud` in the answer must have.
+        /// The required `aud` of an answer that has one.
         audience: Option<&'a str>,
     },
     /// A provider with a user-info endpoint, which answers the id of the token's user.
     UserInfo {
-        /// Where it is asked.
+        /// The URL of the user-info endpoint.
         url: &'a Uri,
-        /// The value that it expects in the header `apikey`.
+        /// The value of the header `apikey`, if the provider needs it.
         apikey: Option<&'a Secret>,
     },
 }

@@ -1,9 +1,9 @@
-//! The URLs that requests may be sent to.
+//! Checks of URLs to which requests are sent.
 
 use hyper::Uri;
 
-/// Whether requests may be sent to this URL of a setting or a provider: absolute, HTTP, without user information and
-/// without a fragment.
+/// Whether a URL from the settings or a provider is acceptable: absolute, HTTP, without user information and without a
+/// fragment.
 pub fn is_plain_url(text: &str) -> bool {
     let Ok(url) = text.parse::<Uri>() else { return false };
     let http = matches!(url.scheme_str(), Some("http" | "https"));

@@ -114,7 +114,7 @@ fn etcd_hint(error: &agentcfg_etcd::ConnectError) -> &'static str {
     }
 }
 
-/// The store of a server, with what belongs to its engine.
+/// The store of a server, with the parts that belong to its engine.
 pub enum Backend {
     /// One file in a data directory that this process holds.
     Embedded {
@@ -122,9 +122,9 @@ pub enum Backend {
         store: Arc<RedbStore>,
         /// The lock of the directory.
         lock: DataLock,
-        /// Whether the store was made just now.
+        /// Whether the store was created by this start.
         is_new: bool,
-        /// The master keys, until the service has them.
+        /// The master keys, until the service takes them.
         vault: Option<Vault>,
         /// The control socket, while the server runs.
         control: Option<Control>,
@@ -135,9 +135,9 @@ pub enum Backend {
         database: Database,
         /// Counts requests in the database, together with other servers.
         limiter: Option<SharedLimiter>,
-        /// The state of that counter, for the metrics.
+        /// The state of the shared counter, for the metrics.
         state: Arc<SharedState>,
-        /// The master keys, until the service has them.
+        /// The master keys, until the service takes them.
         vault: Option<Vault>,
     },
 }
@@ -165,11 +165,11 @@ impl Backend {
         dir.refuse_lost_store()?;
         let lock = dir.lock()?;
         let is_new = !dir.has_store()?;
-        // Keys that are not what they should be are refused before anything is made.
+        // Invalid keys are refused before anything is created.
         let found = master_keys::find(config, Some(&dir), false)?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
-        // After the store: a crash between the two leaves a store that has never known a key, which gets one at the next start.
-        // A key without a store would be one that has lost its store.
+        // After the store: a crash between the two leaves a store without a key, which gets one at the next start. A
+        // key without a store would look like a lost store.
         let vault = match found {
             None if is_new => master_keys::find(config, Some(&dir), true)?,
             found => found,
@@ -199,12 +199,12 @@ impl Backend {
         }
     }
 
-    /// Whether the store was made just now in a data directory.
+    /// Whether this start created the store, in a data directory.
     pub fn is_new(&self) -> bool {
         matches!(self, Self::Embedded { is_new: true, .. })
     }
 
-    /// The shared rate limiter, if requests are counted together with other servers. The first call takes it.
+    /// Takes the shared rate limiter, if requests are counted together with other servers.
     pub fn take_limiter(&mut self) -> Option<SharedLimiter> {
         match self {
             Self::Embedded { .. } => None,
@@ -212,7 +212,7 @@ impl Backend {
         }
     }
 
-    /// The master keys, if there are any. The first call takes them.
+    /// Takes the master keys, if there are any.
     pub fn take_vault(&mut self) -> Option<Vault> {
         match self {
             Self::Embedded { vault, .. } | Self::Shared { vault, .. } => vault.take(),
@@ -227,7 +227,7 @@ impl Backend {
         }
     }
 
-    /// Writes the server's address into the lock file, and takes orders on the control socket.
+    /// Writes the server's address into the lock file, and listens for orders on the control socket.
     ///
     /// # Errors
     ///
@@ -251,7 +251,7 @@ impl Backend {
         Ok(())
     }
 
-    /// The embedded store, if it is that.
+    /// The embedded store; `None` for a database.
     pub fn embedded(&self) -> Option<Arc<RedbStore>> {
         match self {
             Self::Embedded { store, .. } => Some(Arc::clone(store)),
@@ -267,7 +267,7 @@ impl Backend {
         }
     }
 
-    /// Finishes and closes the store.
+    /// Ends pending work and closes the store.
     pub async fn close(&self) {
         match self {
             Self::Embedded { store, .. } => store.close(),
@@ -306,7 +306,7 @@ impl StoreMaintenance {
     }
 }
 
-/// The bytes of each cache of a server.
+/// The shares of the caches of a server, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CacheShares {
     /// Pages of the file. A small share: the operating system caches the file too, and a read of many pages, such as an
@@ -352,7 +352,7 @@ fn open_file(path: &Path, dir: &DataDir, cache_mb: u64) -> Result<RedbStore, Bac
     RedbStore::open(path, options).map_err(|source| BackendError::in_dir(dir, source))
 }
 
-/// Carries out the orders that the owner of the data directory can give while the server runs.
+/// Carries out the orders of the owner of the data directory.
 fn executor(
     store: Arc<RedbStore>,
     service: AgentCfg,

@@ -18,10 +18,10 @@ use zeroize::Zeroizing;
 use crate::process::config::Config;
 use crate::process::telemetry::Metrics;
 
-/// How often the state of the files is read.
+/// How often the state of the files is checked.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The longest file that is read.
+/// The length of the longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
 /// Why the files of the certificate cannot be used, with the way out.
@@ -38,7 +38,7 @@ pub enum CertificateError {
         /// The error of the system.
         source: io::Error,
     },
-    /// A file holds something else.
+    /// A file has the wrong content.
     #[error("{setting}: {} must hold {expected} in PEM", .path.display())]
     Content {
         /// The setting that names the file.
@@ -112,7 +112,7 @@ impl Files {
         })
     }
 
-    /// What changes when either file is replaced or written.
+    /// The state of both files. It changes when either file is replaced or written.
     fn stamp(&self) -> [Option<Stamp>; 2] {
         [&self.cert, &self.key].map(|path| fs::metadata(path).ok().map(|found| Stamp::of(&found)))
     }
@@ -150,7 +150,7 @@ fn read(
         path: path.to_owned(),
         source,
     };
-    // Checked before it is opened, because opening a pipe waits for its writer.
+    // Checked before the open, because opening a pipe waits for its writer.
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err(failed(io::Error::other("it is no regular file")));
     }
@@ -164,8 +164,8 @@ fn read(
     Ok(text)
 }
 
-/// Only the owner may read a key. The group may as well if the file belongs to another user, such as root: then this process
-/// can read it in no other way.
+/// Only the owner may be able to read a key. Its group may too if the file belongs to another user, such as root:
+/// otherwise this process could not read it.
 fn is_private(path: &Path, found: &Metadata) -> Result<(), CertificateError> {
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
     let forbidden = if is_own { 0o077 } else { 0o037 };
@@ -187,7 +187,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
-    /// The certificate that the configuration names, if it names one.
+    /// Loads the certificate that the configuration names, if any.
     ///
     /// # Errors
     ///
@@ -212,31 +212,31 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
-/// Takes up renewed files.
+/// Reloads the files when they were renewed.
 struct Renewal {
     certificate: Arc<Certificate>,
-    /// The state of the files that the current certificate, or the last refusal, is from.
+    /// The state of the files that the current certificate, or the last refusal, came from.
     known: [Option<Stamp>; 2],
-    /// Their state at the last look.
+    /// The state of the files at the last check.
     seen: [Option<Stamp>; 2],
 }
 
-/// What a check of the files gave.
+/// The result of a check of the files.
 #[derive(Debug)]
 enum Looked {
-    /// They are as they were, or still change: two files cannot be replaced at once.
+    /// The files have not changed, or are still changing: two files cannot be replaced at once.
     Nothing,
-    /// They hold the certificate that is in use.
+    /// The files have the certificate that is in use.
     InUse,
-    /// Their certificate was taken.
+    /// Their new certificate is in use now.
     Taken,
-    /// They cannot be used, and the certificate before them stays.
+    /// The files cannot be used, and the old certificate stays in use.
     Refused(CertificateError),
 }
 
 impl Renewal {
     fn new(certificate: Arc<Certificate>) -> Self {
-        // The files may have changed since they were read, so the first look reads them again.
+        // The files may have changed since they were read, so the first check reads them again.
         let known = [None; 2];
         let seen = certificate.files.stamp();
         Self {

@@ -1,4 +1,4 @@
-//! Files that appear at their final path when they are whole.
+//! Files that appear at their final path once they are complete.
 
 use std::fs::{self, File};
 use std::io;
@@ -29,8 +29,8 @@ pub(super) fn move_to_free(draft: &Path, path: &Path) -> io::Result<()> {
     }
 }
 
-/// Moves a file where there is no rename without replacement, as on many network shares: by a hard link, or without one
-/// if `path` is free.
+/// Moves a file on file systems that have no rename without replacement, as many network shares: by a hard link, or by
+/// a plain rename if `path` is free.
 fn rename(draft: &Path, path: &Path) -> io::Result<()> {
     match fs::hard_link(draft, path) {
         Ok(()) => fs::remove_file(draft),

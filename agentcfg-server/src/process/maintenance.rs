@@ -14,11 +14,11 @@ use crate::process::telemetry::Metrics;
 /// The interval of the background tasks.
 const EVERY: Duration = Duration::from_secs(10);
 
-/// Browser sessions that have ended are removed once in this many intervals.
+/// In how many intervals ended browser sessions are removed once.
 const SWEEP_EVERY: u32 = 90;
 
-/// Seals the provider keys that are still under an older master key, because a rotation was killed or the configured keys
-/// have a new first one.
+/// Finishes a rotation of the master key: seals the provider keys that are still under an older one, because a rotation
+/// was killed or the configured keys have a new first one.
 pub(super) async fn finish_rotation(service: AgentCfg) {
     let mut report = |progress: RewrapProgress| {
         tracing::info!(
@@ -51,8 +51,8 @@ pub(super) async fn finish_rotation(service: AgentCfg) {
     }
 }
 
-/// Removes what deleted workspaces have left, now and periodically: a crash or an outage may have cut off a removal, or
-/// another server that has ended since.
+/// Finishes the removal of deleted workspaces, now and periodically: a crash or an outage, of this server or another
+/// one, may have interrupted one.
 pub(super) async fn remove_deleted_workspaces(service: AgentCfg, stopped: impl Future<Output = ()>) {
     let work = async {
         loop {
@@ -71,14 +71,14 @@ pub(super) async fn remove_deleted_workspaces(service: AgentCfg, stopped: impl F
     }
 }
 
-/// The interval at which the sender of webhooks looks for all work: other servers write to a shared store unseen, and attempts
+/// The interval of the webhook sender's ticks: other servers write to a shared store without a notice, and attempts
 /// become due.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// The pause after each look for webhooks to send, so that a stream of commits is no busy loop.
+/// The pause after each send, so that a stream of commits does not become a busy loop.
 const PAUSE: Duration = Duration::from_millis(20);
 
-/// How long the end of the server waits for the webhooks that are being sent. What is aborted then is sent again later.
+/// How long a stopping server waits for the webhooks that are being sent. What is aborted then is sent again later.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Sends webhooks until the server stops.
@@ -97,7 +97,7 @@ pub(super) async fn send_webhooks(sender: WebhookSender, stopped: impl Future<Ou
         match looked {
             Ok(()) => is_failing = false,
             Err(error) => {
-                // Each failure would be a line a second.
+                // Logged once, since each failure would be a line a second.
                 if !is_failing {
                     tracing::warn!(?error, "could not look for webhooks to send, trying again");
                 }

@@ -14,7 +14,7 @@ use agentcfg_core::vault::{KeyId, MasterKey, Vault};
 use crate::process::config::Config;
 use crate::process::datadir::{DataDir, DataDirError};
 
-/// Why the master keys cannot be used, with the way out.
+/// Why the master keys cannot be used, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum MasterKeyFault {
@@ -29,7 +29,7 @@ pub enum MasterKeyFault {
         dir: String,
         /// The key file.
         file: String,
-        /// What the store needs.
+        /// The keys that the store needs.
         needed: Vec<KeyId>,
     },
     /// The store in a database needs keys, and the configuration has none.
@@ -39,10 +39,10 @@ pub enum MasterKeyFault {
         shown(.needed)
     )]
     NotConfigured {
-        /// What the store needs.
+        /// The keys that the store needs.
         needed: Vec<KeyId>,
     },
-    /// The keys are not those that the store needs.
+    /// The given keys are not those that the store needs.
     #[error(
         "the store in {dir} needs the master key {}, and {place} has {}: put back the key that belongs to this store; {}",
         shown(.needed), shown(.given), lost(.dir)
@@ -50,11 +50,11 @@ pub enum MasterKeyFault {
     Wrong {
         /// The data directory.
         dir: String,
-        /// Where the keys come from.
+        /// The source of the keys.
         place: String,
-        /// What the store needs.
+        /// The keys that the store needs.
         needed: Vec<KeyId>,
-        /// What there is.
+        /// The keys that were given.
         given: Vec<KeyId>,
     },
     /// The keys in the configuration are not those that the store in a database needs.
@@ -64,9 +64,9 @@ pub enum MasterKeyFault {
         shown(.needed), shown(.given)
     )]
     WrongForDatabase {
-        /// What the store needs.
+        /// The keys that the store needs.
         needed: Vec<KeyId>,
-        /// What there is.
+        /// The keys that were given.
         given: Vec<KeyId>,
     },
     /// The keys come from the configuration, which only its owner changes.
@@ -92,7 +92,7 @@ fn shown(ids: &[KeyId]) -> String {
     ids.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What to do when a key for a store in a database is lost.
+/// The advice when a key for a store in a database is lost.
 const LOST_OF_DATABASE: &str = "nothing was changed. If the key is lost for good, copy the store into a directory with \
      `agentcfg-server migrate --from postgres --to DIR` (or `--from etcd`), let `agentcfg-server backup --data DIR --out FILE` and \
      `agentcfg-server restore --from FILE --data NEW_DIR --discard-provider-keys` leave out the provider keys and the webhooks, and \
@@ -139,7 +139,7 @@ pub fn find(config: &Config, dir: Option<&DataDir>, is_new: bool) -> Result<Opti
     if let Some(vault) = configured(config)? {
         return Ok(Some(vault));
     }
-    // In a database, only the configuration has keys.
+    // Keys for a store in a database come from the configuration alone.
     let Some(dir) = dir else { return Ok(None) };
     let keys = match dir.master_keys()? {
         None if is_new => Some(dir.make_master_key()?),
@@ -206,14 +206,14 @@ pub async fn is_pending(service: &AgentCfg) -> Result<bool, MasterKeyFault> {
     Ok(needed.len() > 1 || needed.first().copied() != sealing)
 }
 
-/// How [`reseal`] ended.
+/// The result of [`reseal`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resealed {
-    /// Everything is sealed under the first master key, and no other one is needed any more.
+    /// Everything is sealed under the first master key. No other key is needed any more.
     Everything(RewrapProgress),
-    /// Some of it opens under no master key, and was left as it is.
+    /// Some records open under no master key and were left as they are.
     AllButUnreadable(RewrapProgress),
-    /// Another key has become the sealing one meanwhile, so that older ones are still needed.
+    /// Another key has become the sealing one meanwhile, so older keys are still needed.
     Superseded,
 }
 
@@ -255,7 +255,7 @@ pub async fn rotate(
     })?;
     let needed = service.master_keys_needed().await?.keys;
     let given: Vec<KeyId> = keys.iter().map(MasterKey::id).collect();
-    // The file may have been changed since the server read it.
+    // The file may have changed since the server read it.
     if needed.iter().any(|id| !given.contains(id)) {
         return Err(MasterKeyFault::Wrong {
             dir: dir.path().display().to_string(),
@@ -299,7 +299,8 @@ pub async fn rotate(
         "done: everything is sealed under the master key {}",
         keys[0].id()
     ));
-    // A server that carries out the order has another working directory than the command that prints this.
+    // The path is absolute, because a server that carries out the order has another working directory than the command
+    // that prints this.
     let file = std::path::absolute(dir.master_key_path()).unwrap_or_else(|_| dir.master_key_path());
     let file = file.display();
     if keys.len() > 1 && drop_old {

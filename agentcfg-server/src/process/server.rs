@@ -63,7 +63,7 @@ fn listen_on(address: SocketAddr) -> io::Result<TcpListener> {
     socket.listen(BACKLOG)
 }
 
-/// A server that has opened its store and does not listen yet.
+/// A server that has opened its store and is not listening yet.
 ///
 /// ```no_run
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
@@ -92,7 +92,7 @@ impl fmt::Debug for Server {
 }
 
 impl Server {
-    /// Opens the store that the configuration names, and makes it where there is none.
+    /// Opens the store that the configuration names, or creates it.
     ///
     /// # Errors
     ///
@@ -111,11 +111,11 @@ impl Server {
         if is_local && config.is_shared() && config.session_secret.is_none() {
             return Err(StartError::NoSessionSecret);
         }
-        // Before anything is made on disk.
+        // Loaded before anything is created on disk.
         let certificate = Certificate::load(&config)?;
         let (catalogue, managed) = (catalogue(&config)?, managed_credentials(&config)?);
         let mut backend = Backend::open(&config).await?;
-        // Before `session.key` is made: a start that the master keys refuse makes no secret.
+        // Checked before `session.key` is created: a start that the master keys refuse leaves no secret.
         let vault = fit_vault(&config, &mut backend).await?;
         if is_local
             && config.session_secret.is_none()
@@ -169,7 +169,7 @@ impl Server {
         self.identity.sessions()
     }
 
-    /// Whether the store was made just now in a data directory.
+    /// Whether this start created the store, in a data directory.
     pub fn is_new(&self) -> bool {
         self.backend.is_new()
     }
@@ -212,14 +212,14 @@ impl Server {
         let (stop, stopped) = watch::channel(false);
         let mut tasks = JoinSet::new();
         let streams = Streams::new(self.config.max_streams);
-        // Tests have a transport of their own, so that many of them do not delay deliveries.
+        // Tests of webhooks have a transport of their own, so that many of them do not delay deliveries.
         let transport = || WebhookTransport::new(&self.config.webhook_allowed_hosts);
         let sender = WebhookSender::new(&self.service, Arc::new(transport()?)).map_err(io::Error::other)?;
         metrics.follow_webhooks(sender.numbers());
         let app = self.app(address)?.with_streams(streams.clone());
         let mut app = app.with_webhooks(Arc::new(transport()?));
         let mut observers = self.observers(&metrics, &limits, &stopped, &mut tasks).await?;
-        // Without an observer, an answer is not measured.
+        // Without an observer, answers are not measured.
         match observers.len() {
             0 => {}
             1 => app = app.with_observer(observers.swap_remove(0)),
@@ -240,7 +240,7 @@ impl Server {
         let answering = listen::each_connection(app, App::for_connection, App::exchange::<hyper::body::Incoming>);
         let shutdown = async {
             shutdown.await;
-            // A stream would otherwise last as long as the shutdown may take.
+            // Otherwise a stream lasts as long as the shutdown may take.
             streams.close();
         };
         let drained = match tls {
@@ -257,7 +257,7 @@ impl Server {
         Ok(drained)
     }
 
-    /// What measures the answers: the access log and the metrics, which are served on an address of their own.
+    /// The observers of answers: the access log, and the metrics, which are served on an address of their own.
     async fn observers(
         &self,
         metrics: &Arc<Metrics>,
@@ -281,7 +281,7 @@ impl Server {
         Ok(observers)
     }
 
-    /// The API with what the settings choose.
+    /// The API with the options of the settings.
     fn app(&self, address: SocketAddr) -> Result<App, StartError> {
         let config = &self.config;
         let timeouts = CallTimeouts {
@@ -316,7 +316,7 @@ impl Server {
     ) -> Result<(), StartError> {
         let end = || until(stopped.clone());
         if master_keys::is_pending(&self.service).await? {
-            // It may take longer than the shutdown, and the next start resumes it.
+            // This may take longer than the shutdown; the next start resumes it.
             tokio::spawn(finish_rotation(self.service.clone()));
         }
         if let Some(certificate) = self.certificate.take() {
@@ -335,7 +335,7 @@ impl Server {
     }
 }
 
-/// What browsers see of a server that listens here.
+/// How browsers reach a server that listens on this address.
 fn browser(config: &Config, address: SocketAddr) -> Result<Browser, StartError> {
     let browser = Browser::default()
         .listening_on_loopback(address.ip().is_loopback())
@@ -347,11 +347,11 @@ fn browser(config: &Config, address: SocketAddr) -> Result<Browser, StartError> 
 }
 
 async fn until(mut stopped: watch::Receiver<bool>) {
-    // An error means that the sender was dropped, which counts as a stop.
+    // A dropped sender counts as a stop.
     let _ = stopped.wait_for(|stopped| *stopped).await;
 }
 
-/// The master keys, once they are those that the store needs.
+/// The master keys, after a check that they are those that the store needs.
 async fn fit_vault(config: &Config, backend: &mut Backend) -> Result<Option<Vault>, StartError> {
     let mut builder = AgentCfg::builder(backend.store());
     if let Some(vault) = backend.take_vault() {

@@ -1,4 +1,4 @@
-//! Sign-in of the dashboard at the identity provider: the settings, and the provider as the API sees it.
+//! Sign-in of the dashboard at the identity provider: adapts the provider of the settings to the API.
 
 use std::sync::Arc;
 

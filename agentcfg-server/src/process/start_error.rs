@@ -1,4 +1,4 @@
-//! The errors of a start.
+//! The errors of a server's start.
 
 use std::io;
 
@@ -12,7 +12,7 @@ use crate::process::config::ConfigError;
 use crate::process::datadir::DataDirError;
 use crate::process::master_keys::MasterKeyFault;
 
-/// Why the server did not start, with the way out.
+/// Why the server did not start, and what to do about it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StartError {

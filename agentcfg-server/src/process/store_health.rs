@@ -1,5 +1,5 @@
-//! The health checks of the embedded store, in the background: whether its file is still at its path, whether its disk has
-//! room, and whether its blocks still match their checksums (the scrub).
+//! The health checks of the embedded store, which run in the background: whether its file is still at its path, whether
+//! its disk has room, and whether its blocks match their checksums (the scrub).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,19 +7,19 @@ use std::time::Duration;
 use crate::process::backend::{FileStore, Scrub};
 use crate::process::telemetry::StoreNumbers;
 
-/// The interval of the rounds, and so how soon the removal of the store file or a full disk is logged without a writer.
+/// The interval of the rounds: without writers, the removal of the store file or a full disk is logged after this time.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// How many steps of the scrub, of about a megabyte each, one round does.
+/// The number of scrub steps in a round, of about a megabyte each.
 const STEPS: usize = 4;
 
-/// How many rounds the scrub pauses after a pass for each round of the pass, so that it takes a small part of the time.
+/// The pause of the scrub after a pass, in rounds for each round of the pass.
 const PAUSE_FACTOR: u32 = 50;
 
 /// The shortest and the longest pause in rounds: ten seconds and an hour.
 const PAUSES: (u32, u32) = (20, 2 * 3600);
 
-/// What the metrics show of a store, as it is now.
+/// The current numbers of a store, for the metrics.
 pub(super) fn numbers(store: &FileStore) -> StoreNumbers {
     let condition = store.condition();
     StoreNumbers {
@@ -49,7 +49,7 @@ pub(super) async fn check_store(store: Arc<FileStore>, stopped: impl Future<Outp
         };
         match round.await {
             Ok(after) => checks = after,
-            // A round never panics except for a defect of the store. The server keeps serving without the checks.
+            // A round panics only for a defect of the store. The server goes on without the checks.
             Err(error) => {
                 tracing::error!(%error, "the background checks of the store file have stopped");
                 return;
@@ -61,9 +61,9 @@ pub(super) async fn check_store(store: Arc<FileStore>, stopped: impl Future<Outp
 #[derive(Debug, Default)]
 struct HealthChecks {
     scrub: Scrub,
-    /// How many rounds are left of the scrub's pause.
+    /// The rest of the scrub's pause, in rounds.
     pause: u32,
-    /// How many rounds this pass of the scrub has taken.
+    /// The rounds that this pass of the scrub has taken.
     rounds: u32,
     /// Whether the last round found the file removed or replaced.
     is_lost: bool,
@@ -86,7 +86,7 @@ impl HealthChecks {
             }
             Ok(()) | Err(_) => {}
         }
-        // The store logs a full disk when it notices it, also without a commit.
+        // The store logs a full disk when it notices it, even without a commit.
         let _ = store.is_ready();
         if self.pause > 0 {
             self.pause -= 1;

@@ -1,4 +1,4 @@
-//! Behaviour that the interface specification leaves open, subject by subject.
+//! The same API in its corner cases, subject by subject: forms of values, orders of checks, limits.
 
 mod agents;
 mod api_keys;

@@ -1,4 +1,4 @@
-//! The interface specification, chapter by chapter: each test name is one of its statements.
+//! What the API of agents, statuses and keys promises: each test name is one statement.
 
 mod agent_record;
 mod api_keys;

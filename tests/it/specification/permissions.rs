@@ -4,7 +4,7 @@ use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{NewAgent, Permission, Scope};
 use agentcfg_tests::harness::{Server, Studio};
 
-/// The permissions of an admin key, as the specification lists them.
+/// The permissions of an admin key, written out, so that a change of the table in the core is seen.
 const ADMIN: [&str; 17] = [
     "tasks:create",
     "tasks:read",

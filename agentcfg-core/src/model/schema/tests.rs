@@ -60,7 +60,7 @@ fn a_type_with_a_name_that_may_be_null_is_referred_to() {
     let reason = &definitions()["Webhook"]["properties"]["disabled_reason"];
     let reference = json!({"$ref": "#/components/schemas/DisabledReason"});
     assert_eq!(reason["anyOf"], json!([reference, {"type": "null"}]), "{reason}");
-    // Else an enumeration would have to name null too.
+    // A field that may be null must not have an enumeration without null.
     fn check(value: &Value) {
         match value {
             Value::Object(members) => {

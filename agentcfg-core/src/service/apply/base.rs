@@ -50,7 +50,7 @@ impl AgentCfg {
         Err(Error::new(ErrorKind::Precondition, message))
     }
 
-    /// Which of these agents the log changes after one entry and up to another.
+    /// The agents, among these, that log entries after one revision and up to another have changed.
     async fn changed_agents(
         &self,
         workspace: WorkspaceId,
@@ -72,7 +72,7 @@ impl AgentCfg {
     }
 }
 
-/// The part of a log entry that says what it is about.
+/// The part of a log entry that names what it changed.
 #[derive(Deserialize)]
 struct LogSubject {
     action: Action,

@@ -1,4 +1,4 @@
-//! An apply that is decided: what happens to each agent, and the commit of all of it.
+//! A decided apply: the outcome for each agent, and the commit of all.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ use crate::service::{AgentCfg, diff};
 const YIELD_AFTER: usize = 32;
 
 impl AgentCfg {
-    /// Decides what happens to each agent.
+    /// Decides the outcome for each agent.
     pub(super) async fn decide_apply(
         &self,
         body: &ApplyAgents,
@@ -70,13 +70,13 @@ impl AgentCfg {
     }
 }
 
-/// What happens to one agent.
+/// The decided outcome for one agent.
 enum OneDecided {
     Change(ApplyAction, Box<AgentChange>),
     Keep(Box<Stored<StoredAgent>>),
 }
 
-/// Decides how an agent that exists comes to its wanted state.
+/// Decides how an existing agent gets to its wanted state.
 fn wanted(spec: &AgentSpec, found: Stored<StoredAgent>, at: Timestamp) -> Result<OneDecided, Error> {
     let before = &found.value.agent;
     let same_time = (before.id, before.created_at, before.updated_at);
@@ -104,7 +104,7 @@ fn wanted(spec: &AgentSpec, found: Stored<StoredAgent>, at: Timestamp) -> Result
     ))
 }
 
-/// An apply that is decided.
+/// A decided apply.
 pub(super) struct Decided {
     plan: Stored<WorkspacePlan>,
     pub(super) revision: u64,
@@ -113,9 +113,9 @@ pub(super) struct Decided {
     set_name: Option<SetName>,
     /// The agents of the body in its order, and then the pruned ones that were active.
     agents: Vec<OneDecided>,
-    /// The agents that the set gets.
+    /// The agents that join the set.
     joined: Vec<AgentId>,
-    /// The agents that the set loses, each with the record that says so.
+    /// The agents that leave the set, each with the record of its membership.
     left: Vec<(AgentId, Option<Stored<SetMember>>)>,
 }
 
@@ -156,7 +156,7 @@ impl Decided {
         self.joined.is_empty() && self.left.is_empty() && self.agents.iter().all(keeps)
     }
 
-    /// What happens to each agent, without a commit.
+    /// The outcome for each agent, as it would be after a commit.
     pub(super) fn results(&self) -> Result<Vec<AppliedAgent>, Error> {
         let results = self.agents.iter().map(|agent| match agent {
             OneDecided::Change(action, change) => applied(*action, change.after(), &change.changes()?),
@@ -165,7 +165,7 @@ impl Decided {
         results.collect()
     }
 
-    /// The change with all of its checks and writes, and what happens to each agent.
+    /// The change with all checks and writes, and the outcome for each agent.
     pub(super) async fn write<'a>(
         self,
         access: &'a Access,

@@ -1,4 +1,4 @@
-//! Callers: who sends a request, once the credential was verified, and what is known of an API key.
+//! Callers: who sends a request, after its credential was verified, and the cached facts about an API key.
 
 use std::fmt;
 use std::sync::Arc;
@@ -41,7 +41,7 @@ pub(in crate::service) fn lacks(who: impl fmt::Display, permission: Permission) 
 #[derive(Clone)]
 pub struct Caller {
     pub(in crate::service) kind: CallerKind,
-    /// The reason that this caller gives for changes.
+    /// The message for changes, which [`Caller::with_message`] sets.
     pub(in crate::service) message: Option<Message>,
 }
 
@@ -54,7 +54,7 @@ pub(in crate::service) enum CallerKind {
 #[derive(Clone)]
 pub(in crate::service) struct ApiKeyCaller {
     pub(in crate::service) id: token::Id,
-    /// The facts of its record on entry. Every use first checks whether they are still current.
+    /// The facts of the key's record on entry. Every use checks first whether they are still current.
     pub(in crate::service) facts: KeyFacts,
     pub(in crate::service) prefetch: Option<Arc<Prefetch>>,
 }
@@ -67,7 +67,8 @@ pub(in crate::service) struct KeyFacts {
     pub(in crate::service) permissions: PermissionSet,
     pub(in crate::service) rate_limit: u32,
     pub(in crate::service) scope: Scope,
-    /// In milliseconds since the Unix epoch, the greatest number for never; an `Option` would take twice the memory.
+    /// When the key expires, in milliseconds since the Unix epoch; `i64::MAX` for never. An `Option` would take twice
+    /// the memory.
     expires_at: i64,
     /// The validity token: it tells without a read whether the record has changed.
     stamp: Option<Stamp>,
@@ -96,12 +97,12 @@ impl KeyFacts {
         }
     }
 
-    /// The same facts of the same version, which was read again after this stamp was taken.
+    /// The same facts with a new stamp. The record of that version was read again after the stamp was taken.
     pub(super) fn with_stamp(self, stamp: Option<Stamp>) -> Self {
         Self { stamp, ..self }
     }
 
-    /// Whether a read would find the same record.
+    /// Whether the record is still the one that these facts were read from.
     pub(in crate::service) fn are_current(&self, stamps: &Stamps) -> bool {
         self.stamp.is_some_and(|stamp| stamps.is_current(stamp))
     }
@@ -141,7 +142,7 @@ impl Caller {
         Self { kind, message: None }
     }
 
-    /// The same caller with what was read on entry, if it is an API key.
+    /// Adds the records that were prefetched on entry, if the caller is an API key.
     pub(super) fn with_prefetch(mut self, prefetch: Arc<Prefetch>) -> Self {
         if let CallerKind::ApiKey(key) = &mut self.kind {
             key.prefetch = Some(prefetch);
@@ -149,7 +150,7 @@ impl Caller {
         self
     }
 
-    /// The same caller, who gives this reason for a change: it is kept in the audit entry, and with the version if the
+    /// The same caller with a message for its next change: the audit entry keeps it, and so does the version if the
     /// change makes one.
     ///
     /// ```

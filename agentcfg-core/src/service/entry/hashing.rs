@@ -18,7 +18,7 @@ const QUEUE: usize = 1024;
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The threads that hash; they start with the first hash and end with this.
+/// The threads that hash. They start with the first hash and end when this is dropped.
 #[derive(Default)]
 pub(super) struct Hashing {
     queue: OnceLock<SyncSender<Job>>,
@@ -73,7 +73,7 @@ fn start() -> SyncSender<Job> {
 fn hash_all(queue: &Mutex<Receiver<Job>>) {
     lower_priority();
     loop {
-        // The lock is free again before the job runs.
+        // The lock is released before the job runs.
         let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(job) = next else { return };
         // After a panic the sender of the answer is dropped, and the request fails with an error.
@@ -85,8 +85,8 @@ fn hash_all(queue: &Mutex<Receiver<Job>>) {
 fn lower_priority() {
     #[cfg(target_os = "linux")]
     {
-        // Threads of normal priority pre-empt this one. On a busy machine hashing still gets about a tenth of a processor, so
-        // that valid keys do not wait for ever.
+        // Threads of normal priority pre-empt this one. On a busy machine hashing still gets about a tenth of a
+        // processor, so that new keys are not starved.
         const LOWER: i32 = 10;
         // On Linux the call applies to the thread. Where it is not permitted, the thread keeps its normal priority.
         if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), LOWER) {

@@ -25,7 +25,7 @@ const NOTE_EVERY: i64 = 15_000;
 /// The table; see the [module's text](self).
 pub(in crate::service) struct KeyTable {
     shards: Box<[RwLock<Shard>]>,
-    /// A shard is swept of keys that are out of use when it has grown to this, and again at each doubling.
+    /// A shard that has grown to this number of keys is swept of idle ones, and again at each doubling.
     sweep_at: usize,
 }
 
@@ -48,13 +48,13 @@ impl Verified {
     }
 }
 
-/// The result of a lookup of a credential; `R` is what a request of it was counted as.
+/// The result of a lookup of a credential. `R` is the result of counting the request.
 pub(super) enum Known<R> {
-    /// Unknown: the text is no API key, the key was not verified, or its record may have changed since.
+    /// Not an API key, not verified yet, or verified by a record that may have changed.
     Unknown,
-    /// It is not the key's plaintext, or the key has expired.
+    /// A wrong plaintext, or an expired key.
     Refused,
-    /// The key is valid.
+    /// A valid key.
     Good {
         id: Id,
         facts: KeyFacts,
@@ -67,9 +67,9 @@ pub(super) enum Known<R> {
 /// The entry of one key.
 struct Slot {
     window: AtomicWindow,
-    /// When a use was last noted, on the steady clock.
+    /// When a use was last noted, by the monotonic clock.
     noted: AtomicI64,
-    /// `None` for a key that was counted after it had been evicted.
+    /// `None` for an evicted key whose window is still open.
     verified: Option<Verified>,
 }
 
@@ -96,7 +96,7 @@ impl Slot {
                 .is_ok()
     }
 
-    /// Whether the key is out of use. Its window has ended then, so that no open window is evicted.
+    /// Whether the entry can be evicted: the key is out of use and its window has ended.
     fn is_idle(&self, at: Moment) -> bool {
         let is_out_of_use = match self.noted.load(Ordering::Relaxed) {
             // A key that has just been verified is about to be used.
@@ -127,13 +127,12 @@ impl KeyTable {
         }
     }
 
-    /// The fast path of an entry: all of it for a key that is known and whose record has not changed, with one count of
-    /// its rate window.
+    /// The fast path of an entry, for a known key whose record has not changed. Counts the request in its rate window.
     pub(super) fn enter(&self, credential: &str, at: Moment, stamps: &Stamps) -> Known<RateDecision> {
         self.find(credential, at, stamps, |slot, limit| slot.window.hit(limit, at))
     }
 
-    /// As [`Self::enter`], and counts nothing.
+    /// Like [`Self::enter`], but counts nothing.
     pub(super) fn authenticate(&self, credential: &str, at: Moment, stamps: &Stamps) -> Known<()> {
         self.find(credential, at, stamps, |_, _| ())
     }
@@ -160,19 +159,19 @@ impl KeyTable {
         known.unwrap_or(Known::Unknown)
     }
 
-    /// A key that was verified with this plaintext, as it was then.
+    /// The facts of a key that was verified with this plaintext, current or not.
     pub(super) fn verified(&self, text: &Parts) -> Option<KeyFacts> {
         let verified = self.look(&text.id, |slot| slot.verified)??;
         verified.is_plaintext(&text.fingerprint).then_some(verified.facts)
     }
 
-    /// A key that was verified at this version of its record.
+    /// The key, if it was verified at this version of its record.
     pub(super) fn verified_at(&self, id: &Id, version: u64) -> Option<Verified> {
         let verified = self.look(id, |slot| slot.verified)??;
         (verified.facts.version == version).then_some(verified)
     }
 
-    /// Keeps what was verified of a key, in place of what was known before. The window stays.
+    /// Stores a verified key in place of its earlier entry. The window stays.
     pub(super) fn remember(&self, id: Id, verified: Verified, at: Moment) {
         self.write(&id, at).slots.entry(id).or_default().verified = Some(verified);
     }
@@ -183,7 +182,7 @@ impl KeyTable {
             .unwrap_or_else(|| self.write(id, at).slots.entry(*id).or_default().window.hit(limit, at))
     }
 
-    /// Whether to note a use of a key that is known.
+    /// Whether to note a use of a known key.
     pub(super) fn is_use_due(&self, id: &Id, at: Moment) -> bool {
         self.look(id, |slot| slot.is_use_due(at)).unwrap_or(false)
     }

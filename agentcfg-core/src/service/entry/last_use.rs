@@ -15,12 +15,12 @@ use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Inner};
 use crate::token;
 
-/// How often the service writes on its own.
+/// How often the service writes the noted uses.
 const WRITE_EVERY: Duration = Duration::from_secs(30);
 /// The greatest number of uses in one commit.
 const BATCH: usize = 256;
 
-/// Uses that are not written yet, and the thread that writes them.
+/// The uses that were not written yet, and the thread that writes them.
 pub(in crate::service) struct LastUses {
     pending: Mutex<HashMap<String, Timestamp>>,
     writer: OnceLock<Option<Thread>>,
@@ -38,7 +38,7 @@ impl Default for LastUses {
 }
 
 impl LastUses {
-    /// The uses that are noted and not yet written.
+    /// The noted use of a key, if it was not written yet.
     pub(in crate::service) fn pending(&self, key_id: &str) -> Option<Timestamp> {
         self.lock().get(key_id).copied()
     }
@@ -65,7 +65,7 @@ impl LastUses {
 }
 
 impl Drop for LastUses {
-    /// Ends the thread that writes.
+    /// Ends the writing thread.
     fn drop(&mut self) {
         if let Some(Some(writer)) = self.writer.get() {
             writer.unpark();
@@ -74,7 +74,7 @@ impl Drop for LastUses {
 }
 
 impl AgentCfg {
-    /// Notes that a key is used now. The first note starts the thread that writes.
+    /// Notes a use of a key now. The first note starts the writing thread.
     pub(super) fn note_use(&self, id: &token::Id, at: Moment) {
         let uses = &self.inner.uses;
         uses.put(id.as_str().to_owned(), at.now);

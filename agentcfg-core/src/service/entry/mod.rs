@@ -46,11 +46,11 @@ use crate::model::RateStatus;
 use crate::rate_limit::{MemoryLimiter, RateDecision, RateLimited, RateLimiter, Subject};
 use crate::token::{self, Parts};
 
-/// Where requests are counted.
+/// Where requests are counted in rate windows.
 pub(super) enum Counting {
     /// In this process: requests of users in this limiter, requests of API keys in the key table.
     Here(MemoryLimiter),
-    /// In a limiter of the embedding app.
+    /// In a limiter of the embedding app, or in one that several servers share.
     Elsewhere(Arc<dyn RateLimiter>),
 }
 
@@ -82,7 +82,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Decides on a request that was counted.
+    /// Turns the decision of the rate window into an entry or its error.
     pub(super) fn admitted(caller: Caller, decision: RateDecision) -> Result<Self, EntryError> {
         match decision.into_result() {
             Ok(rate) => Ok(Self { caller, rate }),
@@ -180,7 +180,8 @@ impl AgentCfg {
         }
     }
 
-    /// The caller of an API key that the table knows, with its count, and its use noted; `None` for any other credential.
+    /// Turns a hit of the key table into a caller, with its count, and notes the use; `None` when the table cannot
+    /// answer.
     fn known<R>(&self, found: Known<R>, at: Moment) -> Option<Result<(Caller, R), Error>> {
         match found {
             Known::Good {
@@ -240,7 +241,7 @@ impl AgentCfg {
     /// Verifies a credential, an API key or a session token, and returns its caller.
     ///
     /// The caller may be kept. Each method that it is given to decides on the current state: calls with a revoked or expired
-    /// key are refused. (Interface specification, *Authentication*.)
+    /// key are refused.
     ///
     /// # Errors
     ///
@@ -305,7 +306,7 @@ impl AgentCfg {
         self.count(caller, self.moment()).await.into_result()
     }
 
-    /// Steps 1 to 5.
+    /// Steps 1 to 5 of the module's text: the credential.
     async fn identify(&self, credential: &str, at: Moment) -> Result<Caller, Error> {
         let known = self.inner.keys.authenticate(credential, at, &self.inner.stamps);
         match self.known(known, at) {
@@ -316,7 +317,7 @@ impl AgentCfg {
         }
     }
 
-    /// Step 6.
+    /// Step 6 of the module's text: the rate window.
     pub(super) async fn count(&self, caller: &Caller, at: Moment) -> RateDecision {
         match &caller.kind {
             CallerKind::ApiKey(key) => self.count_key(&key.id, key.facts.rate_limit, at).await,

@@ -9,12 +9,12 @@ use crate::error::Error;
 use crate::service::AgentCfg;
 use crate::token::{self, Fingerprint};
 
-/// How many slow checks, running or just done, are kept.
+/// How many slow checks, running or recent, are kept.
 const CHECKED_KEYS: usize = 256;
 
 /// Slow checks, each run once for all requests that need it at the same time (single-flight).
 pub(in crate::service) struct Plaintexts {
-    /// The plaintext of a key at a version of its record.
+    /// The fingerprint of a verified plaintext, by key and version of the key's record.
     checked: quick_cache::sync::Cache<(token::Id, u64), Fingerprint>,
     pub(super) hashing: Hashing,
 }
@@ -29,8 +29,8 @@ impl Default for Plaintexts {
 }
 
 impl Plaintexts {
-    /// Whether a plaintext is that of a key at a version of its record. Nearly every wrong one is refused at the cost of a
-    /// fast hash. If the request that runs the slow hash is cancelled, another request that waits for it runs it.
+    /// Whether a plaintext is that of a key at a version of its record. Nearly every wrong plaintext costs one fast
+    /// hash only. If the request that runs the slow hash is cancelled, another one that waits for it runs it.
     pub(super) async fn check(
         &self,
         plaintext: &str,
@@ -52,7 +52,7 @@ impl Plaintexts {
 }
 
 impl AgentCfg {
-    /// The hash to store for a new key.
+    /// The slow hash of a new key, for its record.
     pub(in crate::service) async fn hash_plaintext(&self, plaintext: &str) -> Result<String, Error> {
         let plaintext = Zeroizing::new(plaintext.to_owned());
         let entropy = std::sync::Arc::clone(&self.inner.entropy);

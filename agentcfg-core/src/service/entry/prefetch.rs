@@ -23,7 +23,7 @@ pub(in crate::service) struct Prefetch {
     records: Mutex<WorkspaceRecords>,
 }
 
-/// Records of the key's workspace, each until it is taken.
+/// Records of the key's workspace, each until a method takes it.
 #[derive(Default)]
 pub(super) struct WorkspaceRecords {
     pub(super) revision: Option<u64>,
@@ -39,17 +39,17 @@ impl Prefetch {
         })
     }
 
-    /// Whether a method may decide on this snapshot: it is fresh, and no method has used it before.
+    /// Claims the snapshot for a method. Only the first method gets it, and only while it is fresh.
     pub(in crate::service) fn claim(&self, steady_millis: i64) -> bool {
         steady_millis - self.read_at <= MAX_AGE && !self.is_claimed.swap(true, Ordering::Relaxed)
     }
 
-    /// The workspace's revision, once.
+    /// Takes the workspace's revision.
     pub(in crate::service) fn take_revision(&self) -> Option<u64> {
         self.lock().revision.take()
     }
 
-    /// The workspace's plan, once.
+    /// Takes the workspace's plan.
     pub(in crate::service) fn take_plan(&self) -> Option<Encoded<WorkspacePlan>> {
         self.lock().plan.take()
     }

@@ -1,4 +1,4 @@
-//! What a reader of the feed makes of an entry of the log.
+//! The forms of an event: as a value, and as text that readers share.
 
 use super::super::blocking::{LONG, blocking_if};
 use super::super::records::{self, Encoded, StoredEntry};
@@ -11,10 +11,10 @@ pub(super) trait Item: Clone + Send + Sync + 'static {
     /// What was done.
     fn action(&self) -> Action;
 
-    /// The event of an entry.
+    /// Makes the event of an entry.
     fn of(cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error>;
 
-    /// As [`Self::of`], or what another reader of this process has made of the same entry.
+    /// As [`Self::of`], or the event that another reader of this process has made of the same entry.
     fn shared(_: &AgentCfg, cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error> {
         Self::of(cursor, entry)
     }
@@ -33,7 +33,7 @@ pub(super) trait Item: Clone + Send + Sync + 'static {
     }
 }
 
-/// An event with what a page needs to know of it.
+/// An event, with the facts about its entry that a page needs.
 pub(super) struct Logged<E> {
     pub(super) revision: u64,
     /// The length of the entry's text, in bytes.

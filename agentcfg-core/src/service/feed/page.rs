@@ -1,4 +1,4 @@
-//! Reading the log on from a cursor.
+//! Pages of the log after a cursor.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -17,10 +17,10 @@ use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, Permissi
 use crate::store::Kind;
 use crate::validate::Invalid;
 
-/// A page ends before it is longer than this, in bytes, unless it is one event.
+/// The length in bytes at which a page ends. A page of one event may be longer.
 const PAGE_BYTES: usize = 8 << 20;
 
-/// What an event adds to the text of its entry, in bytes at most: its cursor, its revision and the names of its fields.
+/// How many bytes an event adds to the text of its entry at most: its cursor, its revision and the names of its fields.
 const ADDED_BYTES: usize = 256;
 
 /// Events of a workspace in the order of their revisions.
@@ -42,7 +42,7 @@ pub struct ChangePage {
     pub has_more: bool,
 }
 
-/// Events, and what the caller was allowed to do when the last of them were read.
+/// Events, and the caller's authority when the last of them were read.
 pub(super) struct Read<E> {
     /// As in [`ChangePage`].
     pub(super) events: Vec<E>,
@@ -55,12 +55,12 @@ pub(super) struct Read<E> {
     pub(super) expires_at: Option<Timestamp>,
 }
 
-/// How long a page may become.
+/// How long a page may be.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) events: usize,
     pub(super) bytes: usize,
-    /// Whether there are likely to be events. If not, a store of other processes too is asked for the head of the log first.
+    /// Whether events are likely. If not, a store behind a network is first asked for the head of the log alone.
     pub(super) expects_events: bool,
 }
 
@@ -68,7 +68,7 @@ impl AgentCfg {
     /// The changes of a workspace after a position, at most `limit` of them, in the order of their revisions.
     ///
     /// Callers without `audit_log:read` see the events of agents and labels alone. A page also ends after 8 MiB, with at least one event. The
-    /// cursor of a list of agents is the position at which the list was read. (Decisions, chapter 15.)
+    /// cursor of a list of agents is the position at which the list was read.
     ///
     /// # Errors
     ///
@@ -193,7 +193,7 @@ impl AgentCfg {
                 };
                 is_first = false;
             }
-            // Those that the caller may not see do not count.
+            // Events that the caller may not see do not count.
             count = pieces::RECORDS;
             let sees_all = part.access.permissions().contains(Permission::AuditLogRead);
             let mut is_full = false;
@@ -290,7 +290,7 @@ impl AgentCfg {
         }
     }
 
-    /// Reads a part of the log, its head and the caller's authority in one snapshot.
+    /// Reads a part of the log, the head of the log and the caller's authority in one snapshot.
     async fn read_part<E: Item>(&self, caller: &Caller, after: Cursor, count: usize) -> Result<Part<E>, Error> {
         self.require_session(caller)?;
         let (epoch, workspace) = (after.epoch(), after.workspace());
@@ -322,7 +322,7 @@ impl AgentCfg {
         };
         let is_long = found.bytes() >= LONG;
         let decode = async move { blocking_if(is_long, move || found.into_iter().map(event).collect()).await? };
-        // Long parts wait for each other, so that a reader of what another one has just decoded finds it done.
+        // Long parts wait for each other, so that a reader finds what another one has just decoded.
         let events = self.long_read_if(is_long, workspace, decode).await?;
         Ok(Part {
             events,
@@ -333,7 +333,7 @@ impl AgentCfg {
     }
 }
 
-/// A part of the log, in one snapshot with the rest.
+/// A part of the log, in one snapshot with the head and the authority.
 struct Part<E> {
     events: Vec<Logged<E>>,
     /// Whether the log goes on after it.

@@ -1,4 +1,4 @@
-//! Events as JSON texts, which the readers of a process share.
+//! The JSON texts of recent events, which the readers of a process share.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,14 +20,14 @@ use crate::service::blocking::{LONG, blocking_if};
 use crate::service::records::{self, Encoded, StoredEntry};
 use crate::service::weighted_cache::weighted_cache;
 
-/// The length of the texts that are kept, in bytes.
+/// The total length of the kept texts, in bytes.
 const KEPT_BYTES: u64 = 32 << 20;
 
 /// About how many texts are kept.
 const KEPT: usize = 1024;
 
 /// A [`ChangeEvent`] as JSON text. Readers of one workspace in one process share it: an event is decoded and encoded once, however
-/// many streams it is sent on. (Decisions, chapter 15.)
+/// many streams it is sent on.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -119,7 +119,7 @@ impl SerializedEvent {
         serde_json::from_str(&self.json).map_err(records::not_read)
     }
 
-    /// The text of an entry. Its changes are copied as they are stored.
+    /// Makes the text of an entry. Its changes are copied as they are stored.
     fn of(cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error> {
         let mut entry: EntryText<'_> = serde_json::from_str(entry.text()?).map_err(records::not_read)?;
         entry.changes.append(&mut entry.rebuilding);
@@ -156,7 +156,7 @@ impl fmt::Debug for SerializedEvent {
 /// The changes of an entry, of which only the names are read.
 type ChangeTexts<'a> = BTreeMap<Cow<'a, str>, &'a RawValue>;
 
-/// A [`StoredEntry`].
+/// The fields of a [`StoredEntry`], not decoded further than the text needs.
 #[derive(Deserialize)]
 struct EntryText<'a> {
     id: Uuid,
@@ -174,7 +174,7 @@ struct EntryText<'a> {
     rebuilding: ChangeTexts<'a>,
 }
 
-/// A [`ChangeEvent`].
+/// A [`ChangeEvent`] as it is written.
 #[derive(Serialize)]
 struct EventText<'a> {
     cursor: Cursor,
@@ -196,11 +196,12 @@ pub(in crate::service) struct Recent {
     hasher: RandomState,
 }
 
-/// The text of an entry.
+/// The text of an entry, with the fingerprint of the entry.
 #[derive(Clone)]
 struct Text {
     event: SerializedEvent,
-    /// That of the entry's record. After a failover to an older replica another entry can have the same revision.
+    /// The fingerprint of the entry's record. After a failover to an older replica another entry can have the same
+    /// revision.
     fingerprint: u64,
 }
 

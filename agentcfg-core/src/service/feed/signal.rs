@@ -18,14 +18,14 @@ use super::super::{AgentCfg, Caller, Inner};
 use crate::model::WorkspaceId;
 use crate::store::{Key, Kind, Notifier, Record, Watcher};
 
-/// How often the heads of the watched logs are read. An event is to be on the streams of other servers within a second, with
-/// the time of the read and of the event's own.
+/// How often the heads of the watched logs are read. An event must reach the streams of other servers within a second,
+/// the time of the read and of the event included.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// How many closed sessions a watch may fall behind. One that misses some reads without need.
+/// How many closed sessions a watch may fall behind. A watch that missed one reads once without need.
 pub(in crate::service) const CLOSED_SESSIONS: usize = 64;
 
-/// The end of the browser session of a watch's caller, if there is one.
+/// Tells a watch when the browser session of its caller was closed, if it has one.
 pub(super) struct SessionEnd(Option<(Arc<str>, broadcast::Receiver<Arc<str>>)>);
 
 impl SessionEnd {
@@ -62,13 +62,13 @@ impl AgentCfg {
         watcher
     }
 
-    /// What wakes the watch of this caller when this service closes its browser session.
+    /// The signal for the closing of this caller's browser session by this service.
     pub(super) fn session_end(&self, caller: &Caller) -> SessionEnd {
         let hash = caller.browser_session();
         SessionEnd(hash.map(|hash| (Arc::clone(hash), self.inner.closed_sessions.subscribe())))
     }
 
-    /// Wakes the readers of what this service has committed to a store that does not notify.
+    /// Wakes the readers of records that this service has committed to a store that does not notify.
     pub(in crate::service) fn notify(&self, touched: Vec<(WorkspaceId, Kind)>) {
         self.inner.heads.notifier.notify(touched);
     }
@@ -88,7 +88,7 @@ async fn read_heads(service: Weak<Inner>) {
         let heads = &inner.heads;
         if !heads.notifier.is_watched() {
             heads.is_read.store(false, Ordering::SeqCst);
-            // A watcher that registered before the store above found that this task runs, and started none.
+            // A watcher that registered just before found this task running and started none, so check again.
             if !heads.notifier.is_watched() || heads.is_read.swap(true, Ordering::SeqCst) {
                 return;
             }
@@ -110,7 +110,7 @@ async fn read_heads(service: Weak<Inner>) {
         let read: HashMap<Key, Option<Record>> = keys.into_iter().zip(records).collect();
         let moved = of_kind(Kind::LogHead).filter(|(workspace, _)| {
             let key = Key::log_head(*workspace);
-            // A reader that came since the last read has read by itself; to wake it once more is harmless.
+            // A reader that joined since the last read has read by itself; to wake it again is harmless.
             seen.get(&key) != read.get(&key)
         });
         heads.notifier.notify(moved.copied());

@@ -20,10 +20,10 @@ use crate::service::status::{Delta, Statuses, TablePosition};
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
 
-/// A report that moves its time alone is shown at most once in so many milliseconds.
+/// The shortest time in milliseconds between two entries for reports that change their time alone.
 const REPORTED_EVERY: i64 = 10_000;
 
-/// A reader waits so long between two reads for reports. Those that come meanwhile are one read.
+/// The pause of a reader between two reads for reports. Reports that arrive meanwhile share one read.
 const READ_EVERY: Duration = Duration::from_millis(100);
 
 /// The feeds of the workspaces whose status is watched.
@@ -39,17 +39,17 @@ struct StatusFeed {
 struct State {
     log: Watcher,
     reports: Watcher,
-    /// The table that is read, and where in its changes.
+    /// The table that was read, and the position in its changes.
     read: Option<(Arc<Statuses>, TablePosition)>,
-    /// The entry of each row.
+    /// The last published entry of each row.
     shown: Vec<Arc<Shown>>,
-    /// The rows by the number of their entry.
+    /// The rows by the number of their last entry.
     rows: BTreeMap<u64, usize>,
-    /// When an entry whose report moved its time alone is to be shown again, with its row.
+    /// The rows whose last report changed its time alone, by the time at which they are published again.
     held_back: BTreeSet<(i64, usize)>,
     /// The number of the last entry that was published.
     last: u64,
-    /// When an entry will change without a commit, in milliseconds since the Unix epoch.
+    /// When an entry changes without a commit, in milliseconds since the Unix epoch.
     due: Option<i64>,
     /// When the table was read last, in milliseconds since the Unix epoch.
     read_at: i64,
@@ -69,12 +69,13 @@ pub(super) struct StatusReader {
     feed: Arc<StatusFeed>,
     /// The number of the last entry that was read.
     seen: u64,
-    /// The number of the last entry of the last read, which is [kept](Self::keep) when all of the read has succeeded.
+    /// The number of the last entry of the last read. [`Self::keep`] stores it as seen once all of the read has
+    /// succeeded.
     read: u64,
     reports: Watcher,
-    /// Whether there was a report since the last read.
+    /// Whether a report arrived since the last read.
     is_reported: bool,
-    /// The time of the last read, until the pause after it is over.
+    /// The time of the last read, while the pause after it lasts.
     read_at: Option<Instant>,
     pause: Option<Pin<Box<Sleep>>>,
     due: Option<i64>,
@@ -150,7 +151,7 @@ impl StatusReader {
         Ok(events)
     }
 
-    /// The next read begins after the last one.
+    /// Marks the entries of the last read as seen.
     pub(super) fn keep(&mut self) {
         self.seen = self.read;
     }
@@ -186,7 +187,7 @@ impl StatusReader {
 }
 
 impl State {
-    /// Whether the status list may be another one than when it was read.
+    /// Whether the status list may differ from the one that was read.
     fn may_have_changed(&self, now: i64) -> bool {
         // A clock that was set back may make reports count again.
         let is_due = self.due.is_some_and(|due| due <= now) || now < self.read_at;
@@ -225,7 +226,7 @@ impl State {
         Ok(())
     }
 
-    /// Publishes the entries of another list than before, as far as they are others.
+    /// Publishes the entries of a new list, as far as they differ.
     fn show_all(&mut self, events: Vec<StatusEvent>, now: i64) {
         let before = std::mem::take(&mut self.shown);
         let before: HashMap<&AgentId, &Arc<Shown>> =
@@ -248,7 +249,7 @@ impl State {
         }
     }
 
-    /// Publishes the entry of a row if it is another than before. One whose time alone has moved may be held back.
+    /// Publishes the entry of a row if it has changed. An entry of which only the time has changed may be held back.
     fn show(&mut self, row: usize, event: StatusEvent, now: i64) {
         let before = &self.shown[row];
         if *before.event == event {

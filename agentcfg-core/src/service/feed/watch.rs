@@ -1,4 +1,4 @@
-//! Following the feed.
+//! Watches: readers that follow the feed.
 
 use std::collections::VecDeque;
 use std::future::pending;
@@ -14,7 +14,7 @@ use crate::model::{After, ChangeEvent, Cursor, PermissionSet, StatusEvent, Times
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
 
-/// How much one read of a watch takes.
+/// The bounds of one read of a watch.
 const READ: Limits = Limits {
     events: 64,
     bytes: 1 << 20,
@@ -43,7 +43,7 @@ pub struct Watch {
     log: Watcher,
     session_end: SessionEnd,
     statuses: Option<StatusReader>,
-    /// Whether the last read left events behind.
+    /// Whether events were left after the last read.
     has_more: bool,
     /// Events that were read and not returned by [`Self::next`] yet.
     ready: VecDeque<SerializedEvent>,
@@ -73,7 +73,7 @@ pub struct Update {
 impl AgentCfg {
     /// Follows the changes of a workspace from a position.
     ///
-    /// The caller's authority is read again with each event. (Decisions, chapter 15.)
+    /// The caller's authority is read again with each event.
     ///
     /// # Errors
     ///
@@ -189,7 +189,7 @@ impl Watch {
         Some(Duration::from_millis(left.try_into().unwrap_or_default()))
     }
 
-    /// How long ago this was, by the clock of the service.
+    /// How long ago a time was, by the clock of the service.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -258,9 +258,9 @@ impl Watch {
             expects_events: self.has_more || self.log.has_changed(),
             ..READ
         };
-        // Before the read, so that a commit during the read wakes the watch.
+        // Marked before the read, so that a commit during the read wakes the watch.
         self.log.mark_seen();
-        // Before the authority is read, so that a status that comes after its end is not shown.
+        // Read before the authority, so that a status that comes after the end of the authority is not shown.
         let statuses = match &mut self.statuses {
             Some(statuses) => statuses.read(&self.service, &self.caller).await?,
             None => Vec::new(),

@@ -1,4 +1,4 @@
-//! The cache of lists and of status tables, and the single-flight of a list: one request reads it at a time.
+//! The cache of lists and of status tables, and the single-flight of a list: one request at a time reads it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -12,7 +12,7 @@ use super::list::{AgentList, ListCache, Whole};
 use crate::model::{AgentState, WorkspaceId};
 use crate::store::{Stamp, Stamps};
 
-/// The cached lists and tables, bounded by the memory that they take together.
+/// The cached lists and tables, bounded by the total memory that they take.
 pub(in crate::service) struct Cache {
     held: sync::Cache<CacheKey, Held, BySize>,
     readings: Mutex<HashMap<ListOf, Weak<Reading>>>,
@@ -20,17 +20,17 @@ pub(in crate::service) struct Cache {
     statuses: Mutex<HashMap<WorkspaceId, Weak<Statuses>>>,
 }
 
-/// Which list: those agents of this workspace that are in this state.
+/// The key of a list: a workspace, and the state of the agents.
 pub(in crate::service) type ListOf = (WorkspaceId, AgentState);
 
-/// What an entry of the cache is of.
+/// The key of an entry of the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum CacheKey {
     List(ListOf),
     Statuses(WorkspaceId),
 }
 
-/// An entry of the cache. Its weight is the memory that it took when it was inserted, and must not change.
+/// An entry of the cache. Its weight is the memory that it took at its insertion, since a weight must not change.
 #[derive(Clone)]
 enum Held {
     List(Cached),
@@ -70,14 +70,14 @@ impl Cache {
         })
     }
 
-    /// The cached list, while its stamp says that it is the current one.
+    /// The cached list, if its stamp says that it is current.
     pub(in crate::service) fn current(&self, of: ListOf, stamps: &Stamps) -> Option<AgentList> {
         let cached = self.held(of)?;
         let is_current = cached.stamp.is_some_and(|stamp| stamps.is_current(stamp));
         is_current.then(|| AgentList::new(cached.list))
     }
 
-    /// The cached list if it is of this revision, whatever its stamp says.
+    /// The cached list if it has this revision, whatever its stamp says.
     pub(in crate::service) fn at_revision(&self, of: ListOf, revision: u64) -> Option<AgentList> {
         let list = AgentList::new(self.held(of)?.list);
         (list.revision() == revision).then_some(list)
@@ -90,13 +90,13 @@ impl Cache {
         }
     }
 
-    /// Inserts a list, in place of an older one. The stamp is that of the workspace's revision, taken before it was
-    /// read.
+    /// Inserts a list, in place of an older one. The stamp is that of the workspace's revision and was taken before the
+    /// list was read.
     pub(in crate::service) fn keep(&self, of: ListOf, list: &AgentList, stamp: Option<Stamp>) {
         self.put(of, list.whole(), stamp);
     }
 
-    /// The reading of a list that is under way, or a new one.
+    /// The running single-flight of a list, or a new one.
     pub(in crate::service) fn reading(self: &Arc<Self>, of: ListOf) -> Arc<Reading> {
         let mut readings = self.readings();
         let known = readings.get(&of).and_then(Weak::upgrade);
@@ -111,7 +111,7 @@ impl Cache {
         })
     }
 
-    /// Removes a reading that has ended, unless a new one has begun meanwhile.
+    /// Removes a single-flight that has ended, unless a new one has begun meanwhile.
     fn remove_reading(&self, of: ListOf) {
         let mut readings = self.readings();
         if readings.get(&of).is_some_and(|reading| reading.strong_count() == 0) {
@@ -119,7 +119,7 @@ impl Cache {
         }
     }
 
-    /// The cached entry, if it is this list.
+    /// The cached entry, if it holds this list.
     fn cached(&self, of: ListOf, list: &Arc<Whole>) -> Option<Cached> {
         match self.held.peek(&CacheKey::List(of))? {
             Held::List(cached) => Some(cached).filter(|cached| Arc::ptr_eq(&cached.list, list)),
@@ -127,7 +127,7 @@ impl Cache {
         }
     }
 
-    /// Inserts a list that grew again, with its new weight.
+    /// Inserts a list that has grown again, with its new weight.
     fn update_size(&self, of: ListOf, list: &Arc<Whole>) {
         if let Some(cached) = self.cached(of, list) {
             self.put(of, list, cached.stamp);
@@ -143,7 +143,7 @@ impl Cache {
         self.held.insert(CacheKey::List(of), Held::List(cached));
     }
 
-    /// The table of a workspace that is in the cache or in use, or a new one.
+    /// The table of a workspace: the one in the cache or in use, or a new one.
     pub(in crate::service) fn statuses(&self, of: WorkspaceId, make: impl FnOnce() -> Statuses) -> Arc<Statuses> {
         if let Some(Held::Statuses { shared, .. }) = self.held.get(&CacheKey::Statuses(of)) {
             return shared;
@@ -163,7 +163,7 @@ impl Cache {
         self.held.contains_key(&CacheKey::Statuses(of))
     }
 
-    /// Inserts a table that takes so much memory.
+    /// Inserts a table with its weight.
     pub(in crate::service) fn keep_statuses(&self, of: WorkspaceId, shared: &Arc<Statuses>, bytes: u64) {
         let shared = Arc::clone(shared);
         self.held
@@ -181,8 +181,7 @@ impl std::fmt::Debug for Cache {
     }
 }
 
-/// The reading of one list, which one request does for all concurrent ones. It exists while a request waits for
-/// it, or holds a list that it read.
+/// The single-flight of one list. It exists while a request waits for it, or holds a list that it has read.
 #[derive(Debug)]
 pub(in crate::service) struct Reading {
     of: ListOf,
@@ -190,12 +189,12 @@ pub(in crate::service) struct Reading {
     last: SingleFlight<Last>,
 }
 
-/// The last list that was read, as long as a request holds it: also one that is too large for the cache.
+/// The last list that was read, while a request holds it. It may be too large for the cache.
 #[derive(Debug, Default)]
 pub(in crate::service) struct Last(Weak<Whole>);
 
 impl Last {
-    /// The list, unless it is older than this revision.
+    /// The list, if it is not older than this revision.
     pub(in crate::service) fn since(&self, revision: u64) -> Option<AgentList> {
         let list = self.0.upgrade().filter(|list| list.cursor.revision() >= revision)?;
         Some(AgentList::new(list))
@@ -207,7 +206,7 @@ impl Last {
 }
 
 impl Reading {
-    /// Waits until this request may read.
+    /// Waits until this request may read the list.
     pub(in crate::service) async fn lead(&self) -> Lead<'_, Last> {
         self.last.lead().await
     }

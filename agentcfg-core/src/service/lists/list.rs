@@ -10,10 +10,10 @@ use tokio::sync::OnceCell;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, Cursor, Tag, Tagged};
 
-/// The length from which a text is shared by an allocation and not copied.
+/// The length from which a text is shared instead of copied.
 const LARGE: usize = 64 << 10;
 
-/// The memory that a list takes besides its texts, with what is derived from its tag and its cursor.
+/// The memory of a list besides its texts, in bytes.
 const OVERHEAD: usize = 2048;
 
 /// The agents that a filter chose, in the order of the list, with their JSON text. Clones share everything.
@@ -29,9 +29,9 @@ const OVERHEAD: usize = 2048;
 #[derive(Debug, Clone)]
 pub struct AgentList {
     whole: Arc<Whole>,
-    /// Which of the agents this list shows.
+    /// The range of the agents that this list shows.
     range: Range<usize>,
-    /// The version of the one agent that was asked for.
+    /// The version of the agent that the filter named.
     version: Option<u64>,
 }
 
@@ -39,7 +39,7 @@ pub struct AgentList {
 #[derive(Debug)]
 pub(in crate::service) struct Whole {
     pub(super) cursor: Cursor,
-    /// The tag of the list of all agents.
+    /// The tag of the whole list.
     pub(super) tag: Tag,
     /// What is derived from the two, such as header fields, made on first use.
     pub(super) head: OnceLock<Box<dyn Any + Send + Sync>>,
@@ -53,20 +53,20 @@ pub(in crate::service) struct Whole {
     pub(super) agents: OnceLock<Vec<Agent>>,
     /// Another form of `json`, made on first use.
     pub(super) encoded: OnceCell<Bytes>,
-    /// Where it is kept, if it may be cached and shared.
+    /// The cache that may keep this list, if it may be cached.
     pub(super) cache: Option<Arc<dyn ListCache>>,
 }
 
 /// The cache of a list.
 pub(in crate::service) trait ListCache: std::fmt::Debug + Send + Sync {
-    /// Whether it has this list.
+    /// Whether the cache has this list.
     fn has(&self, list: &Arc<Whole>) -> bool;
 
-    /// The list takes more memory now.
+    /// Tells the cache that the list takes more memory.
     fn update_size(&self, list: &Arc<Whole>);
 }
 
-/// Where one agent's texts end. Each starts where the one before ends; in `json` there is one byte between two.
+/// Where the texts of one agent end. Each text starts where the one before ends; in `json` one byte is between two.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Row {
     pub(super) json: usize,
@@ -83,7 +83,7 @@ impl Whole {
         self.json.len() + size_of_val(&*self.rows) + self.names.len() + agents + encoded + OVERHEAD
     }
 
-    /// Where the texts of some agents are in `json`, without the brackets around them.
+    /// The range of the texts of some agents in `json`, without the brackets.
     fn span(&self, range: &Range<usize>) -> Range<usize> {
         if range.is_empty() {
             return 1..1;
@@ -106,7 +106,7 @@ impl AgentList {
         }
     }
 
-    /// The list of one agent that has this version.
+    /// The list of one agent, with its version.
     pub(in crate::service) fn with_version(self, version: Option<u64>) -> Self {
         Self { version, ..self }
     }
@@ -388,8 +388,8 @@ impl AgentList {
         }
     }
 
-    /// A text of this list for a response, which may hold it for long. Until it is dropped, other requests find a list
-    /// that is too large for the cache.
+    /// A text of this list for a response, which may hold it for long. While it is held, other requests find even a
+    /// list that is too large for the cache.
     fn shared(&self, text: Bytes) -> Bytes {
         let Some(cache) = &self.whole.cache else { return text };
         if text.len() < LARGE || cache.has(&self.whole) {

@@ -10,8 +10,8 @@ use super::list::{AgentList, ListCache, Row, Whole};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentId, Cursor, Tag, Timestamp};
 
-/// A list that is being written. Of each agent it holds the text and what the order needs, so that the decoded
-/// records of a long list are never in memory together.
+/// The writer of a list. It holds the text of each agent and its place in the order, so that the decoded records of a
+/// long list are never in memory together.
 pub(in crate::service) struct ListWriter {
     text: Vec<u8>,
     pieces: Vec<Piece>,
@@ -25,7 +25,7 @@ struct Piece {
 }
 
 impl ListWriter {
-    /// Starts a list whose text will be about so long.
+    /// Starts a list with a text of about this length.
     pub(in crate::service) fn new(length: usize) -> Self {
         Self {
             text: Vec::with_capacity(length),
@@ -47,7 +47,7 @@ impl ListWriter {
         Ok(())
     }
 
-    /// The list in its order, with where it is kept, if it may be cached and shared.
+    /// Ends the list: puts the agents in order. `cache` is the cache that may keep it.
     pub(in crate::service) fn finish(mut self, cursor: Cursor, cache: Option<Arc<dyn ListCache>>) -> AgentList {
         self.pieces.sort_unstable_by_key(|piece| piece.order);
         let mut json = Vec::with_capacity(self.text.len() + self.pieces.len().max(1) + 1);

@@ -41,7 +41,7 @@ impl<T: Entity> EntityKey<T> {
         Self::of(Key::new(partition, T::KIND, item))
     }
 
-    /// Wraps a key. The caller guarantees that it is of this kind.
+    /// Wraps a key. The caller guarantees that it has the kind of `T`.
     pub(super) fn of(key: Key) -> Self {
         Self {
             key,
@@ -54,12 +54,12 @@ impl<T: Entity> EntityKey<T> {
         &self.key
     }
 
-    /// The item: identifies the record among those of its kind in its partition.
+    /// The item, which identifies the record among those of its kind in its partition.
     pub(in crate::service) fn item(&self) -> &str {
         self.key.item()
     }
 
-    /// The check that nothing is stored under the key.
+    /// The check that the key has no record.
     pub(in crate::service) fn absent(&self) -> Check {
         Check::Absent(self.key.clone())
     }
@@ -74,7 +74,7 @@ impl<T: Entity> EntityKey<T> {
         EncodedKey(self)
     }
 
-    /// Takes a record that was read under this key.
+    /// Combines the key with the record that was read under it.
     pub(in crate::service) fn with(self, record: Record) -> Encoded<T> {
         Encoded { key: self, record }
     }
@@ -109,7 +109,7 @@ impl<T> From<EncodedKey<T>> for Key {
     }
 }
 
-/// A record as it is stored, for readers that need its version alone, or decode records one at a time.
+/// A record that is not decoded, for readers that need only its version, or decode records one at a time.
 pub(in crate::service) struct Encoded<T> {
     key: EntityKey<T>,
     record: Record,
@@ -185,7 +185,7 @@ impl<T: Entity> Encoded<T> {
     }
 }
 
-/// A record as a read found it.
+/// A decoded record with its key and its version.
 pub(in crate::service) struct Stored<T> {
     pub(in crate::service) key: EntityKey<T>,
     pub(in crate::service) version: u64,

@@ -12,8 +12,8 @@ use super::entity::{Entity, EntityKey};
 use crate::model::{Actor, AgentConfig, AgentId, AgentLabel, Label, Message, Timestamp, WorkspaceId};
 use crate::store::Kind;
 
-/// Stands between an agent's identifier and what follows it in a key. It sorts before each character of an identifier, so
-/// that the records of agents are in the order of the identifiers.
+/// Separates an agent's identifier from the rest of a key. It sorts before each character of an identifier, so the
+/// records of agents are in the order of the identifiers.
 const SEPARATOR: char = ' ';
 
 fn item(agent_id: &str, number: u64) -> String {
@@ -23,7 +23,7 @@ fn item(agent_id: &str, number: u64) -> String {
 /// A version of an agent. Readers that need no content take [`VersionHead`], which skips it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::service) struct StoredVersion<C = AgentConfig> {
-    /// The workspace's revision that the version was made at. The store writes it.
+    /// The workspace's revision at which the version was made. The store writes it.
     #[serde(skip_serializing)]
     pub(in crate::service) revision: u64,
     pub(in crate::service) version: u64,
@@ -46,7 +46,7 @@ impl<C: DeserializeOwned + 'static> Entity for StoredVersion<C> {
 /// A change of an agent's record that made no version: an update that changed no content, a deactivation or a restoration.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(in crate::service) struct StoredTouch {
-    /// The workspace's revision that the change was made at. The store writes it.
+    /// The workspace's revision at which the change was made. The store writes it.
     #[serde(skip_serializing)]
     pub(in crate::service) revision: u64,
     pub(in crate::service) created_at: Timestamp,
@@ -87,7 +87,7 @@ pub(in crate::service) struct StoredLabel {
 }
 
 impl StoredLabel {
-    /// The label as it is shown.
+    /// The label as the API shows it.
     pub(in crate::service) fn shown(self, agent_id: &AgentId, label: &Label) -> AgentLabel {
         AgentLabel {
             agent_id: agent_id.clone(),

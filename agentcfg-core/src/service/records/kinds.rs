@@ -56,7 +56,7 @@ pub(in crate::service) fn revision(workspace: WorkspaceId) -> NumberKey {
 #[derive(Deserialize)]
 pub(in crate::service) struct StoredEntryHead {
     pub(in crate::service) actor: Actor,
-    /// The word, so that a filter finds one that this release does not know.
+    /// The action as a word, so that a filter can find one that this release does not know.
     pub(in crate::service) action: String,
     pub(in crate::service) target: StoredTarget,
     pub(in crate::service) created_at: Timestamp,
@@ -120,7 +120,7 @@ pub(in crate::service) fn audit_entry<T: Entity>(workspace: WorkspaceId, number:
 }
 
 impl<T: Entity> EntityKey<T> {
-    /// The number of the entry of a log that the key names.
+    /// The number of the log entry, from its key.
     ///
     /// # Errors
     ///
@@ -138,7 +138,7 @@ pub(in crate::service) fn member(workspace: WorkspaceId, user_id: &str) -> Entit
     EntityKey::in_workspace(workspace, user_id)
 }
 
-/// That a user is a member of a workspace, in the user's own partition.
+/// A user's membership in a workspace, in the user's own partition.
 #[derive(Serialize, Deserialize)]
 pub(in crate::service) struct Membership {}
 
@@ -156,7 +156,7 @@ pub(in crate::service) fn memberships(user_id: &str) -> Partition {
 }
 
 impl EntityKey<Membership> {
-    /// The workspace that the key names.
+    /// The workspace, from the key.
     ///
     /// # Errors
     ///
@@ -219,7 +219,7 @@ pub(in crate::service) fn api_key(key_id: &str) -> EntityKey<StoredApiKey> {
 }
 
 impl StoredApiKey {
-    /// The record as it is listed: without the hash.
+    /// The key as the API lists it: without the hash.
     pub(in crate::service) fn listed(self, last_used_at: Option<Timestamp>) -> ApiKey {
         ApiKey {
             id: self.id,
@@ -241,7 +241,7 @@ impl StoredApiKey {
     }
 }
 
-/// That an API key belongs to a workspace.
+/// Links an API key to its workspace.
 #[derive(Serialize, Deserialize)]
 pub(in crate::service) struct WorkspaceApiKey {}
 
@@ -302,7 +302,7 @@ pub(in crate::service) fn provider_key(workspace: WorkspaceId, provider: Provide
 }
 
 impl StoredProviderKey {
-    /// The record as it is listed: without the key, sealed or not.
+    /// The provider key as the API lists it: without the key itself.
     pub(in crate::service) fn listed(&self) -> ProviderKeyInfo {
         ProviderKeyInfo {
             provider: self.provider,
@@ -312,8 +312,8 @@ impl StoredProviderKey {
     }
 }
 
-/// That a workspace has a sealed provider key. All of these are in one partition, so that they can be found when the
-/// master key is replaced.
+/// Links a sealed provider key to its workspace. All of these are in one partition, so that a rotation of the master
+/// key finds them.
 #[derive(Serialize, Deserialize)]
 pub(in crate::service) struct SealedKey {}
 
@@ -331,7 +331,7 @@ pub(in crate::service) fn sealed_keys() -> Partition {
 }
 
 impl EntityKey<SealedKey> {
-    /// The workspace and the provider that the key names.
+    /// The workspace and the provider, from the key.
     ///
     /// # Errors
     ///
@@ -368,7 +368,7 @@ pub(in crate::service) fn set_member(workspace: WorkspaceId, agent_id: &str) -> 
     EntityKey::in_workspace(workspace, agent_id)
 }
 
-/// That a workspace was deleted, and what it held is being removed.
+/// A deleted workspace whose records are still being removed.
 #[derive(Serialize, Deserialize)]
 pub(in crate::service) struct StoredRemoval {
     /// The name that the workspace had.
@@ -390,7 +390,7 @@ pub(in crate::service) fn removals() -> Partition {
 }
 
 impl EntityKey<StoredRemoval> {
-    /// The workspace that the key names.
+    /// The workspace, from the key.
     ///
     /// # Errors
     ///
@@ -400,7 +400,7 @@ impl EntityKey<StoredRemoval> {
     }
 }
 
-/// A browser session: what a cookie stands for.
+/// A browser session, by the hash of its cookie.
 #[derive(Clone, Serialize, Deserialize)]
 pub(in crate::service) struct StoredBrowserSession {
     pub(in crate::service) user_id: UserId,
@@ -427,7 +427,7 @@ pub(in crate::service) fn browser_sessions() -> Partition {
     Partition::Global("browser-sessions".into())
 }
 
-/// A login code: whom it signs in.
+/// A login code, by its hash: the user whom it signs in.
 #[derive(Serialize, Deserialize)]
 pub(in crate::service) struct StoredLoginCode {
     pub(in crate::service) user_id: UserId,

@@ -31,7 +31,7 @@ mod tests {
     use crate::model::{Provider, WorkspaceId};
     use crate::store::{Key, Kind};
 
-    /// The keys that callers name are those that a removal finds.
+    /// The keys that callers name must be those that a removal finds.
     #[test]
     fn the_records_outside_a_workspace_are_linked_to_those_within() {
         let workspace = WorkspaceId::new(uuid::Uuid::from_u128(7));

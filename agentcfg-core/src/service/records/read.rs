@@ -9,12 +9,12 @@ use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
 use crate::store::{self, Check, Direction, Key, Partition, Position, Record, Scan, StoreError};
 
-/// A typed key, and the result of its read.
+/// A typed key, which says what a read of it returns.
 pub(in crate::service) trait Lookup: Into<Key> {
     /// The result of a read of this key.
     type Found;
 
-    /// Decodes the record that was found under the key.
+    /// Decodes the record of the key.
     fn found(key: Key, record: Option<Record>) -> Result<Self::Found, Error>;
 }
 
@@ -63,10 +63,9 @@ impl Lookup for GuardedKey {
     }
 }
 
-/// The query of one read: a typed key, a tuple of them, or a [`Vec`] of one type.
+/// What one read asks for: a typed key, a tuple of them, or a [`Vec`] of one type.
 pub(in crate::service) trait Query {
-    /// The keys as the store takes them. They are an array where their number is known, so that a read allocates nothing
-    /// for them.
+    /// The type of the list of keys: an array where their number is known, so that a read allocates nothing for it.
     type Keys: AsRef<[Key]> + Send;
     /// The result of the read, in the shape of the query.
     type Found;
@@ -74,7 +73,7 @@ pub(in crate::service) trait Query {
     /// The keys to read.
     fn into_keys(self) -> Self::Keys;
 
-    /// Decodes the records, of which there is one for each key.
+    /// Decodes the records, one for each key.
     fn found(keys: Self::Keys, records: Records) -> Result<Self::Found, Error>;
 }
 
@@ -241,12 +240,12 @@ impl<T> Clone for Entries<T> {
 }
 
 impl<T: Entity> Entries<T> {
-    /// All of a workspace.
+    /// All records of a workspace.
     pub(in crate::service) fn in_workspace(workspace: WorkspaceId) -> Self {
         Self::of(Partition::Workspace(workspace))
     }
 
-    /// All of a partition.
+    /// All records of a partition.
     pub(in crate::service) fn of(partition: Partition) -> Self {
         Self {
             scan: Scan::all(partition, T::KIND),
@@ -254,40 +253,40 @@ impl<T: Entity> Entries<T> {
         }
     }
 
-    /// Those after the record of this key, in the direction of the scan.
+    /// Starts after the record of this key, in the direction of the scan.
     #[must_use]
     pub(in crate::service) fn after(mut self, key: &EntityKey<T>) -> Self {
         self.scan.after = Some(key.item().into());
         self
     }
 
-    /// Those after this item, in the direction of the scan.
+    /// Starts after this item, in the direction of the scan.
     #[must_use]
     pub(in crate::service) fn after_item(mut self, item: Option<Box<str>>) -> Self {
         self.scan.after = item;
         self
     }
 
-    /// From the greatest item to the smallest.
+    /// Reverses the order: from the greatest item to the smallest.
     #[must_use]
     pub(in crate::service) fn descending(mut self) -> Self {
         self.scan.direction = Direction::Descending;
         self
     }
 
-    /// At most this many.
+    /// Bounds the number of records.
     #[must_use]
     pub(in crate::service) fn limit(mut self, limit: usize) -> Self {
         self.scan.limit = limit;
         self
     }
 
-    /// The greatest number of records that a scan of these returns.
+    /// The bound of the number of records.
     pub(in crate::service) fn most(&self) -> usize {
         self.scan.limit
     }
 
-    /// At most this many, and up to the one that takes the values to this many bytes.
+    /// Bounds the number of records and the bytes of their values. The record that exceeds the bytes is still returned.
     #[must_use]
     pub(in crate::service) fn bounded(mut self, limit: usize, bytes: usize) -> Self {
         self.scan.max_bytes = bytes;
@@ -315,7 +314,7 @@ impl<T: Entity> Scanned<T> {
         }
     }
 
-    /// How many records there are.
+    /// The number of records.
     pub(in crate::service) fn len(&self) -> usize {
         self.entries.len()
     }
@@ -325,12 +324,12 @@ impl<T: Entity> Scanned<T> {
         self.has_more
     }
 
-    /// Whether there is none.
+    /// Whether there are no records.
     pub(in crate::service) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The item of the last one.
+    /// The item of the last record.
     pub(in crate::service) fn last_item(&self) -> Option<Box<str>> {
         self.entries.last().map(|(key, _)| key.item().into())
     }
@@ -366,9 +365,9 @@ impl<T: Entity> IntoIterator for Scanned<T> {
     }
 }
 
-/// The records of one kind that have changed, and from where on the next read of changes goes on.
+/// The records of one kind that have changed, and the position for the next read of changes.
 pub(in crate::service) struct ChangedRecords<T> {
-    /// Whether these are all records that there are.
+    /// Whether these are all records instead of the changed ones.
     pub(in crate::service) is_all: bool,
     entries: Vec<(Key, Option<Record>)>,
     pub(in crate::service) position: Option<Position>,
@@ -385,7 +384,7 @@ impl<T: Entity> ChangedRecords<T> {
             .sum()
     }
 
-    /// The items with their records; `None` for one that was deleted.
+    /// The items with their records; `None` for a deleted record.
     pub(in crate::service) fn into_items(self) -> impl Iterator<Item = (Box<str>, Option<Encoded<T>>)> {
         self.entries.into_iter().map(|(key, record)| {
             let item = key.item().into();
@@ -455,8 +454,8 @@ impl AgentCfg {
     }
 }
 
-/// The records, if there is an answer for each key. A faulty store could leave one out, and the
-/// records after it must not be assigned to other keys.
+/// Checks that there is an answer for each key. A faulty store could leave one out, and the records after it would be
+/// assigned to other keys.
 fn complete(keys: usize, records: Vec<Option<Record>>) -> Result<Records, Error> {
     if records.len() != keys {
         let message = format!("{} records for {keys} keys", records.len());

@@ -29,7 +29,7 @@ pub(in crate::service) enum Outcome {
     Limit,
 }
 
-/// The result of a commit.
+/// The numbers that a commit has given.
 pub(in crate::service) struct Done {
     /// The version of the record that [`Transaction::put_subject`] put; 0, which no record has, when there was none.
     pub(in crate::service) version: u64,
@@ -55,7 +55,7 @@ impl Transaction {
         Ok(self.write(Write::Put(key.into(), value)))
     }
 
-    /// Puts the subject, the record whose version the caller needs. Its value is encoded already.
+    /// Puts the subject, whose new version [`Done`] returns. Its value is encoded already.
     #[must_use]
     pub(in crate::service) fn put_subject<T: Entity>(mut self, key: EntityKey<T>, value: Vec<u8>) -> Self {
         self.subject = Some(self.batch.writes.len());
@@ -88,7 +88,7 @@ impl Transaction {
         self.write(Write::Append { log, value })
     }
 
-    /// Whether there is nothing to write.
+    /// Whether nothing would be written.
     pub(in crate::service) fn is_empty(&self) -> bool {
         self.batch.writes.is_empty()
     }

@@ -11,7 +11,7 @@ use crate::store::{Key, Kind, Partition};
 use crate::vault::Sealed;
 use crate::webhook::EventHead;
 
-/// A webhook as it is stored: what its managers chose. How far its deliveries have come is in [`WebhookState`].
+/// A webhook as it is stored: the part that its managers choose. The progress of its deliveries is in [`WebhookState`].
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::service) struct StoredWebhook {
     pub(in crate::service) id: WebhookId,
@@ -24,7 +24,7 @@ pub(in crate::service) struct StoredWebhook {
     pub(in crate::service) disabled_reason: Option<DisabledReason>,
     pub(in crate::service) created_at: Timestamp,
     pub(in crate::service) updated_at: Timestamp,
-    /// The newest first. Those before it sign until they expire.
+    /// The secrets, newest first. Older ones also sign until they expire.
     pub(in crate::service) secrets: Vec<StoredSecret>,
 }
 
@@ -32,7 +32,7 @@ pub(in crate::service) struct StoredWebhook {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::service) struct StoredSecret {
     pub(in crate::service) sealed: Sealed,
-    /// When it stops signing; `None` for the newest.
+    /// When the secret stops signing; `None` for the newest.
     pub(in crate::service) expires_at: Option<Timestamp>,
 }
 
@@ -65,7 +65,7 @@ pub(in crate::service) struct AuditedWebhook<'a> {
 }
 
 impl StoredWebhook {
-    /// The webhook as it is listed: without its secrets, and with its position.
+    /// The webhook as the API lists it: without its secrets, and with its position.
     pub(in crate::service) fn listed(self, epoch: Epoch, state: &WebhookState) -> Webhook {
         Webhook {
             id: self.id,
@@ -113,7 +113,7 @@ impl StoredWebhook {
     }
 }
 
-/// How far a webhook's deliveries have come.
+/// The progress of a webhook's deliveries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::service) struct WebhookState {
     /// The revision of the webhook's creation.
@@ -128,19 +128,19 @@ pub(in crate::service) struct WebhookState {
     pub(in crate::service) failing_since: Option<Timestamp>,
     /// How many attempts were recorded.
     pub(in crate::service) recorded: u64,
-    /// Which process sends now.
+    /// The lease of the process that sends now.
     pub(in crate::service) lease: Option<Box<str>>,
 }
 
-/// The last event of the webhook's types before a position.
+/// The last event before a position that the webhook gets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in crate::service) enum Previous {
-    /// It must be searched, because the position or the types were changed.
+    /// Unknown, because the position or the types were changed: it must be searched.
     Unknown,
-    /// There is none since the creation of the webhook.
+    /// No such event since the creation of the webhook.
     None,
-    /// It has this revision.
+    /// The event of this revision.
     Revision(u64),
 }
 
@@ -159,7 +159,7 @@ pub(in crate::service) struct Pending {
     pub(in crate::service) revision: u64,
     /// The `previous_revision` of its message.
     pub(in crate::service) previous: Option<u64>,
-    /// How many attempts have failed.
+    /// The number of failed attempts.
     pub(in crate::service) attempts: u32,
     /// When the next attempt is due.
     pub(in crate::service) next_at: Timestamp,
@@ -186,8 +186,8 @@ impl WebhookState {
     }
 }
 
-/// The workspace of a webhook, and whether there is anything to send. All of these are in one partition, so that a sender
-/// finds them.
+/// Links a webhook to its workspace, and says whether there is anything to send. All of these are in one partition, so
+/// that a sender finds them.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::service) struct WebhookPlace {
     pub(in crate::service) workspace_id: WorkspaceId,
@@ -204,13 +204,13 @@ pub(in crate::service) fn webhook_place(id: WebhookId) -> EntityKey<WebhookPlace
     EntityKey::global(PLACES, id.to_string())
 }
 
-/// The places of all webhooks.
+/// The links of all webhooks.
 pub(in crate::service) fn webhook_places() -> Entries<WebhookPlace> {
     Entries::of(Partition::Global(PLACES.into()))
 }
 
 impl EntityKey<WebhookPlace> {
-    /// The webhook that the key names.
+    /// The webhook, from the key.
     ///
     /// # Errors
     ///
@@ -224,7 +224,7 @@ impl Entity for WebhookDelivery {
     const KIND: Kind = Kind::WebhookDelivery;
 }
 
-/// An attempt to deliver an event, by its number among those of the webhook.
+/// The key of an attempt to deliver an event, by its number.
 pub(in crate::service) fn webhook_attempt(
     workspace: WorkspaceId,
     webhook: WebhookId,
@@ -233,7 +233,8 @@ pub(in crate::service) fn webhook_attempt(
     EntityKey::in_workspace(workspace, format!("{webhook}/a{number:020}"))
 }
 
-/// A test, by a UUID that grows with time. Tests have no numbers, because they run beside the sender.
+/// The key of a test delivery, by a UUID that grows with time. Tests have no numbers, because they run beside the
+/// sender.
 pub(in crate::service) fn webhook_test(
     workspace: WorkspaceId,
     webhook: WebhookId,
@@ -242,25 +243,27 @@ pub(in crate::service) fn webhook_test(
     EntityKey::in_workspace(workspace, format!("{webhook}/t{test}"))
 }
 
-/// The attempts to deliver events, the last one first, and other records behind them: see [`EntityKey::is_attempt_of`].
+/// The attempts of a webhook, the last one first. Records of other kinds follow; [`EntityKey::is_attempt_of`] tells
+/// them apart.
 pub(in crate::service) fn webhook_attempts(workspace: WorkspaceId, webhook: WebhookId) -> Entries<WebhookDelivery> {
     let behind = EntityKey::in_workspace(workspace, format!("{webhook}/b"));
     Entries::in_workspace(workspace).after(&behind).descending()
 }
 
-/// The tests, the last one first, and other records behind them: see [`EntityKey::is_test_of`].
+/// The tests of a webhook, the last one first. Records of other kinds follow; [`EntityKey::is_test_of`] tells them
+/// apart.
 pub(in crate::service) fn webhook_tests(workspace: WorkspaceId, webhook: WebhookId) -> Entries<WebhookDelivery> {
     let behind = EntityKey::in_workspace(workspace, format!("{webhook}/u"));
     Entries::in_workspace(workspace).after(&behind).descending()
 }
 
 impl EntityKey<WebhookDelivery> {
-    /// Whether it names an attempt to deliver an event to this webhook.
+    /// Whether the key is that of an attempt to deliver an event to this webhook.
     pub(in crate::service) fn is_attempt_of(&self, webhook: WebhookId) -> bool {
         self.item().starts_with(&format!("{webhook}/a"))
     }
 
-    /// Whether it names a test of this webhook.
+    /// Whether the key is that of a test of this webhook.
     pub(in crate::service) fn is_test_of(&self, webhook: WebhookId) -> bool {
         self.item().starts_with(&format!("{webhook}/t"))
     }

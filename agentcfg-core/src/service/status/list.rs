@@ -72,7 +72,7 @@ impl StatusPiece {
         }
     }
 
-    /// The text.
+    /// The JSON text of the piece.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -105,12 +105,13 @@ impl StatusPiece {
             return Ok(kept.clone());
         }
         let made = make(&self.shared.text)?;
-        // A concurrent call may have been first, and a caller with another type than the first has it made each time.
+        // A concurrent call may have stored its form first. A caller with another type gets a form of its own each
+        // time.
         let _ = self.shared.form.set(Box::new(made.clone()));
         Ok(made)
     }
 
-    /// Whether there is another form of the text already.
+    /// Whether the piece has another form already.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -16,16 +16,16 @@ use crate::error::{Error, ErrorKind};
 use crate::model::{Cursor, WorkspaceId};
 use crate::store::{Changed, Kind, Position, Tracker};
 
-/// When more than one of so many reports have changed, all are scanned.
+/// The share of changed reports from which all reports are scanned: one in this many.
 const SCANNED_FROM: usize = 4;
 
-/// A table of so many rows is made on the blocking pool. It takes about a millisecond.
+/// The number of rows from which a table is made on the blocking pool. That takes about a millisecond.
 const LONG_TABLE: usize = 4096;
 
 /// The statuses of one workspace.
 pub(in crate::service) struct Statuses {
     workspace: WorkspaceId,
-    /// The changes since the last read; `None` on a store that cannot tell.
+    /// The changes since the last read; `None` on a store that does not track them.
     tracker: Option<Tracker>,
     published: RwLock<Option<Published>>,
     state: SingleFlight<State>,
@@ -35,18 +35,18 @@ pub(in crate::service) struct Statuses {
 pub(in crate::service) struct State {
     /// `None` until all was read, and again after a read has failed.
     pub(in crate::service) table: Option<Table>,
-    /// The position up to which the table has the changes that the store reported, on a store without a tracker.
+    /// The position of the changes that the table has, on a store without a tracker.
     position: Option<Position>,
-    /// The memory that was counted for the table last.
+    /// The memory that the cache counts for the table.
     bytes: u64,
 }
 
-/// What most readers need.
+/// The published list, which most readers need alone.
 #[derive(Clone)]
 struct Published {
     texts: Arc<Texts>,
     cursor: Cursor,
-    /// The time of the clock for which it holds: from the first moment to before the second.
+    /// The times at which it is valid: from the first to before the second.
     holds: (i64, i64),
 }
 
@@ -60,9 +60,9 @@ impl Statuses {
         }
     }
 
-    /// The published list, if it is that of now.
+    /// The published list, if it is still valid.
     fn published(&self, agents: Cursor, now: i64) -> Option<StatusList> {
-        // The tracker first: who takes its changes withdraws the list before.
+        // The tracker is asked first: a reader that takes its changes withdraws the list before.
         if self.tracker.as_ref()?.has_changed() {
             return None;
         }
@@ -76,7 +76,7 @@ impl Statuses {
         *self.published.write().unwrap_or_else(PoisonError::into_inner) = published;
     }
 
-    /// What the tracker has seen since the last call of this; `None` on a store without one.
+    /// The tracked changes since the last call; `None` on a store without a tracker.
     fn take_tracked(&self) -> Option<Changed> {
         let tracker = self.tracker.as_ref()?;
         if !tracker.has_changed() {
@@ -152,7 +152,8 @@ impl Statuses {
         if state.is_failing() {
             return Err(Error::new(ErrorKind::Unavailable, "storage is unavailable, try again"));
         }
-        // Without a tracker the store is asked. What was asked after this read has begun is new enough.
+        // Without a tracker the store is asked. An answer to a question that was asked after this read began is new
+        // enough.
         if self.tracker.is_some() || !state.is_newer_than(begun) || state.table.is_none() {
             let older = state.table.take().map(|table| (table, state.position));
             let scan = state.begin();
@@ -169,7 +170,7 @@ impl Statuses {
         Ok(state)
     }
 
-    /// Applies what has changed. When that fails or is cancelled, the table is lost, and the next read makes another.
+    /// Applies the changes. If that fails or is cancelled, the table is lost, and the next read makes a new one.
     async fn refreshed(
         &self,
         service: &AgentCfg,
@@ -177,7 +178,7 @@ impl Statuses {
         older: Option<(Table, Option<Position>)>,
         generation: u64,
     ) -> Result<(Table, Option<Position>), Error> {
-        // Before the reads, which see these changes.
+        // Taken before the reads, which therefore see these changes.
         let tracked = self.take_tracked();
         let agents = service.agent_list(access).await?;
         let (older, position) = older.map_or((None, None), |(table, position)| (Some(table), position));
@@ -218,7 +219,7 @@ impl Statuses {
     }
 }
 
-/// No read leaves the state without a table.
+/// The error of a state without a table, which no read leaves.
 fn lost() -> Error {
     Error::new(ErrorKind::Internal, "the table of the statuses was lost")
 }

@@ -15,8 +15,8 @@ use super::list::{StatusPiece, Texts};
 use crate::error::{Error, ErrorKind};
 use crate::model::{AgentId, AgentStatus, Cursor, LiveStatus, StatusEvent, TextId};
 
-/// How many rows share a block of text. A change of one writes them all again, and an answer is made of as many pieces as
-/// there are blocks.
+/// The number of rows in a block of text. A change of one row writes the whole block again, and an answer has one piece
+/// for each block.
 const BLOCK: usize = 256;
 
 /// The length of a typical entry in bytes.
@@ -24,9 +24,9 @@ const OF_ENTRY: usize = 160;
 
 /// The statuses of the agents of one list.
 pub(in crate::service) struct Table {
-    /// Tells tables apart that were not taken over one from the other: the numbers of their changes are unrelated.
+    /// Distinguishes tables that were not made from each other, whose changes are numbered independently.
     generation: u64,
-    /// The list that the rows are of.
+    /// The cursor of the list that the rows follow.
     cursor: Cursor,
     /// The identifiers and display names, concatenated.
     names: Box<str>,
@@ -35,9 +35,9 @@ pub(in crate::service) struct Table {
     by_id: Box<[u32]>,
     /// The text of each block, unless a row of it has changed.
     blocks: Vec<Option<StatusPiece>>,
-    /// When the reports that count end, in milliseconds since the Unix epoch, with their rows.
+    /// The rows by the end of their current report, in milliseconds since the Unix epoch.
     ends: BTreeSet<(i64, u32)>,
-    /// The latest end of a report that counts no longer.
+    /// The latest end of a report that no longer counts.
     ended: i64,
     /// The rows by the number of their last change.
     changes: BTreeMap<u64, u32>,
@@ -53,9 +53,9 @@ struct Row {
     /// Where the identifier and the display name end in `names`. The identifier starts where the row before ends.
     id_end: u32,
     name_end: u32,
-    /// A hash of the record, which tells whether it was decoded before; 0 without a record.
+    /// A hash of the record, by which an unchanged record is recognised; 0 without a record.
     fingerprint: u64,
-    /// The number of the last change of what the row shows or of its time.
+    /// The number of the last change of the row or of the time of its report.
     number: u64,
     /// Whether the report counts.
     is_live: bool,
@@ -72,15 +72,15 @@ pub(in crate::service) struct TablePosition {
 
 /// What has changed in a table since a [`TablePosition`].
 pub(in crate::service) enum Delta {
-    /// All rows, because they are others than before.
+    /// All rows, because the table is another one.
     All(Vec<StatusEvent>),
-    /// These rows of those before.
+    /// The rows that have changed.
     Rows(Vec<(usize, StatusEvent)>),
 }
 
 impl Table {
-    /// A table of the agents of a list. The rows of an older table are taken over, else it is the one of this generation.
-    /// Returns also the agents that the older one does not have: their records are to be read and [set](Self::set).
+    /// A table for the agents of a list, in a new generation, or one that takes over the rows of an older table. Also
+    /// returns the agents that the older one lacks: their records must be read and [set](Self::set).
     pub(super) fn new(list: &AgentList, ttl: i64, older: Option<Self>, generation: u64) -> (Self, Vec<Box<str>>) {
         let mut names = String::new();
         let mut rows = Vec::with_capacity(list.len());
@@ -103,7 +103,7 @@ impl Table {
             generation,
             cursor: list.cursor(),
             names: names.into(),
-            // An empty list is one block too.
+            // An empty list still has one block.
             blocks: vec![None; rows.len().div_ceil(BLOCK).max(1)],
             by_id: (0..place(rows.len())).collect(),
             rows,
@@ -138,7 +138,7 @@ impl Table {
         (table, missing)
     }
 
-    /// The list that the rows are of.
+    /// The cursor of the list that the rows follow.
     pub(super) fn cursor(&self) -> Cursor {
         self.cursor
     }
@@ -161,7 +161,7 @@ impl Table {
         Some(self.by_id[found] as usize)
     }
 
-    /// Takes the records that have changed, or those of all agents. Those that are as before are not decoded.
+    /// Applies records that have changed, or those of all agents. Unchanged records are not decoded.
     ///
     /// # Errors
     ///
@@ -170,7 +170,7 @@ impl Table {
         let is_all = changed.is_all;
         let mut is_found = vec![!is_all; self.rows.len()];
         for (agent_id, record) in changed.into_items() {
-            // Reports of deleted agents are in no list.
+            // A report of a deleted agent has no row.
             if let Some(i) = self.find(&agent_id) {
                 is_found[i] = true;
                 self.set_row(i, record.as_ref())?;
@@ -187,7 +187,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes the record of an agent, or that there is none.
+    /// Sets the record of an agent, or its absence.
     ///
     /// # Errors
     ///
@@ -217,7 +217,7 @@ impl Table {
         Ok(())
     }
 
-    /// Notes when the report of a row ends. Until [`Self::at`] decides, it counts as a live one.
+    /// Stores when the report of a row ends. Until [`Self::at`] decides, it counts as live.
     fn place_end(&mut self, i: usize) {
         self.rows[i].is_live = self.rows[i].report.is_some();
         if let Some(report) = &self.rows[i].report {
@@ -226,7 +226,7 @@ impl Table {
         }
     }
 
-    /// Gives the row the number of a change.
+    /// Gives the row a new change number, and drops the text of its block if it shows something else.
     fn touch(&mut self, i: usize, shows_another: bool) {
         self.last += 1;
         let before = std::mem::replace(&mut self.rows[i].number, self.last);
@@ -262,24 +262,24 @@ impl Table {
         }
     }
 
-    /// The time for which [`Self::at`] has decided: from the first moment to before the second.
+    /// The time for which the last [`Self::at`] holds: from the first moment to before the second.
     pub(super) fn holds(&self) -> (i64, i64) {
         (self.ended, self.ages_at().unwrap_or(i64::MAX))
     }
 
-    /// When the first report that counts will no longer count, in milliseconds since the Unix epoch.
+    /// When the first live report ends, in milliseconds since the Unix epoch.
     pub(in crate::service) fn ages_at(&self) -> Option<i64> {
         self.ends.first().map(|(end, _)| *end)
     }
 
-    /// What a row shows.
+    /// The status entry of a row.
     fn entry(&self, i: usize) -> AgentStatus {
         let report = self.rows[i].report.as_deref().filter(|_| self.rows[i].is_live);
         // The identifiers in a list are those of records, which were checked.
         entry(AgentId::wrap(self.agent_id(i).into()), self.display_name(i), report)
     }
 
-    /// What a row shows, with the time of its report.
+    /// The status entry of a row, with the time of its report.
     pub(in crate::service) fn event(&self, i: usize) -> StatusEvent {
         let status = self.entry(i);
         StatusEvent {
@@ -297,7 +297,7 @@ impl Table {
         (0..self.rows.len()).map(|i| self.entry(i)).collect()
     }
 
-    /// What has changed since a position, and the position of now.
+    /// The changes since a position, and the current position.
     pub(in crate::service) fn since(&self, seen: Option<TablePosition>) -> (Delta, TablePosition) {
         let position = TablePosition {
             generation: self.generation,
@@ -315,7 +315,7 @@ impl Table {
         (delta, position)
     }
 
-    /// The entries as JSON. Blocks without a change are those of the texts before.
+    /// The entries as JSON. Blocks without a change keep their text.
     ///
     /// # Errors
     ///
@@ -335,7 +335,7 @@ impl Table {
         Ok(texts)
     }
 
-    /// The text of a block: its entries with what separates them, and at the ends of the array its brackets.
+    /// The text of a block: its entries with separators, and the brackets of the array at its ends.
     fn write_block(&self, block: usize) -> Result<StatusPiece, Error> {
         let rows = block * BLOCK..((block + 1) * BLOCK).min(self.rows.len());
         let mut text = Vec::with_capacity(rows.len() * OF_ENTRY + 2);
@@ -354,14 +354,14 @@ impl Table {
         Ok(StatusPiece::new(Bytes::from(text)))
     }
 
-    /// About how long the texts are that [`Self::texts`] will write.
+    /// The estimated length of the texts that [`Self::texts`] will write.
     pub(super) fn unwritten_bytes(&self) -> usize {
         self.blocks.iter().filter(|block| block.is_none()).count() * BLOCK.min(self.rows.len()) * OF_ENTRY
     }
 
-    /// About how much memory the table takes with its texts.
+    /// The estimated memory of the table with its texts.
     pub(super) fn bytes(&self) -> usize {
-        /// What a row takes in the ordered sets, and its report.
+        /// The memory of a row's report and its entries in the ordered sets.
         const OF_ROW: usize = 192;
         let text: usize = self.blocks.iter().flatten().map(|block| block.text().len()).sum();
         // The strings of a report are in the text too, and compressed texts are a part of it.
@@ -374,7 +374,7 @@ impl Table {
     }
 }
 
-/// What a report shows, as far as a list does.
+/// The parts of a report that the list shows.
 fn shown(report: Option<&StoredStatus>) -> Option<(LiveStatus, Option<&str>, Option<&str>)> {
     report.map(|report| {
         let title = report.current_task_title.as_deref();
@@ -382,7 +382,7 @@ fn shown(report: Option<&StoredStatus>) -> Option<(LiveStatus, Option<&str>, Opt
     })
 }
 
-/// The entry of an agent with this report, if it has one that counts.
+/// The entry of an agent, from its report if that is live.
 pub(super) fn entry(agent_id: AgentId, display_name: &str, report: Option<&StoredStatus>) -> AgentStatus {
     let (status, current_task_id, current_task_title) = match report {
         Some(report) => (
@@ -401,7 +401,8 @@ pub(super) fn entry(agent_id: AgentId, display_name: &str, report: Option<&Store
     }
 }
 
-/// A position in the rows or their names. A workspace has neither 4 billion agents nor 4 GiB of names.
+/// A position in the rows or their names, which `u32` always holds: a workspace has neither 4 billion agents nor 4 GiB
+/// of names.
 fn place(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }

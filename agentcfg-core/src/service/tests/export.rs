@@ -1,12 +1,12 @@
-//! What of the store is in an export.
+//! Which records an export contains.
 
 use std::collections::BTreeSet;
 
 use crate::model::ExportLine;
 use crate::store::Kind;
 
-/// The kind of the lines that show what records of a kind hold, or why none does. A new kind of record does not compile until it
-/// is here.
+/// The kind of the export lines that show the records of a kind, or why none does. A new kind of record does not
+/// compile until it is here.
 fn shown_as(kind: Kind) -> Result<&'static str, &'static str> {
     match kind {
         Kind::Workspace => Ok("workspace"),

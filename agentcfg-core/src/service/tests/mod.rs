@@ -91,12 +91,12 @@ async fn next(service: &AgentCfg, workspace: WorkspaceId, provider: Provider) ->
     Ok(call.credential.expose().to_owned())
 }
 
-/// A store whose commits fail from some point on.
+/// A store whose commits fail after a number of successes.
 struct Failing {
     inner: Arc<dyn Store>,
     /// How many commits still succeed.
     left: AtomicUsize,
-    /// Whether the first one that fails takes effect nevertheless.
+    /// Whether the first failing commit takes effect nevertheless.
     applies: bool,
 }
 
@@ -139,7 +139,7 @@ impl Store for Failing {
     }
 }
 
-/// A store that runs a function once between a decision and its commit.
+/// A store that runs a function once, between a decision and its commit.
 struct Meanwhile {
     inner: Arc<dyn Store>,
     happens: tokio::sync::Mutex<Option<Pin<Box<dyn Future<Output = ()> + Send>>>>,

@@ -1,4 +1,4 @@
-//! Attempts: their records, their list, and the one of a test.
+//! Attempts at deliveries: their records and list, and the test of a webhook.
 
 use super::found::Found;
 use crate::error::Error;
@@ -11,10 +11,10 @@ use crate::webhook::{self, Answer, Outgoing, SigningSecret, Transport};
 /// How many attempts are kept for each webhook.
 pub(super) const KEPT: usize = 100;
 
-/// The type of the event of a test.
+/// The event type of a test.
 const TEST: &str = "webhook.test";
 
-/// What signs the messages of a webhook.
+/// The secrets that sign the messages of a webhook, each with its end.
 pub(super) type Secrets = Vec<(SigningSecret, Option<Timestamp>)>;
 
 /// A message that is ready to be sent.
@@ -214,7 +214,7 @@ impl Attempted {
     }
 }
 
-/// The numbers of the attempts that are kept, when so many were recorded.
+/// The numbers of the attempts that are kept after so many were recorded.
 pub(super) fn kept_attempts(recorded: u64) -> std::ops::RangeInclusive<u64> {
     recorded.saturating_sub(KEPT as u64) + 1..=recorded
 }

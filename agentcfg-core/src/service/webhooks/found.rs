@@ -1,4 +1,4 @@
-//! A webhook as it is stored, with its state.
+//! A stored webhook with its state.
 
 use crate::error::Error;
 use crate::model::{Action, TargetType, Timestamp, WebhookId, WorkspaceId};
@@ -7,13 +7,13 @@ use crate::service::access::Access;
 use crate::service::change::Change;
 use crate::service::records::{self, Stored, StoredWebhook, WebhookState};
 
-/// A webhook with its state, as one read found them.
+/// A webhook and its state, from one read.
 pub(super) struct Found {
     pub(super) webhook: Stored<StoredWebhook>,
     pub(super) state: Stored<WebhookState>,
 }
 
-/// A change of a webhook.
+/// Starts a change of a webhook.
 pub(super) fn changed(access: &Access, now: Timestamp, action: Action, id: WebhookId) -> Change<'_> {
     Change::new(access, now, action, TargetType::Webhook, id.to_string())
 }

@@ -1,4 +1,4 @@
-//! What the sender knows of a webhook, and in which order webhooks get places.
+//! What the sender remembers of each webhook, and the order in which webhooks get sessions.
 
 use std::collections::HashMap;
 
@@ -7,42 +7,42 @@ use super::session::End;
 use crate::model::{Timestamp, WebhookId, WorkspaceId};
 use crate::service::records::{Stored, WebhookState};
 
-/// How long a webhook rests after its session has failed, in milliseconds.
+/// The pause after a failed session, in milliseconds.
 const REST: i64 = 10_000;
 
-/// How long a webhook with as many pending events as it may have reads no further ones, in milliseconds, unless an attempt is
+/// How long a webhook with the maximum of pending events reads no further ones, in milliseconds, unless an attempt is
 /// due before.
 const FULL: i64 = 10_000;
 
-/// What the sender remembers of a webhook, so that an idle one costs no more than the read of its version.
+/// The sender's memory of a webhook, so that an idle one costs no more than the read of its version.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Known {
-    /// The version of the state that the rest was read from.
+    /// The version of the state that the other fields come from.
     pub(super) version: u64,
-    /// The last revision without anything to send.
+    /// The last revision up to which there was nothing to send.
     pub(super) position: u64,
     next_at: Option<Timestamp>,
     pub(super) is_failing: bool,
     /// Whether another process holds the lease.
     is_leased: bool,
-    /// The steady time at which this version was first seen.
+    /// When this version was first seen, by the monotonic clock.
     since: i64,
-    /// The steady time before which no session begins.
+    /// The time before which no session begins, by the monotonic clock.
     not_before: i64,
-    /// The steady time before which no session begins for new events alone.
+    /// The time before which no session begins for new events alone, by the monotonic clock.
     reads_after: i64,
-    /// The steady time at which the last session began.
+    /// When the last session began, by the monotonic clock.
     pub(super) began_at: Option<i64>,
     /// The head of the log when the last session began.
     pub(super) began_head: u64,
     pub(super) is_active: bool,
-    /// Whether the log has grown since the session began. The session may have ended without the new entries.
+    /// Whether the log has grown since the session began. The session may have ended without reading the new entries.
     pub(super) has_more: bool,
 }
 
 /// A webhook with something to send.
 pub(super) struct Due {
-    /// As in [`Known`].
+    /// See [`Known::began_at`].
     pub(super) began_at: Option<i64>,
     /// The head of the log.
     pub(super) head: u64,
@@ -51,9 +51,9 @@ pub(super) struct Due {
     pub(super) is_failing: bool,
 }
 
-/// The order in which webhooks get places. Workspaces alternate, so that one with thousands of slow receivers delays no other.
-/// Of a workspace those whose last session began first are first, so that none is always too late. Failing webhooks have places of
-/// their own ([`Places`]), so they are counted apart from the others.
+/// The order in which webhooks get sessions. Workspaces alternate, so that one with thousands of slow receivers delays
+/// no other. Within a workspace, the webhook whose last session began first comes first, so that none starves. Failing
+/// webhooks have sessions of their own ([`Places`]), so they are ordered apart.
 pub(super) fn in_turn(mut due: Vec<Due>) -> Vec<Due> {
     due.sort_by_key(|due| due.began_at);
     let mut counts: HashMap<(WorkspaceId, bool), usize> = HashMap::new();
@@ -68,7 +68,7 @@ pub(super) fn in_turn(mut due: Vec<Due>) -> Vec<Due> {
 }
 
 impl Known {
-    /// Takes over a state that was read.
+    /// Stores what a read of the state found.
     pub(super) fn read(&mut self, state: &Stored<WebhookState>, holder: &str, steady: i64) {
         *self = Self {
             version: state.version,
@@ -98,14 +98,14 @@ impl Known {
         !self.is_active && self.is_free(steady, is_shared) && has_work && steady >= self.not_before
     }
 
-    /// Takes over the end of a session.
+    /// Stores the result of a session.
     pub(super) fn end(&mut self, end: Option<&End>, steady: i64) {
         self.is_active = false;
         match end {
             Some(End::Nothing(position)) => self.position = *position,
-            // Until the next attempt, or until its record is read again because another version of it is stored.
+            // Wait for the next attempt, or until another version of the record is stored.
             Some(End::Full) => self.reads_after = steady + FULL,
-            // The state was written, so it is read again.
+            // The session has written the state, so it must be read again.
             Some(End::Done) => self.version = 0,
             None => {
                 self.version = 0;

@@ -1,4 +1,4 @@
-//! The lease of a webhook: one sender at a time, over several servers.
+//! The lease of a webhook: among all servers, one sends at a time.
 
 use crate::service::records::{Stored, WebhookState};
 
@@ -8,11 +8,11 @@ pub(super) struct LeaseSeen {
 }
 
 impl LeaseSeen {
-    /// How long a lease is kept without a commit of its holder, in milliseconds. Each process measures it on its own steady
-    /// clock from the moment at which it first saw the state, so clocks that differ do no harm.
+    /// How long a lease lasts without a commit of its holder, in milliseconds. Each process measures it by its own
+    /// monotonic clock from the moment at which it first saw the state, so clocks that differ do no harm.
     pub(super) const LEASE: i64 = 20_000;
 
-    /// Whether the lease in this state may be taken: it is free, or the one that has been waited for.
+    /// Whether the lease may be taken: it is free, or it is the one whose end was awaited.
     pub(super) fn may_take(&self, state: &Stored<WebhookState>, holder: &str) -> bool {
         match state.value.lease.as_deref() {
             None => true,

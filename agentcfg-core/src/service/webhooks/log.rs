@@ -1,4 +1,4 @@
-//! Reading the log for the events of a webhook.
+//! Reads of the log for the events of a webhook.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use crate::webhook::EventHead;
 /// The greatest number of entries of the log that are read at a time.
 const PAGE: usize = 16;
 
-/// The entries of a log after a revision, some at a time.
+/// The entries of a log after a revision, in pages.
 pub(super) fn log_after(workspace: WorkspaceId, revision: u64) -> Entries<EventHead> {
     let after = records::audit_entry(workspace, revision);
     Entries::in_workspace(workspace)
@@ -22,13 +22,13 @@ pub(super) fn log_after(workspace: WorkspaceId, revision: u64) -> Entries<EventH
         .bounded(PAGE, pieces::BYTES)
 }
 
-/// Entries with their numbers.
+/// Entries with their revisions.
 pub(super) async fn numbered(page: Scanned<EventHead>) -> Result<VecDeque<(u64, EventHead)>, Error> {
     let decode = |entry: Encoded<EventHead>| Ok((entry.key().entry_number()?, entry.value()?));
     Ok(pieces::decoded(page, decode).await?.into())
 }
 
-/// What a message tells of an entry.
+/// The part of an entry that a message contains.
 pub(super) async fn event_head(entry: Encoded<EventHead>) -> Result<EventHead, Error> {
     blocking_if(entry.bytes() >= LONG, move || entry.value()).await?
 }

@@ -1,4 +1,4 @@
-//! Webhooks: create, list, change, delete, replay.
+//! Webhooks: their creation, list, changes, deletion and replay.
 
 mod deliveries;
 mod found;
@@ -247,7 +247,7 @@ impl AgentCfg {
             .put(found.webhook.key, &after)?
             .put(records::webhook_place(id), &after.place())?;
         let change = match state == found.state.value {
-            // A sender that is at work goes on.
+            // A running session goes on.
             true => change,
             false => change.check(found.state.unchanged()).put(found.state.key, &state)?,
         };
@@ -366,7 +366,7 @@ impl AgentCfg {
         self.apply(change).await?.attempt(is)
     }
 
-    /// A webhook by its identifier alone, for callers with this permission in its workspace.
+    /// Finds a webhook by its identifier alone, for callers with this permission in its workspace.
     async fn webhook_for(
         &self,
         caller: &Caller,
@@ -396,7 +396,7 @@ impl AgentCfg {
     }
 }
 
-/// What the audit log shows of a replay.
+/// The change that the audit log shows for a replay.
 #[derive(serde::Serialize)]
 struct MovedCursor {
     cursor: crate::model::Cursor,

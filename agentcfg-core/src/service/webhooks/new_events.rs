@@ -1,4 +1,4 @@
-//! Which workspaces have new events for webhooks, so that the sender need not wait for its next tick.
+//! The workspaces with new events for webhooks, so that the sender need not wait for its next tick.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,8 +9,8 @@ use tokio::sync::Notify;
 use crate::model::{WebhookId, WorkspaceId};
 use crate::store::{Batch, Kind, Write};
 
-/// What the commits of this service tell its sender of webhooks. The tick finds the rest: commits of other servers, and those whose
-/// outcome was unknown.
+/// The events that commits of this service report to its webhook sender. The tick finds the rest: commits of other
+/// servers, and commits with an unknown outcome.
 #[derive(Debug, Default)]
 pub(in crate::service) struct NewEvents {
     /// Whether there is a sender. A commit without one takes no lock.
@@ -21,13 +21,14 @@ pub(in crate::service) struct NewEvents {
 
 #[derive(Debug, Default)]
 struct Workspaces {
-    /// The enabled webhooks of each workspace that has some, as the last tick found them; `None` where they may have changed since.
+    /// The enabled webhooks of each workspace that has any, as the last tick found them; `None` where they may have
+    /// changed since.
     with_webhooks: HashMap<WorkspaceId, Option<Vec<WebhookId>>>,
-    /// Those that the sender has not read since their last event.
+    /// The workspaces with events that the sender has not read.
     changed: HashSet<WorkspaceId>,
 }
 
-/// An entry that a commit appends to a log.
+/// A log entry that a commit appends.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::service) struct Appended {
     log: WorkspaceId,
@@ -36,12 +37,12 @@ pub(in crate::service) struct Appended {
 }
 
 impl NewEvents {
-    /// Begins to note commits.
+    /// Starts to note commits.
     pub(super) fn follow(&self) {
         self.is_followed.store(true, Ordering::Relaxed);
     }
 
-    /// What is to be noted of a batch once it is committed.
+    /// The note for a batch, for [`Self::note`] once it is committed.
     pub(in crate::service) fn of(&self, batch: &Batch) -> Option<Appended> {
         if !self.is_followed.load(Ordering::Relaxed) {
             return None;
@@ -57,7 +58,7 @@ impl NewEvents {
         Some(Appended { log, is_of_webhook })
     }
 
-    /// Notes what was committed.
+    /// Notes a committed entry.
     pub(in crate::service) fn note(&self, appended: Appended) {
         let mut workspaces = self.workspaces();
         if appended.is_of_webhook {
@@ -68,21 +69,21 @@ impl NewEvents {
         }
     }
 
-    /// Notes that the sender must read this workspace again.
+    /// Notes that the sender must read a workspace again.
     pub(super) fn note_again(&self, workspace: WorkspaceId) {
         if self.workspaces().changed.insert(workspace) {
             self.noted.notify_one();
         }
     }
 
-    /// Waits until a workspace is noted that was not taken.
+    /// Waits until a workspace is noted.
     pub(super) async fn noted(&self) {
         while self.workspaces().changed.is_empty() {
             self.noted.notified().await;
         }
     }
 
-    /// Takes some of the workspaces that are noted, each with its enabled webhooks where they are known.
+    /// Takes noted workspaces, each with its enabled webhooks where they are known.
     pub(super) fn take(&self, most: usize) -> Vec<(WorkspaceId, Option<Vec<WebhookId>>)> {
         let Workspaces { with_webhooks, changed } = &mut *self.workspaces();
         let taken: Vec<WorkspaceId> = changed.iter().take(most).copied().collect();
@@ -93,19 +94,19 @@ impl NewEvents {
             .collect()
     }
 
-    /// A tick begins, which reads all workspaces.
+    /// Clears the notes at the begin of a tick, which reads all workspaces.
     pub(super) fn begin_tick(&self) {
         self.workspaces().changed.clear();
     }
 
-    /// A tick has found these workspaces with enabled webhooks.
+    /// Stores the enabled webhooks that a tick has found.
     pub(super) fn end_tick(&self, found: HashMap<WorkspaceId, Vec<WebhookId>>) {
         let Workspaces { with_webhooks, changed } = &mut *self.workspaces();
         *with_webhooks = found
             .into_iter()
             .map(|(workspace, ids)| (workspace, Some(ids)))
             .collect();
-        // A webhook may have been made behind the tick.
+        // A webhook may have been created after the tick had passed its workspace.
         with_webhooks.extend(changed.iter().map(|workspace| (*workspace, None)));
     }
 

@@ -1,9 +1,9 @@
-//! What a sender of webhooks counts.
+//! Counters of the webhook sender.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What a sender has counted since its start, for metrics. Clones count the same.
+/// The counters of a sender since its start, for metrics. Clones share them.
 ///
 /// ```
 /// use agentcfg_core::service::SenderNumbers;

@@ -1,4 +1,4 @@
-//! The places for sessions: how many webhooks are sent to at a time, and the signal of the sender to their sessions.
+//! The limits of sessions and attempts of all webhooks, and the signal from the sender to the sessions.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,14 +7,14 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::numbers::SenderNumbers;
 
-/// How many webhooks are sent to at a time, and as many again whose receivers fail. Each has one attempt in flight.
+/// The greatest number of sessions, and again as many for failing receivers. Each session has one attempt in flight.
 const SESSIONS: usize = 128;
 
-/// How many further attempts are in flight, of all sessions together. So the connections of a server are bounded, and each
-/// session goes on with at least one.
+/// The greatest number of further attempts in flight, over all sessions. So the connections of a server are bounded,
+/// and each session goes on with at least one.
 const FURTHER_ATTEMPTS: usize = 384;
 
-/// The places for sessions. Webhooks whose receivers fail have places of their own, so that they delay no other.
+/// The permits of sessions. Webhooks whose receivers fail have permits of their own, so that they delay no other.
 pub(super) struct Places {
     healthy: Lane,
     failing: Lane,
@@ -22,11 +22,11 @@ pub(super) struct Places {
     pub(super) numbers: SenderNumbers,
 }
 
-/// Some places, and how many webhooks wait for one.
+/// The permits of one lane, and the number of webhooks that wait for one.
 struct Lane {
     places: Arc<Semaphore>,
     waiting: AtomicUsize,
-    /// Whether a webhook has found no place since the last tick began.
+    /// Whether a webhook found no permit since the last tick began.
     is_short: AtomicBool,
 }
 
@@ -62,7 +62,7 @@ impl Places {
         if is_failing { &self.failing } else { &self.healthy }
     }
 
-    /// A place for a session. When there is none, the webhook counts as waiting.
+    /// A permit for a session. Without a free one, the webhook counts as waiting.
     pub(super) fn enter(&self, is_failing: bool) -> Option<OwnedSemaphorePermit> {
         let lane = self.of(is_failing);
         let permit = lane.place();
@@ -73,12 +73,13 @@ impl Places {
         permit
     }
 
-    /// Whether webhooks have found no place since the last tick began. Then the next places are given by the next tick, in its order.
+    /// Whether webhooks found no permit since the last tick began. The next tick then gives the permits in its order.
     pub(super) fn is_short(&self, is_failing: bool) -> bool {
         self.of(is_failing).is_short.load(Ordering::Relaxed)
     }
 
-    /// Whether the session with this place is to leave it to a webhook that waits in the same lane. One session leaves for each.
+    /// Whether the session with this permit must end for a webhook that waits in the same lane. One session ends for
+    /// each waiting webhook.
     pub(super) fn must_leave(&self, permit: &OwnedSemaphorePermit) -> bool {
         let is_failing = Arc::ptr_eq(permit.semaphore(), &self.failing.places);
         let less_one = |waiting: usize| waiting.checked_sub(1);
@@ -88,7 +89,7 @@ impl Places {
             .is_ok()
     }
 
-    /// No webhook counts as waiting until it finds no place again.
+    /// Resets the waiting webhooks, until they find no permit again.
     pub(super) fn look_again(&self) {
         for lane in [&self.healthy, &self.failing] {
             lane.waiting.store(0, Ordering::Relaxed);
@@ -96,13 +97,13 @@ impl Places {
         }
     }
 
-    /// A place for an attempt that is not the only one of its session.
+    /// A permit for an attempt beside the first one of its session.
     pub(super) fn slot(&self) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.further).try_acquire_owned().ok()
     }
 
-    /// Moves a session to the lane that it belongs to now. False when that one is full: the session ends, and its webhook
-    /// waits from the next tick on.
+    /// Moves a session to the lane that it belongs to now. False when that lane is full: the session ends, and its
+    /// webhook waits for the next tick.
     pub(super) fn fit(&self, permit: &mut OwnedSemaphorePermit, is_failing: bool) -> bool {
         let lane = self.of(is_failing);
         if Arc::ptr_eq(permit.semaphore(), &lane.places) {
@@ -118,10 +119,10 @@ impl Places {
     }
 }
 
-/// What the sessions are told.
+/// The signal from the sender to its sessions.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Signal {
     pub(super) ticks: u64,
-    /// No further attempt begins, and the sessions end.
+    /// Whether the sessions must end: no further attempt begins.
     pub(super) is_stopping: bool,
 }

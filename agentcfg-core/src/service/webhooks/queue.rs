@@ -1,4 +1,4 @@
-//! The events that a sender has in hand, and what becomes of them: pure, without storage and network.
+//! The queue of one webhook's events and the decision after each attempt, as pure code without storage and network.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,8 @@ use crate::webhook::{Answer, LAST_ATTEMPT, disables_at, pause};
 /// The greatest number of events in flight for one webhook.
 const MAX_IN_FLIGHT: usize = 16;
 
-/// The greatest number of events that wait for their next attempt. With as many, no further ones are read: the receiver
-/// fails, and the log keeps them.
+/// The greatest number of events that wait for their next attempt. At this number no further events are read: the
+/// receiver fails, and the log keeps them.
 const MAX_PENDING: usize = 256;
 
 /// The events of one webhook that were read and are neither delivered nor given up.
@@ -33,21 +33,21 @@ struct Item {
     in_flight: bool,
 }
 
-/// What follows from the end of an attempt.
+/// The decision after an attempt.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     /// The number of the attempt.
     pub(super) attempt: u32,
-    /// When the next one is due.
+    /// When the next attempt is due, if there is one.
     pub(super) next_at: Option<Timestamp>,
     /// Whether the event is given up.
     pub(super) is_given_up: bool,
-    /// Whether the webhook must be disabled, and why.
+    /// Why the webhook must be disabled, if it must.
     pub(super) disable: Option<DisabledReason>,
 }
 
 impl Queue {
-    /// The queue of a stored state. What was in flight when the state was stored is due.
+    /// The queue of a stored state. Events that were in flight are due again.
     pub(super) fn of(state: &WebhookState) -> Self {
         let item = |pending: &Pending| Item {
             pending: *pending,
@@ -86,7 +86,7 @@ impl Queue {
         self.position
     }
 
-    /// Whether the event before the position must be searched.
+    /// Whether the event before the position must be searched in the log.
     pub(super) fn lacks_previous(&self) -> bool {
         self.previous == Previous::Unknown
     }
@@ -95,7 +95,7 @@ impl Queue {
         self.previous = previous;
     }
 
-    /// Whether every attempt has failed lately.
+    /// Whether all recent attempts have failed.
     pub(super) fn is_failing(&self) -> bool {
         self.failing_since.is_some()
     }
@@ -140,12 +140,12 @@ impl Queue {
         }
     }
 
-    /// Reads on past an entry of the log that is no event for this webhook.
+    /// Moves the position past a log entry that is no event for this webhook.
     pub(super) fn skip(&mut self, revision: u64) {
         self.position = revision;
     }
 
-    /// Reads on to an event of this webhook, which is due now.
+    /// Moves the position to an event of this webhook, which is due now.
     pub(super) fn push(&mut self, revision: u64, now: Timestamp) -> Pending {
         let pending = Pending {
             revision,
@@ -165,7 +165,7 @@ impl Queue {
         pending
     }
 
-    /// Forgets an event whose entry is not in the log.
+    /// Removes an event whose log entry is gone.
     pub(super) fn forget(&mut self, revision: u64) {
         if self.items.remove(&revision).is_some_and(|item| item.in_flight) {
             self.in_flight -= 1;

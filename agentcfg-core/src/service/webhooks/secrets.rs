@@ -86,7 +86,7 @@ impl AgentCfg {
         outcome.attempt(after.listed(epoch, &found.state.value))
     }
 
-    /// The secrets of a webhook, each with its end.
+    /// Opens the secrets of a webhook, each with its end.
     ///
     /// # Errors
     ///

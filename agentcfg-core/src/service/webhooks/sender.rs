@@ -20,7 +20,7 @@ use crate::service::pieces::Pieces;
 use crate::service::records::{self, Entries, StoredWebhook};
 use crate::webhook::Transport;
 
-/// How many workspaces a look for the new events of this service reads.
+/// How many workspaces one call of [`WebhookSender::send_changed`] reads at most.
 const CHANGED: usize = 32;
 
 /// Sends the events of all workspaces to their webhooks.
@@ -31,7 +31,6 @@ const CHANGED: usize = 32;
 ///
 /// It has no timer. Its owner calls [`tick`](Self::tick) about once a second, and [`stop`](Self::stop) at the end. An owner that
 /// also waits for [`changed`](Self::changed) sends the events of this service without that delay.
-/// (Decisions, chapter 16.)
 ///
 /// ```
 /// use agentcfg_core::service::WebhookSender;
@@ -87,7 +86,7 @@ impl WebhookSender {
         })
     }
 
-    /// What this sender has counted.
+    /// The counters of this sender.
     pub fn numbers(&self) -> SenderNumbers {
         self.places.numbers.clone()
     }
@@ -235,7 +234,7 @@ impl WebhookSender {
         });
     }
 
-    /// Forgets the sessions that have ended.
+    /// Removes the sessions that have ended.
     async fn reap(&self) {
         while self.sessions.lock().await.try_join_next().is_some() {}
     }
@@ -342,13 +341,13 @@ fn locked(known: &Mutex<HashMap<WebhookId, Known>>) -> MutexGuard<'_, HashMap<We
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Marks a webhook as active as long as its session runs, also when the session panics.
+/// Marks a webhook as active while its session runs, also when the session panics.
 struct Active {
     all: Arc<Mutex<HashMap<WebhookId, Known>>>,
     workspace: WorkspaceId,
     id: WebhookId,
     service: AgentCfg,
-    /// How the session ended; `None` when it failed.
+    /// The result of the session; `None` when it failed.
     end: Option<End>,
 }
 

@@ -1,4 +1,4 @@
-//! One webhook while there is something to send: the session reads its events, sends them and records what became of them.
+//! The session of one webhook: it reads the events from the log, sends them and records the results.
 //!
 //! A session begins by writing its process into the lease of the webhook's state. Each of its commits checks that the state
 //! is the one that it wrote, so after another process has taken the lease, or a manager has moved the cursor, the commits
@@ -32,22 +32,21 @@ const STORED_AFTER: u64 = 1000;
 /// How often a session renews its lease, in milliseconds. Each commit renews it too.
 const RENEWED_AFTER: i64 = 5_000;
 
-/// How long a session goes on without a renewal, in milliseconds. It is shorter than [`LeaseSeen::LEASE`] by more than a pause of
-/// the process is likely to last.
+/// How long a session goes on without a renewal, in milliseconds. It is shorter than [`LeaseSeen::LEASE`] by more than
+/// a process is likely to be suspended.
 const HELD: i64 = 12_000;
 
-/// How long a session goes on while another webhook waits for a place, in milliseconds. Then it ends, and waits for a place
-/// itself.
+/// How long a session goes on while another webhook waits for a session, in milliseconds. Then it ends, and waits too.
 const TIME_SLICE: i64 = 10_000;
 
-/// How a session ended.
+/// The result of a session.
 pub(super) enum End {
-    /// There was nothing to send up to this revision. Nothing was stored.
+    /// Nothing to send up to this revision. Nothing was stored.
     Nothing(u64),
-    /// As many events as may be pending wait for their next attempt, so that no further one was read. Nothing was stored.
+    /// The maximum of events is pending, so no further one was read. Nothing was stored.
     Full,
-    /// It has sent what was due, has left its place, or was stopped; or the webhook was changed, disabled or deleted, or another
-    /// process has taken over.
+    /// The session has sent what was due, has made room, or was stopped; or the webhook was changed, disabled or
+    /// deleted, or another process has taken the lease.
     Done,
 }
 
@@ -75,9 +74,9 @@ pub(super) struct Session {
     /// Attempts that are not recorded yet, with their numbers.
     unrecorded: Vec<(u64, WebhookDelivery)>,
     recorded: u64,
-    /// The steady time at which the last successful commit began.
+    /// When the last successful commit began, by the monotonic clock.
     renewed_at: i64,
-    /// The steady time at which the session began.
+    /// When the session began, by the monotonic clock.
     began_at: i64,
     /// Whether the last commit failed, because storage is not available.
     is_stalled: bool,
@@ -85,7 +84,7 @@ pub(super) struct Session {
     is_ending: bool,
 }
 
-/// The end of an attempt in flight.
+/// The result of an attempt.
 struct Delivered {
     event: Pending,
     kind: String,
@@ -93,10 +92,10 @@ struct Delivered {
     attempted: Attempted,
 }
 
-/// Whether a commit of a session has changed the store.
+/// The result of a commit of a session.
 enum Saved {
     Yes,
-    /// The session is no longer the one that sends.
+    /// The session has lost its lease.
     Lost,
 }
 
@@ -273,7 +272,7 @@ impl Session {
         Ok(true)
     }
 
-    /// Whether the time slice of the session is over, and another webhook waits for a place.
+    /// Whether the time slice is over and another webhook waits for a session.
     fn must_make_room(&self) -> bool {
         let Resources { places, permit, .. } = &self.resources;
         self.service().inner.clock.steady_millis() - self.began_at >= TIME_SLICE && places.must_leave(permit)
@@ -291,8 +290,7 @@ impl Session {
         self.webhook.key.clone().encoded()
     }
 
-    /// Takes over the webhook if it is not the one that this session knows. False when the session is no longer the one
-    /// that sends.
+    /// Adopts another version of the webhook. False when the session has lost its lease.
     async fn follow(&mut self, now: Option<&Encoded<StoredWebhook>>) -> Result<bool, Error> {
         if now.map(Encoded::version) == Some(self.webhook.version) {
             return Ok(true);
@@ -300,7 +298,7 @@ impl Session {
         self.adopt().await
     }
 
-    /// Sends an event, which holds its place until the attempt has ended.
+    /// Starts an attempt, which holds its permit until it has ended.
     fn send(&mut self, event: Pending, logged: &EventHead, slot: Option<OwnedSemaphorePermit>) -> Result<(), Error> {
         self.queue.take(event.revision);
         let webhook = &self.webhook.value;
@@ -324,7 +322,7 @@ impl Session {
         Ok(())
     }
 
-    /// Decides what follows from an attempt. A reason means that the webhook must be disabled.
+    /// Applies the decision after an attempt. A returned reason means that the webhook must be disabled.
     fn finish(&mut self, delivered: Delivered) -> Result<Option<DisabledReason>, Error> {
         let Delivered {
             event,
@@ -352,14 +350,14 @@ impl Session {
             .places
             .fit(&mut self.resources.permit, self.queue.is_failing())
         {
-            // The others have no place left: go on when there is one.
+            // The other lane is full: go on in it once there is room.
             self.is_ending = true;
         }
         Ok(verdict.disable)
     }
 
-    /// As [`Self::save`], and false when the session is no longer the one that sends. While storage is not available the
-    /// session waits, as long as it holds its lease.
+    /// As [`Self::save`]; false when the session has lost its lease. While storage is not available the session waits,
+    /// as long as its lease lasts.
     async fn try_save(&mut self) -> Result<bool, Error> {
         match self.save(true).await {
             Ok(Saved::Yes) => {
@@ -421,7 +419,7 @@ impl Session {
         Ok(transaction)
     }
 
-    /// Takes over the changes of a manager. False when the session is no longer the one that sends.
+    /// Adopts the changes of a manager. False when the session has lost its lease.
     async fn adopt(&mut self) -> Result<bool, Error> {
         let webhook = &self.webhook.value;
         let found = self.service().find_webhook(webhook.workspace_id, webhook.id).await?;

@@ -14,7 +14,8 @@ use serde_json::Value;
 use crate::json;
 use crate::session::jws::Jws;
 
-/// More keys than any provider publishes; each may have to be tried for a token that names none.
+/// The greatest number of keys. No provider publishes so many, and each may have to be tried for a token that names
+/// none.
 const MAX_KEYS: usize = 64;
 /// Bits of an RSA modulus.
 const MODULUS_BITS: std::ops::RangeInclusive<usize> = 2048..=8192;
@@ -42,11 +43,11 @@ pub(super) enum PublicKey {
 /// The result of the verification of a token's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// One of them made it.
+    /// A key of the set made it.
     Good,
     /// The key that the token names did not make it.
     Bad,
-    /// None of them made it. A key that is not known yet might have.
+    /// No key of the set made it, but a key that was not fetched yet may have.
     Unknown,
 }
 

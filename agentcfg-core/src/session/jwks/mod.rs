@@ -122,7 +122,7 @@ struct Inner {
     held: watch::Sender<Held>,
 }
 
-/// The result of the fetches so far.
+/// The keys, and the result of the last fetch.
 #[derive(Debug, Clone, Default)]
 struct Held {
     keys: Option<Arc<KeySet>>,

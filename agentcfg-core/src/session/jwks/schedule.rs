@@ -1,4 +1,4 @@
-//! When keys may be fetched: a pure rule over the times of the fetches so far.
+//! When keys may be fetched: a pure rule over the times of earlier fetches.
 
 use crate::model::Timestamp;
 
@@ -10,7 +10,8 @@ const UNKNOWN_EVERY: i64 = 30 * 1000;
 const FIRST_EVERY: i64 = 1000;
 /// The least time between two tries to replace old keys.
 const AGAIN_EVERY: i64 = 30 * 1000;
-/// A clock that is back by more than this was set; less is a caller that read it a while ago.
+/// A clock that is behind by more than this was set back. A smaller difference comes from a caller that read the clock
+/// a while ago.
 const SET_BACK: i64 = 60 * 1000;
 
 /// The reason for a fetch.
@@ -21,7 +22,7 @@ pub(super) enum Reason {
     UnknownKey,
 }
 
-/// The fetches so far.
+/// The times of the fetches so far.
 #[derive(Debug, Default)]
 pub(super) struct Schedule {
     running: bool,
@@ -57,7 +58,7 @@ impl Schedule {
     }
 }
 
-/// Whether keys of this time are to be fetched again.
+/// Whether keys of this age must be fetched again.
 pub(super) fn is_stale(since: Timestamp, now: Timestamp) -> bool {
     has_passed(KEEP, since, now)
 }

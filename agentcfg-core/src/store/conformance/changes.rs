@@ -11,7 +11,7 @@ fn report(item: &str) -> Key {
     Key::in_workspace(workspace(2), Kind::Status, item)
 }
 
-/// A reader that puts changes over what it has read.
+/// A reader that applies changes to the records that it has read.
 #[derive(Default)]
 struct Reader {
     seen: BTreeMap<Box<str>, Value>,
@@ -88,7 +88,7 @@ pub async fn changes_are_those_since_the_position(store: Arc<dyn Store>) {
         reader.follow(&store).await;
         reader.has_what_a_scan_finds(&store).await;
     }
-    // Deleted and made again between two reads.
+    // Deleted and put again between two reads.
     write(&store, [Write::Delete(report("b"))]).await;
     write(&store, [put(&report("b"), 4)]).await;
     reader.follow(&store).await;

@@ -11,7 +11,7 @@ const CONTENDERS: usize = 40;
 const AGENTS: usize = 6;
 const MOST: u64 = 4;
 
-/// What a batch does. Each appends an entry with the number of its contender.
+/// The change of a batch. Each batch also appends an entry with the number of its contender.
 #[derive(Debug, Clone, Copy)]
 enum Op {
     /// Creates an agent, below the maximum of a counter.
@@ -32,7 +32,7 @@ struct Model {
 }
 
 impl Op {
-    /// A choice that is the same in each run.
+    /// A deterministic choice.
     fn choose(seed: u64, versions: &BTreeMap<usize, u64>) -> Self {
         let mut mixed = seed.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -7,7 +7,7 @@ use super::*;
 
 const CONTENDERS: usize = 32;
 
-/// Commits one batch for each contender concurrently; the outcomes are in no order.
+/// Commits one batch for each contender concurrently. The outcomes are in any order.
 async fn race(store: &Arc<dyn Store>, batch: impl Fn(usize) -> Batch) -> Vec<(usize, Result<Committed, CommitError>)> {
     let start = Arc::new(Barrier::new(CONTENDERS));
     let mut contenders = JoinSet::new();

@@ -39,15 +39,15 @@ pub trait Work: Send + Sync + 'static {
     /// The answer to one request.
     type Answer: Send + 'static;
 
-    /// Whether an answer of the engine takes so little time that a request had better wait for the group in flight than start
-    /// one beside it. Then only one group at a time is in flight that is not slow.
+    /// Whether the engine answers so fast that a request should wait for the group in flight instead of starting a
+    /// second one. Then at most one group is in flight that is not slow.
     fn is_near(&self) -> bool {
         false
     }
 
-    /// How long at most the lanes of a group stay closed after its answers. Callers that repeat then come into the next group
-    /// together with those that wait already, where else the two halves would take turns. The pause ends as soon as seven eighths
-    /// of both wait.
+    /// How long the lanes of a group stay closed at most after its answers. Callers that repeat their request then join
+    /// those that wait already in one group; without the pause the two halves would alternate. The pause ends as soon
+    /// as seven eighths of both wait.
     fn pause(&self, _size: usize, _took: Duration) -> Duration {
         Duration::ZERO
     }
@@ -76,7 +76,7 @@ struct Shared<W: Work> {
     work: W,
     limits: Limits,
     lanes: Mutex<Lanes<W::Lane, Waiting<W>>>,
-    /// Ends the pause after a group: enough requests wait.
+    /// Wakes the flight whose pause ends because enough requests wait.
     refilled: Notify,
 }
 
@@ -131,7 +131,7 @@ impl<W: Work> Combiner<W> {
         answered.await.unwrap_or(Err(Unanswered::Lost))
     }
 
-    /// Whether nothing waits and nothing is in flight.
+    /// Whether no request waits or is in flight.
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.0.lock().is_idle()
@@ -145,7 +145,7 @@ impl<W: Work> Shared<W> {
 
     /// Starts the next group, if it may start.
     fn start(self: &Arc<Self>, runtime: &Handle) {
-        // The lock ends before the task starts.
+        // The lock is released before the task starts.
         let reserved = self.lock().reserve(|| self.work.is_near());
         if reserved {
             Flight::start(self, runtime);
@@ -185,7 +185,7 @@ enum State<L> {
     Reserved,
     /// In flight, with the lanes that it occupies.
     InFlight { lanes: Vec<L>, slow: bool },
-    /// No request was wanted any more.
+    /// No waiting request had a caller any more.
     Ended,
 }
 
@@ -220,7 +220,7 @@ impl<W: Work> Flight<W> {
             let pause = shared.work.pause(size, begin.elapsed());
             let mut refilled = pin!(shared.refilled.notified());
             refilled.as_mut().enable();
-            // Decided before the first caller can be back.
+            // Decided before a caller can repeat its request.
             let pauses = !pause.is_zero() && shared.lock().await_refill(size);
             // Without a pause the next group starts before the answers are read, so that the database does not wait for this process.
             let flight = pauses.then_some(flight);

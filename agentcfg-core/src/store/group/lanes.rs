@@ -41,7 +41,7 @@ pub(super) struct Lanes<L, T> {
     /// The slow groups in flight.
     slow: usize,
     waiting: usize,
-    /// How many waiting requests end the pause after the last group.
+    /// How many waiting requests end the current pause.
     refill: usize,
 }
 
@@ -51,16 +51,16 @@ struct Lane<T> {
     in_flight: bool,
 }
 
-/// A request was added to its lane.
+/// The result of adding a request to its lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Queued {
-    /// It waits for the next group.
+    /// The request waits for the next group.
     Waits,
-    /// It waits, and so do as many others as a pause is for.
+    /// The request waits, and with it enough others to end the pause.
     Refilled,
 }
 
-/// Requests that go together, and the lanes that they occupy.
+/// Requests that run together, and the lanes that they occupy.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Group<L, T> {
     pub(super) lanes: Vec<L>,
@@ -182,7 +182,7 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
         self.slow += 1;
     }
 
-    /// Ends the flight of a group that occupied these lanes and was slow or not.
+    /// Ends the flight of a group that occupied these lanes.
     pub(super) fn landed(&mut self, lanes: &[L], slow: bool) {
         *(if slow { &mut self.slow } else { &mut self.flights }) -= 1;
         for name in lanes {
@@ -196,7 +196,7 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
         }
     }
 
-    /// Whether nothing waits and nothing is in flight. Then no lane is kept.
+    /// Whether no request waits or is in flight. Then no lane is stored.
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
         self.flights + self.slow == 0 && self.waiting == 0 && self.lanes.is_empty() && self.ready.is_empty()

@@ -76,12 +76,12 @@ pub trait GroupEngine: Send + Sync + 'static {
         Duration::ZERO
     }
 
-    /// Applies the batches in order, each on the state that the accepted ones before it leave. One verdict for each batch, in
-    /// their order.
+    /// Applies the batches in order, each on the state that the accepted ones before it leave. Returns one verdict for
+    /// each batch, in their order.
     ///
-    /// A batch whose check fails, or whose counter would leave its bounds, leaves alone; the others commit. If the outcome of
-    /// the transaction is unknown, it is so for each batch of it, but a refusal that depended on committed state alone stays.
-    /// The future of a group is never dropped before its end, unless its runtime is.
+    /// A batch whose check fails, or whose counter would leave its bounds, is left out; the others commit. If the
+    /// outcome of the transaction is unknown, it is unknown for each batch of it; only refusals that depended on
+    /// committed state alone stay. The future of a group is never dropped before its end, unless its runtime is.
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>>;
 }
 

@@ -10,7 +10,7 @@ use super::open::Opener;
 use super::queue::Task;
 use super::state::{Shared, Status};
 
-/// The pause between two looks whether a full disk has room.
+/// The pause between two checks whether a full disk has room.
 const FULL_PAUSE: Duration = Duration::from_millis(100);
 
 /// Reopens the storage with exponential back-off between the shortest and the longest pause.

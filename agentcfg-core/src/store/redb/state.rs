@@ -71,7 +71,7 @@ pub(super) struct Shared {
     status: watch::Sender<Status>,
 }
 
-/// An open database, with what [freezes](Freeze) its last committed state after a failure.
+/// An open database, and what [freezes](Freeze) its last committed state after a failure.
 pub(super) struct Opened {
     pub(super) database: Database,
     pub(super) freeze: Option<Arc<dyn Freeze>>,
@@ -90,7 +90,7 @@ struct Slot {
     engine: Engine,
 }
 
-/// What calls are served from.
+/// The engine that serves the calls.
 #[derive(Debug)]
 enum Engine {
     /// Reads and commits.

@@ -1,4 +1,4 @@
-//! Bodies of requests: which there are, and how each is read.
+//! The types of bodies, and how each is read.
 
 use agentcfg_core::model::{
     AgentPatch, ApplyAgents, LabelTarget, NewAgent, NewApiKey, NewWebhook, NewWorkspace, NoFields, Promotion,
@@ -15,12 +15,12 @@ use crate::http::errors::Failure;
 use crate::http::query::query_without;
 use crate::http::request::{MAX_BODY, MAX_LONG_BODY};
 
-/// What body an endpoint takes.
+/// The type of an endpoint's body.
 pub trait Body: Sized + Send {
-    /// How it is received.
+    /// How the body is received.
     const CONTENT: Content;
 
-    /// The greatest length in bytes.
+    /// The greatest length of the body in bytes.
     const MAX_BYTES: usize = MAX_BODY;
 
     /// Reads the body.
@@ -38,7 +38,7 @@ pub enum Content {
     Nothing,
     /// JSON of this type, with a JSON content type.
     Json(Schema),
-    /// The same, or no body at all.
+    /// JSON of this type, or an empty body.
     OptionalJson(Schema),
     /// A JSON-RPC message, with a JSON content type.
     Rpc,
@@ -47,12 +47,12 @@ pub enum Content {
 }
 
 impl Content {
-    /// Whether there must be a JSON body, of a type that the endpoint declares.
+    /// Whether the endpoint declares a JSON body.
     pub const fn is_json(&self) -> bool {
         matches!(self, Self::Json(_))
     }
 
-    /// The type of the JSON, where it has one.
+    /// The schema of the JSON, if the body has one.
     pub const fn schema(&self) -> Option<Schema> {
         match self {
             Self::Json(schema) | Self::OptionalJson(schema) => Some(*schema),
@@ -61,7 +61,7 @@ impl Content {
     }
 }
 
-/// What a model call forwards: the body, the query and the header fields.
+/// The parts of a model call that are forwarded: the body, the query and the header fields.
 #[derive(Debug)]
 pub struct Passed(Bytes);
 
@@ -71,7 +71,7 @@ impl Passed {
         self.0.clone()
     }
 
-    /// The query as it was received, without the parameters that are for this service.
+    /// The query as it was received, without the parameters of this service.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ bodies!(
     Valid<NoFields>: NoFields,
 );
 
-/// A thousand agents with long prompts are a long body.
+/// A thousand agents with long prompts need a higher limit than other bodies.
 impl ReadJson for Valid<ApplyAgents> {
     type Described = ApplyAgents;
 

@@ -1,5 +1,5 @@
-//! What an endpoint gets of a request: the caller, and the parameters and the body that it declares. A parameter has its
-//! place in the request, its description, and its reader.
+//! The input of an endpoint: the caller, and the declared parameters and body. A parameter has its place in the
+//! request, its description and its reader.
 
 mod body;
 pub mod parameters;
@@ -28,7 +28,7 @@ use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::{Browser, Disconnect};
 
-/// One request, as an endpoint sees it.
+/// One request, as its endpoint sees it.
 ///
 /// The request itself is private: an endpoint gets the values of the parameters and of the body that its definition
 /// names, and can read nothing else. So the OpenAPI document lists all that is read.
@@ -39,13 +39,13 @@ pub struct Call<'a> {
     pub caller: &'a Caller,
     /// The proxy to the model providers, if this server has one.
     pub model_calls: Option<&'a ModelCalls>,
-    /// Sends the tests of webhooks, if this server sends webhooks.
+    /// The transport for tests of webhooks, if this server sends webhooks.
     pub webhooks: Option<&'a dyn Transport>,
-    /// Reports that the caller closed the connection, where that can be observed.
+    /// Signals that the client has closed the connection, where that can be observed.
     pub disconnect: Option<&'a Disconnect>,
     /// The open streams of changes.
     pub streams: &'a Streams,
-    /// Is called for what streams send.
+    /// Observes the events that streams send.
     pub observer: Option<&'a Arc<dyn Observer>>,
     /// The rest of the request.
     pub(super) rest: Rest<'a>,
@@ -60,10 +60,10 @@ impl fmt::Debug for Call<'_> {
     }
 }
 
-/// How long work goes on for a client that has closed its sending side.
+/// How long work continues for a client that has closed its sending side.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What only this module reads of a request, for [`Passed`], cookies and streams.
+/// The parts of a request that only this module reads, for [`Passed`], cookies and streams.
 pub(super) struct Rest<'a> {
     /// What the caller was authenticated with.
     credential: Credential<'a>,
@@ -83,7 +83,7 @@ impl<'a> Rest<'a> {
 }
 
 impl<'a> Call<'a> {
-    /// The credential of the caller's session, which a stream verifies again; none for an API key.
+    /// The credential of the caller's session, which a stream verifies again; `None` for an API key.
     pub fn session(&self) -> Option<SessionCredential<'a>> {
         self.rest
             .credential
@@ -91,7 +91,7 @@ impl<'a> Call<'a> {
             .filter(|_| self.caller.key_workspace().is_none())
     }
 
-    /// Does long work, unless the client goes away and [`PATIENCE`] has passed.
+    /// Runs long work until the client has been gone for [`PATIENCE`].
     ///
     /// # Errors
     ///
@@ -112,7 +112,7 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The field `Set-Cookie` that removes the cookie of the session.
+    /// The header field `Set-Cookie` that removes the session's cookie.
     ///
     /// # Errors
     ///
@@ -132,7 +132,7 @@ impl Body for () {
     }
 }
 
-/// What was received: the parts of a request that parameters and bodies are read from.
+/// The received parts of a request, from which parameters and bodies are read.
 pub struct Received<'a> {
     pub(super) uri: &'a Uri,
     pub(super) query: Query<'a>,
@@ -150,7 +150,7 @@ impl fmt::Debug for Received<'_> {
     }
 }
 
-/// A parameter of a request, declared once: the reader of requests and the OpenAPI document follow from it.
+/// A parameter of requests. Its reader and its part of the OpenAPI document follow from one declaration.
 pub trait Parameter {
     /// What the reader gives.
     type Value<'a>: Send + LeftOut;
@@ -179,7 +179,7 @@ pub struct ParameterDoc {
     pub description: &'static str,
     /// Whether a request without it is refused.
     pub is_required: bool,
-    /// What its text may be.
+    /// The allowed texts.
     pub shape: Shape,
     /// An example as JSON.
     pub example: Option<&'static str>,
@@ -220,7 +220,7 @@ impl ParameterDoc {
         }
     }
 
-    /// A request without it is refused.
+    /// Makes the parameter required.
     #[must_use]
     pub const fn required(self) -> Self {
         Self {
@@ -257,10 +257,10 @@ pub enum Location {
     Header,
 }
 
-/// What the text of a parameter may be.
+/// The allowed texts of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// What a field of a described type may be: `("Agent", "workspace_id")`.
+    /// Those of a field of a described type, such as `("Agent", "workspace_id")`.
     Field(&'static str, &'static str),
     /// A whole number within bounds.
     Number {
@@ -268,30 +268,30 @@ pub enum Shape {
         minimum: u64,
         /// The maximum. The reader of numbers has a bound of its own, 2^64 - 1.
         maximum: Option<u64>,
-        /// What a request without the parameter gets.
+        /// The value of a request without the parameter.
         default: Option<u64>,
     },
     /// One word of a closed set.
     Word {
         /// The words.
         words: &'static [&'static str],
-        /// What a request without the parameter gets.
+        /// The value of a request without the parameter.
         default: &'static str,
     },
     /// Any text.
     Text,
-    /// A text of so many characters that a regular expression describes.
+    /// A text of limited length that matches a regular expression.
     Pattern {
-        /// The least and the most characters.
+        /// The least and the greatest length in characters.
         length: Option<(u64, u64)>,
         /// The regular expression.
         pattern: &'static str,
     },
 }
 
-/// The value of a parameter of the query that a request leaves out.
+/// The value of a query parameter that a request leaves out.
 pub trait LeftOut: Sized {
-    /// The value, where it is always the same; `None` where the reader of the parameter decides.
+    /// The value if it is constant; `None` if the reader of the parameter decides.
     const VALUE: Option<Self>;
 }
 

@@ -100,7 +100,7 @@ flags! {
     DryRun, "DryRun", "dry_run", "With `true` the answer is the same, and nothing is changed.";
 }
 
-/// The workspace. It may be left out where the credential names one.
+/// The workspace. It may be left out where the credential implies one.
 pub struct WorkspaceIdOptional;
 
 impl Parameter for WorkspaceIdOptional {
@@ -127,12 +127,12 @@ fn workspace_id(text: &str) -> Result<model::WorkspaceId, Failure> {
 }
 
 texts! {
-    /// The one agent to list.
+    /// The only agent to list.
     AgentIdFilter, "AgentIdFilter", "agent_id",
         "Lists this agent alone; the array is empty when no agent of the `state` has the identifier.", AGENT_EXAMPLE;
 }
 
-/// Which agents to list, by whether they were deleted.
+/// Whether to list active agents, deleted ones, or both.
 pub struct State;
 
 impl Parameter for State {
@@ -281,7 +281,7 @@ header_texts! {
     McpName, "McpName", "Mcp-Name", "The tool, the resource or the prompt that the message names. The stateless revision requires it.";
 }
 
-/// The versions that the caller has.
+/// The versions that the caller already has.
 pub struct IfNoneMatch;
 
 impl Parameter for IfNoneMatch {
@@ -301,18 +301,18 @@ impl Parameter for IfNoneMatch {
     }
 }
 
-/// The versions that the caller has, compared when the current one is known.
+/// The versions that the caller already has, for a comparison once the current one is known.
 #[derive(Debug, Clone, Copy)]
 pub struct Known<'a>(&'a HeaderMap);
 
 impl Known<'_> {
-    /// Whether this version is among them.
+    /// Whether the caller has this version.
     pub fn includes(self, current: Tag) -> bool {
         if_none_match(self.0, current)
     }
 }
 
-/// Notes the rule that a parameter of the query breaks.
+/// Notes the fault of a query parameter.
 fn refuse(parameter: &ParameterDoc, rule: impl fmt::Display, faults: &mut Faults) {
     faults.push(format_args!("the query parameter {}", parameter.name), rule);
 }
@@ -341,7 +341,7 @@ impl Received<'_> {
         u32::try_from(limit).ok()
     }
 
-    /// A word for yes or no; no where it is left out.
+    /// The value of a flag; `false` when it is left out.
     fn flag(&self, parameter: &ParameterDoc, faults: &mut Faults) -> bool {
         match self.optional(parameter) {
             None | Some("false") => false,

@@ -74,7 +74,7 @@ impl Endpoint for List {
     ) -> Result<Self::Answer, Failure> {
         let wanted = agent_id.map(str::parse::<model::AgentId>);
         let filter = AgentFilter {
-            // A text that no agent could have for an identifier selects nothing, which is an empty part of the list.
+            // A text that cannot be an identifier matches no agent, so the list is empty.
             limit: match wanted {
                 Some(Err(_)) => Some(0),
                 _ => limit,
@@ -90,17 +90,17 @@ impl Endpoint for List {
         let listed = call.service.list_agents(call.caller, workspace, &filter);
         let Tagged { value: list, tag } = match filter.as_of {
             None => listed.await?,
-            // A list of the past is read from the histories of all agents.
+            // A list of the past reads the histories of all agents.
             Some(_) => Box::pin(call.while_connected(listed)).await?,
         };
         let version = list.version().filter(|_| !list.is_empty());
         let mut reply = Reply::list(list);
         if let Some(AsOf::At(_)) = filter.as_of {
-            // The list is that of an earlier moment, and its revision is not known here.
+            // The list is of an earlier moment, whose revision is not known here.
             reply = reply.without_cursor();
         }
         if agent_id.is_some() {
-            // The tag is that of the record, so it is the same for every request that answers with it.
+            // The tag belongs to the record, so every request for the record gets the same.
             reply = reply.tagged(tag).of_version(version).plain();
         }
         if known.is_some_and(|known| known.includes(tag)) {

@@ -88,14 +88,14 @@ impl Endpoint for List {
 /// An array of entries, written page by page.
 struct EntryArray {
     pages: AuditPages,
-    /// What is written and not sent.
+    /// The text that was written and not sent yet.
     text: Vec<u8>,
     is_empty: bool,
     disconnect: Option<Disconnect>,
 }
 
 impl EntryArray {
-    /// The answer. A long one is written when the client takes it.
+    /// Starts the answer. A long one is written while the client reads it.
     async fn begin(mut self) -> Result<LongList<AuditEntry>, Failure> {
         while let Some(page) = self.pages.next().await? {
             self.add(&page).map_err(Failure::internal)?;
@@ -122,7 +122,7 @@ impl EntryArray {
     }
 }
 
-/// What is written, and after it the next page.
+/// Sends the written text, and then the next page.
 fn next(written: Option<EntryArray>) -> Next<Option<EntryArray>> {
     Box::pin(async move {
         let Some(mut written) = written else {
@@ -170,7 +170,7 @@ mod tests {
     use crate::http::WatchClient;
     use crate::http::pulled::Pulled;
 
-    /// A client that leaves, and a store that answers no read of a log from then on.
+    /// A client that leaves. From then on the store of the test answers no read of a log.
     #[derive(Debug, Clone, Default)]
     struct Leaving(Arc<AtomicBool>);
 

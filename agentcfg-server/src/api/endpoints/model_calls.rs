@@ -19,7 +19,7 @@ use crate::http::errors::Failure;
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[Definition::guarded::<CallModel>()];
 
-/// The paths that the document describes one by one.
+/// The paths that the OpenAPI document describes as operations of their own.
 const KNOWN: &[KnownPath] = &[
     KnownPath {
         rest: "openai/v1/chat/completions",
@@ -162,7 +162,7 @@ impl Guarded for CallModel {
     }
 }
 
-/// Without a credential the same call fails until one is saved or configured.
+/// Marks a missing credential as a failure that a retry does not help.
 fn refused(error: Error) -> Failure {
     let is_final = error.kind() == ErrorKind::NotConfigured;
     let failure = Failure::from(error);

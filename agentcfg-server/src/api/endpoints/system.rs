@@ -1,4 +1,4 @@
-//! Whether the process is up, whether it can serve requests, and what it offers.
+//! Health checks, and the OpenAPI document.
 
 use agentcfg_core::AgentCfg;
 use serde_json::json;
@@ -16,7 +16,7 @@ pub(super) const ENDPOINTS: &[Definition] = &[
     Definition::open::<Readyz>(),
 ];
 
-/// The process is up.
+/// The answer of `/healthz`.
 #[derive(Debug)]
 pub struct Health;
 
@@ -38,7 +38,7 @@ impl Answer for Health {
     }
 }
 
-/// Storage answers.
+/// The answer of `/readyz`.
 #[derive(Debug)]
 pub struct Readiness {
     /// Whether changes are refused while reads are served.

@@ -1,10 +1,11 @@
-//! Random times, so that clients do not act all at once.
+//! Random delays, so that clients do not act all at once.
 
 use std::time::Duration;
 
 use agentcfg_core::clock::{Entropy, SystemEntropy};
 
-/// A random time up to this one. Without randomness it is half of it, which only makes streams end together.
+/// A random time up to a maximum. Without randomness it is half of the maximum, so that streams end together but still
+/// work.
 pub(super) fn jitter(most: Duration) -> Duration {
     let mut bytes = [0; 4];
     match SystemEntropy.fill(&mut bytes) {

@@ -1,4 +1,4 @@
-//! How a stream is opened: it takes a slot, and gets the time of its end.
+//! The opening of a stream: its slot, and the time of its end.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +17,12 @@ use crate::api::receive::holder;
 use crate::http::Disconnect;
 use crate::http::errors::Failure;
 
-/// How old a stream becomes, give or take [`AGE_SPREAD`]: connections move to other servers in time, and not all at once.
+/// The lifetime of a stream, give or take [`AGE_SPREAD`]: connections move to other servers over time, and not all at
+/// once.
 const AGE: Duration = Duration::from_secs(600);
 const AGE_SPREAD: Duration = Duration::from_secs(120);
 
-/// How long a client has to take the end of its stream.
+/// How long a client has to read the end of its stream.
 const GRACE: Duration = Duration::from_secs(30);
 
 /// What a stream needs besides its watch.
@@ -35,14 +36,14 @@ pub struct Opening<'a> {
     pub session: Option<SessionCredential<'a>>,
     /// The open streams.
     pub streams: &'a Streams,
-    /// Is called for each event.
+    /// Observes each event.
     pub observer: Option<&'a Arc<dyn Observer>>,
-    /// Reports that the client closed the connection.
+    /// Signals that the client has closed the connection.
     pub disconnect: Option<&'a Disconnect>,
 }
 
 impl Opening<'_> {
-    /// A stream of what a watch reads.
+    /// Opens a stream of what a watch reads.
     ///
     /// # Errors
     ///

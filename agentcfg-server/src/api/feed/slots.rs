@@ -1,4 +1,4 @@
-//! How many streams are open, and their end at shutdown.
+//! The limits of open streams, and their end at shutdown.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,7 +12,7 @@ use crate::http::errors::Failure;
 /// Streams of one API key or user at a time.
 const PER_CALLER: u32 = 10;
 
-/// Seconds after which a refused client may try again. It is a guess: a stream may end at any time.
+/// Seconds after which a refused client may try again. This is a guess: a stream may end at any time.
 const RETRY_AFTER: u32 = 5;
 
 /// The open streams of a server: their limits, and the signal that ends them. Clones share everything.
@@ -41,17 +41,17 @@ struct Open {
 }
 
 impl Default for Streams {
-    /// At most [`Self::DEFAULT_MAX`] streams.
+    /// With [`Self::DEFAULT_MAX`] streams.
     fn default() -> Self {
         Self::new(Self::DEFAULT_MAX)
     }
 }
 
 impl Streams {
-    /// How many streams there may be at a time unless a server chooses otherwise.
+    /// The default of the greatest number of open streams.
     pub const DEFAULT_MAX: usize = 5000;
 
-    /// At most so many streams at a time. Each caller may have 10 of them.
+    /// Allows so many streams at a time, of which each caller may have 10.
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -69,7 +69,7 @@ impl Streams {
         }
     }
 
-    /// How many streams are open.
+    /// The number of open streams.
     ///
     /// ```
     /// assert_eq!(agentcfg_server::Streams::default().open(), 0);
@@ -90,7 +90,7 @@ impl Streams {
         self.shared.closing.send_replace(true);
     }
 
-    /// A receiver that turns true when the streams are to end.
+    /// A receiver that becomes true when the streams must end.
     pub(in crate::api) fn closing(&self) -> watch::Receiver<bool> {
         self.shared.closing.subscribe()
     }

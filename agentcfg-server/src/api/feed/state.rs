@@ -1,4 +1,4 @@
-//! One stream from its first event to its last.
+//! The states of one stream, from its first event to its last.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,12 +33,13 @@ pub(super) struct StreamState {
     closing: watch::Receiver<bool>,
     bookmark_at: Instant,
     ends_at: Instant,
-    /// Whether the events from before the stream have been sent, so that the age of the next one is the lag.
+    /// Whether the events from before the stream were sent, so that the age of the next event is the lag.
     is_live: bool,
-    /// What was read and is not written yet.
+    /// Events that were read and not written yet.
     unsent: Option<Unsent>,
-    /// What is written and not sent yet. More is written when the connection has taken it, so the statuses of a large workspace
-    /// are not in memory as text for each of its streams, and many streams that begin at once leave room for requests.
+    /// Text that was written and not sent yet. More is written once the connection has taken it: so the statuses of a
+    /// large workspace are not in memory as text for each of its streams, and many streams that begin at once leave
+    /// room for requests.
     written: VecDeque<Bytes>,
     slot: ObservedSlot,
 }
@@ -68,15 +69,15 @@ enum Phase {
 
 /// Why a stream goes on.
 enum Wake {
-    /// There may be something to read, or a deadline of the credential or of a bookmark has come.
+    /// There may be something to read, or a deadline of the credential or of a bookmark has passed.
     Read,
     /// The stream ends for this reason, and the client may connect again.
     End(&'static str),
 }
 
 impl StreamState {
-    /// A stream of what `watch` reads, until `ends_at` or until `closing` turns true. `user` is the caller with the session token,
-    /// for callers who have one.
+    /// A stream of what `watch` reads, until `ends_at` or until `closing` becomes true. `user` is a caller with a
+    /// session, and its credential.
     pub(super) fn new(
         service: AgentCfg,
         user: Option<(Caller, SessionCredential<'static>)>,
@@ -100,7 +101,7 @@ impl StreamState {
         }
     }
 
-    /// The next piece of text, none after the last.
+    /// The next piece of text; `None` after the last.
     pub(super) async fn next(&mut self) -> Option<Bytes> {
         if self.written.is_empty() {
             let text = match self.phase {
@@ -125,7 +126,7 @@ impl StreamState {
         text
     }
 
-    /// The next events, or the end: a text that is not empty.
+    /// The next events, or the end of the stream; never an empty text.
     async fn more(&mut self) -> Text {
         loop {
             let unsent = match self.unsent.take() {
@@ -180,7 +181,7 @@ impl StreamState {
         Ok(update)
     }
 
-    /// Writes a piece, and keeps what does not fit in.
+    /// Writes a piece, and keeps the rest for later.
     fn write(&mut self, mut unsent: Unsent) -> serde_json::Result<Text> {
         let mut text = Text::default();
         while !text.is_full() {
@@ -200,7 +201,7 @@ impl StreamState {
             return Ok(text);
         }
         self.is_live |= !unsent.has_more;
-        // The cursor is after all that was read.
+        // The cursor is after all events that were read.
         let now = Instant::now();
         if self.bookmark_at <= now {
             text.bookmark(self.watch.cursor());

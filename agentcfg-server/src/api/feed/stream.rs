@@ -9,17 +9,17 @@ use hyper::body::{Body, Frame};
 use super::state::StreamState;
 use crate::http::Disconnect;
 
-/// The state of a stream, and the next piece of its text; none after its end.
+/// The state of a stream and the next piece of its text; `None` after its end.
 type Step = (Box<StreamState>, Option<Bytes>);
 
 /// A response body of server-sent events. It makes a piece when the connection takes one, and holds no other.
 pub struct EventStream {
-    /// The making of the next piece; none after the end.
+    /// The future of the next piece; `None` after the end.
     next: Option<Pin<Box<dyn Future<Output = Step> + Send>>>,
     disconnect: Option<Disconnect>,
 }
 
-/// The client closed the connection.
+/// The client has closed the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the client closed the connection")]
 pub struct Left;
@@ -53,7 +53,7 @@ impl Body for EventStream {
             && let Some(disconnect) = &self.disconnect
             && disconnect.poll_disconnected(cx).is_ready()
         {
-            // The slot of the stream is free from here on.
+            // This frees the slot of the stream.
             self.next = None;
             return Poll::Ready(Some(Err(Left)));
         }

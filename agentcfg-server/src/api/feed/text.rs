@@ -25,13 +25,13 @@ pub(super) struct Text {
 }
 
 impl Text {
-    /// How long the client is to wait before it connects again. It belongs to the event that is written next.
+    /// The time that the client waits before it reconnects. It belongs to the event that is written next.
     pub(super) fn retry(&mut self, millis: u64) {
         // Writing to memory cannot fail.
         let _ = writeln!(self.end, "retry: {millis}");
     }
 
-    /// The position, without a change.
+    /// An event with a position and without a change.
     pub(super) fn bookmark(&mut self, cursor: Cursor) {
         let _ = write!(self.end, "event: bookmark\nid: {cursor}\ndata: {{}}\n\n");
     }
@@ -51,7 +51,7 @@ impl Text {
         self.end.extend_from_slice(b"\n\n");
     }
 
-    /// A status has no position: a stream that is resumed begins with all of them.
+    /// A status has no position: a resumed stream begins with all statuses.
     pub(super) fn status(&mut self, event: &StatusEvent) -> serde_json::Result<()> {
         self.end.extend_from_slice(b"event: status\n");
         self.data(event)
@@ -69,7 +69,7 @@ impl Text {
         self.begin.is_empty() && self.end.is_empty()
     }
 
-    /// Whether it is to be sent before more is written.
+    /// Whether the text must be sent before more is written.
     pub(super) fn is_full(&self) -> bool {
         !self.begin.is_empty() || self.end.len() >= FULL
     }
@@ -82,7 +82,7 @@ impl Text {
         self.begin
     }
 
-    /// The JSON text of a value has no line break, so it is one line.
+    /// JSON text has no line breaks, so one line of data holds it.
     fn data(&mut self, value: &impl Serialize) -> serde_json::Result<()> {
         self.end.extend_from_slice(b"data: ");
         serde_json::to_writer(&mut self.end, value)?;
@@ -91,7 +91,7 @@ impl Text {
     }
 }
 
-/// A shared text as the owner of [`Bytes`].
+/// A shared text as an owner of [`Bytes`].
 struct Shared(Arc<str>);
 
 impl AsRef<[u8]> for Shared {

@@ -6,14 +6,14 @@ use agentcfg_core::model::{Message, WorkspaceId};
 use agentcfg_core::validate::{Invalid, Valid, shown};
 use serde_json::{Map, Value};
 
-/// The arguments of a call that were not taken yet, and the faults of those that were.
+/// The arguments of a call that were not taken yet, and the faults of the others.
 pub(super) struct Arguments {
     left: Map<String, Value>,
     faults: Vec<String>,
 }
 
 impl Arguments {
-    /// The arguments of a call.
+    /// Wraps the arguments of a call.
     pub(super) fn new(arguments: Map<String, Value>) -> Self {
         Self {
             left: arguments,
@@ -21,7 +21,7 @@ impl Arguments {
         }
     }
 
-    /// Takes a text that may be left out.
+    /// Takes an optional text.
     pub(super) fn text(&mut self, name: &str) -> Option<String> {
         match self.left.remove(name)? {
             Value::String(text) => Some(text),
@@ -33,7 +33,7 @@ impl Arguments {
         }
     }
 
-    /// Takes a text that is required; an empty one stands for one that is missing, whose fault is noted.
+    /// Takes a required text. Without one, the fault is noted and the text is empty.
     pub(super) fn required(&mut self, name: &str) -> String {
         let is_there = self.left.contains_key(name);
         let text = self.text(name);
@@ -60,7 +60,7 @@ impl Arguments {
         self.word("workspace_id")
     }
 
-    /// Takes the reason for a change.
+    /// Takes the message for a change.
     pub(super) fn message(&mut self) -> Option<Message> {
         let text = self.text("message")?;
         let read = Message::try_from(text);
@@ -140,7 +140,7 @@ impl Arguments {
             Err(invalid) => Some(invalid),
         };
         match invalid {
-            // What is refused as null already would be named a second time.
+            // A field that was refused as null must not be refused a second time.
             Some(invalid) if !nulls.is_empty() => {
                 let others = invalid
                     .faults()

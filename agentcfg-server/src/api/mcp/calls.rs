@@ -1,4 +1,4 @@
-//! What each tool does.
+//! The implementations of the tools.
 
 use std::collections::HashMap;
 
@@ -26,16 +26,16 @@ const LISTED: [&str; 8] = [
     "updated_at",
 ];
 
-/// The length of a list's entries from which on the rest is on the next page, in bytes.
+/// The length of a list's entries, in bytes, from which the rest goes on the next page.
 const LONGEST_LIST: usize = 512 << 10;
 
 /// The greatest length of an entry's changes that are listed with their values, in bytes.
 const LONGEST_CHANGES: usize = 64 << 10;
 
-/// How many names of changed fields are listed in their place.
+/// How many names of changed fields replace the values at most.
 const MOST_NAMES: usize = 200;
 
-/// What to do about a null.
+/// The advice for an argument that is null.
 const LEAVE_OUT: &str = "leave it out";
 
 /// Why a call has no structured result. The model gets this text.
@@ -64,14 +64,14 @@ impl From<Error> for ToolError {
 /// The structured result of a call.
 pub(super) type Outcome = Result<Map<String, Value>, ToolError>;
 
-/// The tools of a caller.
+/// The service and the caller, on which the tools work.
 pub(super) struct Tools<'a> {
     pub(super) service: &'a AgentCfg,
     pub(super) caller: &'a Caller,
 }
 
 impl Tools<'_> {
-    /// The workspace that the call names, or else the only one of the caller.
+    /// The workspace that the call names, or the only one of the caller.
     async fn workspace(&self, named: Option<WorkspaceId>) -> Result<WorkspaceId, Error> {
         match named {
             Some(workspace) => Ok(workspace),
@@ -79,7 +79,7 @@ impl Tools<'_> {
         }
     }
 
-    /// The caller, with the reason for a change.
+    /// The caller, with the message for a change.
     fn because(&self, message: Option<Message>) -> Caller {
         self.caller.with_message(message)
     }
@@ -184,7 +184,7 @@ impl Tools<'_> {
     pub(super) async fn create_agent(&self, mut arguments: Arguments) -> Outcome {
         let (named, message) = (arguments.workspace(), arguments.message());
         let mut body = arguments.body();
-        // The other fields are read before the workspace of a call that names none is looked up.
+        // The other fields are checked before the default workspace is read.
         let placeholder = || json!("00000000-0000-0000-0000-000000000000");
         body.insert(
             "workspace_id".to_owned(),
@@ -262,7 +262,7 @@ fn page(arguments: &mut Arguments) -> (u64, u64) {
     (limit, arguments.integer("offset", 0..=u64::MAX).unwrap_or_default())
 }
 
-/// A list, with the offset of the next page where there may be one.
+/// A list, with the offset of the next page if there may be one.
 fn with_next(name: &str, rows: Vec<Map<String, Value>>, limit: u64, offset: u64) -> Map<String, Value> {
     let is_full = rows.len() as u64 == limit;
     list(name, rows, is_full.then(|| offset.saturating_add(limit)))
@@ -276,7 +276,7 @@ fn list(name: &str, rows: Vec<Map<String, Value>>, next_offset: Option<u64>) -> 
     list
 }
 
-/// An entry, with the names of its changed fields alone where the changes are long.
+/// An entry whose long changes are replaced by the names of the changed fields.
 fn brief(mut entry: AuditEntry) -> Result<Map<String, Value>, ToolError> {
     if json_length(&entry.changes)? <= LONGEST_CHANGES {
         return filled(&entry);
@@ -312,7 +312,7 @@ impl std::io::Write for Counted {
     }
 }
 
-/// The condition that an etag names, with or without the quotes that HTTP puts around it.
+/// The condition of an etag, with or without the quotes of HTTP.
 fn condition(etag: Option<&str>) -> Precondition {
     match etag {
         None => Precondition::None,

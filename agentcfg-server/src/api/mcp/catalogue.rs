@@ -118,13 +118,13 @@ pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<Str
     })))
 }
 
-/// What a prompt is for. Clients show it in their menus, so that one without a text is no help.
+/// The description of a prompt. Clients show it in their menus, so it is never empty.
 fn described(agent: &Agent) -> String {
     let own = agent.description.as_ref().filter(|text| !text.is_empty());
     own.map_or_else(|| format!("The persona of {}", agent.display_name), ToString::to_string)
 }
 
-/// The argument `task`, the only one that there is.
+/// The argument `task`, which is the only one.
 fn task(arguments: Option<&Value>) -> Result<Option<&str>, RpcError> {
     let arguments = match arguments {
         None | Some(Value::Null) => return Ok(None),

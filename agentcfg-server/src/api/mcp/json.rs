@@ -1,4 +1,4 @@
-//! JSON objects.
+//! Helpers for JSON objects.
 
 use serde_json::{Map, Value};
 

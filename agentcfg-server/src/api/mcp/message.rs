@@ -1,4 +1,4 @@
-//! JSON-RPC messages: reading one, telling its revision, and writing the answer.
+//! JSON-RPC messages: reading a message and its revision, and writing the answer.
 
 use agentcfg_core::validate::{quoted, read_json};
 use agentcfg_core::{Error, ErrorKind};
@@ -21,7 +21,7 @@ const INVALID_PARAMS: i32 = -32602;
 const INTERNAL_ERROR: i32 = -32603;
 const HEADER_MISMATCH: i32 = -32020;
 const UNSUPPORTED_VERSION: i32 = -32022;
-/// The code of the revisions with a handshake.
+/// The error code in the revisions with a handshake.
 const RESOURCE_NOT_FOUND: i32 = -32002;
 
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
@@ -50,9 +50,9 @@ pub(super) enum Era {
 
 /// A message of a client.
 pub(super) enum Message {
-    /// To be answered.
+    /// A message with an answer.
     Request(Request),
-    /// Not to be answered.
+    /// A message without an answer.
     Notification,
 }
 
@@ -64,7 +64,7 @@ pub(super) struct Request {
     pub(super) era: Era,
 }
 
-/// An error, and the request that it answers as far as that is known.
+/// An error, with the id of its request as far as it is known.
 pub(super) struct Refused {
     pub(super) id: Option<Value>,
     pub(super) error: RpcError,
@@ -82,12 +82,12 @@ pub(super) struct RpcError {
 /// A result, and how long a client may keep it.
 pub(super) struct Served {
     members: Map<String, Value>,
-    /// For how many milliseconds, where the protocol has a field for it.
+    /// How many milliseconds a client may keep the result, where the protocol has a field for it.
     ttl_millis: Option<u64>,
 }
 
 impl Served {
-    /// A result that is for this request alone.
+    /// A result for this request alone.
     pub(super) fn plain(members: Map<String, Value>) -> Self {
         Self {
             members,
@@ -119,7 +119,7 @@ impl RpcError {
         }
     }
 
-    /// An error of the message itself: its status is 400.
+    /// An error in the message itself, answered with 400.
     fn malformed(code: i32, message: impl Into<String>) -> Self {
         Self {
             status: StatusCode::BAD_REQUEST,
@@ -127,12 +127,12 @@ impl RpcError {
         }
     }
 
-    /// The parameters break a rule.
+    /// Parameters that break a rule.
     pub(super) fn invalid_params(message: impl Into<String>) -> Self {
         Self::new(INVALID_PARAMS, message)
     }
 
-    /// There is no such method. The stateless revision answers 404, so that a client can tell it from an older server.
+    /// An unknown method. The stateless revision answers 404, so that a client can tell this server from an older one.
     pub(super) fn unknown_method(method: &str, era: Era) -> Self {
         Self {
             status: match era {
@@ -143,7 +143,7 @@ impl RpcError {
         }
     }
 
-    /// There is no such resource.
+    /// An unknown resource.
     pub(super) fn unknown_resource(uri: &str, era: Era) -> Self {
         let shown: String = uri.chars().take(200).collect();
         let code = match era {
@@ -222,7 +222,7 @@ impl Message {
     }
 }
 
-/// The kind of revision that a request is of, after the checks that belong to it.
+/// Checks which kind of revision a request is of, by the rules of that kind.
 fn era(method: &str, params: &Map<String, Value>, mirrored: &Mirrored<'_>) -> Result<Era, RpcError> {
     let meta = params.get("_meta").and_then(Value::as_object);
     let named = meta.and_then(|meta| meta.get(VERSION));
@@ -273,14 +273,14 @@ fn era(method: &str, params: &Map<String, Value>, mirrored: &Mirrored<'_>) -> Re
     };
     let header = mirrored.name.and_then(decoded);
     match name.and_then(Value::as_str) {
-        // The method itself refuses the parameters.
+        // The method itself will refuse the parameters.
         None => Ok(Era::Modern),
         Some(name) if header.as_deref() == Some(name) => Ok(Era::Modern),
         Some(name) => mismatch(format!("Mcp-Name must be {name:?}")),
     }
 }
 
-/// The value of a field that may be in the form `=?base64?…?=`.
+/// Decodes a field that may have the form `=?base64?…?=`.
 fn decoded(field: &str) -> Option<String> {
     let Some(encoded) = field.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Some(field.to_owned());
@@ -316,7 +316,7 @@ pub(super) fn response(
                 members.insert("_meta".to_owned(), json!({ SERVER_INFO: server_info() }));
                 if let Some(millis) = ttl_millis {
                     members.insert("ttlMs".to_owned(), json!(millis));
-                    // The lists follow from the credential.
+                    // The lists depend on the credential.
                     members.insert("cacheScope".to_owned(), json!("private"));
                 }
             }

@@ -1,4 +1,5 @@
-//! The Model Context Protocol over Streamable HTTP, without sessions and without streams. (Decisions, chapter 18.)
+//! The Model Context Protocol over Streamable HTTP, without sessions and without streams. For its users:
+//! `docs/mcp.md`.
 //!
 //! | file | what is in it |
 //! |---|---|
@@ -31,7 +32,7 @@ use self::server_info::{INSTRUCTIONS, LEGACY, capabilities, server_info, support
 use crate::http::Body;
 use crate::http::errors::Failure;
 
-/// Milliseconds that a client may keep the list of tools, which follows from the credential.
+/// Milliseconds that a client may keep the list of tools, which depends on the credential.
 const TOOLS_FRESH: u64 = 60_000;
 
 /// Answers one message.

@@ -1,4 +1,4 @@
-//! What the server declares: the revisions that it knows, its capabilities, and its name.
+//! The server's declaration: its revisions, its capabilities and its name.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ pub(super) const MODERN: &str = "2026-07-28";
 /// The revisions with a handshake, the newest first.
 pub(super) const LEGACY: [&str; 2] = ["2025-11-25", "2025-06-18"];
 
-/// For the model that uses the tools.
+/// Instructions for the model that uses the tools.
 pub(super) const INSTRUCTIONS: &str = "Configurations, live status and prompts of the agents of a workspace. Read an agent with get_agent \
                             before you change it, and pass its etag to update_agent.";
 

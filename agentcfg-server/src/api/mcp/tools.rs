@@ -21,7 +21,7 @@ struct Tool {
     name: &'static str,
     title: &'static str,
     description: &'static str,
-    /// What the credential must be able to do.
+    /// The permission that the credential must have.
     permission: Permission,
     effect: Effect,
     input: fn() -> Value,
@@ -30,19 +30,19 @@ struct Tool {
     run: Run,
 }
 
-/// The method that a call runs.
+/// The implementation of a tool.
 type Run = for<'a> fn(&'a Tools<'a>, Arguments) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
 
-/// What a call changes.
+/// The effect of a call on the store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Effect {
-    /// Nothing.
+    /// The call changes nothing.
     Reads,
-    /// It adds something.
+    /// The call adds something.
     Adds,
-    /// It replaces or removes something.
+    /// The call replaces or removes something.
     Replaces,
-    /// It sets a state, and a second call changes nothing more.
+    /// The call sets a state, and a second call changes nothing more.
     Sets,
 }
 
@@ -239,7 +239,7 @@ fn text() -> Value {
     json!({"type": "string"})
 }
 
-/// The reason for a change.
+/// The argument for the message of a change.
 fn message() -> Value {
     json!({"type": "string", "maxLength": MAX_MESSAGE, "description": "Why"})
 }
@@ -258,7 +258,7 @@ fn list(name: &str, properties: Value) -> Value {
     })
 }
 
-/// An agent as tools answer it.
+/// The output schema of an agent.
 fn agent() -> Value {
     json!({
         "type": "object",
@@ -274,7 +274,7 @@ fn agent() -> Value {
     })
 }
 
-/// Arguments together with the configurable fields of an agent.
+/// A tool's own arguments, together with the configurable fields of an agent.
 fn with_fields(own: Value) -> Value {
     let mut all = object(own);
     for field in AgentConfig::fields() {

@@ -1,4 +1,4 @@
-//! Why a model call has no answer.
+//! The failures of model calls.
 
 use std::error::Error;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub enum CallError {
     /// No connection to the provider could be made.
     #[error("{0} cannot be reached")]
     Unreachable(Provider, #[source] OutboundError),
-    /// The connection broke before the answer began. Whether the provider did anything is not known.
+    /// The connection broke before the answer began. The provider may or may not have run the call.
     #[error("{0} broke the connection before it answered")]
     Broken(Provider, #[source] OutboundError),
     /// The answer did not begin in time.

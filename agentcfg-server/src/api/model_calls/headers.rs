@@ -1,4 +1,4 @@
-//! Which header fields go to the provider, and which come back.
+//! The header fields that are forwarded to the provider and back.
 //!
 //! Both are allow-lists. A field on neither list is dropped: credentials of any kind, cookies, the accounts
 //! that a call is billed to, and whatever belongs to one connection alone.
@@ -54,9 +54,9 @@ const FROM_PROVIDER: [HeaderName; 12] = [
 /// Capacity for the fields of a typical answer, with rate figures of both sides.
 const TYPICAL: usize = 12;
 
-/// The prefix of Anthropic's rate figures. They are forwarded under [`PROVIDER_RATE`].
+/// The prefix of Anthropic's rate figures, which are forwarded under [`PROVIDER_RATE`].
 const ANTHROPIC_RATE: &str = "anthropic-ratelimit-";
-/// The prefix of OpenAI's rate figures, which are forwarded likewise: this service uses the same prefix for its own.
+/// The prefix of OpenAI's rate figures, which are forwarded in the same way: this service uses that prefix for its own.
 const RATE: &str = "x-ratelimit-";
 const PROVIDER_RATE: &str = "x-provider-ratelimit-";
 
@@ -82,7 +82,7 @@ pub fn to_provider(
             fields.entry(ANTHROPIC_VERSION).or_insert(DEFAULT_ANTHROPIC_VERSION);
             (X_API_KEY, HeaderValue::from_str(credential.expose())?)
         }
-        // OpenAI. A path names no other provider.
+        // OpenAI: a path names no other provider.
         _ => {
             let bearer = format!("Bearer {}", credential.expose());
             (header::AUTHORIZATION, HeaderValue::from_str(&bearer)?)
@@ -98,7 +98,7 @@ pub fn to_provider(
 /// A field that repeats the credential of the request does not pass: the caller must not learn it, and a provider or a
 /// gateway before it may echo what it was sent.
 pub fn from_provider(received: &HeaderMap, credential: &ProviderCredential) -> HeaderMap {
-    // Room for those of this service too.
+    // With room for the fields of this service.
     let mut fields = HeaderMap::with_capacity(TYPICAL);
     for (name, value) in received {
         if repeats(name, value, credential.expose()) {
@@ -114,7 +114,7 @@ pub fn from_provider(received: &HeaderMap, credential: &ProviderCredential) -> H
 /// Whether a field has the credential in its name or its value, as it is or percent-encoded.
 fn repeats(name: &HeaderName, value: &HeaderValue, credential: &str) -> bool {
     let contains = |text: &[u8]| memmem::find(text, credential.as_bytes()).is_some();
-    // Names of fields are in lower case, whatever was sent.
+    // Names of fields are always in lower case here.
     let name = name.as_str();
     (name.len() >= credential.len()
         && memmem::find(name.as_bytes(), credential.to_ascii_lowercase().as_bytes()).is_some())

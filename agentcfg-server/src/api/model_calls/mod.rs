@@ -1,4 +1,4 @@
-//! Model calls: a request goes to a provider with another credential, and the answer comes back as it is.
+//! Model calls: a request goes to a provider with another credential, and the answer comes back unchanged.
 //!
 //! The core decides which provider is called with which credential; this module only proxies bytes.
 
@@ -58,7 +58,7 @@ pub struct ModelCalls {
 /// The part of a caller's request that is forwarded.
 #[derive(Debug)]
 pub struct Sent<'a> {
-    /// The place at the provider.
+    /// The provider and the path.
     pub target: Target<'a>,
     /// The parameters for the provider, as they were written.
     pub query: Option<&'a str>,
@@ -89,7 +89,7 @@ impl ModelCalls {
         Ok(Self { outbound, timeouts })
     }
 
-    /// Sends one call and gives the answer as soon as its head is there.
+    /// Sends one call, and returns the answer as soon as its head has arrived.
     ///
     /// The answer's body, and this future, end the exchange with the provider when they are dropped, or when the caller
     /// leaves.
@@ -118,7 +118,7 @@ impl ModelCalls {
         })?;
         let (head, body) = response.into_parts();
         if head.status.is_informational() {
-            // The request asked for no protocol upgrade, and this connection supports none.
+            // The request asked for no upgrade, and this connection supports none.
             return Err(CallError::Protocol(provider));
         }
         let mut answer = Response::new(Relay::new(body, provider, self.timeouts.idle, disconnect.cloned()));

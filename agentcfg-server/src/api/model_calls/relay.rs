@@ -12,7 +12,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use crate::http::Disconnect;
 use crate::outbound;
 
-/// A response body that is read from a provider as fast as the caller takes it.
+/// A response body that is read from a provider as fast as the caller reads it.
 ///
 /// Pieces that have arrived go on together, so that the many small ones of a stream cost few writes; none waits for another.
 /// It holds [`TOGETHER`] bytes at most, or one piece. Dropping it ends the exchange with the provider.
@@ -21,29 +21,30 @@ pub struct Relay {
     upstream: outbound::Body,
     provider: Provider,
     idle: Duration,
-    /// When the provider has been silent for too long, while it is waited for: the time that the caller takes does not count.
+    /// When the provider's silence becomes a fault. It runs only while the provider is waited for: the time that the
+    /// caller takes does not count.
     deadline: Option<Instant>,
-    /// The timer of the deadline. Most answers are there before they need one. It is moved when it fires, which is less often
+    /// The timer of the deadline. Most answers end before they need one. It is moved when it fires, which is less often
     /// than pieces arrive.
     timer: Option<Pin<Box<Sleep>>>,
     disconnect: Option<Disconnect>,
-    /// What follows the piece that was given last, if it was seen already.
+    /// What follows the last piece, if it has arrived already.
     ahead: Option<Ahead>,
-    /// The error to end with, while data that was received before it is still being sent.
+    /// The error at the end, while data that was received before it is still being sent.
     fault: Option<Broken>,
 }
 
-/// How long pieces become that are made of several.
+/// The length up to which pieces are joined.
 const TOGETHER: usize = 16 << 10;
 
-/// The end of an answer that was seen with the piece before it.
+/// An end of the answer that arrived together with the last piece.
 #[derive(Debug, Clone, Copy)]
 enum Ahead {
     End,
     Broken(Broken),
 }
 
-/// Why an answer broke off. The caller's connection is closed as well, so that no client takes a part for the whole.
+/// Why an answer broke off. The caller's connection is closed too, so that no client mistakes a part for the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Broken {
     /// The provider did not send the rest.
@@ -89,7 +90,7 @@ impl Relay {
         })
     }
 
-    /// A piece with those behind it that have arrived too.
+    /// A piece, joined with those after it that have arrived too.
     fn with_more(&mut self, first: Bytes, cx: &mut Context<'_>) -> Bytes {
         let mut together = BytesMut::new();
         while first.len().max(together.len()) < TOGETHER && !self.upstream.is_end_stream() {
@@ -110,7 +111,7 @@ impl Relay {
                     break;
                 }
                 Poll::Pending => {
-                    // The provider is waited for when the caller has taken what there is.
+                    // The deadline starts again once the caller has taken everything.
                     self.deadline = None;
                     break;
                 }
@@ -135,14 +136,14 @@ impl Relay {
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 None => return Poll::Ready(None),
                 Some(Ok(Ok(data))) => return Poll::Ready(Some(Ok(data))),
-                // Trailers are for the connection that they came on.
+                // Trailers belong to the connection that they came on.
                 Some(Ok(Err(_))) => {}
                 Some(Err(_)) => return Poll::Ready(Some(Err(Broken::Cut))),
             }
         }
     }
 
-    /// Ready when the provider sent nothing for too long.
+    /// Ready when the provider has been silent for too long.
     fn poll_silence(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let idle = self.idle;
         let deadline = *self.deadline.get_or_insert_with(|| Instant::now() + idle);
@@ -177,7 +178,7 @@ impl Body for Relay {
             Some(Ok(data)) => Poll::Ready(Some(Ok(Frame::data(data)))),
             Some(Err(fault)) => {
                 tracing::warn!(provider = %self.provider, "{fault}");
-                // An error ends the connection at once. What the caller should still get is sent before.
+                // An error ends the connection at once, so earlier data is sent first.
                 self.fault = Some(fault);
                 cx.waker().wake_by_ref();
                 Poll::Pending

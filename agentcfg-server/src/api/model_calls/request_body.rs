@@ -1,8 +1,8 @@
-//! The body of a model call: what it names, and the agent's model and persona put in where it names none.
+//! The body of a model call: reads what it names, and inserts the agent's model and persona where they are absent.
 //!
-//! The caller's text is never serialised again. What is added is spliced into it, so that everything else arrives at the
-//! provider byte for byte: the order of members, blanks, numbers that no type holds. Only a member that decides
-//! something here may not be there twice, because readers differ in which one they take.
+//! The caller's text is never serialised again. What is added is spliced into it, so everything else arrives at the
+//! provider byte for byte: the order of members, white space, numbers that no type holds. A member that decides
+//! something here must not appear twice, because readers differ in which one they take.
 
 use std::fmt;
 use std::ops::Range;
@@ -16,25 +16,25 @@ use smallvec::SmallVec;
 use super::target::Format;
 use crate::http::errors::Failure;
 
-/// A body that has been read and not changed yet.
+/// A body that was read and not changed yet.
 #[derive(Debug)]
 pub struct Draft {
     body: Bytes,
     requested_model: Option<String>,
     is_object: bool,
-    /// Where the model goes, when the body names none.
+    /// Where the model is inserted when the body names none.
     model: Option<InsertionPoint>,
-    /// Where the persona goes, when the body has none.
+    /// Where the persona is inserted when the body has none.
     persona: Option<InsertionPoint>,
-    /// Where new members go: behind the opening brace.
+    /// Where new members are inserted: after the opening brace.
     opening: usize,
     is_empty: bool,
 }
 
-/// Where something that is missing is inserted.
+/// A place where something absent is inserted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum InsertionPoint {
-    /// The member of this name, which is not there.
+    /// A member of this name, which does not exist yet.
     Member(&'static str),
     /// A value that counts as absent: null or the empty string.
     Blank(Range<usize>),
@@ -89,12 +89,12 @@ impl Draft {
         self.requested_model.as_deref()
     }
 
-    /// Whether a model has a place in this body: a form or a file has none.
+    /// Whether a model can be inserted. A form or a file has no place for one.
     pub fn takes_model(&self) -> bool {
         self.is_object
     }
 
-    /// The body with the agent's model and persona where it has none of its own.
+    /// The body, with the agent's model and persona inserted where it has none.
     pub fn fill(self, model: Option<&str>, persona: Option<&str>) -> Bytes {
         let mut pieces: SmallVec<[Piece<'_>; 2]> = SmallVec::new();
         for (at, text) in [(&self.model, model), (&self.persona, persona)] {
@@ -105,9 +105,9 @@ impl Draft {
         if pieces.is_empty() {
             return self.body;
         }
-        // A stable order: of two new members, the model is the first.
+        // The sort is stable, so of two new members the model comes first.
         pieces.sort_by_key(|piece| self.range(piece.at).start);
-        // Of what is added, the text is the most, and few of its characters are escaped.
+        // Most of the added length is the text, of which few characters are escaped.
         let added: usize = pieces.iter().map(|piece| piece.text.len() + MEMBER).sum();
         let mut filled = Vec::with_capacity(self.body.len() + added);
         let mut copied = 0;
@@ -141,7 +141,7 @@ impl Draft {
         filled.into()
     }
 
-    /// What a piece replaces: nothing, where it is inserted.
+    /// The range that a piece replaces; empty where it is inserted.
     fn range(&self, point: &InsertionPoint) -> Range<usize> {
         match point {
             InsertionPoint::Member(_) => self.opening..self.opening,
@@ -157,17 +157,17 @@ struct Piece<'a> {
     text: &'a str,
 }
 
-/// More than a piece has around its text.
+/// An upper bound of what surrounds the text of a piece.
 const MEMBER: usize = 48;
 
-/// The members of a body that are looked for, as slices of its text.
+/// The members that are relevant here, as slices of the body.
 #[derive(Default)]
 struct Members<'a> {
     model: Option<&'a RawValue>,
     /// The member that holds the persona in this format.
     persona: Option<&'a RawValue>,
     is_empty: bool,
-    /// A member that is looked for and there twice: readers differ in which one they take.
+    /// A relevant member that appears twice: readers differ in which one they take.
     twice: Option<&'static str>,
 }
 
@@ -180,7 +180,7 @@ fn missing(text: &str, name: &'static str, value: Option<&RawValue>) -> Option<I
     }
 }
 
-/// The insertion point before the first message, unless one gives instructions already.
+/// The place before the first message, unless a message gives instructions already.
 fn first_message(text: &str, list: &RawValue) -> Option<InsertionPoint> {
     let mut reader = serde_json::Deserializer::from_str(list.get());
     let messages = reader.deserialize_seq(Messages).ok()?;
@@ -200,7 +200,7 @@ fn string(value: &RawValue) -> Option<String> {
     serde_json::from_str(value.get()).ok()
 }
 
-/// Whether a string of the text equals this one. Few strings are written with escapes, so few are decoded.
+/// Whether a string in the text equals this one. Few strings have escapes, so few are decoded.
 fn says(value: &RawValue, wanted: &str) -> bool {
     let text = value.get();
     if text.contains('\\') {
@@ -237,7 +237,7 @@ fn object<'a>(body: &'a [u8], persona: Option<&'static str>) -> Result<(&'a str,
     }
 }
 
-/// Reads an object and keeps what is looked for.
+/// Reads an object and keeps the relevant members.
 struct Wanted {
     persona: Option<&'static str>,
 }
@@ -272,7 +272,7 @@ impl<'de> de::Visitor<'de> for Wanted {
     }
 }
 
-/// What is looked for in a list of messages.
+/// Reads a list of messages and keeps what is relevant.
 struct Messages;
 
 struct Seen {

@@ -1,4 +1,4 @@
-//! Where a model call goes: the part of the path that the caller chooses, and what is known of it.
+//! The target of a model call: the provider and the path that the caller chooses, and the format of its body.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ pub struct Target<'a> {
     pub path: Cow<'a, str>,
 }
 
-/// The bodies in which the agent's model and persona have a place.
+/// The formats of bodies into which the agent's model and persona can be inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `chat/completions` of OpenAI: the persona is the first message.
@@ -27,10 +27,10 @@ pub enum Format {
 }
 
 impl<'a> Target<'a> {
-    /// What the paths of model calls begin with. A provider and a path there follow.
+    /// The prefix of the paths of model calls. A provider and a path follow.
     pub const PATHS: &'static str = "/api/agents/model-calls/";
 
-    /// The target that the path of a request names; `None` for every path that is not that of a model call.
+    /// The target in the path of a request; `None` if it is not the path of a model call.
     pub fn of_path(path: &'a str) -> Option<Self> {
         path.strip_prefix(Self::PATHS).and_then(Self::parse)
     }
@@ -49,7 +49,7 @@ impl<'a> Target<'a> {
         path.split('/').all(is_segment).then_some(Self { provider, path })
     }
 
-    /// What is known of the body at this path, with or without a version such as `v1` in front.
+    /// The format of the body at this path, with or without a version such as `v1` in front.
     pub fn format(&self) -> Option<Format> {
         let path = match self.path.split_once('/') {
             Some((version, rest)) if is_version(version) => rest,

@@ -1,4 +1,4 @@
-//! The document as a whole.
+//! The generation of the OpenAPI document.
 
 use agentcfg_core::model::{Permission, Role, Scope};
 
@@ -12,11 +12,11 @@ use crate::api::endpoint::{Definition, Example, KnownPath};
 use crate::api::endpoints;
 use crate::api::route::Needs;
 
-/// What does not follow from the definitions: version of the specification, title, servers, header fields.
+/// The parts that do not follow from the definitions: the version of OpenAPI, title, servers, header fields.
 const FRAME: &str = include_str!("frame.json");
 const INFO: &str = include_str!("info.md");
 const CREDENTIALS: &str = include_str!("credentials.md");
-/// What the description of a known path ends with.
+/// The end of the description of a known path.
 const KNOWN_PATH: &str =
     "What is forwarded, and what is answered, is described at `/api/agents/model-calls/{provider}/{path}`.";
 
@@ -132,7 +132,7 @@ fn credentials(needs: Needs) -> &'static [&'static str] {
     }
 }
 
-/// What the description of an endpoint says of the credential.
+/// The sentence about the credential in the description of an endpoint.
 fn sentence(needs: Needs) -> String {
     const SESSION: &str = "API keys are refused: a session token is needed.";
     match needs {

@@ -1,4 +1,4 @@
-//! The failures that endpoints share, and which of them an endpoint answers.
+//! The failures that endpoints share, and the rules for which endpoint has which.
 
 use super::node::Node;
 use crate::api::call::Content;

@@ -1,4 +1,4 @@
-//! JSON whose objects keep the order of their members, since a description is read from top to bottom.
+//! JSON whose objects keep the order of their members, because descriptions are read from top to bottom.
 
 use std::fmt;
 
@@ -15,7 +15,7 @@ pub enum Node {
 }
 
 impl Node {
-    /// A member of an object.
+    /// The value of a member of an object.
     pub fn get(&self, name: &str) -> Option<&Self> {
         self.members().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
@@ -26,7 +26,7 @@ impl Node {
         path.split('/').try_fold(self, |node, name| node.get(name))
     }
 
-    /// The members of an object, in order; none where this is no object.
+    /// The members of an object, in order; none for any other value.
     pub fn members(&self) -> impl Iterator<Item = (&str, &Self)> {
         let members = match self {
             Self::Object(members) => members.as_slice(),
@@ -35,7 +35,7 @@ impl Node {
         members.iter().map(|(name, value)| (name.as_str(), value))
     }
 
-    /// The items of an array; none where this is no array.
+    /// The items of an array; none for any other value.
     pub fn items(&self) -> &[Self] {
         match self {
             Self::Array(items) => items,
@@ -51,7 +51,7 @@ impl Node {
         }
     }
 
-    /// The text of a member that is a string; empty where there is none.
+    /// The text of a member that is a string, else an empty text.
     pub fn text(&self, name: &str) -> &str {
         self.get(name).and_then(Self::as_str).unwrap_or_default()
     }
@@ -107,7 +107,7 @@ impl Node {
         serde_json::from_str(json).unwrap_or_else(|error| panic!("{error} in {json}"))
     }
 
-    /// A reference to a component.
+    /// A reference to a component of the document.
     pub fn reference(kind: &str, name: &str) -> Self {
         Self::object().with("$ref", format!("#/components/{kind}/{name}"))
     }
@@ -119,7 +119,7 @@ impl Node {
         self
     }
 
-    /// Adds a member, if there is a value.
+    /// Adds a member if there is a value.
     #[must_use]
     pub fn with_some(self, name: &str, value: Option<impl Into<Node>>) -> Self {
         match value {
@@ -136,7 +136,7 @@ impl Node {
         }
     }
 
-    /// A member of an object, which is made where there is none.
+    /// The value of a member, which is added if it is absent.
     pub fn entry(&mut self, name: &str, new: impl FnOnce() -> Node) -> &mut Self {
         let Self::Object(members) = self else {
             panic!("{name} is looked up in what is no object")

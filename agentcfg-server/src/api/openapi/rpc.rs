@@ -1,4 +1,4 @@
-//! The messages of the Model Context Protocol: what a body is, and the answers that other endpoints do not have.
+//! The messages of the Model Context Protocol: their schemas, and the answers that no other endpoint has.
 
 use super::failures::headers;
 use super::node::Node;

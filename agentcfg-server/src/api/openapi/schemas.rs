@@ -1,4 +1,4 @@
-//! The schemas of the types that endpoints take and show.
+//! The schemas of the types of bodies and answers.
 
 use agentcfg_core::model::{ErrorBody, schema};
 use schemars::SchemaGenerator;
@@ -14,7 +14,7 @@ use crate::api::schema::Schema;
 pub(super) struct Schemas {
     generator: SchemaGenerator,
     definitions: Map<String, Value>,
-    /// Those that are written in a definition.
+    /// Schemas that a definition contains as JSON.
     fixed: Vec<(&'static str, Node)>,
 }
 
@@ -49,7 +49,7 @@ impl Schemas {
         Node::schema(&(schema.schema)(&mut self.generator).to_value())
     }
 
-    /// An example with the members that its schema requires and it leaves out: they are those of the schema's own example.
+    /// An example, completed with the members that its schema requires: those of the schema's own example.
     pub(super) fn completed(&self, schema: Schema, example: Node) -> Node {
         let reference = Node::schema(&(schema.schema)(&mut self.generator.clone()).to_value());
         let own = self.definition(&reference).and_then(|definition| {
@@ -66,7 +66,7 @@ impl Schemas {
             .fold(Node::object(), |node, (name, value)| node.with(name, value.clone()))
     }
 
-    /// The members of an object that its schema requires, in the order of the schema.
+    /// An object with the members that its schema requires, in the order of the schema.
     fn ordered(&self, object: Node, definition: &Node) -> Node {
         let Some(required) = definition.get("required") else {
             return object;
@@ -87,13 +87,13 @@ impl Schemas {
             })
     }
 
-    /// What a reference to a component leads to.
+    /// The component of a reference.
     fn definition(&self, schema: &Node) -> Option<Node> {
         let name = schema.text("$ref").strip_prefix("#/components/schemas/")?;
         self.definitions.get(name).map(Node::schema)
     }
 
-    /// What the text of a parameter may be.
+    /// The schema of a parameter.
     pub(super) fn shape(&self, shape: Shape) -> Node {
         match shape {
             Shape::Word { words, default } => Node::object()
@@ -104,7 +104,7 @@ impl Schemas {
             Shape::Field(name, field) => {
                 let field = self.definitions[name]["properties"].get(field);
                 let field = field.unwrap_or_else(|| panic!("a parameter refers to a field that {name} lacks"));
-                // A parameter that is left out is absent: its text is never null.
+                // A parameter that is left out is absent, and its text is never null.
                 Node::schema(field).without("description").not_null()
             }
             Shape::Number {
@@ -166,7 +166,7 @@ const ORDER: [&str; 19] = [
 ];
 
 impl Node {
-    /// A schema with its members in order, and its properties in that of `required`.
+    /// A schema with its members in order, and its properties in the order of `required`.
     fn schema(schema: &Value) -> Self {
         let Value::Object(members) = schema else {
             return Self::Leaf(schema.clone());
@@ -195,7 +195,7 @@ impl Node {
         Self::Object(members.into_iter().map(member).collect())
     }
 
-    /// The schema of a value that is there, given that of a field that may be null.
+    /// The schema of a field without null.
     fn not_null(self) -> Self {
         if let Some([referred, _]) = self.get("anyOf").map(Self::items) {
             return referred.clone();
@@ -213,7 +213,7 @@ impl Node {
         Self::Object(members)
     }
 
-    /// A value, with the members of objects in the order of these names as far as they are among them.
+    /// A value whose objects have these members first, in this order.
     fn plain(value: &Value, order: &[&Value]) -> Self {
         match value {
             Value::Object(members) => {

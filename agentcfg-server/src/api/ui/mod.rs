@@ -1,4 +1,4 @@
-//! The web dashboard: its files, which are in the binary, at `/` and below `/ui/`. (Decisions, chapter 17.)
+//! The web dashboard: its files, which are in the binary, at `/` and below `/ui/`. For its users: `docs/dashboard.md`.
 //!
 //! The files are what `agentcfg-server/dashboard` builds. They call the API and nothing else.
 
@@ -47,7 +47,7 @@ pub struct Dashboard {
 }
 
 impl Dashboard {
-    /// The dashboard, with sign-in at an identity provider.
+    /// Adds sign-in at an identity provider.
     ///
     /// ```no_run
     /// use std::sync::Arc;
@@ -63,7 +63,7 @@ impl Dashboard {
         }
     }
 
-    /// The answer, where the path is one of the dashboard's.
+    /// The response, if the path is one of the dashboard.
     pub(super) async fn answer(
         &self,
         head: &Parts,
@@ -103,7 +103,7 @@ impl fmt::Debug for Dashboard {
     }
 }
 
-/// The page that says why a sign-in failed.
+/// The page with the reason why a sign-in failed.
 fn refusal(failure: &Failure) -> Response<Body> {
     let cause = failure.cause.as_deref().unwrap_or_default();
     tracing::warn!(
@@ -121,13 +121,13 @@ fn refusal(failure: &Failure) -> Response<Body> {
     response
 }
 
-/// Whether the dashboard has something at this path.
+/// Whether the dashboard has a page or a file at this path.
 pub(super) fn has(path: &str) -> bool {
     find(path).is_some()
 }
 
-/// The file of a path. A path without a file extension is a screen of the page, which reads the path itself. The page names
-/// its files relative to itself, so they are found beside each screen.
+/// The file for a path. A path without a file extension is a screen of the page, which reads the path itself. The page
+/// names its files by relative URLs, so they are found beside each screen.
 fn find(path: &str) -> Option<&'static File> {
     let rest = match path {
         "/" | "/ui" => "",

@@ -1,8 +1,9 @@
-//! Sign-in at the identity provider: `GET /ui/sign-in` sends the browser there, and `GET /ui/callback` takes it back.
+//! Sign-in at the identity provider: `GET /ui/sign-in` redirects the browser there, and `GET /ui/callback` receives it
+//! again.
 //!
-//! State, nonce and PKCE verifier lie in a cookie of ten minutes, so the server keeps nothing, and a callback works in the
-//! browser alone that began. The session's cookie is strict: a browser would not send it with a redirect from another site,
-//! so the callback answers a page that goes on by itself.
+//! State, nonce and PKCE verifier are in a cookie of ten minutes, so the server keeps no state, and a callback works
+//! only in the browser that began. The session's cookie is strict: a browser would not send it with a redirect from
+//! another site, so the callback answers with a page that goes on by itself.
 
 use std::fmt;
 use std::pin::Pin;
@@ -54,11 +55,11 @@ pub trait IdentityProvider: Send + Sync {
     ) -> Pending<'a, SignedIn>;
 }
 
-/// What a provider answers to a code.
+/// The result of the exchange of a code.
 pub struct SignedIn {
     /// The user.
     pub user_id: String,
-    /// The tokens, of which one must be valid for this service.
+    /// The tokens. The session is opened with the first one that this service accepts.
     pub tokens: Vec<String>,
 }
 
@@ -71,7 +72,7 @@ impl fmt::Debug for SignedIn {
     }
 }
 
-/// Why a user is not signed in.
+/// Why a sign-in failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SignInError {
     /// The provider refuses.
@@ -96,7 +97,7 @@ impl From<SignInError> for Failure {
     }
 }
 
-/// A sign-in in progress, as its cookie holds it.
+/// A sign-in in progress, as it is in its cookie.
 struct Attempt<'a> {
     state: &'a str,
     nonce: &'a str,
@@ -124,7 +125,7 @@ fn redirect_uri(browser: &Browser, headers: &HeaderMap) -> String {
     format!("{}/ui/callback", browser.base_url(headers))
 }
 
-/// Sends the browser to the provider.
+/// Redirects the browser to the provider.
 pub(super) async fn begin(
     provider: &dyn IdentityProvider,
     service: &AgentCfg,
@@ -151,7 +152,7 @@ pub(super) async fn begin(
     Ok(response)
 }
 
-/// Takes the browser back, and signs the user in.
+/// Receives the browser from the provider, and signs the user in.
 pub(super) async fn finish(
     provider: &dyn IdentityProvider,
     service: &AgentCfg,
@@ -168,7 +169,7 @@ pub(super) async fn finish(
     if query.get("state") != Some(attempt.state) {
         return Err(again());
     }
-    // Many providers send no issuer. There is one provider, so that a missing one mixes nothing up.
+    // Many providers send no issuer. There is only one provider, so a missing issuer is safe.
     if let Some(issuer) = query.get("iss")
         && issuer != provider.issuer()
     {
@@ -215,7 +216,7 @@ async fn open(service: &AgentCfg, signed_in: &SignedIn) -> Result<BrowserSession
     Err(Failure::unauthorized(why).because(refused.map_or_else(String::new, |error| format!("{error:?}"))))
 }
 
-/// A page for people, which may go on to another one by itself.
+/// A page for users, which may go on to another one by itself.
 pub(super) fn page(title: &str, text: &str, next: Option<&str>) -> Response<Body> {
     let next = next.map_or_else(String::new, |next| {
         format!("<meta http-equiv=\"refresh\" content=\"0; url={next}\">")

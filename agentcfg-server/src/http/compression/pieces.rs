@@ -1,4 +1,4 @@
-//! Gzip of a text in pieces, of which each is compressed once.
+//! Gzip of a text in pieces, each of which is compressed only once.
 //!
 //! A piece is compressed on its own and ends at a byte (RFC 1951, section 3.2.4), so the compressed pieces in a row are one
 //! stream. The checksum of the whole follows from those of the pieces. When one piece of a long text changes, one is compressed.
@@ -22,7 +22,7 @@ const END: [u8; 2] = [0x03, 0x00];
 #[derive(Clone)]
 struct Packed(Arc<(Bytes, Crc)>);
 
-/// The pieces in gzip. They keep their compressed forms.
+/// The pieces in gzip, as parts of one stream. The pieces keep their compressed forms.
 pub(super) fn gzip(pieces: &[StatusPiece], level: flate2::Compression) -> Result<Bytes, Failed> {
     let packed: Vec<Packed> = pieces
         .iter()
@@ -51,7 +51,7 @@ fn packed(text: &Bytes, level: flate2::Compression) -> Result<Packed, Failed> {
     loop {
         let read = usize::try_from(compress.total_in())?;
         let status = compress.compress_vec(&text[read..], &mut bytes, FlushCompress::Full)?;
-        // Room that is left shows that the flush has ended.
+        // Remaining capacity shows that the flush is complete.
         if bytes.len() < bytes.capacity() {
             break;
         }

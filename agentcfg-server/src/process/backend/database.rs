@@ -1,4 +1,5 @@
-//! Stores in databases that servers share: which one the configuration names, and what all of them can do.
+//! Stores in databases that servers share: their selection by the configuration, and the operations that all of them
+//! have.
 
 use std::io;
 use std::sync::Arc;
@@ -20,7 +21,7 @@ pub enum Database {
     Etcd(Arc<EtcdStore>),
 }
 
-/// Which database a store is in.
+/// The database that a store is in.
 #[derive(Debug, Clone)]
 pub enum DatabaseLocation {
     /// The database of this URL.
@@ -36,7 +37,7 @@ impl DatabaseLocation {
         url.or_else(|| config.etcd_endpoints.clone().map(Self::Etcd))
     }
 
-    /// That the setting of this database is set.
+    /// The sentence that the setting of this database is set.
     pub fn is_set(&self) -> &'static str {
         match self {
             Self::Postgres(_) => "database_url is set",
@@ -52,7 +53,7 @@ impl DatabaseLocation {
         }
     }
 
-    /// What to use for a store in this database in place of the commands on a data directory.
+    /// The tools for a store in this database, which replace the commands on a data directory.
     pub fn other_tools(&self) -> &'static str {
         match self {
             Self::Postgres(_) => {
@@ -113,7 +114,7 @@ impl Database {
         }
     }
 
-    /// Closes the store.
+    /// Closes the connections of the store.
     pub async fn close(&self) {
         match self {
             Self::Postgres(store) => store.close(),
@@ -133,14 +134,14 @@ impl Database {
         }
     }
 
-    /// Whether an earlier import was cut off, so that what is there counts for nothing.
+    /// Whether an earlier import was interrupted, so that the existing content is not valid.
     ///
     /// # Errors
     ///
     /// When the database does not answer.
     pub async fn has_unfinished_import(&self) -> Result<bool, TransferError> {
         match self {
-            // An import there is one transaction.
+            // Here an import is one transaction.
             Self::Postgres(_) => Ok(false),
             Self::Etcd(store) => store.has_unfinished_import().await,
         }
@@ -189,7 +190,7 @@ pub async fn connect(config: &Config, location: &DatabaseLocation) -> Result<Dat
     })
 }
 
-/// As [`connect`], also to a store whose import was cut off.
+/// As [`connect`], but also to a store whose import was interrupted.
 ///
 /// # Errors
 ///

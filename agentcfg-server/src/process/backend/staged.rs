@@ -10,18 +10,18 @@ use super::{BackendError, open_file};
 use crate::process::datadir::{DataDir, DataDirError, DataLock};
 use crate::process::files;
 
-/// The name of a store until it is whole.
+/// The name of a store until it is complete.
 const NAME: &str = "store.redb.staged";
 
-/// A store that appears in a data directory when it is whole. Until then it has another name, under which no server opens it;
-/// it is removed on drop, and what a killed process left is removed by the next one.
+/// A store that appears in a data directory once it is complete. Until then it has another name, under which no server
+/// opens it. It is removed on drop, and leftovers of a killed process are removed by the next one.
 pub struct StagedStore {
     dir: DataDir,
     path: PathBuf,
 }
 
 impl StagedStore {
-    /// Begins with no file.
+    /// Begins without a file.
     ///
     /// # Errors
     ///

@@ -19,13 +19,13 @@ use crate::process::config::{Config, Flags};
 use crate::process::server::{self, Server};
 use crate::process::{signals, telemetry};
 
-/// The user that the token speaks for.
+/// The user of the printed session token.
 const USER: &str = "dev";
 
 pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
     let mut config = Config::load(Flags::from(args), std::env::vars_os())?;
     require_local_provider(&config, "dev")?;
-    // The user of a trial may change plans as well.
+    // The user may try out changes of plans too.
     config.operators.push(USER.to_owned());
     telemetry::init(&config)?;
     runtime()?.block_on(async {
@@ -67,7 +67,7 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
     })
 }
 
-/// The workspace of the trial: the one of an earlier run, or a new one with an API key.
+/// The workspace to try out: the one of an earlier run, or a new one with an API key.
 async fn workspace(service: &AgentCfg) -> Result<(Workspace, Option<String>), CommandError> {
     let caller = service.trusted_user(USER)?;
     if let Some(view) = service.list_workspaces(&caller).await?.into_iter().next() {
@@ -93,7 +93,7 @@ async fn workspace(service: &AgentCfg) -> Result<(Workspace, Option<String>), Co
     Ok((workspace, Some(created.key)))
 }
 
-/// The `agent_id` for the agent that the printed lines create: one that no agent of the workspace has.
+/// An `agent_id` for the agent that the printed lines create, which no agent of the workspace has.
 async fn free_name(service: &AgentCfg, workspace: &Workspace) -> Result<String, CommandError> {
     let caller = service.trusted_user(USER)?;
     let mut name = "writer".to_owned();
@@ -116,7 +116,7 @@ async fn free_name(service: &AgentCfg, workspace: &Workspace) -> Result<String, 
     Ok(name)
 }
 
-/// The code of the login link, if there is a dashboard to sign in to.
+/// The code of the login link, if there is a dashboard.
 async fn login(server: &Server) -> Result<Option<Zeroizing<String>>, CommandError> {
     if !server.config().dashboard {
         return Ok(None);

@@ -1,4 +1,4 @@
 //! The error of a command.
 
-/// A command failed. The text names the cause and the way out.
+/// The error of a command. The text has the cause and what to do about it.
 pub type CommandError = Box<dyn std::error::Error + Send + Sync>;

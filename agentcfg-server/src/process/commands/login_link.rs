@@ -39,7 +39,7 @@ pub(super) fn run(args: &LoginLinkArgs) -> Result<ExitCode, CommandError> {
             );
             runtime()?.block_on(print(&service, &config, &user))
         }
-        // A server works on the directory and has the store open.
+        // A running server has the store open.
         Err(DataDirError::Locked { path, holder }) => {
             let order = Order::LoginLink { user };
             control::request(&dir, &order, &mut std::io::stdout())

@@ -1,4 +1,4 @@
-//! `mcp-config`: the lines that connect an AI client.
+//! `mcp-config`: prints how to connect an AI client.
 
 use std::process::ExitCode;
 
@@ -19,7 +19,8 @@ pub(super) fn run(args: &McpConfigArgs) -> Result<ExitCode, CommandError> {
 fn lines(client: McpClient, url: &str) -> String {
     match client {
         McpClient::ClaudeCode => format!(
-            // In single quotes: the client, and not the shell, replaces the variable, in the project's .mcp.json alone.
+            // In single quotes, so that the shell leaves the variable to the client, which replaces it in the project's
+            // .mcp.json alone.
             "claude mcp add --scope project --transport http agentcfg {url} --header 'Authorization: Bearer ${{AGENTCFG_API_KEY}}'\n"
         ),
         McpClient::Cursor => {

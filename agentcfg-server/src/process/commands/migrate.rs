@@ -18,7 +18,7 @@ use crate::process::cli::MigrateArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::datadir::{DataDir, DataDirError, DataLock};
 
-/// Where a store is.
+/// The place of a store.
 enum Location {
     Directory(PathBuf),
     Database(DatabaseLocation),
@@ -26,7 +26,7 @@ enum Location {
 
 pub(super) fn run(args: &MigrateArgs) -> Result<ExitCode, CommandError> {
     let config = Config {
-        // This process uses one connection, so any other one belongs to another process.
+        // This process has one connection, so any other one belongs to another process.
         database_pool_size: 1,
         ..Config::load(Flags::from(args), std::env::vars_os())?
     };
@@ -83,7 +83,7 @@ async fn fill_database(
     let (reader, writer) = io::pipe()?;
     let source = thread::spawn(move || store.backup(writer).map(drop));
     let moved = database.import(reader).await;
-    // When the source failed, the database only reports that the stream broke off.
+    // When the source failed, the database only reports a broken stream.
     source
         .join()
         .map_err(|_| "reading the store failed")?

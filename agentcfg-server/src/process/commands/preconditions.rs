@@ -1,4 +1,4 @@
-//! What commands require of the settings before they do anything.
+//! The preconditions of commands, which are checked on the settings first.
 
 use super::error::CommandError;
 use crate::process::config::{Config, SessionProvider};
@@ -17,8 +17,8 @@ pub(super) fn require_local_provider(config: &Config, command: &str) -> Result<(
     .into())
 }
 
-/// Refuses a command that changes or reads a whole data directory, unless some layer of the settings names the directory: the one
-/// in the working directory may be another one than is meant.
+/// Refuses a command on a whole data directory unless a layer of the settings names the directory: the default one in
+/// the working directory may not be the intended one.
 pub(super) fn require_named_directory(config: &Config) -> Result<(), CommandError> {
     if config.names_data || config.is_shared() {
         return Ok(());

@@ -1,6 +1,6 @@
-//! This program as it runs: the name it was called by, and its runtime.
+//! The name of this program, and its runtime.
 
-/// How this program was called, for messages that say what to run next.
+/// The name that this program was called by, for messages that suggest a command.
 pub(super) fn program() -> String {
     let called = std::env::args().next().unwrap_or_default();
     match called.contains(char::is_whitespace) || called.is_empty() {
@@ -9,7 +9,7 @@ pub(super) fn program() -> String {
     }
 }
 
-/// The runtime of the server: a worker for each core.
+/// The runtime of the server, with a worker for each core.
 pub(super) fn runtime() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build()
 }

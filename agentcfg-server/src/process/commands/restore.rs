@@ -49,7 +49,7 @@ pub(super) fn run(args: &RestoreArgs, environment: impl Environment) -> Result<E
     let told = match fill(&lock, input, &config, args.discard_provider_keys) {
         Ok(told) => told,
         Err(error) => {
-            // Why the restore failed is what counts.
+            // The reason of the failed restore is more important than this error.
             let _ = lock.remove();
             if is_new {
                 let _ = fs::remove_dir(dir.path());
@@ -64,7 +64,7 @@ pub(super) fn run(args: &RestoreArgs, environment: impl Environment) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
-/// Puts the store of a backup into the directory. Returns what to tell.
+/// Puts the store of a backup into the directory. Returns the lines to print.
 fn fill(lock: &DataLock, input: File, config: &Config, discard: bool) -> Result<Vec<String>, CommandError> {
     let staged = StagedStore::begin(lock)?;
     let records = staged.fill(input)?.records;
@@ -89,7 +89,8 @@ fn with_cause(error: &CommandError) -> String {
     }
 }
 
-/// Prepares a restored store for its first start, or tells what is missing: a backup does not hold the master key.
+/// Prepares a restored store for its first start, or refuses it for a missing master key: a backup does not contain the
+/// key.
 async fn fit_master_keys(
     service: &AgentCfg,
     dir: &DataDir,
@@ -103,7 +104,8 @@ async fn fit_master_keys(
     }
     let needed = service.master_keys_needed().await?;
     if !needed.any_sealed {
-        // Nothing is sealed, so any key works: the configured one, the one in the file, or one that the first start makes.
+        // Nothing is sealed, so any key works: the configured one, the one in the file, or one that the first start
+        // creates.
         service.forget_master_keys().await?;
         if !needed.keys.is_empty() {
             told.push("left out the list of master keys: nothing in the store is sealed under one".to_owned());

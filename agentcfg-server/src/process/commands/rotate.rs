@@ -1,4 +1,4 @@
-//! `rotate-master-key`: a new master key, and everything sealed under it.
+//! `rotate-master-key`: adds a new master key and seals everything under it.
 
 use std::process::ExitCode;
 
@@ -37,7 +37,7 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
             master_keys::rotate(&service, &dir, drop_old, &mut say).await?;
             Ok(ExitCode::SUCCESS)
         }),
-        // A server works on the directory. It has the store open and must use the new key, so it does the rotation.
+        // A running server has the store open and must use the new key, so it runs the rotation.
         Err(DataDirError::Locked { path, holder }) => {
             let order = Order::RotateMasterKey { drop_old };
             control::request(&dir, &order, &mut Said).map_err(|error| {

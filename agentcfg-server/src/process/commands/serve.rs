@@ -51,13 +51,13 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     })
 }
 
-/// The one line on standard output that says the server is ready.
+/// Prints the line that says that the server is ready, the only one on standard output.
 pub(super) fn announce(url: &str) {
-    // The parent process may have closed the pipe. That does not stop the server.
+    // The parent process may have closed the pipe, which does not stop the server.
     say!("listening on {url}");
 }
 
-/// The hints that are printed at the first start.
+/// Prints hints at the first start.
 fn introduce(server: &Server, data: &Path) {
     let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
     let (data, program) = (data.display(), program());

@@ -1,11 +1,11 @@
-//! What commands print.
+//! Output of commands.
 
 use std::fmt;
 use std::io::{self, Write};
 
 use super::error::CommandError;
 
-/// Prints a line about what was done. The exit code has the result too, so a reader that is gone changes nothing.
+/// Prints a line about what was done. A closed output is ignored, because the exit code has the result too.
 macro_rules! say {
     ($($text:tt)*) => {
         $crate::process::commands::stdout::line(format_args!($($text)*))
@@ -20,7 +20,7 @@ pub(super) fn line(text: fmt::Arguments<'_>) {
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// Standard output for what others write about what was done, as [`say`].
+/// Standard output as a writer, with the rules of [`say`].
 pub(super) struct Said;
 
 impl Write for Said {
@@ -35,7 +35,7 @@ impl Write for Said {
     }
 }
 
-/// Prints what the command was called for.
+/// Prints the result of a command.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! `backup` and `check`: the store as a whole.
+//! `backup` and `check`: commands on the store as a whole.
 
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
@@ -20,7 +20,7 @@ use crate::process::control::{self, ControlError};
 use crate::process::datadir::{DataDir, DataDirError};
 use crate::process::files::{self, directory_of};
 
-/// The variables of the environment, which tests leave out.
+/// The environment variables, which tests leave out.
 pub(super) trait Environment: IntoIterator<Item = (OsString, OsString)> {}
 
 impl<I: IntoIterator<Item = (OsString, OsString)>> Environment for I {}
@@ -28,7 +28,7 @@ impl<I: IntoIterator<Item = (OsString, OsString)>> Environment for I {}
 pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
     require_named_directory(&config)?;
-    // A running server can still save a store whose file was removed.
+    // A running server can still copy a store whose file was removed.
     let running = DataDir::open(&config.data).ok();
     let running = running.filter(|dir| !config.is_shared() && dir.socket_path().exists());
     let dir = match running {
@@ -45,7 +45,7 @@ pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result
                 error => format!("{error}; {}", check_hint(&dir)),
             })?;
         }
-        // A server works on the directory: ask it.
+        // A running server has the store open, so it makes the copy.
         Err(DataDirError::Locked { path, holder }) => {
             control::request_backup(&dir, &mut draft.file).map_err(|error| match error {
                 ControlError::Output(source) => format!("cannot write {}: {source}; {OTHER_OUT}", args.out.display()),
@@ -79,10 +79,10 @@ fn exists_already(out: &Path) -> String {
     )
 }
 
-/// What to do about a backup that cannot be written.
+/// The advice for a backup that cannot be written.
 const OTHER_OUT: &str = "free some space there, or name another file with --out; the store was not changed";
 
-/// How to find out what is wrong with a store.
+/// The advice to check a store.
 fn check_hint(dir: &DataDir) -> String {
     format!("{} check --data {} says what is wrong", program(), dir.path().display())
 }
@@ -97,7 +97,7 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
             "the store in {} is not sound: {error}; restore a backup into a new directory with `agentcfg-server restore`",
             dir.path().display()
         ),
-        // Nothing is known of the store itself.
+        // The error does not concern the store itself.
         source => BackendError::in_dir(&dir, source).to_string(),
     })?;
     for problem in &report.problems {
@@ -121,8 +121,8 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
     Ok(ExitCode::FAILURE)
 }
 
-/// The data directory, which must have a store. With `database_url` or `etcd_endpoints` the store is in the database, unless the command line names
-/// a directory that has one, such as from before a migration.
+/// The data directory, which must have a store. With `database_url` or `etcd_endpoints` the store is in the database,
+/// unless the command line names a directory that has one, such as from before a migration.
 fn directory_with_store(config: &Config, is_named: bool) -> Result<DataDir, CommandError> {
     let dir = DataDir::open(&config.data).and_then(|dir| dir.require_store().map(|()| dir));
     match (dir, DatabaseLocation::of(config)) {
@@ -147,11 +147,11 @@ impl Draft {
         if out.try_exists()? {
             return Err(exists_already(out).into());
         }
-        // The name has the process id, and the file must not exist, so that no other file is overwritten.
+        // The name contains the process id, and the file must not exist, so no other file is overwritten.
         let mut path = out.as_os_str().to_owned();
         path.push(format!(".{}.partial", std::process::id()));
         let path = PathBuf::from(path);
-        // The file is for its owner alone: it has names, prompts and hashes of keys.
+        // Only the owner may read the file: it has names, prompts and hashes of keys.
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
         let file = file.map_err(|error| {
             let dir = directory_of(out);

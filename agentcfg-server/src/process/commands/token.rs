@@ -1,4 +1,4 @@
-//! `token`: a session token of the local identity provider.
+//! `token`: prints a session token of the local identity provider.
 
 use std::process::ExitCode;
 
@@ -15,7 +15,7 @@ use crate::process::server::local_sessions;
 pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     require_local_provider(&config, "token")?;
-    // With a database there is no data directory, and the secret is in the configuration.
+    // With a database there is no data directory, and the secret comes from the configuration.
     let dir = match config.is_shared() {
         true => None,
         false => Some(directory(&config)?),
@@ -34,7 +34,7 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The data directory. It is created if it does not exist, because a token may be issued before the first start; a note
+/// The data directory. It is created if it does not exist, because a token may be issued before the first start. A note
 /// says so, in case the name was mistyped.
 fn directory(config: &Config) -> Result<DataDir, CommandError> {
     let is_new = !config.data.try_exists()?;

@@ -1,4 +1,4 @@
-//! The settings whose value is one of a few words.
+//! Settings whose value is a word of a closed set.
 
 /// The kinds of identity provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -7,7 +7,7 @@ pub enum SessionProvider {
     Local,
     /// Tokens are verified by the keys that the provider publishes.
     Jwks,
-    /// The provider is asked about each token.
+    /// The provider verifies each token on request.
     Introspection,
 }
 

@@ -1,4 +1,4 @@
-//! Settings that contradict each other, and those that have no effect beside the others.
+//! Settings that contradict each other, and settings that have no effect beside others.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::flags::Flags;
 use super::settings::Config;
 
 impl Config {
-    /// The faults of settings that belong together.
+    /// The contradictions between settings.
     pub(super) fn contradictions(&self) -> Vec<String> {
         let mut faults = Vec::new();
         match (&self.tls_cert, &self.tls_key) {

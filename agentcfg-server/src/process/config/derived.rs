@@ -1,11 +1,11 @@
-//! What follows from several settings: where the store is, and the URLs of the server.
+//! Values that are derived from several settings: the place of the store, and the URLs of the server.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use super::settings::Config;
 
 impl Config {
-    /// Whether the store is in a database that servers share, and not in the data directory.
+    /// Whether the store is in a database that servers share instead of the data directory.
     pub(in crate::process) fn is_shared(&self) -> bool {
         self.database_url.is_some() || self.etcd_endpoints.is_some()
     }
@@ -15,8 +15,8 @@ impl Config {
         if self.tls_cert.is_some() { "https" } else { "http" }
     }
 
-    /// The URL of the server as browsers see it, or else of this address. No browser signs in at the address that stands for all
-    /// addresses of the machine, so it becomes that of the machine itself.
+    /// The URL of the server as browsers see it, or one with this address. Browsers cannot use the address that stands
+    /// for all addresses of the machine, so it becomes that of the machine itself.
     pub(in crate::process) fn base_url(&self, mut address: SocketAddr) -> String {
         match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
@@ -27,7 +27,7 @@ impl Config {
         self.public_url.clone().unwrap_or_else(own)
     }
 
-    /// The link that signs a user in with this code, at a server that listens on this address.
+    /// The login link with this code, at a server that listens on this address.
     pub(in crate::process) fn login_link(&self, address: SocketAddr, code: &str) -> String {
         format!("{}/#login={code}", self.base_url(address))
     }

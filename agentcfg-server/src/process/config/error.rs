@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-/// Everything that is wrong with the configuration.
+/// The faults of the configuration.
 ///
 /// ```
 /// use agentcfg_server::process::{Config, Flags};

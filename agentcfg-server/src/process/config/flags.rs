@@ -1,4 +1,4 @@
-//! What the command line sets.
+//! The settings of the command line.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Reading the layers and merging them.
+//! Reads the layers of the configuration and merges them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{OsStr, OsString};
@@ -17,8 +17,8 @@ use super::value::Value;
 
 const PREFIX: &str = "AGENTCFG_";
 const FILE_SUFFIX: &str = "_FILE";
-/// What the command `agentcfg` and the lines of `mcp-config` read from the environment, without the prefix. A shell has them
-/// beside the settings of the server.
+/// The variables of the command `agentcfg` and of `mcp-config`, without their prefix. A shell may have them beside the
+/// settings of the server.
 const OF_THE_CLIENT: [&str; 4] = ["API_KEY", "CA_FILE", "URL", "WORKSPACE"];
 
 pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Config, ConfigError> {
@@ -50,7 +50,7 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
 
 struct Layers {
     config: Config,
-    /// The names of the settings that some layer has changed.
+    /// The names of the settings that some layer names.
     given: BTreeSet<&'static str>,
     problems: Vec<String>,
 }
@@ -139,7 +139,7 @@ impl Layers {
 
     fn secret_file(&mut self, setting: &Setting, variable: &str, path: &OsStr) {
         match fs::read_to_string(path) {
-            // Editors and `echo` end a file with a newline that is no part of the secret.
+            // Editors and `echo` end a file with a newline, which is not part of the secret.
             Ok(text) => {
                 self.warn_if_open(setting.name, Path::new(path));
                 let text = text.strip_suffix('\n').unwrap_or(&text);
@@ -157,7 +157,8 @@ impl Layers {
         }
     }
 
-    /// Warns of a file with a secret that other users can read. It is not refused: in a container all users may be one.
+    /// Warns of a file with a secret that other users can read. It is not refused, because in a container all users may
+    /// be one.
     fn warn_if_open(&mut self, secret: &str, path: &Path) {
         let mode = fs::metadata(path).map_or(0, |found| found.mode() & 0o777);
         if mode & 0o077 != 0 {

@@ -1,9 +1,9 @@
-//! Messages for a file that is no TOML: what TOML's parser says of a mistake is a riddle to most people.
+//! Messages for a file that is not TOML, in place of those of the parser.
 
 use super::settings::{Config, DEFAULT_TOML, Setting};
 use super::value::Value;
 
-/// What is wrong with a line that the parser refuses, with the line as it should be; `None` where that is not known.
+/// The mistake in a line that the parser refuses, with the corrected line; `None` for an unknown mistake.
 pub(super) fn explain(line: &str) -> Option<String> {
     let line = line.trim();
     let name = |text: &str| {
@@ -44,7 +44,7 @@ pub(super) fn explain(line: &str) -> Option<String> {
     if value.starts_with('{') {
         return None;
     }
-    // A value that the setting would refuse in quotes too, such as a number with a unit.
+    // Quotes would not help where the setting refuses the value anyway, such as a number with a unit.
     if let Some(fault) = setting.and_then(|setting| fault(setting, value)) {
         return Some(format!("{key} {fault}"));
     }
@@ -56,13 +56,13 @@ fn unquoted(text: &str) -> &str {
     text.trim().trim_matches('"')
 }
 
-/// The rule of a setting that this text breaks.
+/// The rule of a setting that a text breaks.
 fn fault(setting: &Setting, text: &str) -> Option<String> {
     let fault = (setting.set)(&mut Config::default(), &Value::Text(text)).err()?;
     Some(setting.shown_fault(&fault).to_owned())
 }
 
-/// A line with this key as the default file has it.
+/// The line for a key in the default file.
 fn example(key: &str) -> String {
     let line = DEFAULT_TOML.lines().find_map(|line| {
         let line = line.trim_start_matches("# ");

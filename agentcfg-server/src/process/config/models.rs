@@ -49,7 +49,7 @@ fn model(table: &DeTable<'_>) -> Result<CatalogueModel, String> {
         provider: provider
             .parse::<Provider>()
             .map_err(|rule| format!("provider {rule}, got {provider:?}"))?,
-        // The defaults: the status `available`, and the identifier as the display name.
+        // The status and the display name have defaults: `available`, and the identifier.
         display_name: text("display_name")?.unwrap_or(id).to_owned(),
         status: match text("status")? {
             None => ModelStatus::Available,

@@ -1,4 +1,4 @@
-//! The identity provider that the settings choose.
+//! The identity provider of the settings.
 
 use super::choices::SessionProvider;
 use super::error::ConfigError;
@@ -7,8 +7,8 @@ use super::settings::Config;
 use crate::identity::{RemoteProvider, discovery_url};
 
 impl Config {
-    /// The external identity provider that `session_provider` chooses; `None` for the local one. Settings of the
-    /// other providers are ignored.
+    /// The external identity provider that `session_provider` selects; `None` for the local one. Settings of other
+    /// providers are ignored.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The rules of single settings: what their values must be.
+//! The rules for the values of single settings.
 
 use agentcfg_core::model::{AllowedHost, Plan, Provider};
 use agentcfg_core::routing::Catalogue;
@@ -111,7 +111,7 @@ pub(super) fn is_visible(text: &str) -> bool {
 }
 
 pub(super) fn log_filter(text: &str) -> bool {
-    // A filter reads an unknown word as the name of a module, so a mistyped level would turn all logs off.
+    // A filter takes an unknown word for the name of a module, so a mistyped level would turn off all logs.
     let is_level = |word: &str| !word.is_empty() && word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
     let mut directives = text.split(',').map(str::trim);
     directives.all(|directive| match directive.split_once('=') {

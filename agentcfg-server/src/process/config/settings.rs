@@ -1,4 +1,4 @@
-//! The one table of settings: name, meaning, type, default and rule of each.
+//! The table of all settings: name, meaning, type, default and rule of each.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use toml::de::DeValue;
 
-/// A value as its layer gives it. Text is what the environment and the command line have; TOML has types.
+/// A value from a layer. The environment and the command line have text; TOML has types.
 #[derive(Debug)]
 pub(super) enum Value<'a> {
     Text(&'a str),
@@ -97,7 +97,7 @@ impl Value<'_> {
         .ok_or_else(|| self.must_be(&format!("true or false{}", self.without_quotes())))
     }
 
-    /// Quotes make a text of a number or a truth value in TOML.
+    /// The reminder that quotes in TOML make a text of a number or a truth value.
     fn without_quotes(&self) -> &'static str {
         match self {
             Self::Toml(DeValue::String(_)) => ", without quotes",
@@ -145,7 +145,7 @@ impl Value<'_> {
         format!("must be {rule}, got {}", self.shown())
     }
 
-    /// The value as a message may show it; long text is cut.
+    /// The value for a message; long text is cut.
     fn shown(&self) -> String {
         const LONGEST: usize = 60;
         match (self, self.string()) {

@@ -1,4 +1,4 @@
-//! Giving a running server an order.
+//! The client of the control socket.
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -20,7 +20,7 @@ pub fn request_backup(dir: &DataDir, out: &mut dyn Write) -> Result<u64, Control
     request(dir, &Order::Backup, out)
 }
 
-/// Gives the server that runs on `dir` an order, writes its answer to `out` as it arrives and returns its length.
+/// Sends an order to the server that runs on `dir`, writes its answer to `out` as it arrives and returns its length.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Why an order was not carried out.
+//! The failures of orders.
 
 use std::io;
 use std::path::PathBuf;
@@ -16,10 +16,10 @@ pub enum ControlError {
     /// The server refused the order, or failed while it carried it out.
     #[error("the server reports: {0}")]
     Server(String),
-    /// The connection ended before the transfer did. What was written is no backup.
+    /// The connection broke during the transfer. What was written is not a backup.
     #[error("the transfer from the server broke off, try again")]
     Broken,
-    /// The answer is not of this version of the protocol.
+    /// The answer has another version of the protocol.
     #[error("the server has another version of the control protocol; use the binary that it runs")]
     Protocol,
     /// The copy cannot be written.

@@ -1,4 +1,4 @@
-//! The orders, and the line that each is on the socket.
+//! The orders, and their lines on the socket.
 
 use agentcfg_core::model::UserId;
 
@@ -9,7 +9,7 @@ pub enum Order {
     Backup,
     /// Put a new master key before the others, and seal everything under it.
     RotateMasterKey {
-        /// Whether to remove the old ones at the end.
+        /// Whether to remove the old keys at the end.
         drop_old: bool,
     },
     /// Make a link that signs this user in.
@@ -26,7 +26,7 @@ impl Order {
             Self::Backup => BACKUP.to_vec(),
             Self::RotateMasterKey { drop_old: false } => ROTATE.to_vec(),
             Self::RotateMasterKey { drop_old: true } => ROTATE_AND_DROP.to_vec(),
-            // An identifier has no control characters, so no line end.
+            // An identifier has no control characters, and so no line end.
             Self::LoginLink { user } => [LOGIN_LINK, user.as_bytes(), b"\n"].concat(),
         }
     }

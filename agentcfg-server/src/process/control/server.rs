@@ -17,10 +17,10 @@ use super::order::{LONGEST_LINE, Order};
 use super::socket::{self, IO_TIMEOUT};
 use crate::process::datadir::DataLock;
 
-/// Time for a client to send its order.
+/// The time that a client has to send its order.
 const ORDER_TIME: Duration = Duration::from_secs(5);
 
-/// A socket that takes orders until this is dropped. The drop removes the socket and aborts a backup that is running.
+/// Accepts orders until it is dropped. The drop removes the socket and aborts a running backup.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
@@ -50,7 +50,7 @@ where
     F: Fn(&Order, &mut dyn Write) -> io::Result<()> + Send + Sync + 'static,
 {
     let path = lock.dir().socket_path();
-    // Its process has ended, because this process holds the lock.
+    // The process that created it has ended, because this process holds the lock.
     clear(&path)?;
     let listener = socket::at(&path, |reachable| UnixListener::bind(reachable))?;
     fs::set_permissions(&path, Permissions::from_mode(0o600))?;
@@ -88,7 +88,7 @@ where
                 continue;
             }
         };
-        // Between bind and chmod the umask alone guarded the socket.
+        // Between bind and chmod only the umask protected the socket.
         let peer = stream.peer_cred().map(|peer| peer.uid());
         let own = rustix::process::geteuid().as_raw();
         if !peer.as_ref().is_ok_and(|uid| *uid == own || *uid == 0) {

@@ -1,4 +1,4 @@
-//! What both sides of the control socket share: its address and its timeout.
+//! The address and the timeout of the control socket, for both sides.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -11,8 +11,8 @@ use std::time::Duration;
 /// The read and write timeout of both sides.
 pub(super) const IO_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Calls `act` with a path to the socket that the system accepts. An address holds 107 bytes; a longer path is reached
-/// through the open directory.
+/// Calls `act` with a path to the socket that the system accepts. A socket address holds 107 bytes, so a longer path is
+/// reached through the open directory.
 pub(super) fn at<T>(path: &Path, act: impl FnOnce(&Path) -> io::Result<T>) -> io::Result<T> {
     const LONGEST: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
     if path.as_os_str().len() <= LONGEST {

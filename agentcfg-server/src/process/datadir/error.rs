@@ -1,4 +1,4 @@
-//! The errors of a data directory, each with the way out.
+//! The errors of a data directory, each with what to do about it.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,34 +16,34 @@ pub enum DataDirError {
     /// The path, or one above it, is not a directory.
     #[error("{} is a file, and no data directory", .path.display())]
     NotADirectory {
-        /// What is not a directory.
+        /// The path that is not a directory.
         path: PathBuf,
     },
     /// The system denies access.
     #[error("cannot {doing} {}: permission denied; run as the owner of the data directory, or name another with --data", .path.display())]
     Denied {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// On what.
+        /// The path of the operation.
         path: PathBuf,
     },
     /// The file system takes no writes.
     #[error("cannot {doing} {}: the file system is read-only; name a writable directory with --data", .path.display())]
     ReadOnly {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// On what.
+        /// The path of the operation.
         path: PathBuf,
     },
     /// The disk or the quota is used up.
     #[error("cannot {doing} {}: no space left; free some, or name another directory with --data", .path.display())]
     Full {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// On what.
+        /// The path of the operation.
         path: PathBuf,
     },
-    /// Another process works on the directory.
+    /// Another process has locked the directory.
     #[error("{} is in use by {holder}; stop it first, or name another directory with --data", .path.display())]
     Locked {
         /// The directory.
@@ -51,7 +51,7 @@ pub enum DataDirError {
         /// A description of the process, as far as the lock file names it.
         holder: String,
     },
-    /// A command needs a store and there is none.
+    /// A command needs a store, and the directory has none.
     #[error("{} has no store; check the path, or run `agentcfg-server serve --data {}` to make one", .path.display(), .path.display())]
     NoStore {
         /// The directory.
@@ -91,7 +91,7 @@ pub enum DataDirError {
         /// Its length in bytes.
         length: u64,
     },
-    /// Others can read the master keys.
+    /// Others can read the file of the master keys.
     #[error("{} is open to other users (mode {mode:03o}); run `chmod 600 {}`, and if another user may have read it, then replace the master key with `agentcfg-server rotate-master-key`", .path.display(), .path.display())]
     MasterKeyExposed {
         /// The key file.
@@ -99,25 +99,25 @@ pub enum DataDirError {
         /// Its permission bits.
         mode: u32,
     },
-    /// The file of the master keys holds something else.
+    /// The file of the master keys has a malformed line.
     #[error("{}:{line}: {rule}; put the original back", .path.display())]
     MasterKeyFile {
         /// The key file.
         path: PathBuf,
         /// The line.
         line: usize,
-        /// What is wrong with it.
+        /// The rule that the line breaks.
         rule: String,
     },
     /// The system has no randomness.
     #[error("cannot make a key: {0}")]
     Randomness(String),
-    /// Anything else.
+    /// Any other error of the file system.
     #[error("cannot {doing} {}: {source}", .path.display())]
     Io {
-        /// What was tried.
+        /// The attempted operation.
         doing: &'static str,
-        /// On what.
+        /// The path of the operation.
         path: PathBuf,
         /// The error of the system.
         source: io::Error,

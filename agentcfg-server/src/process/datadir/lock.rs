@@ -70,13 +70,13 @@ impl LockFile {
     }
 }
 
-/// Whether the last process that wrote the lock file was a server that accepted connections.
+/// Whether the last process that wrote the lock file was a server that had accepted connections.
 pub(super) fn was_served(dir: &Path) -> bool {
     let text = fs::read_to_string(dir.join(NAME));
     text.is_ok_and(|text| text.lines().any(|line| line.starts_with("listen ")))
 }
 
-/// Who holds the lock, from what it wrote into the file.
+/// The holder of the lock, as it described itself in the file.
 fn holder(file: &mut File) -> String {
     let mut text = String::new();
     // Without the text the message is less helpful, but correct.

@@ -15,7 +15,7 @@ pub(super) const NAME: &str = "master.key";
 const HEAD: &str = "# Master keys of agentcfg-server, one a line. The first one seals the saved provider keys, all open them.\n\
                     # Without this file they cannot be opened, and backups of the store do not contain it: keep a copy.\n";
 
-/// The longest file that is read: room for hundreds of keys.
+/// The length of the longest file that is read. It has room for hundreds of keys.
 const LONGEST: u64 = 64 << 10;
 
 /// The keys in the file, or `None` when there is no file.
@@ -62,13 +62,13 @@ pub(super) fn load(dir: &Path) -> Result<Option<Vec<MasterKey>>, DataDirError> {
     Ok(Some(keys))
 }
 
-/// Makes the file with a fresh key, unless it is there already.
+/// Creates the file with a fresh key, unless it exists.
 pub(super) fn create(dir: &Path) -> Result<(), DataDirError> {
     let key = generate()?;
     secret_file::create(dir, NAME, text(std::slice::from_ref(&key)).as_bytes())
 }
 
-/// Puts these keys in the place of those that are in the file.
+/// Replaces the keys in the file.
 pub(super) fn replace(dir: &Path, keys: &[MasterKey]) -> Result<(), DataDirError> {
     // The next start would refuse keys that are not a valid keyring.
     Vault::new(keys.to_vec()).map_err(|error| DataDirError::MasterKeyFile {

@@ -42,7 +42,7 @@ impl DataDir {
     /// When something else is there, or it cannot be created.
     pub fn open_or_create(path: impl Into<PathBuf>) -> Result<Self, DataDirError> {
         let path = path.into();
-        // Not the error that advises a command which creates it: that is what was tried.
+        // Not the error that advises to create the directory, because that has just failed.
         let io = |source: io::Error| DataDirError::Io {
             doing: "create",
             path: path.clone(),
@@ -61,7 +61,7 @@ impl DataDir {
         }
         match DirBuilder::new().mode(0o700).create(&path) {
             Err(error) if error.kind() != io::ErrorKind::AlreadyExists => Err(failed(error)),
-            // Another process has created it meanwhile.
+            // Another process has created the directory meanwhile.
             _ => Self::open(&path).map_err(|error| match error {
                 DataDirError::Missing { .. } => io(io::Error::other("it is a symbolic link that leads nowhere")),
                 other => other,
@@ -166,7 +166,7 @@ impl DataDir {
         })
     }
 
-    /// Takes the directory for this process, until the guard is dropped.
+    /// Locks the directory for this process, until the guard is dropped.
     ///
     /// # Errors
     ///
@@ -178,7 +178,7 @@ impl DataDir {
         })
     }
 
-    /// The secret of the local identity provider. The first call makes it; concurrent calls get the same one.
+    /// The secret of the local identity provider. The first call creates it; concurrent calls get the same one.
     ///
     /// Needs no lock, so that tokens can be made while a server runs.
     ///
@@ -189,8 +189,8 @@ impl DataDir {
         session_key::load_or_create(&self.path)
     }
 
-    /// Whether the secret of the local identity provider was lost: there is a store, so there was a secret. The next
-    /// [`Self::session_secret`] makes another one.
+    /// Whether the secret of the local identity provider was lost: a store exists, so there was a secret. The next
+    /// [`Self::session_secret`] creates another one.
     ///
     /// # Errors
     ///
@@ -216,8 +216,7 @@ impl DataDir {
         master_key::load(&self.path)
     }
 
-    /// Makes the file of the master keys with a fresh key, or leaves the one that is there, and gives what
-    /// is in it.
+    /// Creates the file of the master keys with a fresh key unless it exists, and returns its keys.
     ///
     /// # Errors
     ///
@@ -229,7 +228,7 @@ impl DataDir {
         })
     }
 
-    /// Writes a new master key before these into the file, and returns all.
+    /// Adds a new master key before these to the file, and returns all.
     ///
     /// # Errors
     ///
@@ -250,7 +249,7 @@ impl DataDir {
     }
 }
 
-/// The exclusive right to work on a data directory. The system takes it back when the process ends, however it ends.
+/// The exclusive lock of a data directory. The system releases it when the process ends.
 #[derive(Debug)]
 pub struct DataLock {
     dir: DataDir,
@@ -272,7 +271,7 @@ impl DataLock {
         self.file.announce(listen)
     }
 
-    /// Gives the directory back, and removes the lock file, for a command that leaves nothing behind.
+    /// Releases the directory and removes the lock file, for a command that leaves nothing behind.
     ///
     /// # Errors
     ///

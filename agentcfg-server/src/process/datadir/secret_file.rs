@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use super::error::DataDirError;
 use crate::process::files;
 
-/// Opens a file, and returns its permission bits when other users have any.
+/// Opens a file. Returns its permission bits too, if other users have any.
 pub(super) fn open(path: &Path) -> io::Result<(File, Option<u32>)> {
     let file = File::open(path)?;
     let mode = file.metadata()?.mode() & 0o777;
@@ -33,7 +33,7 @@ fn remove_drafts(dir: &Path, name: &str) -> io::Result<()> {
     files::remove_drafts(dir, |found| rest(found) == Some(true))
 }
 
-/// Writes a draft under a unique name and lets `place` move it to the final one.
+/// Writes a draft under a unique name and calls `place` to move it to the final one.
 fn put(dir: &Path, name: &str, content: &[u8], place: fn(&Path, &Path) -> io::Result<()>) -> Result<(), DataDirError> {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -55,7 +55,7 @@ fn put(dir: &Path, name: &str, content: &[u8], place: fn(&Path, &Path) -> io::Re
 }
 
 fn write(draft: &Path, content: &[u8]) -> io::Result<()> {
-    // Left behind by a killed process that had the same process id.
+    // A killed process with the same process id has left a draft.
     match fs::remove_file(draft) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

@@ -46,7 +46,7 @@ pub(super) fn load_or_create(dir: &Path) -> Result<SessionSecret, DataDirError> 
         .map_err(|error| DataDirError::Randomness(error.to_string()))?;
     let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(*random));
     secret_file::create(dir, NAME, secret.as_bytes())?;
-    // Read back rather than returned, because the key of another process may have been first.
+    // The file is read back, because another process may have created it first.
     load(dir)
 }
 

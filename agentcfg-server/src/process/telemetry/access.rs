@@ -7,8 +7,8 @@ use crate::api::{Answered, Observer};
 /// The name of the access log in log filters.
 pub(super) const TARGET: &str = "access";
 
-/// Logs each answer: what was asked for by whom, and how it ended. It has the template of the path and no query, because both may
-/// hold what is not for a log. The answer of a stream is logged when it begins.
+/// Logs each answer: the request, its caller and its result. A line has the template of the path and no query, because
+/// paths and queries may contain what does not belong into a log. The answer of a stream is logged when it begins.
 #[derive(Debug)]
 pub struct AccessLog;
 

@@ -13,7 +13,7 @@ use crate::http::Body;
 use crate::http::errors::Failure;
 use crate::listen::{Drained, Limits, serve, service_fn};
 
-/// Connections of scrapers, of which there are few.
+/// The connection limit. There are few scrapers.
 const MAX_CONNECTIONS: usize = 64;
 
 /// Serves `GET /metrics` on `listener` until `shutdown` resolves. `limits` are those of the API; the number of

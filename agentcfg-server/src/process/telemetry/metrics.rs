@@ -1,4 +1,4 @@
-//! The numbers that the server counts.
+//! The metrics of the server.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -30,7 +30,7 @@ pub struct Metrics {
     is_certificate_refused: Gauge,
     /// 1 while the store serves reads and changes, else 0.
     pub storage_ready: Gauge,
-    /// What the metrics show of the store file, if there is one.
+    /// Reads the numbers of the store file, if there is one.
     store: OnceLock<ReadNumbers>,
     damaged_blocks: Gauge,
     scrubbed_bytes: Counter,
@@ -53,7 +53,7 @@ pub struct Metrics {
     registry: Registry,
 }
 
-/// What the metrics show of a store in a file.
+/// The numbers of a store in a file, for the metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StoreNumbers {
     /// Whether it serves reads and changes now.
@@ -126,7 +126,7 @@ fn seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, m
 }
 
 impl Metrics {
-    /// All zero.
+    /// Makes the metrics, all zero.
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("agentcfg");
         let all = &mut registry;
@@ -231,17 +231,17 @@ impl Metrics {
         let _ = self.webhooks.set(numbers);
     }
 
-    /// The files hold the certificate that is in use.
+    /// Notes that the files have the certificate that is in use.
     pub fn certificate_in_use(&self) {
         self.is_certificate_refused.set(0);
     }
 
-    /// The files of the certificate have changed, and the server uses them.
+    /// Notes that a changed certificate was loaded.
     pub fn certificate_taken(&self) {
         self.certificate_changed("taken", false);
     }
 
-    /// The files of the certificate have changed and cannot be used.
+    /// Notes that changed files cannot be used.
     pub fn certificate_refused(&self) {
         self.certificate_changed("refused", true);
     }

@@ -28,7 +28,7 @@ pub struct TelemetryError(String);
 pub fn init(config: &Config) -> Result<(), TelemetryError> {
     let failed = |error: &dyn std::fmt::Display| TelemetryError(error.to_string());
     let mut filter = EnvFilter::try_new(&config.log).map_err(|error| failed(&error))?;
-    // The access log has a setting of its own, whatever the level of the others is.
+    // The access log has a setting of its own, which is independent of the level of other logs.
     let level = if config.access_log { "info" } else { "off" };
     let directive = format!("{}={level}", access::TARGET).parse();
     filter = filter.add_directive(directive.map_err(|error| failed(&error))?);

@@ -63,7 +63,7 @@ pub(super) struct Head {
     /// The build that made the file.
     build: BuildField,
     content: [u8; ROOM],
-    /// Of the last closing. Each change of the head removes it.
+    /// The seal of the last closing. Each change of the head removes it.
     seal: Seal,
     /// The content since the last sync.
     synced: [u8; ROOM],
@@ -192,7 +192,8 @@ impl Head {
         self.content[FLAGS] & RECOVERY_REQUIRED == 0
     }
 
-    /// What must be written of a changed head, with its offset: the slot that is not stable. Call [`Self::synced`] after the sync.
+    /// The part of a changed head that must be written, with its offset: the slot that is not stable. Call
+    /// [`Self::synced`] after the sync.
     pub(super) fn unwritten(&self) -> Option<(u64, Vec<u8>)> {
         self.changed
             .then(|| (slot_offset(1 - self.stable), self.next_sector().repeat(COPIES)))

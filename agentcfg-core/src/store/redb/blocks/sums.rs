@@ -86,7 +86,7 @@ impl Sums {
         Ok(())
     }
 
-    /// What must be written of the changed checksums, with the offsets. Call [`Self::synced`] after the sync.
+    /// The changed checksums that must be written, with their offsets. Call [`Self::synced`] after the sync.
     pub(super) fn unwritten(&self, file: &dyn StorageBackend) -> io::Result<Vec<(u64, Vec<u8>)>> {
         let changed: Vec<u64> = self.changed().iter().copied().collect();
         let part = |number| Ok((sums_offset(number), self.group(file, number)?.to_bytes()));

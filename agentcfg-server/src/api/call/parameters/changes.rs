@@ -57,7 +57,7 @@ impl Parameter for ChangeWait {
     }
 }
 
-/// The position in the change feed to read on from.
+/// The position in the change feed after which to read.
 pub struct AfterPosition;
 
 impl Parameter for AfterPosition {
@@ -76,7 +76,7 @@ impl Parameter for AfterPosition {
         let Some(text) = request.optional(&Self::DOC).filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
-        // A browser that connects again sends the address that it was given, and the header wins.
+        // A browser that reconnects repeats its original address, so the header field takes precedence.
         if last_event_id(request).is_some() {
             return Ok(None);
         }

@@ -1,6 +1,6 @@
-//! Declarations of parameters that are read alike.
+//! Macros that declare parameters with the same reader.
 
-/// Optional whole numbers.
+/// Declares optional whole numbers.
 macro_rules! numbers {
     ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal from $minimum:literal, $about:literal, $example:expr;)+) => {$(
         $(#[doc = $doc])+
@@ -24,7 +24,7 @@ macro_rules! numbers {
     )+};
 }
 
-/// Optional moments.
+/// Declares optional moments.
 macro_rules! moments {
     ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal, $about:literal;)+) => {$(
         $(#[doc = $doc])+
@@ -42,7 +42,7 @@ macro_rules! moments {
     )+};
 }
 
-/// Optional texts.
+/// Declares optional texts.
 macro_rules! texts {
     ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal, $about:literal, $example:expr;)+) => {$(
         $(#[doc = $doc])+
@@ -61,7 +61,7 @@ macro_rules! texts {
     )+};
 }
 
-/// Texts that a request without them is refused for.
+/// Declares required texts.
 macro_rules! required_texts {
     ($($(#[doc = $doc:literal])+ $type:ident = $description:expr;)+) => {$(
         $(#[doc = $doc])+
@@ -82,7 +82,7 @@ macro_rules! required_texts {
     )+};
 }
 
-/// `true` or `false`, which is what they are when they are left out.
+/// Declares flags, which are `true` or `false`, with the default.
 macro_rules! flags {
     ($($(#[doc = $doc:literal])+ $type:ident, $component:literal, $name:literal, $about:literal;)+) => {$(
         $(#[doc = $doc])+

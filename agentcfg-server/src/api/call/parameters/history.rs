@@ -24,7 +24,7 @@ impl Received<'_> {
         let text = self.optional(parameter)?;
         match text.parse() {
             Ok(moment) => Some(moment),
-            // In a query `+` stands for a space.
+            // In a query `+` means a space, so a `+` of an offset arrives as one.
             Err(_) if text.replace(' ', "+").parse::<Timestamp>().is_ok() => {
                 refuse(parameter, "must have the + of its offset written as %2B", faults);
                 None
@@ -37,7 +37,7 @@ impl Received<'_> {
     }
 }
 
-/// Why a change is made.
+/// The message for a change.
 pub struct Message;
 
 impl Parameter for Message {
@@ -106,7 +106,7 @@ texts! {
         "The version that this label points at; `latest` is the current one. A label that the agent does not have is \
          answered with 404.", "\"production\"";
 
-    /// The one label to list.
+    /// The only label to list.
     LabelFilter, "LabelFilter", "label", "Lists this label alone.", "\"production\"";
 
     /// The agent whose labels are listed.
@@ -247,8 +247,8 @@ fn together(names: &str) -> Failure {
     Failure::bad_request(format!("of the query parameters {names} at most one may be given"))
 }
 
-/// A version by the text of a number or of a label. A number that no version can have is taken for a label, so that the
-/// answer names what was sent.
+/// A version by the text of a number or of a label. A number that no version can have is treated as a label, so that
+/// the error shows what was sent.
 fn number_or_label(text: &str) -> VersionSelector<'_> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
