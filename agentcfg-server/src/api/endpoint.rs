@@ -9,7 +9,7 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::validate::Faults;
 
 use crate::api::answer::{Answer, AnswerDoc};
-use crate::api::call::{Body, Call, Content, LeftOut, Location, Parameter, ParameterDoc, Received};
+use crate::api::call::{Body, Call, Content, Parameter, ParameterDoc, Received};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -232,10 +232,6 @@ pub(super) enum Run {
     Open(for<'a> fn(&'a AgentCfg) -> BoxedReply<'a>),
     /// With a credential.
     Called(for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> BoxedReply<'a>),
-    /// With a session token, or with a login code in the body.
-    SignIn,
-    /// The list of agents: the most frequent request is awaited in place, without an allocation.
-    ListAgents,
 }
 
 /// The future of a reply. It is boxed so that the future of a request is not as large as the largest of these.
@@ -327,16 +323,6 @@ pub trait Input {
     fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure>;
 }
 
-/// The parameters of these that stand in the query, as bits.
-const fn in_query(docs: &[ParameterDoc]) -> u32 {
-    let (mut bits, mut i) = (0, 0);
-    while i < docs.len() {
-        bits |= (matches!(docs[i].location, Location::Query) as u32) << i;
-        i += 1;
-    }
-    bits
-}
-
 macro_rules! input {
     ($($name:ident),*) => {
         impl<$($name: Parameter),*> Input for ($($name,)*) {
@@ -344,24 +330,10 @@ macro_rules! input {
 
             const DOCS: &'static [ParameterDoc] = &[$($name::DOC),*];
 
-            #[allow(unused_assignments, unused_mut, unused_variables, reason = "an endpoint may have no parameter, and the last one has no bit after its own")]
+            #[allow(unused_mut, unused_variables, reason = "an endpoint may have no parameter")]
             fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure> {
-                let mut left_out = const { in_query(Self::DOCS) };
-                for (name, _) in &request.query.parameters {
-                    if let Some(at) = Self::DOCS.iter().position(|doc| doc.name == *name) {
-                        left_out &= !(1 << at);
-                    }
-                }
                 let mut faults = Faults::default();
-                let mut bit = 1;
-                let values = ($({
-                    let is_left_out = left_out & bit != 0;
-                    bit <<= 1;
-                    match <$name::Value<'a> as LeftOut>::VALUE {
-                        Some(value) if is_left_out => value,
-                        _ => $name::read(request, &mut faults)?,
-                    }
-                },)*);
+                let values = ($($name::read(request, &mut faults)?,)*);
                 faults.into_result()?;
                 Ok(values)
             }

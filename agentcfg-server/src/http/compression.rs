@@ -49,7 +49,7 @@ pub struct Compression {
 
 /// What compresses, with what the answers share.
 #[derive(Debug)]
-pub(super) struct Compressor {
+pub struct Compressor {
     /// How many answers are compressed on the blocking pool at a time.
     permits: Arc<Semaphore>,
     /// The description of the API.
