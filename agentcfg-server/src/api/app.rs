@@ -201,14 +201,15 @@ impl App {
         })
     }
 
-    /// The same API for the requests of one client. A server makes one for each connection: reads of a client that disconnects
-    /// are cancelled, and each connection counts its references apart, since a count that many threads change is slow.
+    /// The same API for the requests of one client. A server makes one for each connection: reads of a client that
+    /// disconnects are cancelled, and each connection counts its references apart, since a count that many threads
+    /// change is slow.
     ///
     /// ```
-    /// # async fn example(app: agentcfg_server::App, listener: tokio::net::TcpListener) {
-    /// use agentcfg_server::listen::{self, Limits};
-    /// let end = std::future::pending();
-    /// listen::serve(listener, |client| app.for_connection(client), Limits::default(), end).await;
+    /// # use std::sync::Arc;
+    /// # use agentcfg_server::{App, Disconnect, WatchClient};
+    /// # fn example(app: &App, connection: Arc<dyn WatchClient>) {
+    /// let of_one_client = app.for_connection(Disconnect::new(connection));
     /// # }
     /// ```
     #[must_use]

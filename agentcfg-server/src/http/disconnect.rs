@@ -96,7 +96,7 @@ impl Disconnect {
     /// ```
     pub async fn while_connected<T>(&self, patience: Duration, work: impl Future<Output = T>) -> Option<T> {
         let mut work = pin!(work);
-        // Work that is done at once costs neither a look at the connection nor a timer.
+        // Work that is ready at its first poll costs neither a check of the connection nor a timer.
         let mut end: Option<Pin<Box<Sleep>>> = None;
         poll_fn(|cx| {
             if let Poll::Ready(done) = work.as_mut().poll(cx) {

@@ -296,40 +296,31 @@ pub trait SharedText: fmt::Debug + Send + Sync {
     fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a>;
 }
 
-impl SharedText for AgentList {
-    fn len(&self) -> usize {
-        self.json_len()
-    }
+macro_rules! shared_lists {
+    ($($list:ty: $compress:ident;)+) => {$(
+        impl SharedText for $list {
+            fn len(&self) -> usize {
+                self.json_len()
+            }
 
-    fn whole(&self) -> Bytes {
-        self.json()
-    }
+            fn whole(&self) -> Bytes {
+                self.json()
+            }
 
-    fn pieces(&self) -> Vec<Bytes> {
-        self.json_parts()
-    }
+            fn pieces(&self) -> Vec<Bytes> {
+                self.json_parts()
+            }
 
-    fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a> {
-        Box::pin(self.encoded(|parts| compressor.compress(parts)))
-    }
+            fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a> {
+                Box::pin(self.encoded(|parts| compressor.$compress(parts)))
+            }
+        }
+    )+};
 }
 
-impl SharedText for StatusList {
-    fn len(&self) -> usize {
-        self.json_len()
-    }
-
-    fn whole(&self) -> Bytes {
-        self.json()
-    }
-
-    fn pieces(&self) -> Vec<Bytes> {
-        self.json_parts()
-    }
-
-    fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a> {
-        Box::pin(self.encoded(|pieces| compressor.compress_pieces(pieces)))
-    }
+shared_lists! {
+    AgentList: compress;
+    StatusList: compress_pieces;
 }
 
 /// A text of the program, of which there is one.

@@ -377,7 +377,7 @@ mod server {
         let (near, far) = tokio::io::duplex(1 << 10);
         let (mut requests, connection) = hyper::client::conn::http1::handshake(TokioIo::new(near)).await.unwrap();
         drop(far);
-        connection.await.unwrap();
+        let _ = connection.await;
         let request = Request::get("/given").body(Empty::<Bytes>::new()).unwrap();
         let mut error = requests.try_send_request(request).await.unwrap_err();
         assert_eq!(unsent(&mut error).unwrap().uri(), "/given");

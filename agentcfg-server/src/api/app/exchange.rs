@@ -266,7 +266,7 @@ where
         body: Bytes::new(),
     };
     if let Some(guard) = endpoint.guard {
-        guard(&call, &received).await?;
+        guard(&call, &received)?.await?;
     }
     fields.check_encoding()?;
     // The share is held until the endpoint has run.
@@ -280,7 +280,7 @@ where
         received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
         Some(share)
     };
-    let reply = run(&call, &received);
+    let reply = run(&call, &received)?;
     match head.method.is_safe() {
         true => call.while_connected(reply).await,
         false => reply.await,

@@ -112,7 +112,7 @@ const OPEN: Definition = Definition {
     max_body: MAX_OPEN_BODY,
     content: Content::OptionalJson(Schema::of_body::<Valid<SignIn>>()),
     answer: SetCookie::DOC,
-    run: Run::Called(|call, _| Box::pin(open(call))),
+    run: Run::Called(|call, _| Ok(Box::pin(open(call)))),
     guard: None,
 };
 
