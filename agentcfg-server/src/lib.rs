@@ -22,6 +22,7 @@
 
 mod api;
 mod http;
+mod hyper_internals;
 #[cfg(feature = "process")]
 mod identity;
 #[cfg(feature = "process")]
@@ -34,7 +35,6 @@ mod outbound;
 pub mod process;
 #[cfg(feature = "process")]
 mod secret;
-mod wakes;
 
 pub use api::{
     Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, Streams, endpoints, routes,

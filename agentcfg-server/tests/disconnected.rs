@@ -1,4 +1,4 @@
-//! Long work over a real connection whose client leaves.
+//! Reads over a real connection whose client leaves.
 
 // Tests may panic.
 #![allow(clippy::unwrap_used)]
@@ -21,11 +21,11 @@ use tokio::sync::oneshot;
 /// The number of entries of a log that no search reads to its end.
 const ENTRIES: &str = "1000000000000000";
 
-/// A store whose logs have so many entries, which all are as the first one.
+/// A store whose logs have so many entries, which all are as the first one. It answers no other scan.
 struct Endless {
     store: MemoryStore,
     is_endless: Arc<AtomicBool>,
-    /// The pieces of logs that were read.
+    /// The scans that began, such as those of pieces of logs.
     pieces: Arc<AtomicUsize>,
 }
 
@@ -49,11 +49,14 @@ impl Store for Endless {
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        if !self.is_endless.load(Ordering::SeqCst) {
+            return self.store.scan(scan).await;
+        }
+        self.pieces.fetch_add(1, Ordering::SeqCst);
         let (Kind::LogEntry, Partition::Workspace(workspace), Some(after)) = (scan.kind, &scan.partition, &scan.after)
         else {
-            return self.store.scan(scan).await;
+            return std::future::pending().await;
         };
-        self.pieces.fetch_add(1, Ordering::SeqCst);
         let first = self.store.get(&[Key::log_entry(*workspace, 1)]).await?;
         let last = after.parse::<u64>().unwrap();
         let number = |below| Key::log_entry(*workspace, last - below);
@@ -70,16 +73,25 @@ impl Store for Endless {
     }
 }
 
-/// The text of a search that selects no entry.
-fn search(workspace: WorkspaceId, key: &str) -> String {
-    format!(
-        "GET /api/audit-log?workspace_id={workspace}&target_id=nothing HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer \
-         {key}\r\n\r\n"
-    )
+/// The text of a request with this method and target.
+fn request(start: &str, workspace: WorkspaceId, rest: &str, key: &str) -> String {
+    format!("{start}?workspace_id={workspace}{rest} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\n\r\n")
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_search_ends_when_its_client_has_disconnected() {
+    a_read_ends_when_its_client_has_disconnected("GET /api/audit-log", "&target_id=nothing", 3).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_read_with_one_parameter_ends_when_its_client_has_disconnected() {
+    for method in ["GET", "HEAD"] {
+        a_read_ends_when_its_client_has_disconnected(&format!("{method} /api/agents/labels"), "", 1).await;
+    }
+}
+
+/// The client leaves when `scans` have begun.
+async fn a_read_ends_when_its_client_has_disconnected(start: &str, rest: &str, scans: usize) {
     let (is_endless, pieces) = (Arc::<AtomicBool>::default(), Arc::<AtomicUsize>::default());
     let service = AgentCfg::builder(Endless {
         store: MemoryStore::new(),
@@ -108,22 +120,28 @@ async fn a_search_ends_when_its_client_has_disconnected() {
     let (limits, (stop, stopped)) = (Limits::default(), oneshot::channel::<()>());
     let open = limits.open_connections.clone();
     let app = App::new(service, Cors::default());
-    let server = tokio::spawn(listen::serve(listener, app, limits, async {
-        let _ = stopped.await;
-    }));
+    let server = tokio::spawn(listen::serve(
+        listener,
+        move |client| app.for_connection(client),
+        limits,
+        async {
+            let _ = stopped.await;
+        },
+    ));
     let mut client = TcpStream::connect(address).await.unwrap();
-    client.write_all(search(studio, &key).as_bytes()).await.unwrap();
-    while pieces.load(Ordering::SeqCst) < 3 {
+    let sent = request(start, studio, rest, &key);
+    client.write_all(sent.as_bytes()).await.unwrap();
+    while pieces.load(Ordering::SeqCst) < scans {
         tokio::task::yield_now().await;
     }
     assert_eq!(open.get(), 1);
     drop(client);
     let left = tokio::time::Instant::now();
     while open.get() > 0 {
-        assert!(left.elapsed() < Duration::from_secs(60), "the search goes on");
+        assert!(left.elapsed() < Duration::from_secs(60), "the read goes on");
         tokio::time::advance(Duration::from_millis(1)).await;
     }
-    // A client that has closed its sending side alone looks the same, so the search goes on for a while.
+    // A client that has closed its sending side alone looks the same, so the read goes on for a while.
     assert!(left.elapsed() >= Duration::from_secs(5), "{:?}", left.elapsed());
     // The piece that had begun ends, and no other begins.
     tokio::time::advance(Duration::from_millis(1)).await;

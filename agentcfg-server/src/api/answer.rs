@@ -1,16 +1,12 @@
 //! Successful answers: their status, header fields and schema follow from their type.
 
-use agentcfg_core::model::{Agent, Cursor, VersionedAgent};
-use agentcfg_core::service::{ChangePage, StatusList};
-use hyper::Response;
-use hyper::header::HeaderValue;
+use std::marker::PhantomData;
+
+use agentcfg_core::model::{Agent, VersionedAgent};
 use serde::Serialize;
 
-use crate::api::feed::EventStream;
-use crate::api::model_calls::Relay;
 use crate::api::schema::{Example, Schema};
 use crate::http::errors::Failure;
-use crate::http::pulled::{Next, Pulled};
 use crate::http::response::Reply;
 
 /// The successful answer of an endpoint.
@@ -146,148 +142,105 @@ impl<A: Answer> Answer for Created<A> {
     }
 }
 
+/// What an endpoint answers in a reply of this kind, which is its description.
+pub trait Kind {
+    /// The description.
+    const DOC: AnswerDoc;
+}
+
+/// A reply of a kind whose values are not written as a whole from one type.
+#[derive(Debug)]
+pub struct Written<K> {
+    reply: Reply,
+    kind: PhantomData<fn() -> K>,
+}
+
+impl<K> From<Reply> for Written<K> {
+    fn from(reply: Reply) -> Self {
+        Self {
+            reply,
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K: Kind> Answer for Written<K> {
+    const DOC: AnswerDoc = K::DOC;
+
+    fn into_reply(self) -> Result<Reply, Failure> {
+        Ok(self.reply)
+    }
+}
+
 /// 204 with a cookie.
 #[derive(Debug)]
-pub struct SetCookie(pub HeaderValue);
+pub struct SetCookie;
 
-impl Answer for SetCookie {
+impl Kind for SetCookie {
     const DOC: AnswerDoc = AnswerDoc {
         status: 204,
         ..AnswerDoc::ok(Shown::Nothing)
     };
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(Reply::cookie(self.0))
-    }
 }
 
 /// Events of the change feed, as an array or as a stream, with the position to read on from.
 #[derive(Debug)]
-pub struct Changes<T> {
-    reply: Reply,
-    of: std::marker::PhantomData<fn() -> T>,
-}
+pub struct Changes<T>(PhantomData<T>);
 
-impl<T> Changes<T> {
-    /// A page of events as JSON.
-    ///
-    /// # Errors
-    ///
-    /// As [`Answer::into_reply`].
-    pub fn page(page: &ChangePage) -> Result<Self, Failure> {
-        let reply = Reply::json(&page.events)?.plain().uncached();
-        Ok(Self::of(reply.with_cursor(page.cursor.to_string().into())))
-    }
-
-    /// A stream that begins at this position.
-    pub fn stream(stream: EventStream, cursor: Cursor) -> Self {
-        Self::of(Reply::events(stream, &cursor.to_string()))
-    }
-
-    fn of(reply: Reply) -> Self {
-        Self {
-            reply,
-            of: std::marker::PhantomData,
-        }
-    }
-}
-
-impl<T: Example> Answer for Changes<T> {
+impl<T: Example> Kind for Changes<T> {
     const DOC: AnswerDoc = AnswerDoc {
         has_cursor: true,
         ..AnswerDoc::ok(Shown::Events(Schema::of_answer::<T>()))
     };
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(self.reply)
-    }
 }
 
 /// 200 with a stream of values as JSON, each a line of its own.
 #[derive(Debug)]
-pub struct Lines<T> {
-    reply: Reply,
-    of: std::marker::PhantomData<fn() -> T>,
-}
+pub struct Lines<T>(PhantomData<T>);
 
-impl<T> Lines<T> {
-    /// Lines from a source that makes one piece after another.
-    pub fn pulled<S: Send + 'static>(source: S, next: fn(S) -> Next<S>) -> Self {
-        Self {
-            reply: Reply::lines(Pulled::new(source, next)),
-            of: std::marker::PhantomData,
-        }
-    }
-}
-
-impl<T: Example> Answer for Lines<T> {
+impl<T: Example> Kind for Lines<T> {
     const DOC: AnswerDoc = AnswerDoc::ok(Shown::Lines(Schema::of_answer::<T>()));
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(self.reply)
-    }
 }
 
 /// 200 with an array as JSON that may be too long to be made in memory for each request: it is streamed, or requests
 /// share it.
 #[derive(Debug)]
-pub struct LongList<T> {
-    reply: Reply,
-    of: std::marker::PhantomData<fn() -> T>,
-}
+pub struct LongList<T>(PhantomData<T>);
 
-impl<T> LongList<T> {
-    /// An array whose text is complete.
-    pub fn whole(array: Vec<u8>) -> Self {
-        Self::of(Reply::made(array))
-    }
-
-    /// The statuses, as a text that requests share.
-    pub fn statuses(list: StatusList) -> Self {
-        Self::of(Reply::statuses(list))
-    }
-
-    /// An array from a source that makes one piece of text after another.
-    pub fn pulled<S: Send + 'static>(source: S, next: fn(S) -> Next<S>) -> Self {
-        Self::of(Reply::streamed_json(Pulled::new(source, next)))
-    }
-
-    fn of(reply: Reply) -> Self {
-        Self {
-            reply,
-            of: std::marker::PhantomData,
-        }
-    }
-}
-
-impl<T: Serialize + Example> Answer for LongList<T> {
+impl<T: Serialize + Example> Kind for LongList<T> {
     const DOC: AnswerDoc = List::<T>::DOC;
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(self.reply)
-    }
 }
 
-/// What a model provider answered to a call with this version of an agent.
+/// 200 with an array of agents that requests share, with its entity tag.
 #[derive(Debug)]
-pub struct Relayed(pub Response<Relay>, pub u64);
+pub struct Agents;
 
-impl Answer for Relayed {
+impl Kind for Agents {
+    const DOC: AnswerDoc = AnswerDoc {
+        is_tagged: true,
+        is_versioned: true,
+        is_conditional: true,
+        has_cursor: true,
+        ..LongList::<Agent>::DOC
+    };
+}
+
+/// What a model provider answered, with the version of the agent that it was called for.
+#[derive(Debug)]
+pub struct Relayed;
+
+impl Kind for Relayed {
     const DOC: AnswerDoc = AnswerDoc {
         is_versioned: true,
         ..AnswerDoc::ok(Shown::Relayed)
     };
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(Reply::relayed(self.0).of_version(Some(self.1)))
-    }
 }
 
 /// The OpenAPI document.
 #[derive(Debug)]
-pub struct Document(pub &'static str);
+pub struct Document;
 
-impl Answer for Document {
+impl Kind for Document {
     const DOC: AnswerDoc = AnswerDoc {
         may_be_long: true,
         ..AnswerDoc::ok(Shown::Fixed(
@@ -306,8 +259,4 @@ impl Answer for Document {
             }"#,
         ))
     };
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(Reply::document(self.0))
-    }
 }

@@ -15,7 +15,7 @@ use crate::api::observer::Observer;
 #[cfg(feature = "dashboard")]
 use crate::api::ui::Dashboard;
 use crate::http::request::RequestIds;
-use crate::http::{BodyBudget, Browser, Compression, Cors};
+use crate::http::{BodyBudget, Browser, Compression, Cors, Disconnect};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -34,7 +34,7 @@ use crate::http::{BodyBudget, Browser, Compression, Cors};
 /// ```
 #[derive(Clone)]
 pub struct App {
-    shared: Handle,
+    connected: Arc<Connected>,
 }
 
 impl fmt::Debug for App {
@@ -72,7 +72,7 @@ impl App {
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
         Self::make(Shared {
             model_calls: Some(model_calls),
-            ..self.shared.with_own_request_ids()
+            ..self.connected.shared.with_own_request_ids()
         })
     }
 
@@ -92,7 +92,7 @@ impl App {
     pub fn with_webhooks(&self, transport: Arc<dyn Transport>) -> Self {
         Self::make(Shared {
             webhooks: Some(transport),
-            ..self.shared.with_own_request_ids()
+            ..self.connected.shared.with_own_request_ids()
         })
     }
 
@@ -108,7 +108,7 @@ impl App {
     pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
         Self::make(Shared {
             body_budget,
-            ..self.shared.with_own_request_ids()
+            ..self.connected.shared.with_own_request_ids()
         })
     }
 
@@ -127,7 +127,7 @@ impl App {
     pub fn with_streams(&self, streams: Streams) -> Self {
         Self::make(Shared {
             streams,
-            ..self.shared.with_own_request_ids()
+            ..self.connected.shared.with_own_request_ids()
         })
     }
 
@@ -144,7 +144,7 @@ impl App {
     pub fn with_browser(&self, browser: Browser) -> Self {
         Self::make(Shared {
             browser,
-            ..self.shared.with_own_request_ids()
+            ..self.connected.shared.with_own_request_ids()
         })
     }
 
@@ -154,7 +154,7 @@ impl App {
     pub fn with_dashboard(&self, dashboard: Dashboard) -> Self {
         Self::make(Shared {
             dashboard: Some(dashboard),
-            ..self.shared.with_own_request_ids()
+            ..self.connected.shared.with_own_request_ids()
         })
     }
 
@@ -171,7 +171,7 @@ impl App {
     pub fn with_compression(&self, compression: Compression) -> Self {
         Self::make(Shared {
             compression,
-            ..self.shared.with_own_request_ids()
+            ..self.connected.shared.with_own_request_ids()
         })
     }
 
@@ -197,37 +197,47 @@ impl App {
     pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
         Self::make(Shared {
             observer: Some(observer),
-            ..self.shared.with_own_request_ids()
+            ..self.connected.shared.with_own_request_ids()
         })
     }
 
-    /// The same API with a reference count of its own. A server with many threads makes one for each connection, since each
-    /// request counts a reference, and a count that many threads change at the same time is slow.
+    /// The same API for the requests of one client. A server makes one for each connection: reads of a client that
+    /// disconnects are cancelled, and each connection counts its references apart, since a count that many threads
+    /// change is slow.
     ///
     /// ```
-    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// # use agentcfg_server::{App, Cors};
-    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let of_one_connection = app.for_connection();
+    /// # use std::sync::Arc;
+    /// # use agentcfg_server::{App, Disconnect, WatchClient};
+    /// # fn example(app: &App, connection: Arc<dyn WatchClient>) {
+    /// let of_one_client = app.for_connection(Disconnect::new(connection));
+    /// # }
     /// ```
     #[must_use]
-    pub fn for_connection(&self) -> Self {
+    pub fn for_connection(&self, client: Disconnect) -> Self {
         Self {
-            shared: Arc::new(Arc::clone(&self.shared)),
+            connected: Arc::new(Connected {
+                shared: Arc::clone(&self.connected.shared),
+                client: Some(client),
+            }),
         }
     }
 
     fn make(shared: Shared) -> Self {
         Self {
-            shared: Arc::new(Arc::new(shared)),
+            connected: Arc::new(Connected {
+                shared: Arc::new(shared),
+                client: None,
+            }),
         }
     }
 }
 
-/// What all clones of an app share, behind a count of the references of one connection; see
-/// [`App::for_connection`].
-#[allow(clippy::redundant_allocation, reason = "the outer count is one connection's")]
-type Handle = Arc<Arc<Shared>>;
+/// What the requests of one connection share; see [`App::for_connection`].
+struct Connected {
+    shared: Arc<Shared>,
+    /// `None` where no listener watches the client.
+    client: Option<Disconnect>,
+}
 
 /// What the requests of an app share.
 struct Shared {

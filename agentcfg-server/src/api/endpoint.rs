@@ -9,7 +9,7 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::validate::Faults;
 
 use crate::api::answer::{Answer, AnswerDoc};
-use crate::api::call::{Body, Call, Content, LeftOut, Location, Parameter, ParameterDoc, Received};
+use crate::api::call::{Body, Call, Content, Parameter, ParameterDoc, Received};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -222,24 +222,19 @@ pub struct Definition {
 }
 
 /// How an endpoint checks the caller before the body.
-pub(super) type Guard =
-    for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> Pin<Box<dyn Future<Output = Result<(), Failure>> + Send + 'a>>;
+pub(super) type Guard = for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> Result<Boxed<'a, ()>, Failure>;
 
 /// How an endpoint is run.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Run {
     /// Without a credential.
-    Open(for<'a> fn(&'a AgentCfg) -> BoxedReply<'a>),
+    Open(for<'a> fn(&'a AgentCfg) -> Boxed<'a, Reply>),
     /// With a credential.
-    Called(for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> BoxedReply<'a>),
-    /// With a session token, or with a login code in the body.
-    SignIn,
-    /// The list of agents: the most frequent request is awaited in place, without an allocation.
-    ListAgents,
+    Called(for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> Result<Boxed<'a, Reply>, Failure>),
 }
 
-/// The future of a reply. It is boxed so that the future of a request is not as large as the largest of these.
-pub(super) type BoxedReply<'a> = Pin<Box<dyn Future<Output = Result<Reply, Failure>> + Send + 'a>>;
+/// A future that is boxed, so that the future of a request is not as large as the largest of these.
+pub(super) type Boxed<'a, T> = Pin<Box<dyn Future<Output = Result<T, Failure>> + Send + 'a>>;
 
 impl Definition {
     /// The row of an endpoint.
@@ -255,7 +250,7 @@ impl Definition {
             content: E::Body::CONTENT,
             max_body: E::Body::MAX_BYTES,
             answer: E::Answer::DOC,
-            run: Run::Called(|call, received| Box::pin(serve::<E>(call, received))),
+            run: Run::Called(begin::<E>),
             guard: None,
         }
     }
@@ -263,7 +258,7 @@ impl Definition {
     /// The row of an endpoint that checks membership and role before the body.
     pub const fn guarded<E: Guarded>() -> Self {
         Self {
-            guard: Some(|call, received| Box::pin(check::<E>(call, received))),
+            guard: Some(check::<E>),
             ..Self::of::<E>()
         }
     }
@@ -283,32 +278,18 @@ impl Definition {
     }
 }
 
-/// Reads what an endpoint declares, runs it, and writes its answer.
-#[allow(
-    clippy::manual_async_fn,
-    reason = "the compiler proves that the future is `Send` where that is declared, and fails where it must infer it"
-)]
-pub(super) fn serve<E: Endpoint>(
-    call: &Call<'_>,
-    received: &Received<'_>,
-) -> impl Future<Output = Result<Reply, Failure>> + Send {
-    async {
-        let input = E::Input::read(received)?;
-        let body = E::Body::read(received)?;
-        E::run(call, input, body).await?.into_reply()
-    }
+/// Reads what an endpoint declares, and begins to run it.
+fn begin<'a, E: Endpoint>(call: &'a Call<'_>, received: &'a Received<'_>) -> Result<Boxed<'a, Reply>, Failure> {
+    let input = E::Input::read(received)?;
+    let body = E::Body::read(received)?;
+    let answer = E::run(call, input, body);
+    Ok(Box::pin(async move { answer.await?.into_reply() }))
 }
 
-/// Reads the parameters of an endpoint and checks its caller, before there is a body.
-#[allow(
-    clippy::manual_async_fn,
-    reason = "the compiler proves that the future is `Send` where that is declared, and fails where it must infer it"
-)]
-fn check<E: Guarded>(call: &Call<'_>, received: &Received<'_>) -> impl Future<Output = Result<(), Failure>> + Send {
-    async {
-        let input = E::Input::read(received)?;
-        E::guard(call, input).await
-    }
+/// Reads the parameters of an endpoint, before there is a body, and begins to check its caller.
+fn check<'a, E: Guarded>(call: &'a Call<'_>, received: &'a Received<'_>) -> Result<Boxed<'a, ()>, Failure> {
+    let input = E::Input::read(received)?;
+    Ok(Box::pin(E::guard(call, input)))
 }
 
 /// All parameters of an endpoint: a tuple of [`Parameter`]s, read in order.
@@ -327,16 +308,6 @@ pub trait Input {
     fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure>;
 }
 
-/// The parameters of these that stand in the query, as bits.
-const fn in_query(docs: &[ParameterDoc]) -> u32 {
-    let (mut bits, mut i) = (0, 0);
-    while i < docs.len() {
-        bits |= (matches!(docs[i].location, Location::Query) as u32) << i;
-        i += 1;
-    }
-    bits
-}
-
 macro_rules! input {
     ($($name:ident),*) => {
         impl<$($name: Parameter),*> Input for ($($name,)*) {
@@ -344,24 +315,10 @@ macro_rules! input {
 
             const DOCS: &'static [ParameterDoc] = &[$($name::DOC),*];
 
-            #[allow(unused_assignments, unused_mut, unused_variables, reason = "an endpoint may have no parameter, and the last one has no bit after its own")]
+            #[allow(unused_mut, unused_variables, reason = "an endpoint may have no parameter")]
             fn read<'a>(request: &'a Received<'_>) -> Result<Self::Values<'a>, Failure> {
-                let mut left_out = const { in_query(Self::DOCS) };
-                for (name, _) in &request.query.parameters {
-                    if let Some(at) = Self::DOCS.iter().position(|doc| doc.name == *name) {
-                        left_out &= !(1 << at);
-                    }
-                }
                 let mut faults = Faults::default();
-                let mut bit = 1;
-                let values = ($({
-                    let is_left_out = left_out & bit != 0;
-                    bit <<= 1;
-                    match <$name::Value<'a> as LeftOut>::VALUE {
-                        Some(value) if is_left_out => value,
-                        _ => $name::read(request, &mut faults)?,
-                    }
-                },)*);
+                let values = ($($name::read(request, &mut faults)?,)*);
                 faults.into_result()?;
                 Ok(values)
             }

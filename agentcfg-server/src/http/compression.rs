@@ -46,8 +46,8 @@ pub struct Compression {
 
 /// The state that compressions share.
 #[derive(Debug)]
-pub(super) struct Compressor {
-    /// The permits of compressions on the blocking pool.
+pub struct Compressor {
+    /// How many answers are compressed on the blocking pool at a time.
     permits: Arc<Semaphore>,
     /// The compressed description of the API.
     document: OnceCell<Bytes>,

@@ -2,11 +2,12 @@
 
 use std::fmt::Debug;
 use std::future::poll_fn;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use tokio::time::sleep;
+use tokio::time::{Sleep, sleep};
 
 /// A connection that detects the disconnect of its client; see [`Disconnect`].
 ///
@@ -36,8 +37,9 @@ pub trait WatchClient: Debug + Send + Sync {
 
 /// Detects that the client of a request has closed the connection or its sending side: over TCP the two look alike.
 ///
-/// A listener puts one into the extensions of a request. Most calls need not use it: they are short, and a client that has
-/// sent all of its request may still wait for the answer.
+/// A listener makes one for each connection, for [`App::for_connection`](crate::App::for_connection), or puts one into the
+/// extensions of each request. Reads are cancelled by it. A change goes on: it is short, and a client that has sent all of its
+/// request may still wait for the answer.
 ///
 /// Only the call itself or its response body may poll it, never another task: only the task of the connection is woken.
 ///
@@ -93,15 +95,22 @@ impl Disconnect {
     /// # }
     /// ```
     pub async fn while_connected<T>(&self, patience: Duration, work: impl Future<Output = T>) -> Option<T> {
-        let gone = async {
-            self.disconnected().await;
-            sleep(patience).await;
-        };
-        tokio::select! {
-            biased;
-            done = work => Some(done),
-            () = gone => None,
-        }
+        let mut work = pin!(work);
+        // Work that is ready at its first poll costs neither a check of the connection nor a timer.
+        let mut end: Option<Pin<Box<Sleep>>> = None;
+        poll_fn(|cx| {
+            if let Poll::Ready(done) = work.as_mut().poll(cx) {
+                return Poll::Ready(Some(done));
+            }
+            if end.is_none() {
+                ready!(self.poll_disconnected(cx));
+            }
+            end.get_or_insert_with(|| Box::pin(sleep(patience)))
+                .as_mut()
+                .poll(cx)
+                .map(|()| None)
+        })
+        .await
     }
 
     /// Closes the connection if the client has not read the whole response by then. Otherwise a client that reads a few

@@ -5,7 +5,8 @@ mod tests;
 mod values;
 mod whole;
 
-use std::cell::RefCell;
+use std::fmt;
+use std::pin::Pin;
 
 use agentcfg_core::model::{Cursor, RateStatus, Tag};
 use agentcfg_core::service::{AgentList, StatusList};
@@ -25,6 +26,9 @@ use crate::http::request::{Fields, REQUEST_ID};
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
 const CHANGE_CURSOR: HeaderName = HeaderName::from_static("change-cursor");
+const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
+const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
+const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// `Cache-Control` of what is new in each answer. A proxy that transforms a stream, such as by compression, holds it back.
 const UNCACHED: &str = "no-store, no-transform";
@@ -40,11 +44,9 @@ pub struct Reply {
     tag: Option<Tag>,
     version: Option<u64>,
     /// The position in the change feed.
-    cursor: Option<HeaderValue>,
+    cursor: Option<Cursor>,
     /// Whether caches and proxies must keep no copy.
     is_uncached: bool,
-    /// Whether tag and cursor are those of the list, which keeps its header fields.
-    is_as_listed: bool,
     form: Form,
     /// A whole response, such as that of another service, which replaces the other parts.
     relayed: Option<Box<Response<Body>>>,
@@ -81,22 +83,9 @@ impl Reply {
         Self::ok(Content::Made(json.into()))
     }
 
-    /// 200 with a list, its tag and its cursor.
-    pub fn list(list: AgentList) -> Self {
-        Self {
-            is_as_listed: true,
-            ..Self::ok(Content::List(list))
-        }
-    }
-
-    /// 200 with the status list.
-    pub fn statuses(list: StatusList) -> Self {
-        Self::ok(Content::Statuses(list))
-    }
-
-    /// 200 with a text that is JSON already. There is one such text.
-    pub(crate) fn document(text: &'static str) -> Self {
-        Self::ok(Content::Document(text))
+    /// 200 with a text that is JSON and that answers share.
+    pub fn shared(text: impl SharedText + 'static) -> Self {
+        Self::ok(Content::Shared(Box::new(text)))
     }
 
     fn ok(content: Content) -> Self {
@@ -107,7 +96,6 @@ impl Reply {
             version: None,
             cursor: None,
             is_uncached: false,
-            is_as_listed: false,
             form: Form::Open,
             relayed: None,
         }
@@ -125,10 +113,7 @@ impl Reply {
     /// Adds the tag of this version.
     #[must_use]
     pub fn tagged(self, tag: Tag) -> Self {
-        Self {
-            tag: Some(tag),
-            ..self.spelled_out()
-        }
+        Self { tag: Some(tag), ..self }
     }
 
     /// Names the version of the agent that the reply is of.
@@ -137,22 +122,10 @@ impl Reply {
         Self { version, ..self }
     }
 
-    /// Adds the position in the change feed from which to go on.
+    /// Adds the position in the change feed from which to go on, where it is known.
     #[must_use]
-    pub fn with_cursor(self, cursor: Bytes) -> Self {
-        Self {
-            cursor: Some(cursor_value(cursor)),
-            ..self
-        }
-    }
-
-    /// Names no position in the change feed.
-    #[must_use]
-    pub fn without_cursor(self) -> Self {
-        Self {
-            cursor: None,
-            ..self.spelled_out()
-        }
+    pub fn with_cursor(self, cursor: Option<Cursor>) -> Self {
+        Self { cursor, ..self }
     }
 
     /// Caches and proxies must keep no copy.
@@ -201,17 +174,7 @@ impl Reply {
                 self = Box::pin(self.in_gzip(compression)).await;
             }
         }
-        if let (Content::List(list), true, Some(rate)) = (&self.content, self.is_as_listed, rate)
-            && self.form == Form::Chosen
-            && self.status == StatusCode::OK
-        {
-            let fields = ListHead::of(list, |head| head.fields.clone());
-            let mut response = Response::new(self.content.into_body());
-            *response.headers_mut() = fields;
-            fill(response.headers_mut(), rate, id);
-            return response;
-        }
-        let mut response = self.spelled_out().written();
+        let mut response = self.written();
         complete(response.headers_mut(), rate, id);
         response
     }
@@ -224,7 +187,11 @@ impl Reply {
         let Some(compressor) = compression.compressor() else {
             return self;
         };
-        match self.content.in_gzip(compressor).await {
+        let body = match &self.content {
+            Content::Made(body) => compressor.compress(vec![body.clone()]).await,
+            Content::Shared(text) => text.in_gzip(compressor).await,
+        };
+        match body {
             Ok(body) => self.chosen_gzip(body),
             Err(error) => {
                 tracing::warn!(error, "an answer could not be compressed, and goes out as it is");
@@ -238,20 +205,7 @@ impl Reply {
         Self {
             form: Form::Gzip,
             content: Content::Made(body),
-            ..self.spelled_out()
-        }
-    }
-
-    /// The same reply with tag and cursor in fields of its own.
-    fn spelled_out(self) -> Self {
-        match &self.content {
-            Content::List(list) if self.is_as_listed => Self {
-                tag: Some(list.tag()),
-                cursor: Some(ListHead::of(list, |head| head.cursor.clone())),
-                is_as_listed: false,
-                ..self
-            },
-            _ => self,
+            ..self
         }
     }
 
@@ -272,15 +226,12 @@ impl Reply {
         let mut response = json_response(self.status, body);
         let headers = response.headers_mut();
         if let Some(tag) = self.tag {
-            let value = match self.form {
-                Form::Gzip => tag_value(tag, IN_GZIP),
-                Form::Plain | Form::Open | Form::Chosen => tag_value(tag, ""),
-            };
-            headers.insert(header::ETAG, value);
+            let suffix = if self.form == Form::Gzip { IN_GZIP } else { "" };
+            headers.insert(header::ETAG, tag_value(tag, suffix));
         }
         headers.extend(version.map(|version| (AGENT_VERSION, version)));
         if let Some(cursor) = self.cursor {
-            headers.insert(CHANGE_CURSOR, cursor);
+            headers.insert(CHANGE_CURSOR, cursor_value(cursor));
         }
         if self.is_uncached {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(UNCACHED));
@@ -297,53 +248,97 @@ impl Reply {
     }
 }
 
-/// Lists from this length on are sent in the pieces that they have, so that none is copied.
-const LONG_LIST: usize = 64 << 10;
+/// Texts from this length on are sent in the pieces that they have, so that none is copied.
+const LONG: usize = 64 << 10;
 
 /// The content of a reply, as JSON.
 #[derive(Debug)]
 enum Content {
     /// What was written for this request.
     Made(Bytes),
-    /// A list that other responses share.
-    List(AgentList),
-    /// Statuses that other responses share.
-    Statuses(StatusList),
-    /// A text that never changes.
-    Document(&'static str),
+    /// What other responses share.
+    Shared(Box<dyn SharedText>),
 }
 
 impl Content {
     fn len(&self) -> usize {
         match self {
             Self::Made(body) => body.len(),
-            Self::List(list) => list.json_len(),
-            Self::Statuses(list) => list.json_len(),
-            Self::Document(text) => text.len(),
-        }
-    }
-
-    /// The content in gzip. Lists keep that form.
-    async fn in_gzip(&self, compressor: &Compressor) -> Result<Bytes, Failed> {
-        match self {
-            Self::Made(body) => compressor.compress(vec![body.clone()]).await,
-            Self::List(list) => list.encoded(|parts| compressor.compress(parts)).await,
-            Self::Statuses(list) => list.encoded(|pieces| compressor.compress_pieces(pieces)).await,
-            Self::Document(text) => compressor.document(text).await,
+            Self::Shared(text) => text.len(),
         }
     }
 
     fn into_body(self) -> Body {
-        Body::Whole(Full::new(match self {
-            Self::List(list) if list.json_len() >= LONG_LIST => return Body::Pieces(list.json_parts().into_iter()),
-            Self::Statuses(list) if list.json_len() >= LONG_LIST => {
-                return Body::Pieces(list.json_parts().into_iter());
+        match self {
+            Self::Made(body) => Body::Whole(Full::new(body)),
+            Self::Shared(text) if text.len() >= LONG => Body::Pieces(text.pieces().into_iter()),
+            Self::Shared(text) => Body::Whole(Full::new(text.whole())),
+        }
+    }
+}
+
+/// The future of a compressed text.
+pub type Compressing<'a> = Pin<Box<dyn Future<Output = Result<Bytes, Failed>> + Send + 'a>>;
+
+/// A text that is JSON and that responses share.
+#[allow(clippy::len_without_is_empty, reason = "JSON is never empty")]
+pub trait SharedText: fmt::Debug + Send + Sync {
+    /// The length in bytes.
+    fn len(&self) -> usize;
+
+    /// The whole text.
+    fn whole(&self) -> Bytes;
+
+    /// The pieces that are the text when they are put together. Nothing is copied.
+    fn pieces(&self) -> Vec<Bytes>;
+
+    /// The text in gzip, which it keeps.
+    fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a>;
+}
+
+macro_rules! shared_lists {
+    ($($list:ty: $compress:ident;)+) => {$(
+        impl SharedText for $list {
+            fn len(&self) -> usize {
+                self.json_len()
             }
-            Self::List(list) => list.json(),
-            Self::Statuses(list) => list.json(),
-            Self::Made(body) => body,
-            Self::Document(text) => Bytes::from_static(text.as_bytes()),
-        }))
+
+            fn whole(&self) -> Bytes {
+                self.json()
+            }
+
+            fn pieces(&self) -> Vec<Bytes> {
+                self.json_parts()
+            }
+
+            fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a> {
+                Box::pin(self.encoded(|parts| compressor.$compress(parts)))
+            }
+        }
+    )+};
+}
+
+shared_lists! {
+    AgentList: compress;
+    StatusList: compress_pieces;
+}
+
+/// A text of the program, of which there is one.
+impl SharedText for &'static str {
+    fn len(&self) -> usize {
+        str::len(self)
+    }
+
+    fn whole(&self) -> Bytes {
+        Bytes::from_static(self.as_bytes())
+    }
+
+    fn pieces(&self) -> Vec<Bytes> {
+        vec![self.whole()]
+    }
+
+    fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a> {
+        Box::pin(compressor.document(self))
     }
 }
 
@@ -357,96 +352,13 @@ fn json_response(status: StatusCode, body: Body) -> Response<Body> {
     response
 }
 
-/// The fields of a [`ListHead`] that have a value.
-const KEPT: usize = 4;
-
-/// The fields that [`fill`] gives a value to, in this order.
-const FILLED: [HeaderName; 4] = [
-    HeaderName::from_static("x-ratelimit-limit"),
-    HeaderName::from_static("x-ratelimit-remaining"),
-    HeaderName::from_static("x-ratelimit-reset"),
-    REQUEST_ID,
-];
-
-/// The header fields of an answer with a list in its plain form. The list keeps them, so that an answer copies them.
-struct ListHead {
-    cursor: HeaderValue,
-    /// With fields without a value for [`fill`], so that a copy need not grow.
-    fields: HeaderMap,
-}
-
-impl ListHead {
-    /// A part of the head of a list.
-    fn of<T>(list: &AgentList, part: impl Fn(&Self) -> T) -> T {
-        match list.head(Self::new) {
-            Some(head) => part(head),
-            None => part(&Self::new(list.tag(), list.cursor())),
-        }
-    }
-
-    fn new(tag: Tag, cursor: Cursor) -> Self {
-        let cursor = cursor_value(cursor.to_string().into());
-        let mut fields = HeaderMap::with_capacity(FIELDS);
-        fields.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        fields.insert(header::ETAG, tag_value(tag, ""));
-        fields.insert(CHANGE_CURSOR, cursor.clone());
-        fields.insert(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        for name in FILLED {
-            fields.insert(name, HeaderValue::from_static(""));
-        }
-        Self { cursor, fields }
-    }
-}
-
-/// Gives the fields without a value of a [`ListHead`] their values. They are its last ones, in this order: a map that had
-/// nothing removed iterates in the order of insertion.
-fn fill(headers: &mut HeaderMap, rate: &RateStatus, id: HeaderValue) {
-    let [limit, remaining, reset] = figures(rate);
-    for (place, value) in headers.values_mut().skip(KEPT).zip([limit, remaining, reset, id]) {
-        *place = value;
-    }
-}
-
-/// The three figures of the rate limit: the limit, what remains of it, and when the window ends.
-fn figures(rate: &RateStatus) -> [HeaderValue; 3] {
-    let limit = u64::from(rate.limit);
-    let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
-    let (limit, reset) = RECENT.with_borrow_mut(|[limits, resets]| (limits.of(limit), resets.of(reset)));
-    [limit, decimal(u64::from(rate.remaining)), reset]
-}
-
-thread_local! {
-    /// The limits and the ends of windows of recent answers.
-    static RECENT: RefCell<[Recent; 2]> = const { RefCell::new([Recent([const { None }; PLACES]), Recent([const { None }; PLACES])]) };
-}
-
-/// Windows that are open end within a minute, so that the ends of all of them have places of their own.
-const PLACES: usize = 64;
-
-/// Numbers of recent answers as values of fields: most answers share them, and sharing costs less than writing. A number has
-/// one place, which it takes from another one.
-struct Recent([Option<(u64, HeaderValue)>; PLACES]);
-
-impl Recent {
-    fn of(&mut self, number: u64) -> HeaderValue {
-        let place = &mut self.0[(number % PLACES as u64) as usize];
-        match place {
-            Some((known, value)) if *known == number => value.clone(),
-            _ => {
-                let value = decimal(number);
-                *place = Some((number, value.clone()));
-                value
-            }
-        }
-    }
-}
-
 /// Adds what every response carries; see [`Reply::into_response`].
 pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderValue) {
     if let Some(rate) = rate {
-        for (name, figure) in FILLED.into_iter().zip(figures(rate)) {
-            headers.insert(name, figure);
-        }
+        let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
+        headers.insert(RATE_LIMIT, decimal(rate.limit.into()));
+        headers.insert(RATE_REMAINING, decimal(rate.remaining.into()));
+        headers.insert(RATE_RESET, decimal(reset));
     }
     headers.insert(REQUEST_ID, id);
 }

@@ -8,6 +8,7 @@ use super::framing::{Fault, Framing};
 use crate::http::Body;
 use crate::http::errors::Failure;
 use crate::http::request::{REQUEST_ID, RequestIds, sent_id};
+use crate::hyper_internals;
 
 /// The response to a request whose service call panicked.
 pub(super) fn panicked(id: HeaderValue) -> Response<Body> {
@@ -45,18 +46,14 @@ fn bad_request(message: &'static str, headers: &HeaderMap) -> Response<Body> {
 ///
 /// Call it only while no request was passed to the service: then the status identifies the refusal.
 pub(super) fn replacement_for(start: &[u8], line_seen: bool, framing: &Framing) -> Option<Bytes> {
-    let status = start
-        .strip_prefix(b"HTTP/1.1 ")
-        .or_else(|| start.strip_prefix(b"HTTP/1.0 "))?
-        .get(..3)?;
     let too_long = || Failure::uri_too_long("request line must be at most 8192 bytes");
-    let failure = match status {
-        b"400" => Failure::bad_request(framing.fault().map_or("request is not valid HTTP/1.1", Fault::message)),
-        b"414" => too_long(),
-        // hyper's buffer is full, and the request line alone filled it.
-        b"431" if !line_seen => too_long(),
-        b"431" => Failure::headers_too_large("request headers must be at most 100 and at most 16384 bytes in total"),
-        _ => return None,
+    let failure = match hyper_internals::refusal(start)? {
+        400 => Failure::bad_request(framing.fault().map_or("request is not valid HTTP/1.1", Fault::message)),
+        431 if line_seen => {
+            Failure::headers_too_large("request headers must be at most 100 and at most 16384 bytes in total")
+        }
+        // 414, or hyper's buffer is full, and the request line alone filled it.
+        _ => too_long(),
     };
     let Failure { status, message, .. } = failure;
     let body = format!(r#"{{"error":"{message}"}}"#);

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::Either;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::HeaderValue;
 use hyper::server::conn::http1;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::TokioIo;
@@ -25,16 +25,17 @@ use super::answers;
 use super::demand::{Demand, closing};
 use super::limits::Limits;
 use super::socket::{ConnectionState, Peer, Phase, ResponseGuard, Socket};
-use crate::http;
-use crate::http::request::{REQUEST_ID, RequestIds, echoed_id};
-
-/// The maximum size of a request head that hyper reads. It is well above the limits of the service, so that the service
-/// refuses with its own message, and below 64 KiB, the maximum of a header name in hyper.
-const READ_BUFFER: usize = 65_000;
+use crate::http::request::{RequestIds, sent_id};
+use crate::http::{self, Disconnect};
+use crate::hyper_internals::MAX_HEAD;
 
 /// Serves `stream` until either side closes it, as `demand` says.
-pub(super) async fn run<T, S, B>(stream: T, service: S, limits: Limits, demand: watch::Receiver<Demand>)
-where
+pub(super) async fn run<T, S, B>(
+    stream: T,
+    connect: impl FnOnce(Disconnect) -> S,
+    limits: Limits,
+    demand: watch::Receiver<Demand>,
+) where
     T: AsyncRead + AsyncWrite + Peer + Unpin,
     S: Service<Request<Incoming>, Response = Response<B>, Error = Infallible> + Clone + Send + Sync + 'static,
     S::Future: Send,
@@ -44,23 +45,18 @@ where
     let state = ConnectionState::default();
     let socket = Socket::new(stream, state.clone(), limits, demand.clone());
     let service_side = state.clone();
-    let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+    let service = connect(state.disconnect());
+    let service = hyper::service::service_fn(move |request: Request<Incoming>| {
         let has_body = !request.body().is_end_stream();
         let guard = service_side.begin(has_body, request.version() < Version::HTTP_11);
-        let (sent_id, may_ask_for_events) = outline(request.headers());
-        // Inserting the handle has a cost. A read with one parameter goes without: it is mostly that of a whole list, which is
-        // cached, or of one record. Searches and lists of the past have further parameters.
-        let has_parameters = request.uri().query().is_some_and(|query| query.contains('&'));
-        if has_parameters || may_ask_for_events || !request.method().is_safe() {
-            request.extensions_mut().insert(service_side.disconnect());
-        }
+        let sent_id = sent_id(request.headers()).cloned();
         answer(service.clone(), request, sent_id, guard)
     });
     // The socket has separate timeouts for idle connections and slow heads; hyper has one timeout for both.
     let connection = http1::Builder::new()
         .header_read_timeout(None)
         .half_close(true)
-        .max_buf_size(READ_BUFFER)
+        .max_buf_size(MAX_HEAD)
         .serve_connection(TokioIo::new(socket), service);
     let mut connection = pin!(connection);
     let ended = tokio::select! {
@@ -77,20 +73,6 @@ where
     if let Err(error) = ended {
         tracing::debug!(error = &error as &dyn Error, "connection ended early");
     }
-}
-
-/// What the connection needs of a request's header fields, found in one pass over them, which costs less than a lookup: the
-/// caller's own identifier of the request, and whether `Accept` names the media type of server-sent events in whatever way.
-fn outline(headers: &HeaderMap) -> (Option<HeaderValue>, bool) {
-    let (mut sent_id, mut may_ask_for_events) = (None, false);
-    for (name, value) in headers {
-        if name == header::ACCEPT {
-            may_ask_for_events |= memchr::memmem::find(value.as_bytes(), b"event-stream").is_some();
-        } else if name == REQUEST_ID && sent_id.is_none() {
-            sent_id = echoed_id(value).cloned();
-        }
-    }
-    (sent_id, may_ask_for_events)
 }
 
 /// Calls the service for one request, as soon as it is ready, and gives its response a body that `guard` follows. A call that
@@ -218,64 +200,6 @@ impl<B: Body + Unpin> Body for Tracked<B> {
     }
 }
 
-/// What a listener gets the service of each connection from: a service, which is cloned, or [`each_connection`].
-pub trait Connect {
-    /// The service of one connection, which is cloned for each request.
-    type Service;
-
-    /// Is called once for each connection.
-    fn connect(&self) -> Self::Service;
-}
-
-impl<S> Connect for S
-where
-    S: Service<Request<Incoming>> + Clone,
-{
-    type Service = S;
-
-    fn connect(&self) -> S {
-        self.clone()
-    }
-}
-
-/// Makes the services of connections from a state and two functions: `connect` makes the state of one connection, and `call`
-/// answers a request of it.
-///
-/// Requests of different connections then share no reference count, which costs more the more threads change it.
-///
-/// ```
-/// use agentcfg_server::listen::each_connection;
-/// use hyper::{Request, Response, body::Incoming};
-/// use std::convert::Infallible;
-/// use std::sync::Arc;
-/// fn hello(greeting: &Arc<str>, _: Request<Incoming>) -> impl Future<Output = Result<Response<String>, Infallible>> + use<> {
-///     std::future::ready(Ok(Response::new(greeting.to_string())))
-/// }
-/// let services = each_connection(Arc::from("hello"), |greeting: &Arc<str>| Arc::from(&**greeting), hello);
-/// ```
-pub fn each_connection<T, F>(state: T, connect: fn(&T) -> T, call: F) -> EachConnection<T, F> {
-    EachConnection { state, connect, call }
-}
-
-/// See [`each_connection`].
-#[derive(Debug, Clone, Copy)]
-pub struct EachConnection<T, F> {
-    state: T,
-    connect: fn(&T) -> T,
-    call: F,
-}
-
-impl<T, F: Clone> Connect for EachConnection<T, F> {
-    type Service = ServiceFn<T, F>;
-
-    fn connect(&self) -> ServiceFn<T, F> {
-        ServiceFn {
-            state: (self.connect)(&self.state),
-            call: self.call.clone(),
-        }
-    }
-}
-
 /// Makes a service from an async function, for [`serve`](super::serve).
 ///
 /// ```
@@ -284,29 +208,17 @@ impl<T, F: Clone> Connect for EachConnection<T, F> {
 /// use std::convert::Infallible;
 /// let hello = service_fn(async |_: Request<Incoming>| Ok::<_, Infallible>(Response::new("hello".to_owned())));
 /// ```
-pub fn service_fn<F, Fut>(call: F) -> ServiceFn<F, Call<F, Fut>>
+pub fn service_fn<F>(call: F) -> ServiceFn<F> {
+    ServiceFn(call)
+}
+
+/// See [`service_fn`].
+#[derive(Debug, Clone, Copy)]
+pub struct ServiceFn<F>(F);
+
+impl<F, Fut, B> Service<Request<Incoming>> for ServiceFn<F>
 where
     F: Fn(Request<Incoming>) -> Fut,
-{
-    ServiceFn {
-        state: call,
-        call: |call, request| call(request),
-    }
-}
-
-/// A function that answers a request with the state of a [`ServiceFn`].
-pub type Call<T, Fut> = fn(&T, Request<Incoming>) -> Fut;
-
-/// A service that calls a function with its state, of which the services of [`service_fn`] and [`each_connection`] are.
-#[derive(Debug, Clone, Copy)]
-pub struct ServiceFn<T, F> {
-    state: T,
-    call: F,
-}
-
-impl<T, F, Fut, B> Service<Request<Incoming>> for ServiceFn<T, F>
-where
-    F: Fn(&T, Request<Incoming>) -> Fut,
     Fut: Future<Output = Result<Response<B>, Infallible>>,
 {
     type Response = Response<B>;
@@ -318,6 +230,6 @@ where
     }
 
     fn call(&mut self, request: Request<Incoming>) -> Fut {
-        (self.call)(&self.state, request)
+        (self.0)(request)
     }
 }

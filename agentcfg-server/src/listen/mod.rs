@@ -36,14 +36,15 @@ use tokio::sync::watch;
 use tokio::task::{JoinError, JoinSet};
 use tower_service::Service;
 
-pub use connection::{Call, Connect, EachConnection, ServiceFn, each_connection, service_fn};
+pub use connection::{ServiceFn, service_fn};
 pub use http2::{StreamBody, StreamBodyError};
 pub use limits::Limits;
 pub use open_files::fit_to_open_files;
 pub use tls::Tls;
 
 use self::demand::{Crowd, Demand};
-use crate::wakes::InPlace;
+use crate::http::Disconnect;
+use crate::hyper_internals::InPlace;
 
 /// The result of draining a listener.
 ///
@@ -74,26 +75,27 @@ impl Drained {
 
 /// Serves HTTP/1 on `listener` until `shutdown` resolves, then drains the requests in flight.
 ///
-/// The service is cloned for each connection, and again for each request; see also [`each_connection`]. A call that panics is answered with 500 and affects no other request. At
-/// shutdown the listener is closed and idle connections close at once; requests in flight get
-/// [`shutdown_timeout`](Limits::shutdown_timeout).
+/// `connect` makes the service of each connection, given what detects that its client has disconnected; the service is cloned
+/// for each request. A call that panics is answered with 500 and affects no other request. At shutdown the listener is closed
+/// and idle connections close at once; requests in flight get [`shutdown_timeout`](Limits::shutdown_timeout).
 ///
-/// A client that half-closes the connection after its request still gets the response, unless the service polls
-/// [`Disconnect`](crate::http::Disconnect) and stops.
+/// A client that half-closes the connection after its request still gets the response, unless the service polls its
+/// [`Disconnect`] and stops.
 ///
 /// ```no_run
 /// # async fn example(app: agentcfg_server::App) -> Result<(), Box<dyn std::error::Error>> {
 /// use agentcfg_server::listen::{self, Limits};
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:7420").await?;
 /// let end = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
-/// let drained = listen::serve(listener, app, Limits::default(), end).await;
+/// let connect = |client| app.for_connection(client);
+/// let drained = listen::serve(listener, connect, Limits::default(), end).await;
 /// println!("{} connections were cut", drained.cut);
 /// # Ok(())
 /// # }
 /// ```
 pub async fn serve<S, B>(
     listener: TcpListener,
-    service: impl Connect<Service = S>,
+    connect: impl Fn(Disconnect) -> S + Clone + Send + 'static,
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> Drained
@@ -103,12 +105,12 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let connect = |stream, demand| connection::run(stream, service.connect(), limits.clone(), demand);
-    accept_until(listener, &limits, shutdown, connect).await
+    let serve = |stream, demand| connection::run(stream, connect.clone(), limits.clone(), demand);
+    accept_until(listener, &limits, shutdown, serve).await
 }
 
 /// Serves HTTP/1.1 and HTTP/2 over TLS on `listener`, as [`serve`] does it without TLS: `http1` answers the requests of the one,
-/// `http2` those of the other. The client chooses by ALPN.
+/// `http2` those of the other, for all connections. The client chooses by ALPN.
 ///
 /// A call on an HTTP/2 stream is dropped when the client resets the stream.
 ///
@@ -117,14 +119,16 @@ where
 /// use agentcfg_server::listen::{self, Limits};
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:7420").await?;
 /// let end = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
-/// listen::serve_tls(listener, &tls, (app.clone(), app), Limits::default(), end).await;
+/// let http2 = app.clone();
+/// let http1 = move |client| app.for_connection(client);
+/// listen::serve_tls(listener, &tls, (http1, http2), Limits::default(), end).await;
 /// # Ok(())
 /// # }
 /// ```
 pub async fn serve_tls<S1, B1, S2, B2>(
     listener: TcpListener,
     tls: &Tls,
-    (http1, http2): (impl Connect<Service = S1>, S2),
+    (http1, http2): (impl Fn(Disconnect) -> S1 + Clone + Send + 'static, S2),
     limits: Limits,
     shutdown: impl Future<Output = ()>,
 ) -> Drained
@@ -139,7 +143,7 @@ where
     B2::Error: Into<Box<dyn Error + Send + Sync>>,
 {
     let connect = |stream, demand| {
-        let services = (http1.connect(), http2.clone());
+        let services = (http1.clone(), http2.clone());
         tls::run(stream, tls.clone(), services, limits.clone(), demand)
     };
     accept_until(listener, &limits, shutdown, connect).await

@@ -25,6 +25,7 @@ use super::framing::Framing;
 use super::limits::Limits;
 use super::linger::LingeringClose;
 use crate::http::{BodyTimeout, Disconnect, WatchClient};
+use crate::hyper_internals;
 
 /// See the module's text.
 pub(super) struct Socket<T: Peer> {
@@ -293,10 +294,9 @@ impl<T: AsyncRead + Peer + Unpin> AsyncRead for Socket<T> {
                 let bytes = &mut buffer.filled_mut()[before..];
                 self.body_received += bytes.len() as u64;
                 self.track_head(bytes);
-                // hyper would accept the request. In no part of a head or of trailers it accepts NUL, so that it refuses
-                // this one, and after the requests before it.
+                // hyper would accept the request.
                 if let Some(at) = self.framing.scan(bytes) {
-                    bytes[at] = 0;
+                    hyper_internals::spoil(bytes, at);
                 }
                 Poll::Ready(Ok(()))
             }
@@ -343,13 +343,12 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(self.poll_replacement(cx))?;
         ready!(Pin::new(&mut self.io).poll_flush(cx))?;
-        // hyper does not read during a response, so a disconnect must be detected here: each poll of the connection
-        // flushes.
+        // hyper does not read while a response is awaited, and flushes at each poll.
         if self.state.is_watched() && self.io.poll_disconnect(cx).is_ready() {
             self.state.disconnected();
             cx.waker().wake_by_ref();
         }
-        // hyper flushes the socket only when its own buffer is empty, so the response is written completely.
+        // hyper has dropped the body and flushes, so the response is written completely.
         if self.state.phase() == Phase::Flushing {
             self.state.flushed();
             self.head = Head::Nothing;

@@ -29,6 +29,7 @@ use super::limits::Limits;
 use super::socket::Peer;
 use super::write_timeout_stream::WriteTimeoutStream;
 use super::{answers, connection, http2};
+use crate::http::Disconnect;
 
 /// HTTP/2 in ALPN (RFC 9113, section 3.2).
 const H2: &[u8] = b"h2";
@@ -105,7 +106,7 @@ enum Start {
 pub(super) async fn run<S1, B1, S2, B2>(
     stream: TcpStream,
     tls: Tls,
-    services: (S1, S2),
+    (http1, http2): (impl FnOnce(Disconnect) -> S1, S2),
     limits: Limits,
     demand: watch::Receiver<Demand>,
 ) where
@@ -126,14 +127,14 @@ pub(super) async fn run<S1, B1, S2, B2>(
     };
     match begun.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(Start::Encrypted(stream)) if stream.get_ref().1.alpn_protocol() == Some(H2) => {
-            Box::pin(http2::run(*stream, services.1, limits, demand)).await;
+            Box::pin(http2::run(*stream, http2, limits, demand)).await;
         }
-        Ok(Start::Encrypted(stream)) => Box::pin(connection::run(*stream, services.0, limits, demand)).await,
+        Ok(Start::Encrypted(stream)) => Box::pin(connection::run(*stream, http1, limits, demand)).await,
         Ok(Start::Plain(stream)) => {
             let refuse = service_fn(async |request: Request<Incoming>| {
                 Ok::<_, Infallible>(answers::without_tls(request.headers()))
             });
-            Box::pin(connection::run(stream, refuse, limits, demand)).await;
+            Box::pin(connection::run(stream, |_| refuse, limits, demand)).await;
         }
         Err(error) => {
             tls.failed.inc();

@@ -18,7 +18,7 @@ use hyper_rustls::MaybeHttpsStream;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 
-use crate::wakes::InPlace;
+use crate::hyper_internals::{InPlace, unsent};
 
 /// What a connection goes over: TCP, or TLS over it.
 pub(super) type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
@@ -57,7 +57,7 @@ impl Connection {
         let mut response = pin!(self.requests.try_send_request(request));
         let (driver, in_place) = (&mut self.driver, &self.in_place);
         let outcome = poll_fn(|cx| in_place.poll(cx, |cx| drive(driver, cx, |cx| response.as_mut().poll(cx)))).await;
-        outcome.map_err(|mut error| match error.take_message() {
+        outcome.map_err(|mut error| match unsent(&mut error) {
             Some(request) => Unanswered::Unsent(Box::new(request)),
             None => Unanswered::Broken(error.into_error()),
         })

@@ -237,15 +237,18 @@ impl Server {
         ready(address);
         // Calls of HTTP/2 are `tower` calls of the app, whose futures are boxed.
         let http2 = app.clone();
-        let answering = listen::each_connection(app, App::for_connection, App::exchange::<hyper::body::Incoming>);
+        let http1 = move |client| {
+            let app = app.for_connection(client);
+            listen::service_fn(move |request| app.exchange(request))
+        };
         let shutdown = async {
             shutdown.await;
             // Otherwise a stream lasts as long as the shutdown may take.
             streams.close();
         };
         let drained = match tls {
-            Some(tls) => listen::serve_tls(listener, &tls, (answering, http2), limits, shutdown).await,
-            None => listen::serve(listener, answering, limits, shutdown).await,
+            Some(tls) => listen::serve_tls(listener, &tls, (http1, http2), limits, shutdown).await,
+            None => listen::serve(listener, http1, limits, shutdown).await,
         };
 
         let _ = stop.send(true);

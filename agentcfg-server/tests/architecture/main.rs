@@ -14,11 +14,11 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("process", &["api", "http", "identity", "listen", "outbound", "secret"]),
     ("api", &["http", "outbound"]),
     ("identity", &["outbound", "secret"]),
-    ("listen", &["http", "wakes"]),
+    ("listen", &["http", "hyper_internals"]),
     ("http", &[]),
-    ("outbound", &["wakes"]),
+    ("outbound", &["hyper_internals"]),
     ("secret", &[]),
-    ("wakes", &[]),
+    ("hyper_internals", &[]),
 ];
 
 /// The top folders and files of the core, from the top down: each may use those in the rows below, and in the last row also

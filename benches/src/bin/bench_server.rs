@@ -84,8 +84,11 @@ async fn serve(service: AgentCfg) -> Result<(), Failure> {
     let app = App::new(service, Cors::default());
     let listener = listener().await?;
     announce(&listener)?;
-    let answering = listen::service_fn(move |request| app.exchange(request));
-    listen::serve(listener, answering, Limits::default(), terminated()).await;
+    let connect = move |client| {
+        let app = app.for_connection(client);
+        listen::service_fn(move |request| app.exchange(request))
+    };
+    listen::serve(listener, connect, Limits::default(), terminated()).await;
     Ok(())
 }
 
@@ -337,7 +340,7 @@ async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
     announce(&listener)?;
     listen::serve(
         listener,
-        listen::service_fn(answer),
+        move |_| listen::service_fn(answer.clone()),
         Limits::default(),
         std::future::pending(),
     )

@@ -1,6 +1,5 @@
 //! A list of agents as callers get it: its JSON text, and forms that are derived from it on demand.
 
-use std::any::Any;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
@@ -13,7 +12,7 @@ use crate::model::{Agent, Cursor, Tag, Tagged};
 /// The length from which a text is shared instead of copied.
 const LARGE: usize = 64 << 10;
 
-/// The memory of a list besides its texts, in bytes.
+/// The memory that a list takes besides its texts.
 const OVERHEAD: usize = 2048;
 
 /// The agents that a filter chose, in the order of the list, with their JSON text. Clones share everything.
@@ -41,8 +40,6 @@ pub(in crate::service) struct Whole {
     pub(super) cursor: Cursor,
     /// The tag of the whole list.
     pub(super) tag: Tag,
-    /// What is derived from the two, such as header fields, made on first use.
-    pub(super) head: OnceLock<Box<dyn Any + Send + Sync>>,
     /// The JSON array of all the agents.
     pub(super) json: Bytes,
     /// Where each agent is in `json` and in `names`.
@@ -157,41 +154,11 @@ impl AgentList {
         self.whole.cursor
     }
 
-    /// The tag of the list at [`Self::revision`].
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let list = service.list_agents(&ada, studio, &Default::default()).await?;
-    /// assert_eq!(list.value.tag(), list.tag);
-    /// # Ok(()) }) }
-    /// ```
-    pub fn tag(&self) -> Tag {
-        self.whole.tag
-    }
-
     pub(in crate::service) fn tagged(self) -> Tagged<Self> {
         Tagged {
             tag: self.whole.tag,
             value: self,
         }
-    }
-
-    /// What is derived from [`Self::tag`] and [`Self::cursor`] alone, such as the fields of a header, which `make` makes of them.
-    /// The list keeps what the first call made, so that answers with the list need not make it again; `None` if that has another
-    /// type.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
-    /// let head: Option<&String> = list.head(|tag, cursor| format!("{tag} {cursor}"));
-    /// assert_eq!(head, Some(&format!("{} {}", list.tag(), list.cursor())));
-    /// # Ok(()) }) }
-    /// ```
-    pub fn head<T: Send + Sync + 'static>(&self, make: impl FnOnce(Tag, Cursor) -> T) -> Option<&T> {
-        let Whole { tag, cursor, head, .. } = &*self.whole;
-        head.get_or_init(|| Box::new(make(*tag, *cursor))).downcast_ref()
     }
 
     /// A part of this list.
@@ -428,7 +395,6 @@ mod tests {
         let damaged = Whole {
             cursor: format!("k3j9x0ab-{}-c1", uuid::Uuid::nil()).parse().unwrap(),
             tag: Tag::list("k3j9x0ab".parse().unwrap(), 1),
-            head: OnceLock::new(),
             json: Bytes::from_static(b"[{}]"),
             rows: Box::new([Row {
                 json: 3,

@@ -72,7 +72,6 @@ impl ListWriter {
         AgentList::new(Arc::new(Whole {
             cursor,
             tag: Tag::list(cursor.epoch(), cursor.revision()),
-            head: OnceLock::new(),
             json: json.into(),
             rows: rows.into(),
             names: names.into(),

@@ -15,11 +15,11 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::{App, Shared};
+use super::{App, Connected, Shared};
 use crate::api::call::{Call, Content, Received, Rest};
 use crate::api::credential::Credential;
-use crate::api::endpoint::{Definition, Run, serve};
-use crate::api::endpoints::{ListAgents, Proof, sign_in};
+use crate::api::endpoint::{Definition, Run};
+use crate::api::endpoints;
 use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{holder, read_body, read_optional_json};
 use crate::api::route::Needs;
@@ -74,11 +74,12 @@ impl App {
         B: HttpBody<Data = Bytes> + Unpin,
         B::Error: std::error::Error + 'static,
     {
-        let shared = Arc::clone(&self.shared);
+        let connected = Arc::clone(&self.connected);
         // A future is moved several times before it runs. The smaller it is the better, so that the parts stay where
         // they are captured.
         let (head, mut body) = request.into_parts();
         async move {
+            let shared = &*connected.shared;
             let observer = shared.observer.as_deref();
             let stopwatch = observer.map(|_| Stopwatch::start());
             let path = head.uri.path();
@@ -94,7 +95,7 @@ impl App {
                 by_cookie: false,
                 caller: None,
             };
-            let mut response = match answer(&shared, &mut exchange).await {
+            let mut response = match answer(&connected, &mut exchange).await {
                 Ok(reply) => {
                     let to = (&head, &exchange.fields);
                     reply
@@ -187,7 +188,7 @@ impl<B> Exchange<'_, B> {
 
 /// Route → credential → rate window → scope → query → membership and role, if the endpoint is guarded → body → endpoint →
 /// answer.
-async fn answer<B>(shared: &Shared, exchange: &mut Exchange<'_, B>) -> Result<Reply, Failure>
+async fn answer<B>(connected: &Connected, exchange: &mut Exchange<'_, B>) -> Result<Reply, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
@@ -201,6 +202,7 @@ where
         by_cookie,
         caller: observed_caller,
     } = exchange;
+    let shared = &*connected.shared;
     let (service, headers) = (&shared.service, &head.headers);
 
     fields.check_head(&head.method, &head.uri)?;
@@ -213,9 +215,10 @@ where
         }
     };
 
-    if let Run::Open(run) = endpoint.run {
-        return run(service).await;
-    }
+    let run = match endpoint.run {
+        Run::Open(run) => return run(service).await,
+        Run::Called(run) => run,
+    };
     let credential = Credential::of(
         endpoint.route.needs,
         fields,
@@ -250,7 +253,7 @@ where
         caller: &caller,
         model_calls: shared.model_calls.as_ref(),
         webhooks: shared.webhooks.as_deref(),
-        disconnect: head.extensions.get::<Disconnect>(),
+        disconnect: head.extensions.get::<Disconnect>().or(connected.client.as_ref()),
         streams: &shared.streams,
         observer: shared.observer.as_ref(),
         rest: Rest::new(credential, &shared.browser, head),
@@ -263,27 +266,24 @@ where
         body: Bytes::new(),
     };
     if let Some(guard) = endpoint.guard {
-        guard(&call, &received).await?;
+        guard(&call, &received)?.await?;
     }
     fields.check_encoding()?;
-    if let (Run::SignIn, Credential::Bearer(token)) = (endpoint.run, credential) {
-        let proof = Proof::Token(&caller, token);
-        return Box::pin(sign_in(service, &shared.browser, headers, proof)).await;
-    }
     // The share is held until the endpoint has run.
     let name = || holder(&caller);
-    let _share = if matches!(endpoint.content, Content::Nothing) {
+    let has_no_body = matches!(endpoint.content, Content::Nothing);
+    // With a bearer, no body with a code is read.
+    let _share = if has_no_body || matches!(endpoint.route.needs, Needs::SessionOrCode) {
         None
     } else {
         let mut share = shared.body_budget.share(&name);
         received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
         Some(share)
     };
-    match endpoint.run {
-        Run::ListAgents => serve::<ListAgents>(&call, &received).await,
-        Run::Called(run) => run(&call, &received).await,
-        Run::Open(run) => run(service).await,
-        Run::SignIn => Err(Failure::internal("a sign-in has no caller")),
+    let reply = run(&call, &received)?;
+    match head.method.is_safe() {
+        true => call.while_connected(reply).await,
+        false => reply.await,
     }
 }
 
@@ -324,8 +324,13 @@ where
     let name = || "a login code".to_owned();
     let mut share = shared.body_budget.share(&name);
     let body = Box::pin(read_optional_json(endpoint, head, body, &mut share)).await?;
-    let proof = Proof::Code(&body);
-    Box::pin(sign_in(&shared.service, &shared.browser, &head.headers, proof)).await
+    Box::pin(endpoints::redeem(
+        &shared.service,
+        &shared.browser,
+        &head.headers,
+        &body,
+    ))
+    .await
 }
 
 /// The response to a request that failed.

@@ -4,12 +4,11 @@
 mod body;
 pub mod parameters;
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agentcfg_core::model::{Precondition, Provider, VersionSelector, WebhookId, WorkspaceId};
+use agentcfg_core::service::BrowserSession;
 use agentcfg_core::validate::Faults;
 use agentcfg_core::webhook::Transport;
 use agentcfg_core::{AgentCfg, Caller};
@@ -112,7 +111,17 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// The header field `Set-Cookie` that removes the session's cookie.
+    /// The field `Set-Cookie` with the cookie of a session that was opened.
+    ///
+    /// # Errors
+    ///
+    /// 500 when it cannot be sent, which it always can.
+    pub fn session_cookie(&self, session: &BrowserSession) -> Result<HeaderValue, Failure> {
+        let Rest { browser, head, .. } = &self.rest;
+        browser.set_cookie(Cookie::Session, &session.cookie, session.seconds, &head.headers)
+    }
+
+    /// The field `Set-Cookie` that removes the cookie of the session.
     ///
     /// # Errors
     ///
@@ -153,12 +162,12 @@ impl fmt::Debug for Received<'_> {
 /// A parameter of requests. Its reader and its part of the OpenAPI document follow from one declaration.
 pub trait Parameter {
     /// What the reader gives.
-    type Value<'a>: Send + LeftOut;
+    type Value<'a>: Send;
 
     /// The description.
     const DOC: ParameterDoc;
 
-    /// Reads the parameter. An optional one of the query is read only where it is given. Faults that can be reported together with others go into `faults`.
+    /// Reads the parameter. Faults that can be reported together with others go into `faults`.
     ///
     /// # Errors
     ///
@@ -287,35 +296,4 @@ pub enum Shape {
         /// The regular expression.
         pattern: &'static str,
     },
-}
-
-/// The value of a query parameter that a request leaves out.
-pub trait LeftOut: Sized {
-    /// The value if it is constant; `None` if the reader of the parameter decides.
-    const VALUE: Option<Self>;
-}
-
-impl<T> LeftOut for Option<T> {
-    const VALUE: Option<Self> = Some(None);
-}
-
-macro_rules! decided_by_the_reader {
-    ($([$($life:lifetime)?] $value:ty;)*) => {$(
-        impl $(<$life>)? LeftOut for $value {
-            const VALUE: Option<Self> = None;
-        }
-    )*};
-}
-
-decided_by_the_reader! {
-    [] bool;
-    [] u64;
-    [] usize;
-    ['a] &'a str;
-    ['a] Cow<'a, str>;
-    [] Precondition;
-    ['a] VersionSelector<'a>;
-    [] Provider;
-    [] WebhookId;
-    [] WorkspaceId;
 }

@@ -1,20 +1,17 @@
 //! Agent configurations.
 
-use agentcfg_core::model::{
-    self, Agent, AgentFilter, AgentPatch, AgentState, AsOf, NewAgent, Permission, Success, Tagged,
-};
+use agentcfg_core::model::{self, AgentFilter, AgentPatch, AgentState, AsOf, NewAgent, Permission, Success, Tagged};
 use agentcfg_core::validate::Valid;
 
 use super::tags::AGENTS;
-use crate::api::answer::{AgentRecord, Answer, AnswerDoc, Created, Json, Shown};
+use crate::api::answer::{AgentRecord, Agents, Created, Json, Written};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
     AgentId, AgentIdFilter, At, IfMatch, IfNoneMatch, Limit, Message, Offset, Revision, State, WorkspaceId,
     WorkspaceIdOptional, as_of,
 };
-use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
-use crate::api::schema::Schema;
 use crate::http::conditions::unmet;
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -23,10 +20,7 @@ const PATH: &str = "/api/agents/configs";
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[
-    Definition {
-        run: Run::ListAgents,
-        ..Definition::of::<List>()
-    },
+    Definition::of::<List>(),
     Definition::of::<Create>(),
     Definition::of::<Update>(),
     Definition::of::<Delete>(),
@@ -65,7 +59,7 @@ impl Endpoint for List {
         IfNoneMatch,
     );
     type Body = ();
-    type Answer = SharedList;
+    type Answer = Written<Agents>;
 
     async fn run(
         call: &Call<'_>,
@@ -87,47 +81,19 @@ impl Endpoint for List {
             },
             offset: offset.unwrap_or(0),
         };
-        let listed = call.service.list_agents(call.caller, workspace, &filter);
-        let Tagged { value: list, tag } = match filter.as_of {
-            None => listed.await?,
-            // A list of the past reads the histories of all agents.
-            Some(_) => Box::pin(call.while_connected(listed)).await?,
-        };
+        let Tagged { value: list, tag } = call.service.list_agents(call.caller, workspace, &filter).await?;
         let version = list.version().filter(|_| !list.is_empty());
-        let mut reply = Reply::list(list);
-        if let Some(AsOf::At(_)) = filter.as_of {
-            // The list is of an earlier moment, whose revision is not known here.
-            reply = reply.without_cursor();
-        }
+        // The revision of an earlier moment is not known here.
+        let cursor = (!matches!(filter.as_of, Some(AsOf::At(_)))).then(|| list.cursor());
+        let mut reply = Reply::shared(list).tagged(tag).with_cursor(cursor);
         if agent_id.is_some() {
-            // The tag belongs to the record, so every request for the record gets the same.
-            reply = reply.tagged(tag).of_version(version).plain();
+            // The tag is that of the record, so it is the same for every request that answers with it.
+            reply = reply.of_version(version).plain();
         }
         if known.is_some_and(|known| known.includes(tag)) {
             reply = reply.not_modified();
         }
-        Ok(SharedList { reply })
-    }
-}
-
-/// An array of agents in a form that requests share, with its entity tag.
-#[derive(Debug)]
-pub struct SharedList {
-    reply: Reply,
-}
-
-impl Answer for SharedList {
-    const DOC: AnswerDoc = AnswerDoc {
-        is_tagged: true,
-        is_versioned: true,
-        is_conditional: true,
-        has_cursor: true,
-        may_be_long: true,
-        ..AnswerDoc::ok(Shown::List(Schema::of_answer::<Agent>()))
-    };
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(self.reply)
+        Ok(reply.into())
     }
 }
 

@@ -4,7 +4,7 @@ use agentcfg_core::model::{AuditEntry, AuditFilter, Permission};
 use agentcfg_core::service::AuditPages;
 
 use super::tags::AUDIT_LOG;
-use crate::api::answer::LongList;
+use crate::api::answer::{LongList, Written};
 use crate::api::call::parameters::{
     ActionFilter, ActorFilter, AuditLimit, BeforeRevision, Offset, Since, TargetIdFilter, TargetTypeFilter, Until,
     WorkspaceId,
@@ -13,7 +13,8 @@ use crate::api::call::{Call, PATIENCE};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
-use crate::http::pulled::Next;
+use crate::http::pulled::{Next, Pulled};
+use crate::http::response::Reply;
 use crate::http::{BodyError, Disconnect};
 
 /// The length from which a page is streamed: an entry can have megabytes.
@@ -57,7 +58,7 @@ impl Endpoint for List {
         BeforeRevision,
     );
     type Body = ();
-    type Answer = LongList<AuditEntry>;
+    type Answer = Written<LongList<AuditEntry>>;
 
     async fn run(
         call: &Call<'_>,
@@ -81,7 +82,7 @@ impl Endpoint for List {
             is_empty: true,
             disconnect: call.disconnect.cloned(),
         };
-        call.while_connected(written.begin()).await
+        written.begin().await
     }
 }
 
@@ -95,15 +96,15 @@ struct EntryArray {
 }
 
 impl EntryArray {
-    /// Starts the answer. A long one is written while the client reads it.
-    async fn begin(mut self) -> Result<LongList<AuditEntry>, Failure> {
+    /// The answer. A long one is written when the client takes it.
+    async fn begin(mut self) -> Result<Written<LongList<AuditEntry>>, Failure> {
         while let Some(page) = self.pages.next().await? {
             self.add(&page).map_err(Failure::internal)?;
             if self.text.len() > LONG {
-                return Ok(LongList::pulled(Some(self), next));
+                return Ok(Reply::streamed_json(Pulled::new(Some(self), next)).into());
             }
         }
-        Ok(LongList::whole(self.end()))
+        Ok(Reply::made(self.end()).into())
     }
 
     fn add(&mut self, page: &[AuditEntry]) -> serde_json::Result<()> {
@@ -168,7 +169,6 @@ mod tests {
 
     use super::*;
     use crate::http::WatchClient;
-    use crate::http::pulled::Pulled;
 
     /// A client that leaves. From then on the store of the test answers no read of a log.
     #[derive(Debug, Clone, Default)]

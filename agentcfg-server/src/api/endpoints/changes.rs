@@ -6,7 +6,7 @@ use agentcfg_core::model::{After, ChangeEvent, Permission};
 use agentcfg_core::service::{ChangePage, Watch};
 
 use super::tags::CHANGES;
-use crate::api::answer::Changes;
+use crate::api::answer::{Changes, Written};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
     AcceptEvents, AfterPosition, ChangeLimit, ChangeWait, LastEventId, WithStatus, WorkspaceId,
@@ -15,6 +15,7 @@ use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::feed::Opening;
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
+use crate::http::response::Reply;
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<Read>()];
@@ -63,7 +64,7 @@ impl Endpoint for Read {
         AcceptEvents,
     );
     type Body = ();
-    type Answer = Changes<ChangeEvent>;
+    type Answer = Written<Changes<ChangeEvent>>;
 
     async fn run(
         call: &Call<'_>,
@@ -95,14 +96,20 @@ impl Endpoint for Read {
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
         let page = call.service.changes(call.caller, workspace, after, limit).await?;
         if !page.events.is_empty() || wait == 0 {
-            return Changes::page(&page);
+            return written(&page);
         }
         let page = Box::pin(wait_for(call, page, limit, Duration::from_secs(wait))).await?;
-        Changes::page(&page)
+        written(&page)
     }
 }
 
-fn stream(call: &Call<'_>, watch: Watch) -> Result<Changes<ChangeEvent>, Failure> {
+/// A page of events as JSON.
+fn written(page: &ChangePage) -> Result<Written<Changes<ChangeEvent>>, Failure> {
+    let reply = Reply::json(&page.events)?.plain().uncached();
+    Ok(reply.with_cursor(Some(page.cursor)).into())
+}
+
+fn stream(call: &Call<'_>, watch: Watch) -> Result<Written<Changes<ChangeEvent>>, Failure> {
     let cursor = watch.cursor();
     let opening = Opening {
         service: call.service,
@@ -112,7 +119,7 @@ fn stream(call: &Call<'_>, watch: Watch) -> Result<Changes<ChangeEvent>, Failure
         observer: call.observer,
         disconnect: call.disconnect,
     };
-    Ok(Changes::stream(opening.open(watch)?, cursor))
+    Ok(Reply::events(opening.open(watch)?, cursor).into())
 }
 
 /// Waits for an event that the caller may see. A shutdown ends the wait.

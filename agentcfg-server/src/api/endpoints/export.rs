@@ -4,14 +4,15 @@ use agentcfg_core::model::{ExportLine, Permission};
 use agentcfg_core::service::Export as Source;
 
 use super::tags::WORKSPACES;
-use crate::api::answer::Lines;
+use crate::api::answer::{Lines, Written};
 use crate::api::call::Call;
 use crate::api::call::parameters::WorkspaceId;
 use crate::api::endpoint::{Definition, Doc, Endpoint, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::BodyError;
 use crate::http::errors::Failure;
-use crate::http::pulled::Next;
+use crate::http::pulled::{Next, Pulled};
+use crate::http::response::Reply;
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<Export>()];
@@ -41,11 +42,11 @@ impl Endpoint for Export {
 
     type Input = (WorkspaceId,);
     type Body = ();
-    type Answer = Lines<ExportLine>;
+    type Answer = Written<Lines<ExportLine>>;
 
     async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
         let export = call.service.export_workspace(call.caller, workspace).await?;
-        Ok(Lines::pulled(export, next))
+        Ok(Reply::lines(Pulled::new(export, next)).into())
     }
 }
 

@@ -1,15 +1,12 @@
 //! The endpoint of the Model Context Protocol.
 
-use hyper::Response;
-
 use super::tags::MCP;
-use crate::api::answer::{Answer, AnswerDoc, Shown};
+use crate::api::answer::{AnswerDoc, Kind, Shown, Written};
 use crate::api::call::parameters::{McpMethod, McpName, McpVersion};
 use crate::api::call::{Call, Rpc};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::mcp::{self, Mirrored};
 use crate::api::route::{Needs, Route};
-use crate::http::Body;
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
@@ -21,9 +18,9 @@ pub struct Mcp;
 
 /// A JSON-RPC answer.
 #[derive(Debug)]
-pub struct Answered(Response<Body>);
+pub struct Answered;
 
-impl Answer for Answered {
+impl Kind for Answered {
     const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
         None,
         r#"{
@@ -33,10 +30,6 @@ impl Answer for Answered {
             "required": ["jsonrpc"]
         }"#,
     ));
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Ok(Reply::whole(self.0))
-    }
 }
 
 impl Endpoint for Mcp {
@@ -58,7 +51,7 @@ impl Endpoint for Mcp {
 
     type Input = (McpVersion, McpMethod, McpName);
     type Body = Rpc;
-    type Answer = Answered;
+    type Answer = Written<Answered>;
 
     async fn run(
         call: &Call<'_>,
@@ -67,6 +60,6 @@ impl Endpoint for Mcp {
     ) -> Result<Self::Answer, Failure> {
         let mirrored = Mirrored { version, method, name };
         let answer = mcp::exchange(call.service, call.caller, &mirrored, &body);
-        Ok(Answered(call.while_connected(answer).await?))
+        Ok(Reply::whole(call.while_connected(answer).await?).into())
     }
 }

@@ -20,8 +20,7 @@ mod versions;
 mod webhooks;
 mod workspaces;
 
-pub(super) use self::agents::List as ListAgents;
-pub(super) use self::sessions::{Proof, sign_in};
+pub(super) use self::sessions::redeem;
 #[cfg(test)]
 pub(super) use self::system::DOCUMENT;
 use crate::api::endpoint::Definition;

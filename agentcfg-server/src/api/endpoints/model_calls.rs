@@ -6,7 +6,7 @@ use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
 
 use super::tags::MODELS;
-use crate::api::answer::Relayed;
+use crate::api::answer::{Relayed, Written};
 use crate::api::call::parameters::{
     AgentId, CalledPath, CalledProvider, SelectedLabel, VersionNumber, WorkspaceIdOptional, selector,
 };
@@ -15,6 +15,7 @@ use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, K
 use crate::api::model_calls::{Draft, Format, Sent, Target};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
+use crate::http::response::Reply;
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[Definition::guarded::<CallModel>()];
@@ -111,7 +112,7 @@ impl Endpoint for CallModel {
         SelectedLabel,
     );
     type Body = Passed;
-    type Answer = Relayed;
+    type Answer = Written<Relayed>;
 
     async fn run(
         call: &Call<'_>,
@@ -148,10 +149,8 @@ impl Endpoint for CallModel {
             headers: passed.headers(call),
             body: draft.fill(decided.model.as_deref(), decided.persona_prompt.as_deref()),
         };
-        Ok(Relayed(
-            calls.send(&decided, sent, call.disconnect).await?,
-            decided.version,
-        ))
+        let answered = calls.send(&decided, sent, call.disconnect).await?;
+        Ok(Reply::relayed(answered).of_version(Some(decided.version)).into())
     }
 }
 

@@ -1,14 +1,15 @@
 //! Who the caller is, and the sessions of browsers.
 
+use agentcfg_core::AgentCfg;
 use agentcfg_core::model::{SignIn, WhoAmI};
 use agentcfg_core::validate::Valid;
-use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 
 use super::tags::SESSIONS;
-use crate::api::answer::{Answer, Json, SetCookie};
+use crate::api::answer::{Json, Kind, SetCookie, Written};
 use crate::api::call::{Call, Content};
+use crate::api::credential::SessionCredential;
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
 use crate::api::route::{Needs, Route};
 use crate::api::schema::{ReadJson, Schema};
@@ -75,7 +76,7 @@ impl Endpoint for Me {
     }
 }
 
-/// `POST /api/sessions`. A login code takes the place of a credential, so [`sign_in`] answers it.
+/// `POST /api/sessions`. With a login code in place of a credential, [`redeem`] answers it.
 const OPEN: Definition = Definition {
     route: Route::post(PATH, Needs::SessionOrCode),
     doc: Doc::new(
@@ -95,43 +96,40 @@ const OPEN: Definition = Definition {
     max_body: MAX_OPEN_BODY,
     content: Content::OptionalJson(Schema::of_body::<Valid<SignIn>>()),
     answer: SetCookie::DOC,
-    run: Run::SignIn,
+    run: Run::Called(|call, _| Ok(Box::pin(open(call)))),
     guard: None,
 };
 
-/// What signs a browser in.
-pub enum Proof<'a> {
-    /// The caller of a session token, and the token.
-    Token(&'a Caller, &'a str),
-    /// The body with a login code.
-    Code(&'a Bytes),
+const NO_CREDENTIAL: &str = "missing credentials: send the header Authorization: Bearer <session token>, or a body with the \
+                             code of a login link";
+
+/// Signs a browser in with the session token of the caller.
+async fn open(call: &Call<'_>) -> Result<Reply, Failure> {
+    let Some(SessionCredential::Token(token)) = call.session() else {
+        return Err(Failure::unauthorized(NO_CREDENTIAL));
+    };
+    let session = call.service.open_browser_session(call.caller, &token).await?;
+    Ok(Reply::cookie(call.session_cookie(&session)?))
 }
 
-/// Answers `POST /api/sessions`.
+/// Signs a browser in with the login code in a body.
 ///
 /// # Errors
 ///
-/// 400 for a body without a code, 401 for a code that is not valid, 403 for an API key.
-pub(crate) async fn sign_in(
+/// 400 for a body without a code, 401 for a code that is not valid.
+pub(crate) async fn redeem(
     service: &AgentCfg,
     browser: &Browser,
     headers: &HeaderMap,
-    proof: Proof<'_>,
+    body: &Bytes,
 ) -> Result<Reply, Failure> {
-    let session = match proof {
-        Proof::Token(caller, token) => service.open_browser_session(caller, token).await?,
-        Proof::Code(body) if body.is_empty() => {
-            let message = "missing credentials: send the header Authorization: Bearer <session token>, or a body with the \
-                           code of a login link";
-            return Err(Failure::unauthorized(message));
-        }
-        Proof::Code(body) => {
-            let code = Valid::<SignIn>::read_json(body)?.into_inner().code;
-            service.redeem_login_code(&code).await?
-        }
-    };
+    if body.is_empty() {
+        return Err(Failure::unauthorized(NO_CREDENTIAL));
+    }
+    let code = Valid::<SignIn>::read_json(body)?.into_inner().code;
+    let session = service.redeem_login_code(&code).await?;
     let cookie = browser.set_cookie(Cookie::Session, &session.cookie, session.seconds, headers)?;
-    SetCookie(cookie).into_reply()
+    Ok(Reply::cookie(cookie))
 }
 
 /// `DELETE /api/sessions`
@@ -151,10 +149,10 @@ impl Endpoint for Close {
 
     type Input = ();
     type Body = ();
-    type Answer = SetCookie;
+    type Answer = Written<SetCookie>;
 
     async fn run(call: &Call<'_>, (): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
         call.service.close_browser_session(call.caller).await?;
-        Ok(SetCookie(call.removed_cookie()?))
+        Ok(Reply::cookie(call.removed_cookie()?).into())
     }
 }

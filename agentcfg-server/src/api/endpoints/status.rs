@@ -4,12 +4,13 @@ use agentcfg_core::model::{AgentStatus, Permission, StatusReport};
 use agentcfg_core::validate::Valid;
 
 use super::tags::AGENT_STATUS;
-use crate::api::answer::{Json, LongList};
+use crate::api::answer::{Json, LongList, Written};
 use crate::api::call::Call;
 use crate::api::call::parameters::{AgentId, WorkspaceId, WorkspaceIdOptional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
+use crate::http::response::Reply;
 
 const PATH: &str = "/api/agents/status";
 
@@ -48,11 +49,11 @@ impl Endpoint for List {
 
     type Input = (WorkspaceId,);
     type Body = ();
-    type Answer = LongList<AgentStatus>;
+    type Answer = Written<LongList<AgentStatus>>;
 
     async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
         let list = call.service.status_list(call.caller, workspace).await?;
-        Ok(LongList::statuses(list))
+        Ok(Reply::shared(list).into())
     }
 }
 

@@ -4,7 +4,7 @@ use agentcfg_core::AgentCfg;
 use serde_json::json;
 
 use super::tags::SYSTEM;
-use crate::api::answer::{Answer, AnswerDoc, Document, Shown};
+use crate::api::answer::{Answer, AnswerDoc, Document, Shown, Written};
 use crate::api::endpoint::{Definition, Doc, Example, OpenEndpoint};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -94,10 +94,10 @@ impl OpenEndpoint for OpenApi {
     )
     .answer("This document.", &[]);
 
-    type Answer = Document;
+    type Answer = Written<Document>;
 
     async fn run(_: &AgentCfg) -> Result<Self::Answer, Failure> {
-        Ok(Document(DOCUMENT))
+        Ok(Reply::shared(DOCUMENT).into())
     }
 }
 

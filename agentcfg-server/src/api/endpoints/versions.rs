@@ -82,8 +82,7 @@ impl Endpoint for List {
                 "the query parameter workspace_id is required unless agent_id is given",
             ));
         };
-        let versions = call.service.current_versions(call.caller, Some(workspace));
-        let mut versions = call.while_connected(versions).await?;
+        let mut versions = call.service.current_versions(call.caller, Some(workspace)).await?;
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
         versions.truncate(limit.unwrap_or(usize::MAX));
         Ok(Array(versions))

@@ -14,4 +14,3 @@ mod text;
 
 pub use opening::Opening;
 pub use slots::Streams;
-pub use stream::EventStream;

@@ -1,13 +1,13 @@
 //! Responses that are whole from the start: failures, cookies, streams, and the responses of other services.
 
-use agentcfg_core::model::ErrorBody;
+use agentcfg_core::model::{Cursor, ErrorBody};
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use super::{CHANGE_CURSOR, Content, Reply, UNCACHED, insert, json_response};
+use super::{CHANGE_CURSOR, Content, Reply, UNCACHED, cursor_value, insert, json_response};
 use crate::http::body::{Body, BodyError};
 use crate::http::errors::Failure;
 
@@ -44,7 +44,7 @@ impl Reply {
     pub fn whole(response: Response<Body>) -> Self {
         Self {
             relayed: Some(Box::new(response)),
-            ..Self::ok(Content::Document("")).plain()
+            ..Self::ok(Content::Made(Bytes::new())).plain()
         }
     }
 
@@ -96,7 +96,7 @@ impl Reply {
     }
 
     /// A stream of server-sent events that begins at this position. It is never compressed, and its connection closes with it.
-    pub fn events<B>(stream: B, cursor: &str) -> Self
+    pub fn events<B>(stream: B, cursor: Cursor) -> Self
     where
         B: HttpBody<Data = Bytes> + Send + 'static,
         B::Error: std::error::Error + Send + Sync + 'static,
@@ -111,7 +111,7 @@ impl Reply {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        insert(headers, CHANGE_CURSOR, cursor);
+        headers.insert(CHANGE_CURSOR, cursor_value(cursor));
         Self::relayed(response)
     }
 }

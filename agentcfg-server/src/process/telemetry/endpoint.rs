@@ -33,7 +33,7 @@ pub async fn serve_metrics(
         let response = answer(&request, &metrics);
         async { Ok::<_, Infallible>(response) }
     });
-    serve(listener, service, limits, shutdown).await
+    serve(listener, move |_| service.clone(), limits, shutdown).await
 }
 
 fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Body> {
