@@ -2,7 +2,7 @@
 //!
 //! The addresses of a name are resolved once, checked, and connected to: there is no second resolution that could give
 //! other addresses (DNS rebinding). Every address must be public, so that a name with a public and a private address does
-//! not reach the private one. (Decisions, chapter 16.)
+//! not reach the private one.
 
 use std::future::Future;
 use std::io;

@@ -40,7 +40,7 @@ const USER_AGENT: &str = concat!("agentcfg-webhooks/", env!("CARGO_PKG_VERSION")
 /// Sends the messages of webhooks over HTTP/1.1.
 ///
 /// Connections are made to public addresses only, by `https` and port 443, except to the hosts that the deployment allows.
-/// Redirects are not followed, and proxies of the environment are ignored. (Decisions, chapter 16.)
+/// Redirects are not followed, and proxies of the environment are ignored.
 ///
 /// ```
 /// use agentcfg_core::webhook::{Outgoing, Transport};
