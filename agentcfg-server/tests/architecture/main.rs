@@ -146,7 +146,13 @@ fn imports_of_the_core_point_down() {
 
 #[test]
 fn nothing_is_used_in_a_circle() {
-    for folder in [SERVER, "stores/postgres/src", "stores/etcd/src", "agentcfg-client/src", "agentcfg-cli/src"] {
+    for folder in [
+        SERVER,
+        "stores/postgres/src",
+        "stores/etcd/src",
+        "agentcfg-client/src",
+        "agentcfg-cli/src",
+    ] {
         assert_eq!(circle(&Source::read(folder), &[], usize::MAX), None, "{folder}");
     }
     let mut core = Source::read(CORE_FOLDER);
