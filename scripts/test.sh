@@ -19,7 +19,7 @@ export AGENTCFG_TEST_BINARY="$PWD/$programs/dynamic/agentcfg-server"
 export AGENTCFG_TEST_CLI="$PWD/$programs/dynamic/agentcfg"
 export AGENTCFG_TEST_EXAMPLES="$PWD/target/debug/examples"
 # Debian installs these programs outside of PATH.
-servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1; }
+servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1 || true; }
 PATH="$PATH:/usr/sbin:$(servers)"
 
 part_format() { cargo fmt --all --check; }
