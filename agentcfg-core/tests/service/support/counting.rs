@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Store, StoreError};
+use agentcfg_core::store::{
+    Batch, Changes, CommitError, Committed, Key, Kind, Partition, Position, Record, Scan, Scanned, Store, StoreError,
+};
 
 /// A store that counts the reads of reports, and fails them on request.
 pub struct Counting {
@@ -64,6 +66,16 @@ impl Store for Counting {
         self.counted(&self.scans, usize::from(scan.kind == Kind::Status))
             .await?;
         self.inner.scan(scan).await
+    }
+
+    async fn changed_since(
+        &self,
+        partition: &Partition,
+        kind: Kind,
+        position: Option<Position>,
+    ) -> Result<Changes, StoreError> {
+        self.counted(&self.scans, usize::from(kind == Kind::Status)).await?;
+        self.inner.changed_since(partition, kind, position).await
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {

@@ -6,8 +6,10 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
+use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::{
-    Batch, CommitError, Committed, Key, Marks, Record, Scan, Scanned, Stamp, Store, StoreError,
+    Batch, Changes, CommitError, Committed, Key, Kind, Marks, Partition, Position, Record, Scan, Scanned, Stamp, Store,
+    StoreError, Write,
 };
 
 type Work = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -99,6 +101,34 @@ impl Store for Faulty {
             None => {}
         }
         self.inner.commit(batch).await
+    }
+
+    async fn changed_since(
+        &self,
+        partition: &Partition,
+        kind: Kind,
+        position: Option<Position>,
+    ) -> Result<Changes, StoreError> {
+        self.readable()?;
+        self.inner.changed_since(partition, kind, position).await
+    }
+
+    async fn ready(&self) -> Result<(), StoreError> {
+        self.readable()?;
+        self.inner.ready().await
+    }
+
+    /// A commit as the others, so that the script decides on it.
+    async fn end_removal(&self, _: WorkspaceId, marker: Key) -> Result<(), StoreError> {
+        let batch = Batch {
+            checks: Vec::new(),
+            writes: vec![Write::Delete(marker)],
+        };
+        match self.commit(batch).await {
+            Ok(_) => Ok(()),
+            Err(CommitError::Store(error)) => Err(error),
+            Err(refused) => panic!("a deletion was refused: {refused}"),
+        }
     }
 
     fn is_current(&self, stamp: Stamp) -> bool {

@@ -42,7 +42,20 @@ impl Endpoint for Me {
         &[
             Example(
                 "user",
-                "{}",
+                r#"{
+                    "workspaces": [
+                        {
+                            "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                            "name": "Studio North",
+                            "plan": "team",
+                            "role": "viewer",
+                            "scope": null,
+                            "permissions": ["tasks:read", "projects:read", "agents:read", "analytics:read"],
+                            "active_agents": 12,
+                            "agent_limit": 100
+                        }
+                    ]
+                }"#,
             ),
             Example(
                 "api_key",

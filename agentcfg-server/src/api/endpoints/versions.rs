@@ -44,6 +44,7 @@ impl Endpoint for List {
             r#"[
                 {
                     "version": 2,
+                    "actor": {"type": "user", "id": "user_71"},
                     "labels": ["staging"]
                 },
                 {

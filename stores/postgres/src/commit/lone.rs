@@ -9,7 +9,7 @@ use super::super::read;
 use super::super::run::{Param, Step};
 use super::super::sql::{MAX, Sql};
 use super::super::table::Location;
-use super::{first_version, order};
+use super::key_order::{first_version, order};
 
 /// A step, and the index of the write whose number it returns.
 pub(super) struct Compiled<'a> {

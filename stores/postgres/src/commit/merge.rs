@@ -14,9 +14,9 @@ use super::super::many::Existing;
 use super::super::run::{Param, Step};
 use super::super::sql::Sql;
 use super::super::table::{Location, Table};
+use super::key_order::{Order, first_version, order};
 use super::keys::Keys;
 use super::numbers::{Addend, Decoder, Range, Source};
-use super::{Order, first_version, order};
 
 /// What a transaction does with one key.
 #[derive(Debug, Clone)]

@@ -1,5 +1,6 @@
 //! Commits: one pipelined transaction for a batch, or for a group of batches.
 
+mod key_order;
 mod keys;
 mod lone;
 mod merge;
@@ -13,7 +14,6 @@ use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::group::{GroupEngine, Limits, lane};
 use agentcfg_core::store::{Batch, CommitError, Committed, Key, Partition, StoreError, Write};
 use async_trait::async_trait;
-use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use tokio_postgres::Row;
 
@@ -345,22 +345,4 @@ async fn back_off(attempt: u32) {
 
 fn contended() -> StoreError {
     StoreError::Unavailable("too many concurrent commits contend for the same records".into())
-}
-
-/// The place of a key in the order in which all transactions lock rows: by kind, so that a statement can lock those of
-/// several partitions, and then by key. The head of a log precedes each record that has a revision of it.
-type Order = (u8, Vec<u8>);
-
-fn order(key: &Key) -> Order {
-    (key.kind() as u8, key.encode())
-}
-
-/// The first version of a key.
-///
-/// It is derived from the key, so that versions of different records differ: a client that compares one
-/// record's entity tag with another record gets a mismatch.
-fn first_version(base: u64, key: &Key) -> u64 {
-    let mut bytes = [0; 8];
-    bytes[3..].copy_from_slice(&Sha256::digest(key.encode())[..5]);
-    base + 1 + u64::from_be_bytes(bytes)
 }
