@@ -178,7 +178,7 @@ fn a_session_outlives_a_restart_and_its_token() {
     let dir = agentcfg_tests::harness::scratch();
     let server = Server::builder().data(dir.path().join("data")).start();
     let studio = Studio::on(&server);
-    let token = server.fresh_token(&studio.user, 1);
+    let token = server.fresh_token(&studio.user, 3);
     let cookie = sign_in(&server, &token);
     let session = cookie.split_once('=').unwrap().1.to_owned();
     server.stop();
