@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use agentcfg_client::model::WorkspaceId;
 use etcetera::BaseStrategy;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// A server, a credential for it, and the workspace if the credential has a single one.
 pub struct Credentials {
@@ -32,7 +32,8 @@ impl fmt::Debug for Credentials {
 /// The path of the file: `agentcfg/credentials.toml` in the directory of the user's settings.
 pub fn path() -> Result<PathBuf> {
     let home = etcetera::choose_base_strategy().map_err(|_| {
-        Failure::error("your home directory is not known").hint("Set HOME, or AGENTCFG_URL and AGENTCFG_API_KEY.")
+        CommandFailure::error("your home directory is not known")
+            .hint("Set HOME, or AGENTCFG_URL and AGENTCFG_API_KEY.")
     })?;
     Ok(home.config_dir().join("agentcfg").join("credentials.toml"))
 }
@@ -42,12 +43,12 @@ pub fn read(path: &Path) -> Result<Option<Credentials>> {
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        Err(error) => return Err(Failure::io(path.display(), &error)),
+        Err(error) => return Err(CommandFailure::io(path.display(), &error)),
     };
     // The error of the parser would quote the line, which may be the one with the secret.
     let broken = || {
         let message = format!("{} is not a file of `agentcfg login`", path.display());
-        Failure::error(message).hint("Sign in again with `agentcfg login`.")
+        CommandFailure::error(message).hint("Sign in again with `agentcfg login`.")
     };
     let table: toml::Table = text.parse().map_err(|_| broken())?;
     let field = |name: &str| table.get(name).and_then(toml::Value::as_str);
@@ -66,7 +67,7 @@ pub fn write(path: &Path, credentials: &Credentials) -> Result<()> {
     if let Some(workspace) = credentials.workspace {
         table.insert("workspace".into(), workspace.to_string().into());
     }
-    save(path, &table.to_string()).map_err(|error| Failure::io(path.display(), &error))
+    save(path, &table.to_string()).map_err(|error| CommandFailure::io(path.display(), &error))
 }
 
 fn save(path: &Path, text: &str) -> io::Result<()> {
@@ -88,7 +89,7 @@ pub fn remove(path: &Path) -> Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Failure::io(path.display(), &error)),
+        Err(error) => Err(CommandFailure::io(path.display(), &error)),
     }
 }
 

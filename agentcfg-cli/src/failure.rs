@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use crate::agent_file::Problem;
 
-pub type Result<T> = std::result::Result<T, Failure>;
+pub type Result<T> = std::result::Result<T, CommandFailure>;
 
 /// The exit codes. `export`, `plan` and `apply` use the first three alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl From<Code> for ExitCode {
 
 /// Why a command failed.
 #[derive(Debug)]
-pub enum Failure {
+pub enum CommandFailure {
     /// A call of the API failed.
     Call(agentcfg_client::Error),
     /// Files of agents have problems.
@@ -47,7 +47,7 @@ pub enum Failure {
     },
 }
 
-impl Failure {
+impl CommandFailure {
     pub fn error(message: impl fmt::Display) -> Self {
         Self::with_code(Code::Error, message)
     }
@@ -104,7 +104,7 @@ impl Failure {
     }
 }
 
-impl fmt::Display for Failure {
+impl fmt::Display for CommandFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Call(error) => {
@@ -139,14 +139,14 @@ pub fn count(number: usize, what: &str) -> String {
     format!("{number} {what}{s}")
 }
 
-impl From<agentcfg_client::Error> for Failure {
+impl From<agentcfg_client::Error> for CommandFailure {
     fn from(error: agentcfg_client::Error) -> Self {
         Self::Call(error)
     }
 }
 
-/// An error of writing to standard output; files have [`Failure::io`].
-impl From<io::Error> for Failure {
+/// An error of writing to standard output; files have [`CommandFailure::io`].
+impl From<io::Error> for CommandFailure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
             io::ErrorKind::BrokenPipe => Self::OutputClosed,
@@ -155,7 +155,7 @@ impl From<io::Error> for Failure {
     }
 }
 
-impl From<serde_json::Error> for Failure {
+impl From<serde_json::Error> for CommandFailure {
     fn from(error: serde_json::Error) -> Self {
         match error.io_error_kind() {
             Some(io::ErrorKind::BrokenPipe) => Self::OutputClosed,

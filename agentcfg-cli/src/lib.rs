@@ -30,7 +30,7 @@ use clap::Parser;
 
 use crate::args::Arguments;
 use crate::commands::Context;
-use crate::failure::{Code, Failure};
+use crate::failure::{Code, CommandFailure};
 
 /// Runs the command line of this process, and returns its exit code.
 ///
@@ -62,7 +62,7 @@ pub fn run() -> ExitCode {
     let code = match runtime.block_on(commands::run(arguments.command, &mut context)) {
         Ok(code) => code,
         Err(failure) => {
-            if !matches!(failure, Failure::OutputClosed) {
+            if !matches!(failure, CommandFailure::OutputClosed) {
                 context.report(&failure);
             }
             match failure.code() {

@@ -10,7 +10,7 @@ use agentcfg_client::{Client, Timeouts};
 
 use crate::args::Reason;
 use crate::credentials::{self, Credentials};
-use crate::failure::{Code, Failure, Result};
+use crate::failure::{Code, CommandFailure, Result};
 
 pub const URL: &str = "AGENTCFG_URL";
 pub const API_KEY: &str = "AGENTCFG_API_KEY";
@@ -66,7 +66,9 @@ impl Session {
         let secret = variable(API_KEY).map(|secret| secret.trim().to_owned());
         if secret.as_ref().is_some_and(String::is_empty) {
             let message = format!("{API_KEY} has white space alone");
-            return Err(Failure::with_code(Code::Refused, message).hint("Set it to an API key or a session token."));
+            return Err(
+                CommandFailure::with_code(Code::Refused, message).hint("Set it to an API key or a session token.")
+            );
         }
         let (origins, secret, stored_workspace) = choose(variable(URL), secret, stored)?;
         let named = match workspace {
@@ -85,7 +87,7 @@ impl Session {
         match &reason.message {
             None => Ok(self.client.clone()),
             Some(message) => {
-                let message: Message = message.as_str().parse().map_err(Failure::error)?;
+                let message: Message = message.as_str().parse().map_err(CommandFailure::error)?;
                 Ok(self.client.with_message(message))
             }
         }
@@ -101,7 +103,8 @@ impl Session {
             [only] => Ok(only.workspace.id),
             [] => {
                 let message = "the credential belongs to no workspace";
-                Err(Failure::with_code(Code::Refused, message).hint("An owner of a workspace can add you to it."))
+                Err(CommandFailure::with_code(Code::Refused, message)
+                    .hint("An owner of a workspace can add you to it."))
             }
             several => {
                 let list: Vec<_> = several
@@ -115,7 +118,7 @@ impl Session {
                     })
                     .collect();
                 let message = format!("you have several workspaces:\n{}", list.join("\n"));
-                Err(Failure::error(message).hint("Name one of them with --workspace ID or AGENTCFG_WORKSPACE."))
+                Err(CommandFailure::error(message).hint("Name one of them with --workspace ID or AGENTCFG_WORKSPACE."))
             }
         }
     }
@@ -152,7 +155,7 @@ fn choose(
                     stored.url
                 );
                 let hint = format!("Set {API_KEY} too, or sign in to the other server with `agentcfg login`.");
-                return Err(Failure::with_code(Code::Refused, message).hint(hint));
+                return Err(CommandFailure::with_code(Code::Refused, message).hint(hint));
             }
             let url = url.map_or((stored.url, Origin::Login), in_environment);
             Ok((origins(url, Origin::Login), stored.secret, stored.workspace))
@@ -170,11 +173,11 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
     };
     if secret.to_ascii_lowercase().starts_with("bearer ") {
         let hint = "Give the key or the token alone, without `Bearer`.";
-        return Err(Failure::error("the credential begins with the word Bearer").hint(hint));
+        return Err(CommandFailure::error("the credential begins with the word Bearer").hint(hint));
     }
     if secret.contains(char::is_whitespace) {
         let hint = "An API key and a session token have none: give one of them alone.";
-        return Err(Failure::error("the credential has white space within").hint(hint));
+        return Err(CommandFailure::error("the credential has white space within").hint(hint));
     }
     let builder = Client::builder(url).timeouts(timeouts);
     let builder = match secret.starts_with(KEY_MARK) {
@@ -184,14 +187,14 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
     let builder = match env::var_os(CA_FILE).filter(|path| !path.is_empty()) {
         None => builder,
         Some(path) => {
-            let pem =
-                fs::read(&path).map_err(|error| Failure::io(format_args!("{CA_FILE} {}", path.display()), &error))?;
+            let pem = fs::read(&path)
+                .map_err(|error| CommandFailure::io(format_args!("{CA_FILE} {}", path.display()), &error))?;
             builder.root_certificates(pem)
         }
     };
     builder.build().map_err(|error| match env::var_os(CA_FILE) {
         Some(path) if error.message().contains("root certificates") => {
-            Failure::error(format_args!("{CA_FILE} {}: {}", path.display(), error.message()))
+            CommandFailure::error(format_args!("{CA_FILE} {}: {}", path.display(), error.message()))
         }
         _ => error.into(),
     })
@@ -205,9 +208,9 @@ fn stored() -> Result<Option<Credentials>> {
     credentials::read(&path)
 }
 
-fn not_signed_in() -> Failure {
+fn not_signed_in() -> CommandFailure {
     let hint = format!("Sign in with `agentcfg login`, or set {URL} and {API_KEY}.");
-    Failure::with_code(Code::Refused, "you are not signed in").hint(hint)
+    CommandFailure::with_code(Code::Refused, "you are not signed in").hint(hint)
 }
 
 /// Parses a value of the command line; the error names its option or argument.
@@ -216,8 +219,8 @@ pub fn parse<T: std::str::FromStr<Err: fmt::Display>>(name: &str, text: &str) ->
         let rule = error.to_string();
         // Some rules name their field.
         match rule.starts_with(name) {
-            true => Failure::error(rule),
-            false => Failure::error(format_args!("{name} {rule}")),
+            true => CommandFailure::error(rule),
+            false => CommandFailure::error(format_args!("{name} {rule}")),
         }
     })
 }

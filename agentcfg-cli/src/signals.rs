@@ -3,7 +3,7 @@
 use std::io;
 use std::process::exit;
 
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::file;
 
 /// The exit code that shells give to SIGINT.
@@ -11,7 +11,7 @@ pub const INTERRUPTED: i32 = 130;
 
 /// From now on SIGINT and SIGTERM end the process after this, and not while there is a temporary file.
 pub fn end_after(tidy_up: impl FnOnce() + Send + 'static) -> Result<()> {
-    let mut signals = Signals::catch().map_err(|error| Failure::io("the signals of the process", &error))?;
+    let mut signals = Signals::catch().map_err(|error| CommandFailure::io("the signals of the process", &error))?;
     tokio::spawn(async move {
         let code = signals.next().await;
         let _no_file = file::pause_writing();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-use crate::failure::{Code, Failure, Result};
+use crate::failure::{Code, CommandFailure, Result};
 use crate::signals;
 
 /// The greatest length of a credential that is read from standard input.
@@ -18,7 +18,7 @@ pub fn is_attended() -> bool {
 
 /// Asks for a line; an empty one means the default.
 pub fn ask(question: &str, default: &str) -> Result<String> {
-    let failed = |error: io::Error| Failure::io("standard input", &error);
+    let failed = |error: io::Error| CommandFailure::io("standard input", &error);
     let mut stderr = io::stderr();
     write!(stderr, "{question} [{default}]: ")
         .and_then(|()| stderr.flush())
@@ -42,13 +42,13 @@ pub fn confirm(question: &str) -> Result<()> {
     let answer = ask(question, "y/N")?;
     match answer.to_lowercase().as_str() {
         "y" | "yes" => Ok(()),
-        _ => Err(Failure::with_code(Code::Error, "nothing was changed")),
+        _ => Err(CommandFailure::with_code(Code::Error, "nothing was changed")),
     }
 }
 
 /// Reads a secret from standard input: without an echo on a terminal, else the first line.
 pub fn read_secret(prompt: &str) -> Result<String> {
-    let failed = |error: io::Error| Failure::io("standard input", &error);
+    let failed = |error: io::Error| CommandFailure::io("standard input", &error);
     let secret = if io::stdin().is_terminal() {
         signals::end_after(restoration())?;
         rpassword::prompt_password(prompt).map_err(|error| match error.kind() {

@@ -6,7 +6,7 @@ use agentcfg_core::model::{
 };
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const CONFIGS: &str = "/api/agents/configs";
@@ -34,7 +34,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn list_agents(&self, workspace: WorkspaceId, filter: &AgentFilter) -> Result<Tagged<Vec<Agent>>, Error> {
-        self.send(list(workspace, filter), Answer::tagged).await
+        self.send(list(workspace, filter), ApiResponse::tagged).await
     }
 
     /// Lists agents as [`Self::list_agents`], with the position in the change feed at which the list was read: the [changes](Self::changes)
@@ -57,7 +57,7 @@ impl Client {
         workspace: WorkspaceId,
         filter: &AgentFilter,
     ) -> Result<(Vec<Agent>, Cursor), Error> {
-        let read = |answer: &Answer| Ok((answer.json()?, answer.cursor()?));
+        let read = |answer: &ApiResponse| Ok((answer.json()?, answer.cursor()?));
         self.send(list(workspace, filter), read).await
     }
 
@@ -150,7 +150,7 @@ impl Client {
     /// ```
     pub async fn create_agent(&self, new: &NewAgent) -> Result<VersionedAgent, Error> {
         let call = Call::post(CONFIGS).message(self.message()).json(new);
-        self.send(call, Answer::agent).await
+        self.send(call, ApiResponse::agent).await
     }
 
     /// Changes the named fields of an agent.
@@ -182,7 +182,7 @@ impl Client {
     ) -> Result<VersionedAgent, Error> {
         let call = Call::patch(CONFIGS).agent(workspace, agent_id.into());
         let call = call.message(self.message()).if_match(condition).json(patch);
-        self.send(call, Answer::agent).await
+        self.send(call, ApiResponse::agent).await
     }
 
     /// Deletes an agent: its record is kept as inactive, and its identifier stays reserved.
@@ -208,7 +208,7 @@ impl Client {
     ) -> Result<(), Error> {
         let call = Call::delete(CONFIGS).agent(workspace, agent_id.into());
         let call = call.message(self.message()).if_match(condition);
-        self.send(call, Answer::success).await
+        self.send(call, ApiResponse::success).await
     }
 
     /// Makes a deleted agent active again.
@@ -235,7 +235,7 @@ impl Client {
     ) -> Result<VersionedAgent, Error> {
         let call = Call::post(RESTORE).agent(workspace, agent_id.into());
         let call = call.message(self.message()).if_match(condition);
-        self.send(call, Answer::agent).await
+        self.send(call, ApiResponse::agent).await
     }
 }
 

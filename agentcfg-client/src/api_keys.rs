@@ -3,7 +3,7 @@
 use agentcfg_core::model::{ApiKey, ApiKeyId, CreatedApiKey, IdRef, NewApiKey, RotateApiKey, WorkspaceId};
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const API_KEYS: &str = "/api/api-keys";
@@ -28,7 +28,7 @@ impl Client {
     /// ```
     pub async fn list_api_keys(&self, workspace: WorkspaceId) -> Result<Vec<ApiKey>, Error> {
         let call = Call::get(API_KEYS).query("workspace_id", workspace);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Creates an API key. Only this response contains its plaintext.
@@ -56,7 +56,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn create_api_key(&self, new: &NewApiKey) -> Result<CreatedApiKey, Error> {
-        self.send(Call::post(API_KEYS).json(new), Answer::json).await
+        self.send(Call::post(API_KEYS).json(new), ApiResponse::json).await
     }
 
     /// Replaces an API key by a new one with the same name, environment, scope and limit. Only this response contains the
@@ -83,7 +83,7 @@ impl Client {
         rotate: &RotateApiKey,
     ) -> Result<CreatedApiKey, Error> {
         let call = Call::post(ROTATE).query("key_id", key_id.into().as_str());
-        self.send(call.json(rotate), Answer::json).await
+        self.send(call.json(rotate), ApiResponse::json).await
     }
 
     /// Revokes an API key: the server refuses the next request with it.
@@ -102,6 +102,6 @@ impl Client {
     /// ```
     pub async fn revoke_api_key(&self, key_id: impl Into<IdRef<'_, ApiKeyId>>) -> Result<(), Error> {
         let call = Call::delete(API_KEYS).query("key_id", key_id.into().as_str());
-        self.send(call, Answer::success).await
+        self.send(call, ApiResponse::success).await
     }
 }

@@ -3,7 +3,7 @@
 use agentcfg_core::model::{AppliedAgents, ApplyAgents, WorkspaceId};
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 impl Client {
@@ -42,6 +42,6 @@ impl Client {
         let call = Call::post("/api/agents/apply")
             .query("workspace_id", workspace)
             .message(self.message());
-        self.send(call.dry_run(dry_run).json(body), Answer::json).await
+        self.send(call.dry_run(dry_run).json(body), ApiResponse::json).await
     }
 }

@@ -3,7 +3,7 @@
 use agentcfg_core::model::{AuditEntry, AuditFilter, WorkspaceId};
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 /// The page of a list to read.
@@ -40,7 +40,7 @@ impl Client {
     /// ```
     pub async fn audit_log(&self, workspace: WorkspaceId, page: &Page) -> Result<Vec<AuditEntry>, Error> {
         let call = Call::get("/api/audit-log").query("workspace_id", workspace);
-        self.send(call.page(page.offset, page.limit), Answer::json).await
+        self.send(call.page(page.offset, page.limit), ApiResponse::json).await
     }
 
     /// Lists the entries of a workspace's audit log that a filter selects, newest first.
@@ -74,6 +74,7 @@ impl Client {
             .query_if("since", filter.since)
             .query_if("until", filter.until)
             .query_if("before", filter.before);
-        self.send(call.page(filter.offset, filter.limit), Answer::json).await
+        self.send(call.page(filter.offset, filter.limit), ApiResponse::json)
+            .await
     }
 }

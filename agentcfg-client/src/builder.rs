@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use hyper::Uri;
 
-use crate::client::{Credential, Shared};
+use crate::client::{ClientShared, Credential};
 use crate::{Client, Error, RetryPolicy, Timeouts, connect};
 
 /// Settings for a new [`Client`], created by [`Client::builder`].
@@ -160,7 +160,7 @@ impl Builder {
             Some((kind, secret)) => Credential::new(kind, secret)?,
             None => Credential::none(),
         };
-        let shared = Shared {
+        let shared = ClientShared {
             http: connect::http(self.timeouts.connect, &self.roots)?,
             base,
             timeouts: self.timeouts,

@@ -10,10 +10,10 @@ use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use crate::outcome::Outcome;
+use crate::attempt_outcome::AttemptOutcome;
 use crate::request::Call;
-use crate::response::Answer;
-use crate::sse::{Event, Reader};
+use crate::response::ApiResponse;
+use crate::sse::{Event, EventReader};
 use crate::{Client, Error};
 
 const CHANGES: &str = "/api/changes";
@@ -163,7 +163,7 @@ pub struct ChangeStream {
 
 struct Connection {
     body: Incoming,
-    reader: Reader,
+    reader: EventReader,
 }
 
 /// How the read of a connection ended.
@@ -297,7 +297,7 @@ impl ChangeStream {
                 .query_if("status", self.with_status.then_some("true"));
             let error = match self.client.open(call).await {
                 Ok((_, body)) => {
-                    let reader = Reader::new(self.client.max_response_bytes());
+                    let reader = EventReader::new(self.client.max_response_bytes());
                     self.connection = Some(Connection { body, reader });
                     self.has_connected = true;
                     return Ok(());
@@ -306,8 +306,9 @@ impl ChangeStream {
             };
             // A certificate that was accepted before may be temporarily invalid, so the failure is not final.
             let was_connected = self.has_connected && error.is_connect();
-            let may_pass =
-                was_connected || error.outcome() != Outcome::Final || matches!(error.status(), Some(408 | 500..));
+            let may_pass = was_connected
+                || error.outcome() != AttemptOutcome::Final
+                || matches!(error.status(), Some(408 | 500..));
             if !may_pass {
                 return Err(error);
             }
@@ -378,7 +379,7 @@ impl std::fmt::Debug for ChangeStream {
     }
 }
 
-impl Answer {
+impl ApiResponse {
     /// The position in the change feed.
     pub(crate) fn cursor(&self) -> Result<Cursor, Error> {
         let cursor = self.header("change-cursor").and_then(|text| text.parse().ok());

@@ -10,9 +10,9 @@ use hyper::header::HeaderValue;
 use tokio::time::{Instant, timeout_at};
 
 use crate::connect::Http;
-use crate::error::Facts;
+use crate::error::ResponseFacts;
 use crate::request::{Call, Prepared};
-use crate::response::{self, Answer};
+use crate::response::{self, ApiResponse};
 use crate::retry::{self, deadline_after};
 use crate::{Error, RateLimit, RetryPolicy, Timeouts};
 
@@ -30,14 +30,14 @@ use crate::{Error, RateLimit, RetryPolicy, Timeouts};
 /// ```
 #[derive(Clone)]
 pub struct Client {
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
     credential: Arc<Credential>,
     /// The message for changes.
     message: Option<Message>,
 }
 
 /// State that clients with different credentials share.
-pub(crate) struct Shared {
+pub(crate) struct ClientShared {
     pub(crate) http: Http,
     pub(crate) base: String,
     pub(crate) timeouts: Timeouts,
@@ -139,7 +139,7 @@ impl Client {
         })
     }
 
-    pub(crate) fn assemble(shared: Arc<Shared>, credential: Credential) -> Self {
+    pub(crate) fn assemble(shared: Arc<ClientShared>, credential: Credential) -> Self {
         Self {
             shared,
             credential: Arc::new(credential),
@@ -148,7 +148,11 @@ impl Client {
     }
 
     /// Sends a call, with retries, and decodes the response.
-    pub(crate) async fn send<T>(&self, call: Call, read: impl FnOnce(&Answer) -> Result<T, Error>) -> Result<T, Error> {
+    pub(crate) async fn send<T>(
+        &self,
+        call: Call,
+        read: impl FnOnce(&ApiResponse) -> Result<T, Error>,
+    ) -> Result<T, Error> {
         self.send_with(&self.shared.retry, call, read).await
     }
 
@@ -156,7 +160,7 @@ impl Client {
         &self,
         policy: &RetryPolicy,
         call: Call,
-        read: impl FnOnce(&Answer) -> Result<T, Error>,
+        read: impl FnOnce(&ApiResponse) -> Result<T, Error>,
     ) -> Result<T, Error> {
         let request = call.prepare(&self.shared.base, self.credential.header.as_ref())?;
         let total = self.shared.timeouts.total;
@@ -170,7 +174,7 @@ impl Client {
     }
 
     /// Sends a call once, and returns the body of its successful response unread.
-    pub(crate) async fn open(&self, call: Call) -> Result<(Facts, Incoming), Error> {
+    pub(crate) async fn open(&self, call: Call) -> Result<(ResponseFacts, Incoming), Error> {
         let request = call.prepare(&self.shared.base, self.credential.header.as_ref())?;
         let head = timeout_at(deadline_after(self.shared.timeouts.attempt), self.respond(&request));
         let response = head.await.unwrap_or_else(|_| Err(Error::timed_out()))?;
@@ -178,7 +182,7 @@ impl Client {
             let facts = response::facts(response.status().as_u16(), response.headers());
             return Ok((facts, response.into_body()));
         }
-        let answer = Answer::read(response, self.shared.max_response_bytes);
+        let answer = ApiResponse::read(response, self.shared.max_response_bytes);
         let refused = timeout_at(deadline_after(self.shared.timeouts.attempt), answer).await;
         match refused.unwrap_or_else(|_| Err(Error::timed_out())) {
             Err(error) => Err(error),
@@ -195,16 +199,16 @@ impl Client {
         self.shared.max_response_bytes
     }
 
-    async fn attempt(&self, request: &Prepared, deadline: Instant) -> Result<Answer, Error> {
+    async fn attempt(&self, request: &Prepared, deadline: Instant) -> Result<ApiResponse, Error> {
         let end = deadline_after(self.shared.timeouts.attempt).min(deadline);
         timeout_at(end, self.exchange(request))
             .await
             .unwrap_or_else(|_| Err(Error::timed_out()))
     }
 
-    async fn exchange(&self, request: &Prepared) -> Result<Answer, Error> {
+    async fn exchange(&self, request: &Prepared) -> Result<ApiResponse, Error> {
         let response = self.respond(request).await?;
-        Answer::read(response, self.shared.max_response_bytes).await
+        ApiResponse::read(response, self.shared.max_response_bytes).await
     }
 
     /// Sends a request and receives the head of its response.

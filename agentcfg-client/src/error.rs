@@ -1,12 +1,12 @@
 //! The error of a call and its classification.
 
-mod failures;
+mod constructors;
 
 use std::fmt;
 use std::time::Duration;
 
 use crate::RateLimit;
-use crate::outcome::Outcome;
+use crate::attempt_outcome::AttemptOutcome;
 
 pub(crate) type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
@@ -32,17 +32,17 @@ pub struct Error(Box<Inner>);
 
 struct Inner {
     kind: Kind,
-    outcome: Outcome,
+    outcome: AttemptOutcome,
     message: String,
     maybe_applied: bool,
     timed_out: bool,
-    facts: Facts,
+    facts: ResponseFacts,
     source: Option<BoxError>,
 }
 
 /// Metadata from the head of a response.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Facts {
+pub(crate) struct ResponseFacts {
     pub(crate) status: Option<u16>,
     pub(crate) request_id: Option<String>,
     pub(crate) retry_after: Option<Duration>,

@@ -5,7 +5,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use tokio::time::timeout;
 
-use crate::error::Facts;
+use crate::error::ResponseFacts;
 use crate::request::Call;
 use crate::{Client, Error, Timeouts};
 
@@ -33,7 +33,7 @@ pub struct Export {
     /// The end of the bytes that were searched for a line feed.
     searched: usize,
     is_ended: bool,
-    facts: Facts,
+    facts: ResponseFacts,
     timeouts: Timeouts,
     max_line: usize,
 }

@@ -5,7 +5,7 @@ use agentcfg_core::model::{
 };
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const LABELS: &str = "/api/agents/labels";
@@ -34,7 +34,7 @@ impl Client {
         let call = call
             .query_if("agent_id", filter.agent_id)
             .query_if("label", filter.label);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Makes a label of an agent point at a version, and makes the label if there is none.
@@ -68,7 +68,8 @@ impl Client {
         let call = Call::put(LABELS)
             .agent(workspace, agent_id.into())
             .query("label", label);
-        self.send(call.message(self.message()).json(target), Answer::json).await
+        self.send(call.message(self.message()).json(target), ApiResponse::json)
+            .await
     }
 
     /// Removes a label of an agent. The version that it points at stays.
@@ -93,7 +94,7 @@ impl Client {
         let call = Call::delete(LABELS)
             .agent(workspace, agent_id.into())
             .query("label", label);
-        self.send(call.message(self.message()), Answer::success).await
+        self.send(call.message(self.message()), ApiResponse::success).await
     }
 
     /// Moves a label to the version that another label points at, for several agents in one commit: all of them or none.
@@ -128,6 +129,6 @@ impl Client {
             .query("workspace_id", workspace)
             .message(self.message());
         let call = call.dry_run(dry_run).json(promotion);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 }

@@ -3,7 +3,7 @@
 use agentcfg_core::model::{Member, Role, RoleChange, UserId, WorkspaceId};
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const MEMBERS: &str = "/api/workspaces/members";
@@ -26,7 +26,7 @@ impl Client {
     /// ```
     pub async fn list_members(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         let call = Call::get(MEMBERS).query("workspace_id", workspace);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Sets the role of a user in a workspace, and adds users who are not yet members.
@@ -47,7 +47,7 @@ impl Client {
     /// ```
     pub async fn set_member(&self, workspace: WorkspaceId, user_id: &UserId, role: Role) -> Result<Member, Error> {
         let call = member(Call::put(MEMBERS), workspace, user_id);
-        self.send(call.json(&RoleChange { role }), Answer::json).await
+        self.send(call.json(&RoleChange { role }), ApiResponse::json).await
     }
 
     /// Removes a member. Members may remove themselves.
@@ -67,7 +67,7 @@ impl Client {
     /// ```
     pub async fn remove_member(&self, workspace: WorkspaceId, user_id: &UserId) -> Result<(), Error> {
         let call = member(Call::delete(MEMBERS), workspace, user_id);
-        self.send(call, Answer::success).await
+        self.send(call, ApiResponse::success).await
     }
 }
 

@@ -3,7 +3,7 @@
 use agentcfg_core::model::{ModelInfo, WorkspaceId};
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const MODELS: &str = "/api/models";
@@ -32,6 +32,6 @@ impl Client {
     /// ```
     pub async fn list_models(&self, workspace: WorkspaceId) -> Result<Vec<ModelInfo>, Error> {
         let call = Call::get(MODELS).query("workspace_id", workspace);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 }

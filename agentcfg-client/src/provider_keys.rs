@@ -5,7 +5,7 @@ use agentcfg_core::secret::ProviderCredential;
 use serde::Serialize;
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const PROVIDER_KEYS: &str = "/api/provider-keys";
@@ -34,7 +34,7 @@ impl Client {
     /// ```
     pub async fn list_provider_keys(&self, workspace: WorkspaceId) -> Result<Vec<ProviderKeyInfo>, Error> {
         let call = Call::get(PROVIDER_KEYS).query("workspace_id", workspace);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Saves the workspace's own key for a provider and replaces an earlier one. No endpoint returns it.
@@ -62,7 +62,7 @@ impl Client {
     ) -> Result<ProviderKeyInfo, Error> {
         let api_key = credential.expose();
         let call = provider_key(Call::put(PROVIDER_KEYS), workspace, provider).json(&NewProviderKey { api_key });
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Deletes the workspace's own key for a provider: the next call uses the managed credential, if there is one.
@@ -82,7 +82,7 @@ impl Client {
     /// ```
     pub async fn delete_provider_key(&self, workspace: WorkspaceId, provider: Provider) -> Result<(), Error> {
         let call = provider_key(Call::delete(PROVIDER_KEYS), workspace, provider);
-        self.send(call, Answer::success).await
+        self.send(call, ApiResponse::success).await
     }
 }
 

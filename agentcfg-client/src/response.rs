@@ -10,8 +10,8 @@ use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, LOCATION};
 use serde::de::DeserializeOwned;
 
 use crate::Error;
-use crate::error::{BoxError, Facts};
-use crate::rate::{RateLimit, retry_after};
+use crate::error::{BoxError, ResponseFacts};
+use crate::rate_limit::{RateLimit, retry_after};
 
 /// The number of the version of the agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
@@ -22,13 +22,13 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 const MAX_QUOTED: usize = 200;
 
 /// A successful response, or 304 to a conditional request.
-pub(crate) struct Answer {
+pub(crate) struct ApiResponse {
     status: u16,
     headers: HeaderMap,
     body: Bytes,
 }
 
-impl Answer {
+impl ApiResponse {
     /// Reads a response completely.
     ///
     /// # Errors
@@ -169,9 +169,9 @@ async fn read_body(body: Incoming, max_bytes: usize) -> Result<Bytes, Unread> {
     }
 }
 
-pub(crate) fn facts(status: u16, headers: &HeaderMap) -> Facts {
+pub(crate) fn facts(status: u16, headers: &HeaderMap) -> ResponseFacts {
     let request_id = headers.get("x-request-id").and_then(|id| id.to_str().ok());
-    Facts {
+    ResponseFacts {
         status: Some(status),
         request_id: request_id.map(|id| id.chars().take(MAX_QUOTED).collect()),
         retry_after: retry_after(headers),

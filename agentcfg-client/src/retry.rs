@@ -6,7 +6,7 @@ use backon::{BackoffBuilder, ExponentialBuilder};
 use tokio::time::{Instant, sleep};
 
 use crate::Error;
-use crate::outcome::Outcome;
+use crate::attempt_outcome::AttemptOutcome;
 
 /// How often and with which delays a failed call is retried.
 ///
@@ -114,9 +114,9 @@ where
             Err(error) => error,
         };
         let retryable = match error.outcome() {
-            Outcome::NotApplied => true,
-            Outcome::Unknown => effect == Effect::Idempotent,
-            Outcome::Final => false,
+            AttemptOutcome::NotApplied => true,
+            AttemptOutcome::Unknown => effect == Effect::Idempotent,
+            AttemptOutcome::Final => false,
         };
         let Some(pause) = pauses.next().filter(|_| retryable) else {
             return Err(error);

@@ -16,7 +16,7 @@ pub(crate) struct TooLong;
 
 /// Assembles events from pieces of any length.
 #[derive(Debug)]
-pub(crate) struct Reader {
+pub(crate) struct EventReader {
     /// The bytes of an incomplete line.
     line: Vec<u8>,
     event: Event,
@@ -26,7 +26,7 @@ pub(crate) struct Reader {
     pub(crate) retry: Option<Duration>,
 }
 
-impl Reader {
+impl EventReader {
     /// Makes a reader that accepts events up to this length.
     pub(crate) fn new(max_bytes: usize) -> Self {
         Self {
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn events_are_the_same_however_the_stream_is_cut() {
         for length in 1..=STREAM.len() {
-            let mut reader = Reader::new(100);
+            let mut reader = EventReader::new(100);
             let mut found = Vec::new();
             for piece in STREAM.as_bytes().chunks(length) {
                 found.extend(reader.take(piece).unwrap());
@@ -121,9 +121,9 @@ mod tests {
 
     #[test]
     fn an_event_that_is_too_long_is_refused_before_its_end() {
-        let mut reader = Reader::new(100);
+        let mut reader = EventReader::new(100);
         assert_eq!(reader.take(&[b'x'; 101]), Err(TooLong));
-        let mut reader = Reader::new(100);
+        let mut reader = EventReader::new(100);
         let line = format!("data: {}\n", "x".repeat(60));
         assert_eq!(reader.take(line.as_bytes()), Ok(Vec::new()));
         assert_eq!(reader.take(line.as_bytes()), Err(TooLong));

@@ -3,7 +3,7 @@
 use agentcfg_core::model::{AgentId, AgentStatus, IdRef, StatusReport, WorkspaceId};
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const STATUS: &str = "/api/agents/status";
@@ -26,7 +26,7 @@ impl Client {
     /// ```
     pub async fn agent_status(&self, workspace: WorkspaceId) -> Result<Vec<AgentStatus>, Error> {
         let call = Call::get(STATUS).query("workspace_id", workspace);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Reports what an agent is doing now. A report expires: repeat it within the server's
@@ -53,6 +53,6 @@ impl Client {
         report: &StatusReport,
     ) -> Result<AgentStatus, Error> {
         let call = Call::put(STATUS).agent(workspace, agent_id.into()).json(report);
-        self.send(call.idempotent(), Answer::json).await
+        self.send(call.idempotent(), ApiResponse::json).await
     }
 }

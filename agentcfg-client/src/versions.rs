@@ -6,7 +6,7 @@ use agentcfg_core::model::{
 };
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const VERSIONS: &str = "/api/agents/versions";
@@ -39,7 +39,7 @@ impl Client {
     ) -> Result<Vec<AgentVersion>, Error> {
         let call = Call::get(VERSIONS).agent(workspace, agent_id.into());
         let call = call.query_if("before", page.before).query_if("limit", page.limit);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Lists the current version of each active agent of a workspace, without its content, in the order of the list.
@@ -58,7 +58,7 @@ impl Client {
     /// ```
     pub async fn current_versions(&self, workspace: Option<WorkspaceId>) -> Result<Vec<AgentVersion>, Error> {
         let call = Call::get(VERSIONS).query_if("workspace_id", workspace);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Reads one version of an agent with its content. [`Client::agents`] does the same in a more readable way.
@@ -90,7 +90,7 @@ impl Client {
             VersionSelector::At(at) => call.query("at", at),
             VersionSelector::Revision(revision) => call.query("revision", revision),
         };
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Compares two versions of an agent, each named by its number or a label.
@@ -115,7 +115,8 @@ impl Client {
     ) -> Result<AgentDiff, Error> {
         let (from, to) = (compared(from.into())?, compared(to.into())?);
         let call = Call::get(DIFF).agent(workspace, agent_id.into());
-        self.send(call.query("from", from).query("to", to), Answer::json).await
+        self.send(call.query("from", from).query("to", to), ApiResponse::json)
+            .await
     }
 
     /// Gives an agent the content of an earlier version again, as a new version. The same content already: nothing changes.
@@ -143,7 +144,7 @@ impl Client {
     ) -> Result<VersionedAgent, Error> {
         let call = Call::post(ROLLBACK).agent(workspace, agent_id.into());
         let call = call.message(self.message()).if_match(condition).json(to);
-        self.send(call, Answer::agent).await
+        self.send(call, ApiResponse::agent).await
     }
 
     /// Starts to read agents as they were: at a version, a label, a time or a revision.

@@ -5,7 +5,7 @@ use agentcfg_core::model::{
 };
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const WEBHOOKS: &str = "/api/webhooks";
@@ -28,7 +28,7 @@ impl Client {
     /// ```
     pub async fn list_webhooks(&self, workspace: WorkspaceId) -> Result<Vec<Webhook>, Error> {
         let call = Call::get(WEBHOOKS).query("workspace_id", workspace);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Creates a webhook. Only this response and that of a rotation contain a secret.
@@ -48,7 +48,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn create_webhook(&self, new: &NewWebhook) -> Result<WebhookWithSecret, Error> {
-        self.send(Call::post(WEBHOOKS).json(new), Answer::json).await
+        self.send(Call::post(WEBHOOKS).json(new), ApiResponse::json).await
     }
 
     /// Changes a webhook; absent fields stay.
@@ -68,7 +68,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn update_webhook(&self, webhook: WebhookId, patch: &WebhookPatch) -> Result<Webhook, Error> {
-        self.send(on(Call::patch(WEBHOOKS), webhook).json(patch), Answer::json)
+        self.send(on(Call::patch(WEBHOOKS), webhook).json(patch), ApiResponse::json)
             .await
     }
 
@@ -85,7 +85,8 @@ impl Client {
     /// # }
     /// ```
     pub async fn delete_webhook(&self, webhook: WebhookId) -> Result<(), Error> {
-        self.send(on(Call::delete(WEBHOOKS), webhook), Answer::success).await
+        self.send(on(Call::delete(WEBHOOKS), webhook), ApiResponse::success)
+            .await
     }
 
     /// Lets the server send a test to a webhook at once, and returns how it went. The receiver has 15 seconds, so
@@ -104,7 +105,7 @@ impl Client {
     /// ```
     pub async fn test_webhook(&self, webhook: WebhookId) -> Result<WebhookDelivery, Error> {
         let call = on(Call::post("/api/webhooks/test"), webhook);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Moves the cursor of a webhook back: the events after it are sent again, with the `webhook-id`s that they had.
@@ -124,7 +125,7 @@ impl Client {
     /// ```
     pub async fn replay_webhook(&self, webhook: WebhookId, replay: &WebhookReplay) -> Result<Webhook, Error> {
         let call = on(Call::post("/api/webhooks/replay"), webhook).json(replay);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Gives a webhook a new secret. For 24 hours the one before signs too.
@@ -142,7 +143,7 @@ impl Client {
     /// ```
     pub async fn rotate_webhook_secret(&self, webhook: WebhookId) -> Result<WebhookWithSecret, Error> {
         let call = on(Call::post("/api/webhooks/rotate-secret"), webhook);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 
     /// Lists the last 100 attempts to deliver to a webhook, the newest first.
@@ -162,7 +163,7 @@ impl Client {
     /// ```
     pub async fn webhook_deliveries(&self, webhook: WebhookId) -> Result<Vec<WebhookDelivery>, Error> {
         let call = on(Call::get("/api/webhooks/deliveries"), webhook);
-        self.send(call, Answer::json).await
+        self.send(call, ApiResponse::json).await
     }
 }
 

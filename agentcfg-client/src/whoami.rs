@@ -3,7 +3,7 @@
 use agentcfg_core::model::WhoAmI;
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 impl Client {
@@ -23,6 +23,6 @@ impl Client {
     /// # }
     /// ```
     pub async fn whoami(&self) -> Result<WhoAmI, Error> {
-        self.send(Call::get("/api/whoami"), Answer::json).await
+        self.send(Call::get("/api/whoami"), ApiResponse::json).await
     }
 }

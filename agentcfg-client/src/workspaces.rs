@@ -3,7 +3,7 @@
 use agentcfg_core::model::{NewWorkspace, Workspace, WorkspaceId, WorkspacePatch, WorkspaceView};
 
 use crate::request::Call;
-use crate::response::Answer;
+use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const WORKSPACES: &str = "/api/workspaces";
@@ -25,7 +25,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn list_workspaces(&self) -> Result<Vec<WorkspaceView>, Error> {
-        self.send(Call::get(WORKSPACES), Answer::json).await
+        self.send(Call::get(WORKSPACES), ApiResponse::json).await
     }
 
     /// Creates a workspace; the session's user becomes its owner.
@@ -44,7 +44,7 @@ impl Client {
     /// # }
     /// ```
     pub async fn create_workspace(&self, new: &NewWorkspace) -> Result<Workspace, Error> {
-        self.send(Call::post(WORKSPACES).json(new), Answer::json).await
+        self.send(Call::post(WORKSPACES).json(new), ApiResponse::json).await
     }
 
     /// Renames a workspace, which needs `workspace:manage`, or changes its plan, which needs an
@@ -66,7 +66,7 @@ impl Client {
     /// ```
     pub async fn update_workspace(&self, workspace: WorkspaceId, patch: &WorkspacePatch) -> Result<Workspace, Error> {
         let call = Call::patch(WORKSPACES).query("workspace_id", workspace);
-        self.send(call.json(patch), Answer::json).await
+        self.send(call.json(patch), ApiResponse::json).await
     }
 
     /// Deletes a workspace with all that it holds, for good. `confirm` is its exact name.
@@ -84,6 +84,6 @@ impl Client {
     /// ```
     pub async fn delete_workspace(&self, workspace: WorkspaceId, confirm: &str) -> Result<(), Error> {
         let call = Call::delete(WORKSPACES).query("workspace_id", workspace);
-        self.send(call.query("confirm", confirm), Answer::success).await
+        self.send(call.query("confirm", confirm), ApiResponse::success).await
     }
 }

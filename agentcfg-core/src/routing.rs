@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
-use crate::model::named::OpenSet;
+use crate::model::word_enum::OpenSet;
 use crate::model::{CredentialSource, ModelStatus, Plan, Provider};
 
 /// A model of the catalogue.
@@ -304,12 +304,12 @@ fn base_url(text: &str) -> Result<&str, &'static str> {
 /// }
 /// ```
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub struct Reason(Facts);
+pub struct Reason(CredentialFacts);
 
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let facts = self.0;
-        let Facts { provider, plan, .. } = facts;
+        let CredentialFacts { provider, plan, .. } = facts;
         match facts.source() {
             CredentialSource::Workspace => write!(
                 f,
@@ -333,7 +333,7 @@ impl fmt::Debug for Reason {
 
 /// The input of the choice of a credential.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Facts {
+pub(crate) struct CredentialFacts {
     pub(crate) provider: Provider,
     pub(crate) plan: Plan,
     /// Whether the workspace has saved a key for the provider.
@@ -373,7 +373,7 @@ pub(crate) fn check_model(catalogue: &Catalogue, provider: Provider, model: Opti
 /// [`ErrorKind::Forbidden`] for a path that managed credentials do not pay for, without a key of the workspace.
 pub(crate) fn credential_for(
     catalogue: &Catalogue,
-    facts: Facts,
+    facts: CredentialFacts,
     path: &str,
 ) -> Result<(CredentialSource, Reason), Error> {
     let (source, reason) = credential(facts);
@@ -392,11 +392,11 @@ pub(crate) fn credential_for(
 }
 
 /// Chooses whose credential the next call uses, and returns the reason.
-pub(crate) fn credential(facts: Facts) -> (CredentialSource, Reason) {
+pub(crate) fn credential(facts: CredentialFacts) -> (CredentialSource, Reason) {
     (facts.source(), Reason(facts))
 }
 
-impl Facts {
+impl CredentialFacts {
     fn source(self) -> CredentialSource {
         if self.has_key && self.plan.allows_provider_keys() {
             CredentialSource::Workspace
@@ -409,8 +409,8 @@ impl Facts {
 }
 
 /// Why the workspace's own key is not used.
-fn own_key(facts: Facts) -> String {
-    let Facts { provider, plan, .. } = facts;
+fn own_key(facts: CredentialFacts) -> String {
+    let CredentialFacts { provider, plan, .. } = facts;
     match facts.has_key {
         true => format!("the workspace has saved a key for {provider}, but its plan {plan} does not allow to use it"),
         false => format!("the workspace has saved no key for {provider}"),

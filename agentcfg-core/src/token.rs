@@ -6,7 +6,7 @@
 //! identifier and an argon2id hash of the whole text.
 
 mod salt;
-mod slow;
+mod slow_hash;
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -195,7 +195,7 @@ pub fn hash(plaintext: &str, entropy: &dyn Entropy) -> Result<String, HashError>
 fn hash_with(plaintext: &str, params: argon2::Result<Params>, entropy: &dyn Entropy) -> Result<String, HashError> {
     let salt = salt::make(plaintext.as_bytes(), entropy)?;
     let params = params.map_err(|error| HashError::Argon2(error.to_string()))?;
-    slow::hash(plaintext.as_bytes(), &salt, params).map_err(|error| HashError::Argon2(error.to_string()))
+    slow_hash::hash(plaintext.as_bytes(), &salt, params).map_err(|error| HashError::Argon2(error.to_string()))
 }
 
 /// Whether a key may be the one that was hashed, by its check value: a pre-filter that costs one fast
@@ -221,7 +221,7 @@ pub fn may_match(plaintext: &str, phc: &str) -> bool {
 /// # Ok::<(), agentcfg_core::token::HashError>(())
 /// ```
 pub fn verify(plaintext: &str, phc: &str) -> bool {
-    slow::verify(plaintext.as_bytes(), phc).unwrap_or(false)
+    slow_hash::verify(plaintext.as_bytes(), phc).unwrap_or(false)
 }
 
 /// The identifier of an API key.

@@ -42,4 +42,4 @@ pub use api::{
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
 pub use http::{Body, BodyBudget, BodyError, Browser, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
-pub use outbound::{Body as OutboundBody, Options as OutboundOptions, Outbound, OutboundError, WebhookTransport};
+pub use outbound::{Options as OutboundOptions, Outbound, OutboundBody, OutboundError, WebhookTransport};

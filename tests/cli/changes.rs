@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::json;
 
-use crate::desk::{Desk, said_by};
+use crate::fixture::{Desk, said_by};
 
 #[test]
 fn an_agent_is_made_changed_released_and_rolled_back() {

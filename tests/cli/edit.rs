@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use agentcfg_tests::harness::Finished;
 use serde_json::json;
 
-use crate::desk::{Desk, said_by};
+use crate::fixture::{Desk, said_by};
 
 const PERSONA: &str = "One.\nTwo.\nThree.\nFour.\nFive.";
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use serde_json::{Value, json};
 
-use crate::desk::{Desk, said_by};
+use crate::fixture::{Desk, said_by};
 use crate::random;
 
 const WRITER: &str = "---\nagent_id: writer\ndisplay_name: Writer\nagent_type: ai\nmodel: gpt-5\n---\nYou write.\n";

@@ -3,12 +3,12 @@
 // Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
-mod account;
 mod changes;
-mod desk;
 mod edit;
 mod files;
-mod killed;
+mod fixture;
+mod interrupted;
+mod login;
 mod output;
 mod random;
 mod terminal;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::desk::Desk;
+use crate::fixture::Desk;
 
 fn desk() -> Desk {
     let desk = Desk::open();

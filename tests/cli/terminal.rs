@@ -3,7 +3,7 @@
 use agentcfg_tests::harness::{Finished, Run, command_binary, not_run};
 use serde_json::json;
 
-use crate::desk::Desk;
+use crate::fixture::Desk;
 
 /// Runs a line of the shell on a terminal of 60 columns, with these keys pressed. The outputs come together, as on a screen.
 fn on_terminal(desk: &Desk, line: &str, keys: &str) -> Option<Finished> {

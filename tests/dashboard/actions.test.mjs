@@ -14,7 +14,7 @@ before(async () => {
 after(() => server?.stop());
 
 test("the dashboard knows each action of the audit log and no other", async () => {
-  const { ACTIONS } = await source("base/said.ts", "ACTIONS");
+  const { ACTIONS } = await source("base/audit-words.ts", "ACTIONS");
   assert.deepEqual(ACTIONS.toSorted(), schemas.Action.enum.toSorted());
 });
 

@@ -10,12 +10,12 @@ use crate::cluster::Cluster;
 const SKIPPED: &[&str] = &[
     "command_line::",
     // In this run all servers have the same session secret.
-    "decisions::sessions::a_token_of_another_deployment_is_refused",
+    "corner_cases::sessions::a_token_of_another_deployment_is_refused",
     // It compares the files with the command `check`; crashes of the cluster have their own tests.
     "durability::crash::a_killed_server_has_lost_nothing_that_it_acknowledged",
     "durability::removal::a_removal_goes_on_after_kills_until_nothing_is_left",
     // Rate windows in a cluster outlive the process.
-    "decisions::rate_limit::windows_end_with_the_process",
+    "corner_cases::rate_limit::windows_end_with_the_process",
     // These tests read the files of the store.
     "secrets::",
 ];

@@ -11,14 +11,14 @@ use agentcfg_core::model;
 mod cluster;
 mod conformance;
 mod end_to_end;
-mod full;
-mod large;
+mod full_database;
+mod large_changes;
 mod members;
 mod migrate;
 mod nemesis;
 mod restore;
+mod round_trips;
 mod security;
-mod trips;
 
 // What holds for several servers on one database holds on a cluster as well, so the tests are the same.
 #[path = "../postgres/counting_proxy.rs"]
@@ -29,13 +29,13 @@ mod counting_proxy;
 mod faults;
 #[path = "../postgres/feed.rs"]
 mod feed;
-#[path = "../postgres/instances.rs"]
+#[path = "../postgres/several_servers.rs"]
 mod instances;
 #[path = "../postgres/load.rs"]
 mod load;
 #[path = "../postgres/migration.rs"]
 mod migration;
-#[path = "../postgres/misuse.rs"]
+#[path = "../postgres/contract_misuse.rs"]
 mod misuse;
 #[path = "../postgres/models.rs"]
 mod models;
@@ -46,7 +46,7 @@ mod server;
 mod sign_in;
 
 // The reference models of the other stores and of the service, compiled from the same files.
-#[path = "../../agentcfg-core/tests/service/numbers.rs"]
+#[path = "../../agentcfg-core/tests/service/random_numbers.rs"]
 mod numbers;
 #[allow(dead_code)]
 #[path = "../../agentcfg-core/tests/service/model/mod.rs"]

@@ -147,7 +147,7 @@ async fn a_store_works_with_certificates_and_a_user() {
     let passed = tokio::task::spawn_blocking(move || {
         let mut command = Command::new(suite);
         command
-            .arg("specification::")
+            .arg("api::")
             .env("AGENTCFG_TEST_DATABASE", place)
             .env("AGENTCFG_TEST_BINARY", agentcfg_tests::harness::server_binary());
         command.output().unwrap()

@@ -6,8 +6,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 
 use crate::http;
+use crate::jwks::claims_of;
 use crate::provider::Provider;
-use crate::published::claims_of;
 use crate::service::{Service, assert_unauthorized, jwks};
 
 fn encode(text: impl AsRef<[u8]>) -> String {

@@ -3,11 +3,11 @@
 //! Needs Node.js and the packages of `provider/`: `npm ci --prefix tests/identity/provider`. Without them each test
 //! reports that it did not run, and fails if `CI` is `true`.
 
-mod asked;
 mod browser;
 mod forged;
 mod http;
+mod introspection;
+mod jwks;
 mod provider;
 mod proxy;
-mod published;
 mod service;

@@ -3,10 +3,11 @@
 // Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]
 
+mod api;
 mod authorisation;
 mod browser;
 mod command_line;
-mod decisions;
+mod corner_cases;
 mod documentation;
 mod durability;
 mod examples;
@@ -16,5 +17,4 @@ mod history;
 mod mcp;
 mod races;
 mod secrets;
-mod specification;
 mod tls;

@@ -6,8 +6,8 @@ use agentcfg_tests::harness::python;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::speech::WORDS;
-use crate::stage::{PERSONA, stage};
+use crate::fixture::{PERSONA, fixture};
+use crate::provider_formats::WORDS;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_empty_model_is_the_agents_and_the_catalogue_is_current() {

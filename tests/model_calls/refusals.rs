@@ -3,7 +3,7 @@
 use agentcfg_tests::harness::Studio;
 use serde_json::json;
 
-use crate::stage::{Stage, stage};
+use crate::fixture::{Stage, fixture};
 
 const CALLS: &str = "/api/agents/model-calls";
 

@@ -9,8 +9,8 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::calls::TIMEOUT;
-use crate::speech::{self, WORDS};
-use crate::stage::{MANAGED, PERSONA, Stage, stage, stage_with};
+use crate::fixture::{MANAGED, PERSONA, Stage, fixture, stage_with};
+use crate::provider_formats::{self, WORDS};
 use crate::upstream::{events, whole};
 
 fn packages() -> PathBuf {
@@ -149,21 +149,21 @@ async fn the_first_piece_arrives_before_the_provider_has_finished() {
         stage.upstream.next(reply);
         let mut program = Program::part(&stage, &format!("{part}-slowly")).await;
         if part == "messages" {
-            feed.send(speech::message_start("m")).await;
+            feed.send(provider_formats::message_start("m")).await;
         }
         for word in WORDS {
             let piece = if part == "chat" {
-                speech::chat_event("m", word)
+                provider_formats::chat_event("m", word)
             } else {
-                speech::message_event(word)
+                provider_formats::message_event(word)
             };
             feed.send(piece).await;
             assert_eq!(program.json().await, json!(word));
         }
         feed.send(if part == "chat" {
-            speech::chat_end("m")
+            provider_formats::chat_end("m")
         } else {
-            speech::message_end()
+            provider_formats::message_end()
         })
         .await;
         drop(feed);
@@ -183,10 +183,10 @@ async fn an_abort_cancels_the_call_at_the_provider() {
         stage.upstream.next(reply);
         let mut program = Program::part(&stage, &format!("{part}-abort")).await;
         if part == "messages" {
-            feed.send(speech::message_start("m")).await;
-            feed.send(speech::message_event("word")).await;
+            feed.send(provider_formats::message_start("m")).await;
+            feed.send(provider_formats::message_event("word")).await;
         } else {
-            feed.send(speech::chat_event("m", "word")).await;
+            feed.send(provider_formats::chat_event("m", "word")).await;
         }
         assert_eq!(program.line().await, "aborted");
         // The program keeps running, so only the abort can end the call.
@@ -206,10 +206,10 @@ async fn a_stream_that_is_cut_is_an_error() {
         stage.upstream.next(reply);
         let mut program = Program::part(&stage, &format!("{part}-cut")).await;
         if part == "messages" {
-            feed.send(speech::message_start("m")).await;
-            feed.send(speech::message_event("word")).await;
+            feed.send(provider_formats::message_start("m")).await;
+            feed.send(provider_formats::message_event("word")).await;
         } else {
-            feed.send(speech::chat_event("m", "word")).await;
+            feed.send(provider_formats::chat_event("m", "word")).await;
         }
         feed.cut().await;
         assert_eq!(program.line().await, "failed");

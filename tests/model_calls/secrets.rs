@@ -6,7 +6,7 @@ use std::path::Path;
 use agentcfg_tests::harness::{base64, base64url, hex};
 use serde_json::json;
 
-use crate::stage::{MANAGED, save_key, stage_with};
+use crate::fixture::{MANAGED, save_key, stage_with};
 use crate::upstream::{Reply, events, whole};
 
 const CANARY: &str = "sk-canary-provider-key-7f3a9b";

@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::speech;
+use crate::provider_formats;
 
 /// A received request.
 #[derive(Debug)]
@@ -165,7 +165,7 @@ async fn answer(
         body,
     };
     let reply = plan.lock().unwrap().pop_front().unwrap_or(Reply::LikeProvider);
-    let provider_response = speech::answer(&seen);
+    let provider_response = provider_formats::answer(&seen);
     let _ = received.send(seen);
     Ok(match reply {
         Reply::LikeProvider => provider_response.map(ReplyBody::pieces),

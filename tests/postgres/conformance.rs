@@ -9,7 +9,7 @@ use agentcfg_postgres::{ConnectError, PostgresOptions, PostgresStore, Statements
 use uuid::Uuid;
 
 use crate::cluster::Cluster;
-use crate::misuse;
+use crate::contract_misuse;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_contract_holds_with_prepared_statements() {
@@ -106,7 +106,7 @@ async fn other_formats_are_refused() {
 #[tokio::test]
 async fn misuse_is_refused() {
     let Some(cluster) = Cluster::shared() else { return };
-    let text = misuse::is_refused(&cluster.store().await).await;
+    let text = contract_misuse::is_refused(&cluster.store().await).await;
     assert!(text.contains("x/Meta/a"), "{text}");
 }
 

@@ -9,24 +9,24 @@ use agentcfg_core::model;
 mod changes;
 mod cluster;
 mod conformance;
+mod contract_misuse;
 mod counting_proxy;
 mod end_to_end;
 mod feed;
 mod groups;
 mod history;
-mod instances;
 mod load;
 mod migrate;
 mod migration;
-mod misuse;
 mod models;
 mod nemesis;
 mod outages;
 mod pooler;
 mod removal;
+mod round_trips;
 mod server;
+mod several_servers;
 mod sign_in;
-mod trips;
 mod webhooks;
 
 // Random clients, the checker of what they saw, and the proxies, of which each suite uses a part.
@@ -40,7 +40,7 @@ mod faults;
 mod receiver;
 
 // The reference models of the other stores and of the service, compiled from the same files.
-#[path = "../../agentcfg-core/tests/service/numbers.rs"]
+#[path = "../../agentcfg-core/tests/service/random_numbers.rs"]
 mod numbers;
 #[allow(dead_code)]
 #[path = "../../agentcfg-core/tests/service/model/mod.rs"]

@@ -8,8 +8,8 @@ mod answers;
 mod bodies;
 mod client;
 mod crash;
+mod documented_receivers;
 mod receiver;
-mod receivers;
 mod signatures;
 
 use agentcfg_tests::harness::{Request, Response, Server, Studio};

@@ -14,8 +14,8 @@
 //! front matter has no persona, and one whose body is a single line feed has an empty one. So each agent has exactly one file,
 //! and a file that was written and is read gives the same agent.
 
+mod fault_places;
 mod fields;
-mod locate;
 mod read;
 #[cfg(test)]
 mod tests;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use agentcfg_core::validate::shown;
 
-use super::locate::{json_object, json_text, place_of};
+use super::fault_places::{json_object, json_text, place_of};
 use super::yaml::{self, Entry, Yaml};
 use super::{EXTENSION, FENCE, Fields, Place, Problem};
 use agentcfg_client::model::{AgentId, AgentSpec};

@@ -15,7 +15,7 @@ use super::context::Context;
 use super::edit;
 use crate::agent_file::{self, Fields};
 use crate::args::{Agents, Create, CreateFields, Given, Reason, Selector};
-use crate::failure::{Code, Failure, Result};
+use crate::failure::{Code, CommandFailure, Result};
 use crate::output::{minute, or_dash, printable};
 use crate::session::parse;
 use crate::terminal;
@@ -124,7 +124,7 @@ async fn create(context: &mut Context, create: Create) -> Result<Code> {
     let spec = match (&create.file, &create.agent) {
         (Some(path), _) => from_file(path)?,
         (None, Some(agent_id)) => from_options(agent_id, create.fields)?,
-        (None, None) => return Err(Failure::with_code(Code::Usage, "an agent or --file is required")),
+        (None, None) => return Err(CommandFailure::with_code(Code::Usage, "an agent or --file is required")),
     };
     let session = context.session()?;
     let client = session.because(&create.reason)?;
@@ -140,8 +140,8 @@ async fn create(context: &mut Context, create: Create) -> Result<Code> {
 }
 
 fn from_file(path: &Path) -> Result<AgentSpec> {
-    let bytes = fs::read(path).map_err(|error| Failure::io(path.display(), &error))?;
-    agent_file::read(path, &bytes).map_err(Failure::Files)
+    let bytes = fs::read(path).map_err(|error| CommandFailure::io(path.display(), &error))?;
+    agent_file::read(path, &bytes).map_err(CommandFailure::Files)
 }
 
 /// An agent of the options, checked by the rules of the API: the fields of an agent are named as the options are.
@@ -158,7 +158,7 @@ fn from_options(agent_id: &str, fields: CreateFields) -> Result<AgentSpec> {
         body.insert(field.name.into(), value);
     }
     let spec = AgentSpec::from_json(&serde_json::to_vec(&body)?);
-    Ok(spec.map_err(Failure::error)?.into_inner())
+    Ok(spec.map_err(CommandFailure::error)?.into_inner())
 }
 
 /// The numbers of texts such as `formality=70`.
@@ -166,7 +166,7 @@ fn numbers(entries: &[String]) -> Result<Map<String, Value>> {
     let mut numbers = Map::new();
     for entry in entries {
         let wrong = || {
-            Failure::error(format_args!(
+            CommandFailure::error(format_args!(
                 "--parameter must be NAME=NUMBER, got {}",
                 printable(entry)
             ))
@@ -174,7 +174,7 @@ fn numbers(entries: &[String]) -> Result<Map<String, Value>> {
         let (name, number) = entry.split_once('=').ok_or_else(wrong)?;
         let number: Value = serde_json::from_str(number).map_err(|_| wrong())?;
         if numbers.insert(name.to_owned(), number).is_some() {
-            return Err(Failure::error(format_args!(
+            return Err(CommandFailure::error(format_args!(
                 "--parameter must name {} once",
                 printable(name)
             )));
@@ -190,19 +190,19 @@ fn content(path: &Path) -> Result<String> {
         io::stdin()
             .lock()
             .read_to_string(&mut text)
-            .map_err(|error| Failure::io("standard input", &error))?;
+            .map_err(|error| CommandFailure::io("standard input", &error))?;
         return Ok(text);
     }
-    fs::read_to_string(path).map_err(|error| Failure::io(path.display(), &error))
+    fs::read_to_string(path).map_err(|error| CommandFailure::io(path.display(), &error))
 }
 
 fn new_agent(workspace: WorkspaceId, spec: &AgentSpec) -> Result<NewAgent> {
     let Value::Object(mut body) = serde_json::to_value(spec)? else {
-        return Err(Failure::error("an agent must be an object"));
+        return Err(CommandFailure::error("an agent must be an object"));
     };
     body.insert("workspace_id".into(), workspace.to_string().into());
     let new = NewAgent::from_json(&serde_json::to_vec(&body)?);
-    Ok(new.map_err(Failure::error)?.into_inner())
+    Ok(new.map_err(CommandFailure::error)?.into_inner())
 }
 
 async fn delete(context: &mut Context, agent_id: &str, reason: &Reason, yes: bool, dry_run: bool) -> Result<Code> {

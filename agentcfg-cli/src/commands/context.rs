@@ -2,7 +2,7 @@
 
 use super::hint::hint;
 use crate::args::Global;
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::output::{BOLD, Output, REMOVED, printable_lines};
 use crate::session::{Origins, Session};
 
@@ -41,14 +41,14 @@ impl Context {
     }
 
     /// Prints why a command failed, and the way out.
-    pub fn report(&mut self, failure: &Failure) {
-        if let Failure::Files(problems) = failure {
+    pub fn report(&mut self, failure: &CommandFailure) {
+        if let CommandFailure::Files(problems) = failure {
             for problem in problems {
                 self.output.note(printable_lines(&problem.to_string()));
             }
         }
         let message = match (failure, &self.origins) {
-            (Failure::Call(error), Some(Origins { url, of_url, .. }))
+            (CommandFailure::Call(error), Some(Origins { url, of_url, .. }))
                 if error.is_connect() || failure.is_of_another_server() =>
             {
                 format!("{failure}\n       The server is {url} ({of_url}).")

@@ -6,7 +6,7 @@ use agentcfg_client::model::{AppliedAgents, ApplyAgents, WorkspaceId};
 use super::context::Context;
 use super::plan;
 use crate::args::{self, Reason};
-use crate::failure::{Code, Failure, Result};
+use crate::failure::{Code, CommandFailure, Result};
 use crate::file::Directory;
 use crate::session::{Session, parse};
 use crate::terminal::{self, Progress};
@@ -24,7 +24,7 @@ fn body(arguments: &args::Directory, base: Option<&str>) -> Result<Option<ApplyA
     if directory.is_empty() && !body.prune {
         return Ok(None);
     }
-    body.validate().map_err(Failure::error)?;
+    body.validate().map_err(CommandFailure::error)?;
     Ok(Some(body))
 }
 
@@ -107,7 +107,7 @@ pub async fn apply(
     let applied = client.apply_agents(workspace, &body, false).await;
     drop(progress);
     let applied = applied.map_err(|error| match error.is_precondition_failed() {
-        true => Failure::with_code(Code::Conflict, "the agents have changed meanwhile; nothing was applied")
+        true => CommandFailure::with_code(Code::Conflict, "the agents have changed meanwhile; nothing was applied")
             .hint("Run the command again to see what it would change now."),
         false => error.into(),
     })?;

@@ -13,7 +13,7 @@ use agentcfg_client::model::{AgentSpec, Precondition, VersionedAgent, WorkspaceI
 use super::context::Context;
 use crate::agent_file::{self, EXTENSION, Fields};
 use crate::args::Reason;
-use crate::failure::{Code, Failure, Result};
+use crate::failure::{Code, CommandFailure, Result};
 use crate::file;
 use crate::merge::{self, Merged};
 use crate::terminal;
@@ -95,7 +95,7 @@ impl Edit {
                 outcome = &mut edit => return outcome,
                 _ = tokio::signal::ctrl_c() => {
                     if !self.is_open.get() {
-                        return Err(Failure::error("interrupted"));
+                        return Err(CommandFailure::error("interrupted"));
                     }
                 }
             }
@@ -122,7 +122,7 @@ impl Edit {
         let agent_id = base.value.agent_id.clone();
         let mut before = Fields::of(&base.value.config())?;
         for _ in 0..MAX_MERGES {
-            let Some(patch) = mine.patch_from(&before).map_err(Failure::error)? else {
+            let Some(patch) = mine.patch_from(&before).map_err(CommandFailure::error)? else {
                 return Ok(Saved::Unchanged);
             };
             let condition = Precondition::matches(base.tag);
@@ -152,7 +152,7 @@ impl Edit {
             before = theirs;
         }
         let message = "other clients change the agent faster than your edit can be merged";
-        Err(Failure::with_code(Code::Conflict, message).hint("Try again later."))
+        Err(CommandFailure::with_code(Code::Conflict, message).hint("Try again later."))
     }
 
     /// Opens the editor until the file is one of an agent, without the markers of a collision with this version.
@@ -160,14 +160,16 @@ impl Edit {
         loop {
             self.open_editor().await?;
             let bytes = fs::read(&self.path).map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound => Failure::error("the editor has removed the file; nothing was changed"),
-                _ => Failure::io(self.path.display(), &error),
+                io::ErrorKind::NotFound => {
+                    CommandFailure::error("the editor has removed the file; nothing was changed")
+                }
+                _ => CommandFailure::io(self.path.display(), &error),
             })?;
             let failure = match self.unresolved(&bytes, version) {
                 Some(failure) => failure,
                 None => match agent_file::read(&self.path, &bytes) {
                     Ok(spec) => return Ok(spec),
-                    Err(problems) => Failure::Files(problems),
+                    Err(problems) => CommandFailure::Files(problems),
                 },
             };
             if !terminal::is_attended() {
@@ -178,11 +180,11 @@ impl Edit {
         }
     }
 
-    fn unresolved(&self, bytes: &[u8], version: Option<&str>) -> Option<Failure> {
+    fn unresolved(&self, bytes: &[u8], version: Option<&str>) -> Option<CommandFailure> {
         let line = merge::unresolved(&String::from_utf8_lossy(bytes), version?)? + 1;
         let path = self.path.display();
         let message = format!("{path}:{line}:1: {}", agent_file::UNRESOLVED);
-        Some(Failure::with_code(Code::Conflict, message))
+        Some(CommandFailure::with_code(Code::Conflict, message))
     }
 
     async fn open_editor(&self) -> Result<()> {
@@ -192,14 +194,14 @@ impl Edit {
         self.is_open.set(true);
         let status = tokio::task::spawn_blocking(move || command.status()).await;
         self.is_open.set(false);
-        let status = status.map_err(Failure::error)?;
+        let status = status.map_err(CommandFailure::error)?;
         let status = status.map_err(|error| {
             let hint = "Set VISUAL or EDITOR to the command of your editor.";
-            Failure::io(format_args!("the editor {program}"), &error).hint(hint)
+            CommandFailure::io(format_args!("the editor {program}"), &error).hint(hint)
         })?;
         match status.success() {
             true => Ok(()),
-            false => Err(Failure::error(format_args!(
+            false => Err(CommandFailure::error(format_args!(
                 "the editor {program} ended with {status}; nothing was changed"
             ))),
         }
@@ -236,8 +238,8 @@ fn editor() -> Result<Vec<String>> {
         .ok_or_else(no_editor)
 }
 
-fn no_editor() -> Failure {
-    Failure::error("VISUAL or EDITOR must be the command of an editor, with its quotes closed")
+fn no_editor() -> CommandFailure {
+    CommandFailure::error("VISUAL or EDITOR must be the command of an editor, with its quotes closed")
 }
 
 /// A path for the file, in a directory of its own that only the user can read.
@@ -248,6 +250,6 @@ fn new_file(agent_id: &str) -> Result<PathBuf> {
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
     let dir = builder
         .tempdir()
-        .map_err(|error| Failure::io("the directory for temporary files", &error))?;
+        .map_err(|error| CommandFailure::io("the directory for temporary files", &error))?;
     Ok(Path::join(&dir.keep(), format!("{agent_id}.{EXTENSION}")))
 }

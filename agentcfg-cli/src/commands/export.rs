@@ -12,7 +12,7 @@ use serde::Serialize;
 use super::context::Context;
 use super::plan;
 use crate::agent_file::{self, Fields, is_agent_file};
-use crate::failure::{Code, Failure, Result, count};
+use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::{self, Directory};
 use crate::session::{Session, parse};
 use crate::signals;
@@ -47,7 +47,7 @@ pub async fn run(context: &mut Context, path: &Path, set: Option<&str>, prune: b
         Some(set) => members(&session, workspace, set).await?,
     };
     drop(progress);
-    fs::create_dir_all(path).map_err(|error| Failure::io(path.display(), &error))?;
+    fs::create_dir_all(path).map_err(|error| CommandFailure::io(path.display(), &error))?;
     signals::end_after(|| {})?;
     file::remove_leftovers(path)?;
     let directory = Directory::open(path)?;
@@ -71,7 +71,7 @@ pub async fn run(context: &mut Context, path: &Path, set: Option<&str>, prune: b
         match known.contains(&agent_id) {
             false => exported.unapplied.push(path),
             true if prune => {
-                fs::remove_file(&path).map_err(|error| Failure::io(path.display(), &error))?;
+                fs::remove_file(&path).map_err(|error| CommandFailure::io(path.display(), &error))?;
                 exported.removed.push(path);
             }
             true => exported.stale.push(path),
@@ -96,10 +96,10 @@ fn compare(directory: &Directory, agents: &[Agent]) -> Result<(Exported, Vec<(Pa
             Ok(bytes) if is_agent_file(&path, &bytes) => changed.push((path, text)),
             content => {
                 if let Some(error) = content.err().and_then(|_| file::unreadable(&path)) {
-                    return Err(Failure::io(path.display(), &error));
+                    return Err(CommandFailure::io(path.display(), &error));
                 }
                 let message = format!("{} is not the file of an agent, and is not overwritten", path.display());
-                return Err(Failure::error(message).hint("Move it, or export to another directory."));
+                return Err(CommandFailure::error(message).hint("Move it, or export to another directory."));
             }
         }
     }
@@ -111,7 +111,7 @@ fn exists(path: &Path) -> Result<bool> {
     match fs::symlink_metadata(path) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
-        Err(error) => Err(Failure::io(path.display(), &error)),
+        Err(error) => Err(CommandFailure::io(path.display(), &error)),
     }
 }
 
@@ -125,7 +125,7 @@ async fn members(session: &Session, workspace: WorkspaceId, set: &SetName) -> Re
     };
     let pruned = session.client.apply_agents(workspace, &nothing, true).await;
     let pruned = pruned.map_err(|error| match error.is_forbidden() {
-        true => Failure::with_code(Code::Refused, error.message()).hint(
+        true => CommandFailure::with_code(Code::Refused, error.message()).hint(
             "The agents of a set are known from an apply that is a dry run, which needs a key of scope write. An export \
              without --set needs scope read.",
         ),
@@ -139,7 +139,7 @@ async fn members(session: &Session, workspace: WorkspaceId, set: &SetName) -> Re
         .collect();
     if members.is_empty() {
         let message = format!("the set {set} has no active agents; nothing was written or removed");
-        return Err(Failure::error(message).hint("`agentcfg apply DIR --set NAME` puts agents into a set."));
+        return Err(CommandFailure::error(message).hint("`agentcfg apply DIR --set NAME` puts agents into a set."));
     }
     let active = AgentFilter::default();
     let mut agents = session.client.list_agents(workspace, &active).await?.value;

@@ -6,7 +6,7 @@ use std::iter::successors;
 
 use rustls::CertificateError;
 
-use crate::failure::Failure;
+use crate::failure::CommandFailure;
 use crate::session::{CA_FILE, Origin, Origins};
 
 /// What a URL of a server must be.
@@ -60,11 +60,11 @@ fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 }
 
 /// What to do about a failure.
-pub(super) fn hint(failure: &Failure, origins: Option<&Origins>) -> Option<String> {
+pub(super) fn hint(failure: &CommandFailure, origins: Option<&Origins>) -> Option<String> {
     let error = match failure {
-        Failure::Call(error) => error,
-        Failure::Other { hint, .. } => return hint.clone(),
-        Failure::Files(_) | Failure::OutputClosed => return None,
+        CommandFailure::Call(error) => error,
+        CommandFailure::Other { hint, .. } => return hint.clone(),
+        CommandFailure::Files(_) | CommandFailure::OutputClosed => return None,
     };
     let hint = if error.is_connect() && speaks_no_tls(error) {
         "The server speaks no TLS on this port: its URL begins with http://".to_owned()

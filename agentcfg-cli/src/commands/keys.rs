@@ -4,7 +4,7 @@ use agentcfg_client::model::{ApiKey, CreatedApiKey, NewApiKey, RotateApiKey};
 
 use super::context::Context;
 use crate::args::Keys;
-use crate::failure::{Code, Failure, Result};
+use crate::failure::{Code, CommandFailure, Result};
 use crate::output::{Output, minute, or_dash};
 use crate::session::{Session, parse};
 use crate::terminal;
@@ -67,7 +67,7 @@ fn not_the_key_itself(key: &str) -> Result<()> {
     };
     let id: String = rest.chars().take(20).collect();
     let message = "this is an API key itself, and its identifier is needed; nothing was sent";
-    Err(Failure::with_code(Code::Usage, message).hint(format_args!(
+    Err(CommandFailure::with_code(Code::Usage, message).hint(format_args!(
         "Its identifier is {id}. Other users of this machine can see a command line: replace the key if it is in use."
     )))
 }
@@ -106,7 +106,7 @@ fn show_once(output: &mut Output, key: &CreatedApiKey, what: &str) -> Result<()>
     shown.map_err(|failure| {
         let id = &key.record.id;
         let message = format!("the key {id} exists, and could not be printed: {failure}");
-        Failure::error(message).hint(format_args!(
+        CommandFailure::error(message).hint(format_args!(
             "The key was not shown: revoke it with `agentcfg keys revoke {id}`, and create another."
         ))
     })

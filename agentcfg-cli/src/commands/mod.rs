@@ -1,6 +1,5 @@
 //! The commands, one file for each noun.
 
-mod account;
 mod agents;
 mod audit;
 mod context;
@@ -10,7 +9,8 @@ mod export;
 mod hint;
 mod keys;
 mod labels;
-mod pages;
+mod login;
+mod package_files;
 mod plan;
 mod status;
 mod versions;
@@ -24,9 +24,9 @@ pub use self::context::Context;
 /// Runs a command.
 pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
     match command {
-        Command::Login { url } => account::login(context, url).await,
-        Command::Logout => account::logout(context),
-        Command::Whoami => account::whoami(context).await,
+        Command::Login { url } => login::login(context, url).await,
+        Command::Logout => login::logout(context),
+        Command::Whoami => login::whoami(context).await,
         Command::Agents(command) => agents::run(context, command).await,
         Command::Versions { agent, limit, before } => versions::list(context, &agent.agent, limit, before).await,
         Command::Diff { agent, from, to } => versions::diff(context, &agent.agent, &from, &to).await,
@@ -50,8 +50,8 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
                 .map(|_| Code::Done),
             false => directory::apply(context, &directory, base.as_deref(), &reason, yes).await,
         },
-        Command::Completions { shell } => pages::completions(context, shell),
-        Command::Man { out } => pages::manual(&out),
+        Command::Completions { shell } => package_files::completions(context, shell),
+        Command::Man { out } => package_files::manual(&out),
     }
 }
 

@@ -9,7 +9,7 @@ use agentcfg_client::model::{After, ChangeEvent, Cursor, StatusEvent};
 
 use super::context::Context;
 use crate::args::Watch;
-use crate::failure::{Code, Failure, Result};
+use crate::failure::{Code, CommandFailure, Result};
 use crate::file;
 use crate::output::{BOLD, DIM, Output, changed, or_dash, printable};
 use crate::session::parse;
@@ -25,7 +25,7 @@ pub async fn run(context: &mut Context, watch: Watch) -> Result<Code> {
     let mut rest = watch.limit;
     while rest != Some(0) {
         let followed = changes.next().await.map_err(|error| match error.is_gone() {
-            true => Failure::error(format_args!("the position is no longer served: {error}"))
+            true => CommandFailure::error(format_args!("the position is no longer served: {error}"))
                 .hint(begin_again(watch.cursor_file.as_deref())),
             false => error.into(),
         })?;
@@ -57,7 +57,7 @@ fn position(watch: &Watch) -> Result<After> {
         match fs::read_to_string(path) {
             Ok(cursor) => return parse(&path.display().to_string(), cursor.trim()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(Failure::io(path.display(), &error)),
+            Err(error) => return Err(CommandFailure::io(path.display(), &error)),
         }
     }
     parse("after", watch.after.as_deref().unwrap_or("now"))

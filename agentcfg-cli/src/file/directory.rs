@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use agentcfg_client::model::AgentSpec;
 
 use crate::agent_file::{EXTENSION, Problem, is_agent_file, read};
-use crate::failure::{Failure, Result};
+use crate::failure::{CommandFailure, Result};
 
 /// The name, without its end, of the file that may explain a directory to people. It is no agent: identifiers have no capital letters.
 const README: &str = "README";
@@ -27,7 +27,7 @@ pub struct Directory {
 impl Directory {
     /// Lists a directory.
     pub fn open(path: &Path) -> Result<Self> {
-        let failed = |error: &io::Error| Failure::io(path.display(), error);
+        let failed = |error: &io::Error| CommandFailure::io(path.display(), error);
         let mut files = BTreeMap::new();
         for entry in fs::read_dir(path).map_err(|error| failed(&error))? {
             let entry = entry.map_err(|error| failed(&error))?;
@@ -67,7 +67,7 @@ impl Directory {
         }
         match problems.is_empty() {
             true => Ok(specs),
-            false => Err(Failure::Files(problems)),
+            false => Err(CommandFailure::Files(problems)),
         }
     }
 

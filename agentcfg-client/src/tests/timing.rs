@@ -5,17 +5,17 @@ use std::time::Duration;
 use hyper::HeaderMap;
 use tokio::time::{Instant, sleep};
 
-use crate::error::Facts;
+use crate::error::ResponseFacts;
 use crate::retry::{self, Effect};
 use crate::{Error, RetryPolicy};
 
 const TOTAL: Duration = Duration::from_secs(45);
 
 fn status(status: u16, retry_after: Option<u64>) -> Error {
-    let facts = Facts {
+    let facts = ResponseFacts {
         status: Some(status),
         retry_after: retry_after.map(Duration::from_secs),
-        ..Facts::default()
+        ..ResponseFacts::default()
     };
     Error::refused(status, facts, "no")
 }

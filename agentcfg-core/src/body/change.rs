@@ -1,7 +1,7 @@
 //! Readers for the fields of a body that changes a resource, by the presence of the field. `None` means that a fault
 //! was noted.
 
-use super::{Fields, Found, Rule};
+use super::{Fields, Given, Rule};
 use crate::model::Patch;
 
 /// May be left out, but not be null.
@@ -17,9 +17,9 @@ pub(crate) fn defaulted<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<
 /// May be left out, and is cleared by null.
 pub(crate) fn nullable<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<Patch<R::Value>> {
     match fields.read::<R>(name) {
-        Found::Value(value) => Some(Patch::Set(value)),
-        Found::Absent => Some(Patch::Absent),
-        Found::Null => Some(Patch::Null),
-        Found::Wrong => None,
+        Given::Value(value) => Some(Patch::Set(value)),
+        Given::Absent => Some(Patch::Absent),
+        Given::Null => Some(Patch::Null),
+        Given::Wrong => None,
     }
 }

@@ -2,7 +2,7 @@
 //! was noted.
 
 pub(crate) use super::change::{nullable as tristate, required as optional};
-use super::{Fields, Found, Rule};
+use super::{Fields, Given, Rule};
 
 /// Must be there.
 pub(crate) fn required<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<R::Value> {
@@ -21,8 +21,8 @@ pub(crate) fn defaulted<R: Rule<Value: Default>>(fields: &mut Fields<'_>, name: 
 /// May be left out or null, which means the same.
 pub(crate) fn nullable<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<Option<R::Value>> {
     match fields.read::<R>(name) {
-        Found::Value(value) => Some(Some(value)),
-        Found::Absent | Found::Null => Some(None),
-        Found::Wrong => None,
+        Given::Value(value) => Some(Some(value)),
+        Given::Absent | Given::Null => Some(None),
+        Given::Wrong => None,
     }
 }

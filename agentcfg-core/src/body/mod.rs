@@ -76,7 +76,7 @@ pub(crate) struct Fields<'a> {
 }
 
 /// What a body has under the name of a field.
-pub(crate) enum Found<T> {
+pub(crate) enum Given<T> {
     Absent,
     Null,
     Value(T),
@@ -110,20 +110,20 @@ impl<'a> Fields<'a> {
             .any(|(key, value)| key == name && value.as_ref().is_some_and(|value| *value != Json::Null))
     }
 
-    fn take(&mut self, name: &str) -> Found<Json<'a>> {
+    fn take(&mut self, name: &str) -> Given<Json<'a>> {
         let mut under = self.entries.iter_mut().filter(|(key, _)| key == name);
         let Some((_, value)) = under.next() else {
-            return Found::Absent;
+            return Given::Absent;
         };
         let value = value.take();
         if under.fold(false, |twice, (_, value)| value.take().is_some() || twice) {
             self.faults.push(name, "must not appear more than once");
-            return Found::Wrong;
+            return Given::Wrong;
         }
         match value {
-            None => Found::Absent,
-            Some(Json::Null) => Found::Null,
-            Some(value) => Found::Value(value),
+            None => Given::Absent,
+            Some(Json::Null) => Given::Null,
+            Some(value) => Given::Value(value),
         }
     }
 
@@ -144,30 +144,30 @@ impl<'a> Fields<'a> {
     }
 
     /// Takes a field and checks its value by a rule.
-    fn read<R: Rule>(&mut self, name: &str) -> Found<R::Value> {
+    fn read<R: Rule>(&mut self, name: &str) -> Given<R::Value> {
         let json = match self.take(name) {
-            Found::Value(json) => json,
-            Found::Absent => return Found::Absent,
-            Found::Null => return Found::Null,
-            Found::Wrong => return Found::Wrong,
+            Given::Value(json) => json,
+            Given::Absent => return Given::Absent,
+            Given::Null => return Given::Null,
+            Given::Wrong => return Given::Wrong,
         };
         let Some(value) = R::Value::from_json(json, &name, &mut self.faults) else {
-            return Found::Wrong;
+            return Given::Wrong;
         };
         R::check(&value, name, &mut self.faults);
-        Found::Value(value)
+        Given::Value(value)
     }
 
     /// A field that must not be null. `None` where it is, or is wrong: the fault is noted.
     fn not_null<R: Rule>(&mut self, name: &str) -> Option<Option<R::Value>> {
         match self.read::<R>(name) {
-            Found::Value(value) => Some(Some(value)),
-            Found::Absent => Some(None),
-            Found::Null => {
+            Given::Value(value) => Some(Some(value)),
+            Given::Absent => Some(None),
+            Given::Null => {
                 self.fault(name, "must not be null");
                 None
             }
-            Found::Wrong => None,
+            Given::Wrong => None,
         }
     }
 

@@ -8,7 +8,7 @@ use serde_json::Number;
 
 use crate::json::Json;
 use crate::model::UnknownWord;
-use crate::model::named::OpenSet;
+use crate::model::word_enum::OpenSet;
 use crate::validate::{Faults, shown};
 
 /// A type that a field of a body can have. A fault is noted under the field's name.

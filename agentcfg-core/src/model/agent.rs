@@ -6,12 +6,12 @@ use serde_json::Number;
 use uuid::Uuid;
 
 use super::agent_fields::agent_fields;
-use super::named::named;
+use super::word_enum::word_enum;
 use super::{AgentId, Timestamp, WorkspaceId};
 use crate::rules;
 use crate::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_PERSONA_PROMPT, MAX_ROLE};
 
-named! {
+word_enum! {
     /// Whether a software agent or a person does the work.
     AgentType {
         /// An AI agent.

@@ -1,9 +1,9 @@
 //! Which agents a list shows.
 
-use super::named::named;
+use super::word_enum::word_enum;
 use super::{AgentId, AsOf};
 
-named! {
+word_enum! {
     /// Which agents a list shows, by whether they were deleted.
     AgentState {
         /// Agents that are not deleted.

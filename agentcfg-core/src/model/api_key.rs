@@ -4,13 +4,13 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::named::named;
+use super::word_enum::word_enum;
 use super::{ApiKeyId, Scope, Timestamp, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
 use crate::validate::MAX_NAME;
 
-named! {
+word_enum! {
     /// Where an API key is used. Plaintexts begin with `svc_test_` for development and with `svc_live_` for production.
     Environment {
         /// Keys start with `svc_test_`.

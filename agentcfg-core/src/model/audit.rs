@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::named::named;
+use super::word_enum::word_enum;
 use super::{Message, Timestamp, WorkspaceId};
 use crate::body::record;
 use crate::rules;
 
-named! {
+word_enum! {
     /// What kind of caller acted: an API key, a signed-in user, or an operator of the deployment.
     ActorType {
         /// An API key; the identifier is the key's.
@@ -72,7 +72,7 @@ impl Actor {
     }
 }
 
-named! {
+word_enum! {
     /// What was done.
     Action {
         /// A workspace was created.
@@ -128,7 +128,7 @@ named! {
     } or Unknown
 }
 
-named! {
+word_enum! {
     /// What kind of thing was acted on.
     TargetType {
         /// A workspace, by its identifier.

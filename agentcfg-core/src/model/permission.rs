@@ -1,8 +1,8 @@
 //! Permissions: one table for the scopes of API keys and the roles of members.
 
-use super::named::named;
+use super::word_enum::word_enum;
 
-named! {
+word_enum! {
     /// What a caller may do. The first 17 are those of the interface specification, *Authentication*.
     Permission {
         /// Create tasks.
@@ -54,7 +54,7 @@ named! {
     }
 }
 
-named! {
+word_enum! {
     /// How much an API key may do.
     Scope {
         /// Read-only.
@@ -66,7 +66,7 @@ named! {
     } or Unknown
 }
 
-named! {
+word_enum! {
     /// What a member may do in a workspace, from the least to the most.
     Role {
         /// Sees what a `read` key sees.

@@ -1,10 +1,10 @@
 //! Model providers: whose models agents call, and with whose credential.
 
 use super::Timestamp;
-use super::named::named;
+use super::word_enum::word_enum;
 use crate::body::record;
 
-named! {
+word_enum! {
     /// A model provider.
     Provider {
         /// Anthropic.
@@ -14,7 +14,7 @@ named! {
     } or Unknown
 }
 
-named! {
+word_enum! {
     /// Whether a model can be called.
     ModelStatus {
         /// Calls are accepted.
@@ -24,7 +24,7 @@ named! {
     } or Unknown
 }
 
-named! {
+word_enum! {
     /// Whose credential a model call uses.
     CredentialSource {
         /// The workspace's own provider key.

@@ -1,12 +1,12 @@
 //! Live status of agents.
 
 use super::AgentId;
-use super::named::named;
+use super::word_enum::word_enum;
 use crate::body::{body, record};
 use crate::rules;
 use crate::validate::{Faults, MAX_DISPLAY_NAME, MAX_NAME, MAX_TASK_TITLE};
 
-named! {
+word_enum! {
     /// What an agent is doing at the moment.
     LiveStatus {
         /// Up, without a task.

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::named::named;
+use super::word_enum::word_enum;
 use super::{Cursor, EventTypes, Timestamp, WebhookId, WorkspaceId};
 use crate::body::{body, from_text, record};
 use crate::rules;
@@ -18,7 +18,7 @@ use crate::validate::MAX_WEBHOOK_DESCRIPTION;
 /// ```
 pub const MAX_WEBHOOKS: u64 = 20;
 
-named! {
+word_enum! {
     /// Why this service disabled a webhook.
     DisabledReason {
         /// The receiver answered 410.

@@ -2,13 +2,13 @@
 
 use std::fmt;
 
-use super::named::named;
+use super::word_enum::word_enum;
 use super::{Permission, Plan, Role, Scope, Timestamp, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
 use crate::validate::{MAX_LOGIN_CODE, MAX_NAME};
 
-named! {
+word_enum! {
     /// What kind of credential a request has.
     CallerType {
         /// An API key.

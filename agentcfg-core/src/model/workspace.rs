@@ -2,13 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::named::named;
+use super::word_enum::word_enum;
 use super::{Role, Timestamp, UserId, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
 use crate::validate::MAX_NAME;
 
-named! {
+word_enum! {
     /// What a workspace subscribes to. The plan limits how many agents may be active.
     Plan {
         /// The free tier.

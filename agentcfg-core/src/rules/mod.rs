@@ -3,9 +3,9 @@
 
 mod agent;
 mod agent_specs;
+mod generated;
 #[cfg(feature = "schema")]
 pub(crate) mod schema;
-mod shown;
 mod text;
 mod value;
 mod webhook;
@@ -14,13 +14,13 @@ use std::marker::PhantomData;
 
 pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
 pub(crate) use self::agent_specs::AgentSpecs;
-pub(crate) use self::shown::{RecordId, True};
+pub(crate) use self::generated::{RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne};
 pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, TargetLabel};
 pub(crate) use self::webhook::{EventTypes, HookUrl};
 use crate::body::{FromJson, Rule};
 use crate::model::FieldValues;
-use crate::model::named::OpenSet;
+use crate::model::word_enum::OpenSet;
 use crate::validate::Faults;
 
 /// A rule for a configurable field of an agent. Forms and tools get it as data.

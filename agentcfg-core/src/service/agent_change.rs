@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::records::{self, Stored, Transaction};
-use super::serialized::SerializedRecord;
+use super::serialized_record::SerializedRecord;
 use super::{diff, history};
 use crate::error::Error;
 use crate::model::{Action, Agent, StoredAgent};

@@ -3,8 +3,8 @@
 //! An attempt reads the agents of the body and of the set, decides what happens to each, and commits all of it under the
 //! checks that none of these records has changed since. An attempt that lost a race decides again.
 
-mod base;
-mod decided;
+mod base_check;
+mod decision;
 
 use std::collections::HashSet;
 
@@ -92,7 +92,7 @@ impl AgentCfg {
     }
 
     /// Reads all records that an apply is decided on.
-    async fn state_for(&self, access: &Access, body: &ApplyAgents) -> Result<State, Error> {
+    async fn state_for(&self, access: &Access, body: &ApplyAgents) -> Result<ApplyState, Error> {
         let workspace = access.workspace();
         let of_agent = |agent_id: &str| {
             (
@@ -126,7 +126,7 @@ impl AgentCfg {
             }
             false => (revision, Vec::new()),
         };
-        Ok(State {
+        Ok(ApplyState {
             plan,
             revision,
             last_revision,
@@ -142,7 +142,7 @@ impl AgentCfg {
 type AgentAndSet = (Option<Stored<StoredAgent>>, Option<Stored<SetMember>>);
 
 /// The records that an apply is decided on.
-struct State {
+struct ApplyState {
     plan: Stored<WorkspacePlan>,
     /// The revision of the first read, and so a state that is not later than any record here.
     revision: u64,
@@ -156,7 +156,7 @@ struct State {
     others: Vec<(AgentId, AgentAndSet)>,
 }
 
-impl State {
+impl ApplyState {
     /// The time of the change: now, but after the last change of each agent.
     fn time(&self, now: Timestamp) -> Timestamp {
         let named = self.named.iter().filter_map(|(agent, _)| agent.as_ref());
@@ -184,7 +184,7 @@ fn of_one_workspace(body: &ApplyAgents, workspace: WorkspaceId) -> Result<(), In
 }
 
 /// Refuses agents of another set.
-fn in_one_set(body: &ApplyAgents, state: &State) -> Result<(), Error> {
+fn in_one_set(body: &ApplyAgents, state: &ApplyState) -> Result<(), Error> {
     let Some(set) = &body.set else { return Ok(()) };
     let members = body.agents.iter().zip(&state.named);
     let mut others = members.filter_map(|(spec, (_, member))| {

@@ -4,8 +4,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::blocking::{LONG, blocking_if};
+use super::chunked_reads;
 use super::past::missing;
-use super::pieces;
 use super::records::{self, Entries, Scanned, StoredEntry, StoredEntryHead};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
@@ -243,14 +243,14 @@ impl AuditPages {
         // Without a filter as many entries are read as are returned, which the caller bounds.
         let is_search = filter.selects_some();
         let count = match is_search {
-            true => pieces::RECORDS,
-            false => pieces::RECORDS.min(position.left),
+            true => chunked_reads::RECORDS,
+            false => chunked_reads::RECORDS.min(position.left),
         };
         let after = records::audit_entry(self.workspace, position.last + 1);
         let entries = Entries::in_workspace(self.workspace)
             .after(&after)
             .descending()
-            .bounded(count, pieces::BYTES);
+            .bounded(count, chunked_reads::BYTES);
         let piece = async move {
             let found = service.scan(entries).await?;
             blocking_if(found.bytes() >= LONG, move || position.select(&filter, found)).await?

@@ -6,8 +6,8 @@ use std::sync::{Arc, RwLock};
 
 use tokio::sync::{OnceCell, broadcast};
 
-use super::entry::{Counting, KeyTable, LastUses, Plaintexts};
-use super::feed::{CLOSED_SESSIONS, Heads, Recent, StatusFeeds};
+use super::entry::{KeyTable, LastUses, Plaintexts, RateCounting};
+use super::feed::{CLOSED_SESSIONS, Heads, RecentEvents, StatusFeeds};
 use super::lists::Cache;
 use super::long_reads::LongReads;
 use super::webhooks::NewEvents;
@@ -35,7 +35,7 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     sessions: Arc<dyn SessionVerifier>,
-    counting: Counting,
+    counting: RateCounting,
     settings: Settings,
     catalogue: Catalogue,
     managed: Managed,
@@ -105,7 +105,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn rate_limiter(mut self, limiter: impl RateLimiter) -> Self {
-        self.counting = Counting::Elsewhere(Arc::new(limiter));
+        self.counting = RateCounting::Elsewhere(Arc::new(limiter));
         self
     }
 
@@ -269,7 +269,7 @@ impl Builder {
                 heads: Heads::default(),
                 closed_sessions: broadcast::Sender::new(CLOSED_SESSIONS),
                 status_feeds: StatusFeeds::default(),
-                recent: Recent::default(),
+                recent: RecentEvents::default(),
                 long_reads: LongReads::new(self.remote_store),
                 new_events: NewEvents::default(),
                 remote_store: self.remote_store,
@@ -300,7 +300,7 @@ impl AgentCfg {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             sessions: Arc::new(NoSessions),
-            counting: Counting::Here(MemoryLimiter::default()),
+            counting: RateCounting::Here(MemoryLimiter::default()),
             settings: Settings::default(),
             catalogue: Catalogue::default(),
             managed: Managed::default(),

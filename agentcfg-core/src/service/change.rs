@@ -6,7 +6,7 @@ use uuid::Uuid;
 use super::access::Access;
 use super::agent_change::AgentChange;
 use super::records::{self, Entity, EntityKey, NumberKey, Outcome, Stored, Transaction};
-use super::serialized::SerializedRecord;
+use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, diff};
 use crate::error::Error;
 use crate::model::{Action, Actor, Changes, Message, Target, TargetType, Timestamp, WorkspaceId};

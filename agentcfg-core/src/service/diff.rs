@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::value::RawValue;
 
 use super::records;
-use super::serialized::SerializedRecord;
+use super::serialized_record::SerializedRecord;
 use crate::error::Error;
 use crate::model::change_path;
 

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use super::blocking::{LONG, blocking_if};
 use super::change::Change;
+use super::chunked_reads::{self, Chunks};
 use super::log_since::LogSince;
-use super::pieces::{self, Pieces};
 use super::records::{
     self, Encoded, Entity, Entries, Scanned, StoredEntry, StoredLabel, StoredLabels, StoredProviderKey, StoredStatus,
     StoredVersion, StoredWebhook, WebhookState, WorkspaceApiKey,
@@ -42,7 +42,7 @@ pub struct Export {
     revision: u64,
     first: First,
     since: LogSince,
-    stage: Stage,
+    stage: ExportStage,
     /// The last record that was read in this stage.
     after: Option<Box<str>>,
 }
@@ -68,7 +68,7 @@ struct First {
 
 /// What an export writes next: the kinds of lines, in their order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Stage {
+enum ExportStage {
     Workspace,
     Agents,
     Versions,
@@ -82,7 +82,7 @@ enum Stage {
     Done,
 }
 
-impl Stage {
+impl ExportStage {
     fn next(self) -> Self {
         match self {
             Self::Workspace => Self::Agents,
@@ -141,7 +141,7 @@ impl AgentCfg {
                     revision,
                     first,
                     since,
-                    stage: Stage::Workspace,
+                    stage: ExportStage::Workspace,
                     after: None,
                 });
             }
@@ -170,7 +170,7 @@ impl AgentCfg {
         if since.has_others() {
             return Ok(None);
         }
-        let mut members: Vec<Member> = pieces::values(members).await?;
+        let mut members: Vec<Member> = chunked_reads::values(members).await?;
         members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
         let epoch = self.epoch().await?;
         let (Some(found), Some(webhooks)) = (found, listed(epoch, hooks, states)?) else {
@@ -179,8 +179,8 @@ impl AgentCfg {
         let first = First {
             workspace: found.value,
             members,
-            sets: pieces::values(sets).await?,
-            provider_keys: pieces::values(keys)
+            sets: chunked_reads::values(sets).await?,
+            provider_keys: chunked_reads::values(keys)
                 .await?
                 .iter()
                 .map(StoredProviderKey::listed)
@@ -233,14 +233,14 @@ impl Export {
     /// fails. What was read until then is no whole export.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let mut lines = Vec::new();
-        while self.stage != Stage::Done && lines.len() < PIECE {
+        while self.stage != ExportStage::Done && lines.len() < PIECE {
             self.authorize().await?;
             if !self.piece(&mut lines).await? {
                 self.stage = self.stage.next();
                 self.after = None;
             }
         }
-        if self.stage == Stage::Done {
+        if self.stage == ExportStage::Done {
             // A workspace that was deleted while its last records were read has lost its members before its records.
             self.authorize().await?;
         }
@@ -255,38 +255,38 @@ impl Export {
     /// Writes the next records of a stage. `false` when there were none.
     async fn piece(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
         match self.stage {
-            Stage::Workspace => {
+            ExportStage::Workspace => {
                 write(lines, &ExportLine::Workspace(self.first.workspace.clone()))?;
                 for member in std::mem::take(&mut self.first.members) {
                     write(lines, &ExportLine::Member(member))?;
                 }
                 Ok(false)
             }
-            Stage::Agents => self.agents(lines).await,
-            Stage::Versions => self.versions(lines).await,
-            Stage::Labels => self.labels(lines).await,
-            Stage::Sets => {
+            ExportStage::Agents => self.agents(lines).await,
+            ExportStage::Versions => self.versions(lines).await,
+            ExportStage::Labels => self.labels(lines).await,
+            ExportStage::Sets => {
                 for set in std::mem::take(&mut self.first.sets) {
                     write(lines, &ExportLine::Set(set))?;
                 }
                 Ok(false)
             }
-            Stage::Statuses => self.statuses(lines).await,
-            Stage::ApiKeys => self.api_keys(lines).await,
-            Stage::ProviderKeys => {
+            ExportStage::Statuses => self.statuses(lines).await,
+            ExportStage::ApiKeys => self.api_keys(lines).await,
+            ExportStage::ProviderKeys => {
                 for key in std::mem::take(&mut self.first.provider_keys) {
                     write(lines, &ExportLine::ProviderKey(key))?;
                 }
                 Ok(false)
             }
-            Stage::Webhooks => {
+            ExportStage::Webhooks => {
                 for webhook in std::mem::take(&mut self.first.webhooks) {
                     write(lines, &ExportLine::Webhook(webhook))?;
                 }
                 Ok(false)
             }
-            Stage::Audit => self.audit(lines).await,
-            Stage::Done => Ok(false),
+            ExportStage::Audit => self.audit(lines).await,
+            ExportStage::Done => Ok(false),
         }
     }
 
@@ -294,7 +294,7 @@ impl Export {
     async fn read<T: Entity>(&mut self) -> Result<Scanned<T>, Error> {
         let entries = Entries::in_workspace(self.workspace)
             .after_item(self.after.take())
-            .bounded(pieces::RECORDS, pieces::BYTES);
+            .bounded(chunked_reads::RECORDS, chunked_reads::BYTES);
         let head = records::revision(self.workspace);
         let (found, last) = self.service.scan_with(entries, head).await?;
         self.after = found.last_item();
@@ -306,7 +306,7 @@ impl Export {
         let found = self.read::<StoredAgent>().await?;
         let (is_some, is_long) = (!found.is_empty(), found.bytes() >= LONG);
         let mut shown = Vec::with_capacity(found.len());
-        for stored in pieces::values(found).await? {
+        for stored in chunked_reads::values(found).await? {
             shown.extend(self.since.agent(stored.agent)?.map(ExportLine::Agent));
         }
         let text = blocking_if(is_long, move || {
@@ -338,7 +338,7 @@ impl Export {
         let found = self.read::<StoredLabels>().await?;
         let is_some = !found.is_empty();
         let decode = |labels: Encoded<StoredLabels>| Ok((labels.key().item().to_owned(), labels.value()?));
-        let mut agents: BTreeMap<_, _> = pieces::decoded(found, decode).await?.into_iter().collect();
+        let mut agents: BTreeMap<_, _> = chunked_reads::decoded(found, decode).await?.into_iter().collect();
         // Labels that were removed since may have left no record.
         for agent_id in self
             .since
@@ -367,9 +367,9 @@ impl Export {
     /// A label as it was at the revision, from the last entry up to then that moved it.
     async fn label_at_revision(&self, agent_id: &str, label: &Label) -> Result<Option<StoredLabel>, Error> {
         let after = records::audit_entry::<StoredEntry>(self.workspace, self.revision + 1);
-        let mut pieces = Pieces::of(Entries::in_workspace(self.workspace).after(&after).descending());
+        let mut pieces = Chunks::of(Entries::in_workspace(self.workspace).after(&after).descending());
         while let Some(found) = pieces.next(&self.service).await? {
-            for entry in pieces::values(found).await? {
+            for entry in chunked_reads::values(found).await? {
                 let path = match entry.action {
                     Action::LabelSet if entry.target.id == agent_id => change_path::of_label(label),
                     Action::LabelPromoted => change_path::of_agent(agent_id, &change_path::of_label(label)),

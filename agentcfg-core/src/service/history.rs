@@ -5,7 +5,7 @@
 
 use super::access::Access;
 use super::records::{self, CalledAgent, Entity, EntityKey, StoredTouch, StoredVersion, Transaction};
-use super::serialized::SerializedRecord;
+use super::serialized_record::SerializedRecord;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentConfig, AgentHistory, StoredAgent};
 

@@ -8,7 +8,7 @@ use std::collections::{BTreeSet, HashMap};
 use super::access::Access;
 use super::agents::agent_key;
 use super::change::Change;
-use super::pieces::Pieces;
+use super::chunked_reads::Chunks;
 use super::records::{self, EntityKey, Entries, Stored, StoredLabel, StoredLabels};
 use super::retry::Attempt;
 use super::versions::is_version;
@@ -303,7 +303,7 @@ impl AgentCfg {
             labels.insert(found.key.item().to_owned(), found);
         }
         let mut bearers = Vec::new();
-        let mut pieces = Pieces::of(Entries::<StoredAgent>::in_workspace(workspace));
+        let mut pieces = Chunks::of(Entries::<StoredAgent>::in_workspace(workspace));
         while let Some(piece) = pieces.next(self).await? {
             for record in piece {
                 let found = labels.remove(record.key().item());

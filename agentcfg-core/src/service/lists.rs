@@ -3,16 +3,16 @@
 //! A list is read and encoded once for each revision. Requests that find no current list in the cache share a single-flight:
 //! one reads, and the others take its list if that is not older than the revision that they saw.
 
+mod agent_list;
 mod cache;
-mod list;
-mod write;
+mod list_writer;
 
 use std::sync::Arc;
 
+pub use self::agent_list::AgentList;
+use self::agent_list::ListCache;
 pub(super) use self::cache::Cache;
-pub use self::list::AgentList;
-use self::list::ListCache;
-pub(super) use self::write::ListWriter;
+pub(super) use self::list_writer::ListWriter;
 use super::access::Access;
 use super::blocking::{LONG, blocking_if};
 use super::records::{self, Entries};

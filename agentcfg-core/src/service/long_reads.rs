@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::model::{AgentFilter, AgentId, AsOf, AuditFilter, NewAgent, NewWorkspace};
     use crate::service::blocking::blocking;
-    use crate::service::{Caller, pieces};
+    use crate::service::{Caller, chunked_reads};
     use crate::store::{
         Batch, CommitError, Committed, Key, Kind, MemoryStore, Partition, Record, Scan, Scanned, Store, StoreError,
     };
@@ -391,11 +391,11 @@ mod tests {
 
     #[tokio::test]
     async fn long_reads_of_two_workspaces_alternate_between_their_pieces() {
-        let agents = u32::try_from(pieces::RECORDS).unwrap() + 1;
+        let agents = u32::try_from(chunked_reads::RECORDS).unwrap() + 1;
         for (kind, long, found) in [
             (Kind::LogEntry, Read::Search, 0),
             (Kind::Agent, Read::PastList, 0),
-            (Kind::Agent, Read::CurrentVersions, pieces::RECORDS + 1),
+            (Kind::Agent, Read::CurrentVersions, chunked_reads::RECORDS + 1),
         ] {
             let scanned = Arc::<Mutex<Vec<Partition>>>::default();
             let mut service = AgentCfg::builder(Noting {

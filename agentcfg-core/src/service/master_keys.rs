@@ -10,7 +10,7 @@
 //! 3. The old keys are taken off the list.
 
 use super::AgentCfg;
-use super::pieces::Pieces;
+use super::chunked_reads::Chunks;
 use super::records::{self, Encoded, Entries, SealedKey, Stored, StoredMasterKeys, Transaction, WebhookPlace};
 use super::retry::{Attempt, Rounds};
 use crate::error::{Error, ErrorKind};
@@ -205,7 +205,7 @@ impl AgentCfg {
         let Some(vault) = self.vault() else {
             return Ok(done);
         };
-        let mut pieces = Pieces::of(sealed_keys().limit(BATCH));
+        let mut pieces = Chunks::of(sealed_keys().limit(BATCH));
         while let Some(found) = pieces.next(self).await? {
             let places = found
                 .into_keys()
@@ -221,7 +221,7 @@ impl AgentCfg {
             done.unreadable += unreadable;
             progress(done);
         }
-        let mut pieces = Pieces::of(records::webhook_places().limit(BATCH));
+        let mut pieces = Chunks::of(records::webhook_places().limit(BATCH));
         while let Some(found) = pieces.next(self).await? {
             let place = |found: Encoded<WebhookPlace>| Ok((found.value()?.workspace_id, found.key().webhook()?));
             let places = found.into_iter().map(place).collect::<Result<Vec<_>, Error>>()?;

@@ -6,7 +6,7 @@ use super::records::{self, Entries, Membership, Outcome};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
-use crate::model::named::OpenSet;
+use crate::model::word_enum::OpenSet;
 use crate::model::{Action, Member, Permission, Role, Success, TargetType, UserId, WorkspaceId};
 
 impl AgentCfg {

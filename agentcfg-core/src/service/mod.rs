@@ -13,6 +13,7 @@ mod audit;
 mod blocking;
 mod builder;
 mod change;
+mod chunked_reads;
 mod diff;
 mod entry;
 mod epoch;
@@ -27,14 +28,13 @@ mod master_keys;
 mod members;
 mod models;
 mod past;
-mod pieces;
 mod provider_keys;
 mod records;
 mod removal;
 mod retry;
 mod rollback;
 mod sealing;
-mod serialized;
+mod serialized_record;
 mod settings;
 mod sign_in;
 mod single_flight;
@@ -57,10 +57,10 @@ pub use self::audit::AuditPages;
 pub use self::builder::Builder;
 use self::builder::Managed;
 pub use self::entry::{Caller, Entry, EntryError};
-use self::entry::{Counting, KeyTable, LastUses, Plaintexts};
+use self::entry::{KeyTable, LastUses, Plaintexts, RateCounting};
 pub use self::export::Export;
 pub use self::feed::{ChangePage, SerializedEvent, Update, Watch};
-use self::feed::{Heads, Recent, StatusFeeds};
+use self::feed::{Heads, RecentEvents, StatusFeeds};
 pub use self::lists::AgentList;
 use self::lists::Cache;
 use self::long_reads::LongReads;
@@ -109,7 +109,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     sessions: Arc<dyn SessionVerifier>,
-    counting: Counting,
+    counting: RateCounting,
     settings: Settings,
     catalogue: Catalogue,
     managed: Managed,
@@ -124,7 +124,7 @@ struct Inner {
     /// Sends the hashes of browser sessions that were closed, so that their watches end.
     closed_sessions: broadcast::Sender<Arc<str>>,
     status_feeds: StatusFeeds,
-    recent: Recent,
+    recent: RecentEvents,
     long_reads: Arc<LongReads>,
     new_events: NewEvents,
     remote_store: bool,

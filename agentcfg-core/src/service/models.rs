@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorKind};
 use crate::model::{
     AgentId, CredentialSource, IdRef, ModelInfo, Permission, Plan, Provider, VersionSelector, WorkspaceId,
 };
-use crate::routing::{self, Facts, Reason};
+use crate::routing::{self, CredentialFacts, Reason};
 use crate::secret::ProviderCredential;
 use crate::vault::{OpenError, Sealed};
 
@@ -352,8 +352,8 @@ impl AgentCfg {
         }
     }
 
-    fn facts(&self, provider: Provider, plan: Plan, has_key: bool) -> Facts {
-        Facts {
+    fn facts(&self, provider: Provider, plan: Plan, has_key: bool) -> CredentialFacts {
+        CredentialFacts {
             provider,
             plan,
             has_key,

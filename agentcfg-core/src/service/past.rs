@@ -7,8 +7,8 @@
 
 use super::access::Access;
 use super::blocking::blocking_if;
+use super::chunked_reads::{self, Chunks};
 use super::lists::ListWriter;
-use super::pieces::{self, Pieces};
 use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
 use crate::error::{Error, ErrorKind};
@@ -313,7 +313,7 @@ impl<T> Search<T> {
 struct Pages {
     /// The agent that a filter names, until it is read.
     one: Option<Option<EntityKey<StoredAgent>>>,
-    pieces: Pieces<StoredAgent>,
+    pieces: Chunks<StoredAgent>,
 }
 
 impl Pages {
@@ -323,7 +323,7 @@ impl Pages {
                 .agent_id
                 .as_ref()
                 .map(|agent_id| Some(records::agent(workspace, agent_id))),
-            pieces: Pieces::of(Entries::in_workspace(workspace)),
+            pieces: Chunks::of(Entries::in_workspace(workspace)),
         }
     }
 
@@ -336,7 +336,7 @@ impl Pages {
             return Ok(found.map(|found| vec![found.value]));
         }
         match self.pieces.next(service).await? {
-            Some(piece) => pieces::values(piece).await.map(Some),
+            Some(piece) => chunked_reads::values(piece).await.map(Some),
             None => Ok(None),
         }
     }

@@ -6,7 +6,7 @@ use super::records::{self, SealedKey, Stored, StoredProviderKey};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_member, not_found};
 use crate::error::{Error, ErrorKind};
-use crate::model::named::OpenSet;
+use crate::model::word_enum::OpenSet;
 use crate::model::{Action, Actor, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId};
 use crate::secret::ProviderCredential;
 use crate::validate::quoted;

@@ -8,7 +8,7 @@
 
 use tokio::runtime::Handle;
 
-use super::pieces;
+use super::chunked_reads;
 use super::records::{self, Entries, StoredRemoval};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_member};
@@ -159,8 +159,8 @@ impl AgentCfg {
     /// Removes all records of one kind, and the records outside the workspace's partition that belong to them.
     async fn remove_kind(&self, workspace: WorkspaceId, kind: Kind) -> Result<(), Error> {
         let scan = Scan {
-            limit: pieces::RECORDS,
-            max_bytes: pieces::BYTES,
+            limit: chunked_reads::RECORDS,
+            max_bytes: chunked_reads::BYTES,
             ..Scan::all(Partition::Workspace(workspace), kind)
         };
         loop {

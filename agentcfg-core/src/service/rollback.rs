@@ -4,7 +4,7 @@ use super::agent_change::AgentChange;
 use super::agents::{agent_key, versioned};
 use super::records;
 use super::retry::Attempt;
-use super::versions::Found;
+use super::versions::AgentWithLabels;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::Error;
 use crate::model::{
@@ -61,7 +61,7 @@ impl AgentCfg {
             .filter(|stored| stored.value.agent.is_active)
             .ok_or_else(|| not_found("agent", agent_id.as_str()))?;
         self.require(condition, &stored).await?;
-        let found = Found {
+        let found = AgentWithLabels {
             agent: stored.value.clone(),
             labels: labels.map(|labels| labels.value).unwrap_or_default(),
         };

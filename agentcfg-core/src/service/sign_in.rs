@@ -13,8 +13,8 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use super::chunked_reads::Chunks;
 use super::entry::{CallerKind, EntryError, UserSession, unauthorized};
-use super::pieces::Pieces;
 use super::records::{self, Entity, Entries, Outcome, Stored, StoredBrowserSession, StoredLoginCode, Transaction};
 use super::{AgentCfg, Caller, Entry};
 use crate::clock::Moment;
@@ -420,7 +420,7 @@ impl AgentCfg {
 
     async fn sweep<T: Entity>(&self, place: fn() -> Partition, has_ended: impl Fn(&T) -> bool) -> Result<usize, Error> {
         let mut removed = 0;
-        let mut pieces = Pieces::of(Entries::<T>::of(place()));
+        let mut pieces = Chunks::of(Entries::<T>::of(place()));
         while let Some(found) = pieces.next(self).await? {
             let mut transaction = Transaction::default();
             for record in found {

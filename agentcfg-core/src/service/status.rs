@@ -1,15 +1,15 @@
 //! Live status: a report counts for its time-to-live.
 //!
-//! Readers of a workspace share a table of its statuses ([`shared`]), which follows the changes ([`table`]).
+//! Readers of a workspace share a table of its statuses ([`status_cache`]), which follows the changes ([`status_table`]).
 
-mod list;
-mod shared;
-mod table;
+mod status_cache;
+mod status_list;
+mod status_table;
 
-pub use self::list::{StatusList, StatusPiece};
-pub(super) use self::shared::Statuses;
-pub(super) use self::table::{Delta, TablePosition};
-use self::table::{Table, entry};
+pub(super) use self::status_cache::Statuses;
+pub use self::status_list::{StatusList, StatusPiece};
+pub(super) use self::status_table::{Delta, TablePosition};
+use self::status_table::{Table, entry};
 use super::records::{self, StoredStatus};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller};

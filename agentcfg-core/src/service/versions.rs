@@ -7,10 +7,10 @@ use similar::TextDiff;
 use super::access::Access;
 use super::agents::agent_key;
 use super::blocking::blocking;
+use super::chunked_reads::{self, Chunks};
 use super::past::{is_there, missing};
-use super::pieces::{self, Pieces};
 use super::records::{self, Encoded, Entries, StoredLabels, StoredVersion, VersionHead};
-use super::serialized::SerializedRecord;
+use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
@@ -26,7 +26,7 @@ const PAGE: usize = 64;
 const CONTEXT: usize = 3;
 
 /// An agent with its labels, read together.
-pub(super) struct Found {
+pub(super) struct AgentWithLabels {
     pub(super) agent: StoredAgent,
     pub(super) labels: StoredLabels,
 }
@@ -70,12 +70,12 @@ impl AgentCfg {
             let after = records::version(access.workspace(), agent_id.as_str(), last + 1);
             let entries = Entries::<VersionHead>::in_workspace(access.workspace()).after(&after);
             let count = usize::try_from(count).unwrap_or(PAGE);
-            let page = entries.descending().bounded(count, pieces::BYTES);
+            let page = entries.descending().bounded(count, chunked_reads::BYTES);
             let page = self.scan(page).await?;
             if page.is_empty() {
                 return Err(missing());
             }
-            for version in pieces::values(page).await? {
+            for version in chunked_reads::values(page).await? {
                 if version.version != last {
                     return Err(missing());
                 }
@@ -108,13 +108,13 @@ impl AgentCfg {
         let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
         let workspace = access.workspace();
         let mut labels = HashMap::new();
-        let mut pieces = Pieces::of(Entries::in_workspace(workspace));
+        let mut pieces = Chunks::of(Entries::in_workspace(workspace));
         while let Some((piece, rest)) = self.long_read(workspace, next_labels(self.clone(), pieces)).await? {
             labels.extend(piece);
             pieces = rest;
         }
         let mut rows = Vec::new();
-        let mut pieces = Pieces::of(Entries::in_workspace(workspace));
+        let mut pieces = Chunks::of(Entries::in_workspace(workspace));
         while let Some((piece, rest)) = self
             .long_read(workspace, next_current(self.clone(), workspace, pieces))
             .await?
@@ -122,7 +122,7 @@ impl AgentCfg {
             for (agent, version) in piece {
                 let labels = labels.remove(agent.agent.agent_id.as_str()).unwrap_or_default();
                 let order = (agent.agent.created_at, agent.agent.id);
-                rows.push((order, Found { agent, labels }.labelled(&version)));
+                rows.push((order, AgentWithLabels { agent, labels }.labelled(&version)));
             }
             pieces = rest;
         }
@@ -205,7 +205,7 @@ impl AgentCfg {
     }
 
     /// The number of the version that was current at a moment in the past.
-    async fn version_at(&self, found: &Found, as_of: AsOf) -> Result<u64, Error> {
+    async fn version_at(&self, found: &AgentWithLabels, as_of: AsOf) -> Result<u64, Error> {
         let agent = &found.agent.agent;
         let none = || {
             Error::new(
@@ -266,10 +266,10 @@ impl AgentCfg {
         })
     }
 
-    async fn agent_with_labels(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<Found, Error> {
+    async fn agent_with_labels(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<AgentWithLabels, Error> {
         let labels = records::labels(access.workspace(), agent_id.as_str());
         let (agent, labels) = self.read((agent_key(access, agent_id)?, labels)).await?;
-        Ok(Found {
+        Ok(AgentWithLabels {
             agent: agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?.value,
             labels: labels.map(|labels| labels.value).unwrap_or_default(),
         })
@@ -289,7 +289,7 @@ impl AgentCfg {
             }
             _ => None,
         };
-        let found = Found {
+        let found = AgentWithLabels {
             agent: agent.clone(),
             labels: labels.map(|labels| labels.value).unwrap_or_default(),
         };
@@ -308,7 +308,7 @@ impl AgentCfg {
     }
 }
 
-impl Found {
+impl AgentWithLabels {
     /// The number of the version that a number or a label names.
     pub(super) fn number(&self, selector: VersionSelector<'_>) -> Result<u64, Error> {
         let current = self.agent.version();
@@ -343,30 +343,30 @@ impl Found {
 }
 
 /// The next records of one kind, and the entries after them; `None` at the end.
-type Next<T, R> = Result<Option<(Vec<R>, Pieces<T>)>, Error>;
+type Next<T, R> = Result<Option<(Vec<R>, Chunks<T>)>, Error>;
 
 /// Reads the labels of the next agents, by agent.
 async fn next_labels(
     service: AgentCfg,
-    mut pieces: Pieces<StoredLabels>,
+    mut pieces: Chunks<StoredLabels>,
 ) -> Next<StoredLabels, (String, StoredLabels)> {
     let Some(piece) = pieces.next(&service).await? else {
         return Ok(None);
     };
     let decode = |record: Encoded<StoredLabels>| Ok((record.key().item().to_owned(), record.value()?));
-    Ok(Some((pieces::decoded(piece, decode).await?, pieces)))
+    Ok(Some((chunked_reads::decoded(piece, decode).await?, pieces)))
 }
 
 /// Reads the next active agents with their current versions.
 async fn next_current(
     service: AgentCfg,
     workspace: WorkspaceId,
-    mut pieces: Pieces<StoredAgent>,
+    mut pieces: Chunks<StoredAgent>,
 ) -> Next<StoredAgent, (StoredAgent, VersionHead)> {
     let Some(piece) = pieces.next(&service).await? else {
         return Ok(None);
     };
-    let mut agents = pieces::values(piece).await?;
+    let mut agents = chunked_reads::values(piece).await?;
     agents.retain(|agent| agent.agent.is_active);
     Ok(Some((service.with_current_versions(workspace, agents).await?, pieces)))
 }

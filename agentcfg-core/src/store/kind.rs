@@ -21,14 +21,14 @@ pub struct Link {
     /// The kind that they belong to, in the partition of a workspace.
     pub to: Kind,
     /// The text of their partition.
-    pub partition: Part,
+    pub partition: KeyPart,
     /// Their item.
-    pub item: Part,
+    pub item: KeyPart,
 }
 
 /// One part of a key, made of the key of the record that it belongs to; see [`Link`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Part {
+pub enum KeyPart {
     /// The same text for all.
     Fixed(&'static str),
     /// The item of that key.
@@ -39,7 +39,7 @@ pub enum Part {
     WorkspaceAndItem,
 }
 
-impl Part {
+impl KeyPart {
     pub(super) fn of(self, workspace: WorkspaceId, item: &str) -> String {
         match self {
             Self::Fixed(text) => text.to_owned(),
@@ -106,9 +106,9 @@ macro_rules! kinds {
             /// to remove outside the workspace's partition.
             ///
             /// ```
-            /// use agentcfg_core::store::{Kind, Part};
+            /// use agentcfg_core::store::{Kind, KeyPart};
             /// let link = Kind::Membership.link().ok_or("a membership belongs to a member")?;
-            /// assert_eq!((link.to, link.partition, link.item), (Kind::Member, Part::Item, Part::Workspace));
+            /// assert_eq!((link.to, link.partition, link.item), (Kind::Member, KeyPart::Item, KeyPart::Workspace));
             /// assert_eq!(Kind::Member.link(), None);
             /// # Ok::<(), &str>(())
             /// ```
@@ -174,14 +174,14 @@ kinds! {
     }
     global {
         /// An API key, in a partition of its own.
-        ApiKey = 20 => (WorkspaceApiKey, Part::Item, Part::Fixed("")),
+        ApiKey = 20 => (WorkspaceApiKey, KeyPart::Item, KeyPart::Fixed("")),
         /// When an API key was last used, in the key's partition.
-        KeyUse = 21 => (WorkspaceApiKey, Part::Item, Part::Fixed("")),
+        KeyUse = 21 => (WorkspaceApiKey, KeyPart::Item, KeyPart::Fixed("")),
         /// A user's membership in a workspace, in the user's partition, by workspace.
-        Membership = 22 => (Member, Part::Item, Part::Workspace),
+        Membership = 22 => (Member, KeyPart::Item, KeyPart::Workspace),
         /// Links a sealed provider credential to its workspace, in the partition `provider-keys`, by workspace and
         /// provider.
-        SealedKey = 23 => (ProviderKey, Part::Fixed("provider-keys"), Part::WorkspaceAndItem),
+        SealedKey = 23 => (ProviderKey, KeyPart::Fixed("provider-keys"), KeyPart::WorkspaceAndItem),
         /// A browser session, in the partition `browser-sessions`, by the hash of its cookie.
         BrowserSession = 24 => (none),
         /// A login code that was not used yet, in the partition `login-codes`, by its hash.
@@ -189,7 +189,7 @@ kinds! {
         /// A deleted workspace whose records are being removed, in the partition `removals`, by workspace.
         Removal = 26 => (none),
         /// Links a webhook to its workspace, in the partition `webhooks`, by the webhook's identifier.
-        WebhookPlace = 27 => (Webhook, Part::Fixed("webhooks"), Part::Item),
+        WebhookPlace = 27 => (Webhook, KeyPart::Fixed("webhooks"), KeyPart::Item),
         /// A fact about the whole store, in the partition `store`.
         Meta = 30 => (none),
     }

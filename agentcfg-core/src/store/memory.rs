@@ -35,7 +35,7 @@ use crate::model::WorkspaceId;
 /// ```
 #[derive(Debug)]
 pub struct MemoryStore {
-    state: RwLock<State>,
+    state: RwLock<MemoryState>,
     /// One number, which counts commits. It changes while the state is locked.
     commits: Marks,
     notifier: Notifier,
@@ -43,7 +43,7 @@ pub struct MemoryStore {
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct MemoryState {
     records: BTreeMap<Vec<u8>, Record>,
     last_version: u64,
 }
@@ -138,7 +138,7 @@ impl MemoryStore {
     }
 }
 
-impl State {
+impl MemoryState {
     fn get(&self, keys: &[Key]) -> Vec<Option<Record>> {
         keys.iter()
             .map(|key| self.records.get(&key.encode()).cloned())

@@ -91,7 +91,7 @@ pub use self::error::StoreError;
 pub use self::format::{BUILD, FORMAT, OtherFormat};
 pub use self::key::{Key, Partition};
 pub(crate) use self::kind::ACTIVE_AGENTS;
-pub use self::kind::{Kind, Link, Part, PartitionKind};
+pub use self::kind::{KeyPart, Kind, Link, PartitionKind};
 pub use self::memory::MemoryStore;
 pub use self::scan::{Direction, Scan, Scanned};
 pub(crate) use self::stamp::Stamps;

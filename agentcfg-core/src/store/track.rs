@@ -34,11 +34,11 @@ type Topic = (WorkspaceId, Kind);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Trackers {
-    shared: Arc<Shared>,
+    shared: Arc<TrackerTable>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct TrackerTable {
     topics: Mutex<HashMap<Topic, Vec<Weak<Tracked>>>>,
     /// The number of trackers, which a commit reads without a lock.
     count: AtomicUsize,
@@ -48,11 +48,11 @@ struct Shared {
 struct Tracked {
     /// Whether `changed` is not empty.
     is_changed: AtomicBool,
-    changed: Mutex<Pending>,
+    changed: Mutex<PendingChanges>,
 }
 
 #[derive(Debug)]
-enum Pending {
+enum PendingChanges {
     Items(HashSet<Box<str>>),
     All,
 }
@@ -98,7 +98,7 @@ impl Trackers {
         let topic = (workspace, kind);
         let tracked = Arc::new(Tracked {
             is_changed: AtomicBool::new(true),
-            changed: Mutex::new(Pending::All),
+            changed: Mutex::new(PendingChanges::All),
         });
         let mut topics = self.shared.topics();
         self.shared.count.fetch_add(1, Ordering::SeqCst);
@@ -159,7 +159,7 @@ impl Trackers {
     }
 }
 
-impl Shared {
+impl TrackerTable {
     fn topics(&self) -> MutexGuard<'_, HashMap<Topic, Vec<Weak<Tracked>>>> {
         self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,22 +168,22 @@ impl Shared {
 impl Tracked {
     fn add(&self, item: &str) {
         let mut changed = self.changed();
-        if let Pending::Items(items) = &mut *changed {
+        if let PendingChanges::Items(items) = &mut *changed {
             if items.len() < MAX_ITEMS {
                 items.insert(item.into());
             } else if !items.contains(item) {
-                *changed = Pending::All;
+                *changed = PendingChanges::All;
             }
         }
         self.is_changed.store(true, Ordering::SeqCst);
     }
 
     fn add_all(&self) {
-        *self.changed() = Pending::All;
+        *self.changed() = PendingChanges::All;
         self.is_changed.store(true, Ordering::SeqCst);
     }
 
-    fn changed(&self) -> MutexGuard<'_, Pending> {
+    fn changed(&self) -> MutexGuard<'_, PendingChanges> {
         self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -208,7 +208,7 @@ impl Tracked {
 pub struct Tracker {
     topic: Topic,
     tracked: Arc<Tracked>,
-    shared: Arc<Shared>,
+    shared: Arc<TrackerTable>,
 }
 
 impl Tracker {
@@ -244,9 +244,9 @@ impl Tracker {
     pub fn take(&self) -> Changed {
         let mut changed = self.tracked.changed();
         self.tracked.is_changed.store(false, Ordering::SeqCst);
-        match std::mem::replace(&mut *changed, Pending::Items(HashSet::new())) {
-            Pending::Items(items) => Changed::Items(items.into_iter().collect()),
-            Pending::All => Changed::All,
+        match std::mem::replace(&mut *changed, PendingChanges::Items(HashSet::new())) {
+            PendingChanges::Items(items) => Changed::Items(items.into_iter().collect()),
+            PendingChanges::All => Changed::All,
         }
     }
 }

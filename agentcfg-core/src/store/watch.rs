@@ -34,11 +34,11 @@ type Topic = (WorkspaceId, Kind);
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Notifier {
-    shared: Arc<Shared>,
+    shared: Arc<WatcherTable>,
 }
 
 #[derive(Debug, Default)]
-struct Shared {
+struct WatcherTable {
     topics: Mutex<HashMap<Topic, watch::Sender<()>>>,
     /// The number of watchers, which a commit reads without a lock.
     watchers: AtomicUsize,
@@ -154,7 +154,7 @@ impl Notifier {
     }
 }
 
-impl Shared {
+impl WatcherTable {
     fn topics(&self) -> MutexGuard<'_, HashMap<Topic, watch::Sender<()>>> {
         self.topics.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -179,7 +179,7 @@ impl Shared {
 pub struct Watcher {
     topic: Topic,
     notices: watch::Receiver<()>,
-    shared: Arc<Shared>,
+    shared: Arc<WatcherTable>,
 }
 
 impl Watcher {

@@ -12,4 +12,4 @@ mod transport;
 pub(crate) use self::message::{EventHead, body, test_body};
 pub(crate) use self::schedule::{LAST_ATTEMPT, disables_at, pause};
 pub use self::signature::{InvalidSecret, SigningSecret};
-pub use self::transport::{Answer, Outgoing, Transport};
+pub use self::transport::{DeliveryAnswer, Outgoing, Transport};

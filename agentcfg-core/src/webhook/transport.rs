@@ -40,7 +40,7 @@ pub struct Outgoing {
 /// assert!(!Answer { status: Some(302), ..Answer::default() }.is_success());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct DeliveryAnswer {
     /// The status code, if an answer came.
     pub status: Option<u16>,
     /// The header `Retry-After`.
@@ -51,7 +51,7 @@ pub struct Answer {
     pub error: Option<String>,
 }
 
-impl Answer {
+impl DeliveryAnswer {
     /// Whether the receiver has taken the message: a status of 2xx.
     ///
     /// ```
@@ -94,7 +94,7 @@ impl Answer {
 #[async_trait]
 pub trait Transport: Send + Sync + 'static {
     /// Sends a message once and waits at most `TIMEOUT` for the whole answer.
-    async fn post(&self, message: Outgoing) -> Answer;
+    async fn post(&self, message: Outgoing) -> DeliveryAnswer;
 }
 
 impl dyn Transport {

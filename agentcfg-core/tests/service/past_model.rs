@@ -11,7 +11,7 @@ use agentcfg_core::model::{
 };
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 
-use crate::numbers::Numbers;
+use crate::random_numbers::Numbers;
 
 const AGENTS: [&str; 7] = ["a", "a-b", "a_b", "ab", "b", "writer", "z"];
 const FIELDS: u64 = 5;

@@ -7,7 +7,7 @@ use agentcfg_core::service::StatusList;
 use agentcfg_core::{AgentCfg, Caller};
 
 use super::support::{ANY, Unstamped, World};
-use crate::numbers::Numbers;
+use crate::random_numbers::Numbers;
 
 pub const TTL_MILLIS: i64 = 120_000;
 

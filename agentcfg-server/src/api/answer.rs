@@ -28,7 +28,7 @@ pub struct AnswerDoc {
     /// The status.
     pub status: u16,
     /// The body.
-    pub shown: Shown,
+    pub shown: AnswerBody,
     /// Whether the answer has an entity tag.
     pub is_tagged: bool,
     /// Whether the answer names the version of an agent in the header field `Agent-Version`.
@@ -43,7 +43,7 @@ pub struct AnswerDoc {
 
 /// The body of an answer.
 #[derive(Debug, Clone, Copy)]
-pub enum Shown {
+pub enum AnswerBody {
     /// A value of this type.
     Value(Schema),
     /// An array of values of this type.
@@ -61,7 +61,7 @@ pub enum Shown {
 }
 
 impl AnswerDoc {
-    pub(super) const fn ok(shown: Shown) -> Self {
+    pub(super) const fn ok(shown: AnswerBody) -> Self {
         Self {
             status: 200,
             shown,
@@ -79,7 +79,7 @@ impl AnswerDoc {
 pub struct Json<T>(pub T);
 
 impl<T: Serialize + Example> Answer for Json<T> {
-    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Value(Schema::of_answer::<T>()));
+    const DOC: AnswerDoc = AnswerDoc::ok(AnswerBody::Value(Schema::of_answer::<T>()));
 
     fn into_reply(self) -> Result<Reply, Failure> {
         Reply::json(&self.0)
@@ -105,7 +105,7 @@ pub struct List<T>(pub Vec<T>);
 impl<T: Serialize + Example> Answer for List<T> {
     const DOC: AnswerDoc = AnswerDoc {
         may_be_long: true,
-        ..AnswerDoc::ok(Shown::List(Schema::of_answer::<T>()))
+        ..AnswerDoc::ok(AnswerBody::List(Schema::of_answer::<T>()))
     };
 
     fn into_reply(self) -> Result<Reply, Failure> {
@@ -179,7 +179,7 @@ pub struct SetCookie;
 impl Kind for SetCookie {
     const DOC: AnswerDoc = AnswerDoc {
         status: 204,
-        ..AnswerDoc::ok(Shown::Nothing)
+        ..AnswerDoc::ok(AnswerBody::Nothing)
     };
 }
 
@@ -190,7 +190,7 @@ pub struct Changes<T>(PhantomData<T>);
 impl<T: Example> Kind for Changes<T> {
     const DOC: AnswerDoc = AnswerDoc {
         has_cursor: true,
-        ..AnswerDoc::ok(Shown::Events(Schema::of_answer::<T>()))
+        ..AnswerDoc::ok(AnswerBody::Events(Schema::of_answer::<T>()))
     };
 }
 
@@ -199,7 +199,7 @@ impl<T: Example> Kind for Changes<T> {
 pub struct Lines<T>(PhantomData<T>);
 
 impl<T: Example> Kind for Lines<T> {
-    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Lines(Schema::of_answer::<T>()));
+    const DOC: AnswerDoc = AnswerDoc::ok(AnswerBody::Lines(Schema::of_answer::<T>()));
 }
 
 /// 200 with an array as JSON that may be too long to be made in memory for each request: it is streamed, or requests
@@ -232,7 +232,7 @@ pub struct Relayed;
 impl Kind for Relayed {
     const DOC: AnswerDoc = AnswerDoc {
         is_versioned: true,
-        ..AnswerDoc::ok(Shown::Relayed)
+        ..AnswerDoc::ok(AnswerBody::Relayed)
     };
 }
 
@@ -243,7 +243,7 @@ pub struct Document;
 impl Kind for Document {
     const DOC: AnswerDoc = AnswerDoc {
         may_be_long: true,
-        ..AnswerDoc::ok(Shown::Fixed(
+        ..AnswerDoc::ok(AnswerBody::Fixed(
             None,
             r#"{
                 "type": "object",

@@ -54,7 +54,7 @@ impl App {
     /// let app = App::new(service, Cors::new(vec!["https://dashboard.example.com".into()]));
     /// ```
     pub fn new(service: AgentCfg, cors: Cors) -> Self {
-        Self::make(Shared::new(service, cors))
+        Self::make(AppShared::new(service, cors))
     }
 
     /// The same API, with model calls through this proxy.
@@ -70,7 +70,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
-        Self::make(Shared {
+        Self::make(AppShared {
             model_calls: Some(model_calls),
             ..self.connected.shared.with_own_request_ids()
         })
@@ -90,7 +90,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_webhooks(&self, transport: Arc<dyn Transport>) -> Self {
-        Self::make(Shared {
+        Self::make(AppShared {
             webhooks: Some(transport),
             ..self.connected.shared.with_own_request_ids()
         })
@@ -106,7 +106,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
-        Self::make(Shared {
+        Self::make(AppShared {
             body_budget,
             ..self.connected.shared.with_own_request_ids()
         })
@@ -125,7 +125,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_streams(&self, streams: Streams) -> Self {
-        Self::make(Shared {
+        Self::make(AppShared {
             streams,
             ..self.connected.shared.with_own_request_ids()
         })
@@ -142,7 +142,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_browser(&self, browser: Browser) -> Self {
-        Self::make(Shared {
+        Self::make(AppShared {
             browser,
             ..self.connected.shared.with_own_request_ids()
         })
@@ -152,7 +152,7 @@ impl App {
     #[cfg(feature = "dashboard")]
     #[must_use]
     pub fn with_dashboard(&self, dashboard: Dashboard) -> Self {
-        Self::make(Shared {
+        Self::make(AppShared {
             dashboard: Some(dashboard),
             ..self.connected.shared.with_own_request_ids()
         })
@@ -169,7 +169,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_compression(&self, compression: Compression) -> Self {
-        Self::make(Shared {
+        Self::make(AppShared {
             compression,
             ..self.connected.shared.with_own_request_ids()
         })
@@ -195,7 +195,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
-        Self::make(Shared {
+        Self::make(AppShared {
             observer: Some(observer),
             ..self.connected.shared.with_own_request_ids()
         })
@@ -222,7 +222,7 @@ impl App {
         }
     }
 
-    fn make(shared: Shared) -> Self {
+    fn make(shared: AppShared) -> Self {
         Self {
             connected: Arc::new(Connected {
                 shared: Arc::new(shared),
@@ -234,13 +234,13 @@ impl App {
 
 /// What the requests of one connection share; see [`App::for_connection`].
 struct Connected {
-    shared: Arc<Shared>,
+    shared: Arc<AppShared>,
     /// `None` where no listener watches the client.
     client: Option<Disconnect>,
 }
 
 /// What the requests of an app share.
-struct Shared {
+struct AppShared {
     service: AgentCfg,
     /// `None` where no origin is allowed.
     cors: Option<Cors>,
@@ -256,7 +256,7 @@ struct Shared {
     observer: Option<Arc<dyn Observer>>,
 }
 
-impl Shared {
+impl AppShared {
     /// The parts of an app that has nothing but a service.
     fn new(service: AgentCfg, cors: Cors) -> Self {
         Self {

@@ -10,7 +10,7 @@ use hyper::header::{self, HeaderMap};
 use crate::api::route::Needs;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
-use crate::http::request::Fields;
+use crate::http::request::HeadFields;
 use crate::http::{Browser, Cors};
 
 /// What a request authenticates with.
@@ -32,7 +32,7 @@ impl<'a> Credential<'a> {
     /// 401 without a credential; 403 for a page, where only programs may call.
     pub(super) fn of(
         needs: Needs,
-        fields: &Fields<'a>,
+        fields: &HeadFields<'a>,
         headers: &'a HeaderMap,
         browser: &Browser,
         cors: Option<&Cors>,
@@ -120,7 +120,7 @@ impl SessionCredential<'_> {
 ///
 /// 403 with a foreign `Origin` that CORS does not allow, and with a cookie but no `Authorization`.
 fn check_no_page(
-    fields: &Fields<'_>,
+    fields: &HeadFields<'_>,
     browser: &Browser,
     cors: Option<&Cors>,
     headers: &HeaderMap,

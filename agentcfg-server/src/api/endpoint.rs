@@ -216,7 +216,7 @@ pub struct Definition {
     pub max_body: usize,
     /// The successful answer.
     pub answer: AnswerDoc,
-    pub(super) run: Run,
+    pub(super) run: Runner,
     /// What is checked after the query and before the body, where the endpoint is [`Guarded`].
     pub(super) guard: Option<Guard>,
 }
@@ -226,7 +226,7 @@ pub(super) type Guard = for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> Result<Box
 
 /// How an endpoint is run.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Run {
+pub(super) enum Runner {
     /// Without a credential.
     Open(for<'a> fn(&'a AgentCfg) -> Boxed<'a, Reply>),
     /// With a credential.
@@ -250,7 +250,7 @@ impl Definition {
             content: E::Body::CONTENT,
             max_body: E::Body::MAX_BYTES,
             answer: E::Answer::DOC,
-            run: Run::Called(begin::<E>),
+            run: Runner::Called(begin::<E>),
             guard: None,
         }
     }
@@ -272,7 +272,7 @@ impl Definition {
             content: Content::Nothing,
             max_body: 0,
             answer: E::Answer::DOC,
-            run: Run::Open(|service| Box::pin(async move { E::run(service).await?.into_reply() })),
+            run: Runner::Open(|service| Box::pin(async move { E::run(service).await?.into_reply() })),
             guard: None,
         }
     }

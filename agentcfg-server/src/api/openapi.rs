@@ -10,7 +10,7 @@
 mod docs;
 mod document;
 mod failures;
-mod node;
+mod ordered_json;
 mod rpc;
 mod schemas;
 mod tests;

@@ -13,7 +13,7 @@ mod disconnect;
 pub mod errors;
 #[cfg(any(test, feature = "dashboard"))]
 pub mod html;
-pub mod pulled;
+pub mod pull_body;
 pub mod query;
 pub mod received_body;
 pub mod request;

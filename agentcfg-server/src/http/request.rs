@@ -24,7 +24,7 @@ pub const MAX_OPEN_BODY: usize = 4 << 10;
 
 /// The header fields that every request is checked for, found in one pass over them.
 #[derive(Debug, Default)]
-pub struct Fields<'a> {
+pub struct HeadFields<'a> {
     /// The caller's own identifier of the request, when it can be echoed.
     pub request_id: Option<&'a HeaderValue>,
     /// The first field `Authorization`.
@@ -39,7 +39,7 @@ pub struct Fields<'a> {
     size: usize,
 }
 
-impl<'a> Fields<'a> {
+impl<'a> HeadFields<'a> {
     /// Reads the fields in one pass.
     pub fn of(headers: &'a HeaderMap) -> Self {
         let mut fields = Self::default();
@@ -224,11 +224,14 @@ pub(super) mod tests {
     #[test]
     fn the_scheme_is_read_in_any_case() {
         for field in ["Bearer x", "bearer x", "BEARER  x "] {
-            assert_eq!(Fields::of(&headers(&[("authorization", field)])).bearer().unwrap(), "x");
+            assert_eq!(
+                HeadFields::of(&headers(&[("authorization", field)])).bearer().unwrap(),
+                "x"
+            );
         }
         for field in ["Bearer", "Bearer ", "Basic x", "x", ""] {
             assert_eq!(
-                Fields::of(&headers(&[("authorization", field)]))
+                HeadFields::of(&headers(&[("authorization", field)]))
                     .bearer()
                     .unwrap_err()
                     .status,
@@ -237,7 +240,7 @@ pub(super) mod tests {
             );
         }
         let twice = headers(&[("authorization", "Bearer x"), ("authorization", "Bearer x")]);
-        assert_eq!(Fields::of(&twice).bearer().unwrap_err().status, 401);
+        assert_eq!(HeadFields::of(&twice).bearer().unwrap_err().status, 401);
     }
 
     #[test]

@@ -21,7 +21,7 @@ use self::values::{cursor_value, decimal, tag_value};
 use crate::http::body::Body;
 use crate::http::compression::{Compression, Compressor, Failed, IN_GZIP, asks_for_gzip};
 use crate::http::errors::Failure;
-use crate::http::request::{Fields, REQUEST_ID};
+use crate::http::request::{HeadFields, REQUEST_ID};
 
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
@@ -159,7 +159,7 @@ impl Reply {
     /// this identifier, and the figures of the rate limit if the request was counted.
     pub(crate) async fn into_response(
         mut self,
-        (head, fields): (&Parts, &Fields<'_>),
+        (head, fields): (&Parts, &HeadFields<'_>),
         compression: &Compression,
         rate: Option<&RateStatus>,
         id: HeaderValue,

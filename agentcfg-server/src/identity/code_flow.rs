@@ -88,13 +88,13 @@ pub struct CodeFlow {
 }
 
 #[derive(Deserialize)]
-struct Answer {
+struct TokenAnswer {
     access_token: String,
     id_token: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Failure {
+struct TokenFailure {
     error: String,
     error_description: Option<String>,
 }
@@ -206,7 +206,7 @@ impl CodeFlow {
             .map_err(unavailable)?;
         let (status, body) = (response.status(), response.body());
         if status.is_client_error() {
-            let refusal: Option<Failure> = serde_json::from_slice(body).ok();
+            let refusal: Option<TokenFailure> = serde_json::from_slice(body).ok();
             let refusal =
                 refusal.map(|refusal| format!("{}: {}", refusal.error, refusal.error_description.unwrap_or_default()));
             return Err(CodeFlowError::Refused(
@@ -216,7 +216,7 @@ impl CodeFlow {
         if !status.is_success() {
             return Err(CodeFlowError::Unavailable(format!("it answered {status}")));
         }
-        let answer: Answer = serde_json::from_slice(body).map_err(unavailable)?;
+        let answer: TokenAnswer = serde_json::from_slice(body).map_err(unavailable)?;
         let id = answer
             .id_token
             .ok_or_else(|| CodeFlowError::Unavailable("it answered no ID token".to_owned()))?;

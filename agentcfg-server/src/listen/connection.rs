@@ -82,7 +82,7 @@ pub(super) fn answer<S, R, B, G>(
     request: Request<R>,
     sent_id: Option<HeaderValue>,
     guard: G,
-) -> Answer<impl Future<Output = Result<Response<B>, Infallible>>, G>
+) -> AnswerFuture<impl Future<Output = Result<Response<B>, Infallible>>, G>
 where
     S: Service<Request<R>, Response = Response<B>, Error = Infallible> + Send + 'static,
     S::Future: Send,
@@ -103,13 +103,13 @@ where
     // A panic is resumed where the future is polled, so that one place handles both.
     let call = begun.unwrap_or_else(|panic| async move { resume_unwind(panic) }.boxed().right_future());
     let guard = Some(guard);
-    Answer { call, sent_id, guard }
+    AnswerFuture { call, sent_id, guard }
 }
 
 pin_project! {
     /// The response to one request; see [`answer`]. An `async` block or a combinator would move or store the call's future
     /// once more.
-    pub(super) struct Answer<F, G> {
+    pub(super) struct AnswerFuture<F, G> {
         #[pin]
         call: F,
         sent_id: Option<HeaderValue>,
@@ -117,7 +117,7 @@ pin_project! {
     }
 }
 
-impl<F, B, G> Future for Answer<F, G>
+impl<F, B, G> Future for AnswerFuture<F, G>
 where
     F: Future<Output = Result<Response<B>, Infallible>>,
     G: Follow,

@@ -18,8 +18,8 @@ const LONGEST: u64 = u64::MAX - 2;
 /// Follows the requests of one connection.
 #[derive(Debug, Default)]
 pub(super) struct Framing {
-    part: Part,
-    head: Head,
+    part: RequestPart,
+    head: HeadSoFar,
     /// The start of a line whose end has not arrived yet.
     line: Vec<u8>,
     fault: Option<Fault>,
@@ -27,7 +27,7 @@ pub(super) struct Framing {
 
 /// The part of a request that the next byte belongs to.
 #[derive(Debug, Default, Clone, Copy)]
-enum Part {
+enum RequestPart {
     /// The request line, or an empty line before it.
     #[default]
     RequestLine,
@@ -45,7 +45,7 @@ enum Part {
 
 /// What the fields of a head say so far.
 #[derive(Debug, Default)]
-struct Head {
+struct HeadSoFar {
     is_http_11: bool,
     has_host: bool,
     length: Option<u64>,
@@ -108,15 +108,15 @@ impl Framing {
         let mut at = 0;
         while at < bytes.len() {
             match &mut self.part {
-                Part::Refused => return None,
-                Part::Body(left) | Part::Chunk(left) => {
+                RequestPart::Refused => return None,
+                RequestPart::Body(left) | RequestPart::Chunk(left) => {
                     let here = usize::try_from(*left).unwrap_or(usize::MAX).min(bytes.len() - at);
                     *left -= here as u64;
                     at += here;
                     if *left == 0 {
                         self.part = match self.part {
-                            Part::Chunk(_) => Part::ChunkSize,
-                            _ => Part::RequestLine,
+                            RequestPart::Chunk(_) => RequestPart::ChunkSize,
+                            _ => RequestPart::RequestLine,
                         };
                     }
                 }
@@ -147,8 +147,8 @@ impl Framing {
 
     /// Ends the scan. The identifier of the request may stand behind the faulty line, unless that ends the head.
     fn refuse(&mut self, fault: Fault, rest: &[u8], is_end_of_head: bool) {
-        if let Part::RequestLine = self.part {
-            self.head = Head::default();
+        if let RequestPart::RequestLine = self.part {
+            self.head = HeadSoFar::default();
         }
         if !is_end_of_head {
             let lines = rest.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
@@ -157,7 +157,7 @@ impl Framing {
             }
         }
         self.fault = Some(fault);
-        self.part = Part::Refused;
+        self.part = RequestPart::Refused;
     }
 
     /// A line, with all before its line feed.
@@ -165,37 +165,39 @@ impl Framing {
         let content = line.strip_suffix(b"\r");
         match (self.part, content) {
             // Not in the line of a chunk size: there hyper refuses a bare LF by itself, and takes NUL for an extension.
-            (Part::RequestLine | Part::Fields | Part::Trailers, None) => return Err(Fault::BareLf),
+            (RequestPart::RequestLine | RequestPart::Fields | RequestPart::Trailers, None) => {
+                return Err(Fault::BareLf);
+            }
             // Empty lines before a request line are ignored.
-            (Part::RequestLine, Some(b"")) => {}
-            (Part::RequestLine, Some(line)) => {
+            (RequestPart::RequestLine, Some(b"")) => {}
+            (RequestPart::RequestLine, Some(line)) => {
                 if !has_good_target(line) {
                     return Err(Fault::Target);
                 }
-                self.head = Head {
+                self.head = HeadSoFar {
                     is_http_11: line.ends_with(b"HTTP/1.1"),
-                    ..Head::default()
+                    ..HeadSoFar::default()
                 };
-                self.part = Part::Fields;
+                self.part = RequestPart::Fields;
             }
-            (Part::Fields, Some(b"")) => self.part = self.head.ended()?,
-            (Part::Fields, Some(field)) => self.head.field(field)?,
-            (Part::ChunkSize, _) => {
+            (RequestPart::Fields, Some(b"")) => self.part = self.head.ended()?,
+            (RequestPart::Fields, Some(field)) => self.head.field(field)?,
+            (RequestPart::ChunkSize, _) => {
                 self.part = match chunk_size(line) {
-                    Some(0) => Part::Trailers,
-                    Some(size) => Part::Chunk(size.saturating_add(2)),
+                    Some(0) => RequestPart::Trailers,
+                    Some(size) => RequestPart::Chunk(size.saturating_add(2)),
                     // hyper refuses the body, and with it whatever follows.
-                    None => Part::Refused,
+                    None => RequestPart::Refused,
                 };
             }
-            (Part::Trailers, Some(b"")) => self.part = Part::RequestLine,
+            (RequestPart::Trailers, Some(b"")) => self.part = RequestPart::RequestLine,
             _ => {}
         }
         Ok(())
     }
 }
 
-impl Head {
+impl HeadSoFar {
     fn field(&mut self, line: &[u8]) -> Result<(), Fault> {
         // Most fields are none of those that matter, and their first letter says so.
         match line.first() {
@@ -250,14 +252,14 @@ impl Head {
     }
 
     /// What follows the head.
-    fn ended(&self) -> Result<Part, Fault> {
+    fn ended(&self) -> Result<RequestPart, Fault> {
         if self.is_http_11 && !self.has_host {
             return Err(Fault::NoHost);
         }
         Ok(match self.length {
-            _ if self.is_chunked => Part::ChunkSize,
-            Some(length) if length > 0 => Part::Body(length),
-            _ => Part::RequestLine,
+            _ if self.is_chunked => RequestPart::ChunkSize,
+            Some(length) if length > 0 => RequestPart::Body(length),
+            _ => RequestPart::RequestLine,
         })
     }
 }

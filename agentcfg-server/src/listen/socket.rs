@@ -43,7 +43,7 @@ pub(super) struct Socket<T: Peer> {
     /// The waker that is registered with the read timer.
     read_waker: Option<Waker>,
     write_timeout: WriteTimeout,
-    head: Head,
+    head: HeadProgress,
     framing: Framing,
     /// The unsent part of the response that replaces hyper's. While it is set, hyper's writes are discarded.
     replacement: Option<Bytes>,
@@ -137,7 +137,7 @@ struct Wait {
 
 /// How much of the request head has arrived: nothing, a part of the request line, or header fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Head {
+enum HeadProgress {
     Nothing,
     Line,
     Fields,
@@ -163,7 +163,7 @@ impl<T: Peer> Socket<T> {
             read_waker: None,
             write_timeout: WriteTimeout::new(limits.write_timeout),
             limits,
-            head: Head::Nothing,
+            head: HeadProgress::Nothing,
             framing: Framing::default(),
             replacement: None,
             end_seen: false,
@@ -176,19 +176,19 @@ impl<T: Peer> Socket<T> {
         if bytes.is_empty() {
             self.end_seen = true;
         }
-        if self.state.phase() == Phase::Responding || self.head == Head::Fields {
+        if self.state.phase() == Phase::Responding || self.head == HeadProgress::Fields {
             return;
         }
         // Empty lines before a request line are ignored, as hyper does.
         let skipped = match self.head {
-            Head::Nothing => bytes.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count(),
+            HeadProgress::Nothing => bytes.iter().take_while(|b| matches!(b, b'\r' | b'\n')).count(),
             _ => 0,
         };
         if skipped < bytes.len() {
             self.head = if bytes[skipped..].contains(&b'\n') {
-                Head::Fields
+                HeadProgress::Fields
             } else {
-                Head::Line
+                HeadProgress::Line
             };
         }
     }
@@ -208,7 +208,7 @@ impl<T: Peer> Socket<T> {
     fn poll_read_timer(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let awaited = match (self.state.phase(), self.head) {
             (Phase::Responding, _) => Awaited::Body,
-            (_, Head::Nothing) => Awaited::Request,
+            (_, HeadProgress::Nothing) => Awaited::Request,
             _ => Awaited::Head,
         };
         let wait = match self.wait {
@@ -263,7 +263,7 @@ impl<T: Peer> Socket<T> {
     /// Whether a write that starts with `start` is a refusal by hyper, which is then replaced.
     fn intercept(&mut self, start: &[u8]) -> bool {
         if self.replacement.is_none() && self.state.phase() == Phase::AwaitingRequest {
-            self.replacement = answers::replacement_for(start, self.head == Head::Fields, &self.framing);
+            self.replacement = answers::replacement_for(start, self.head == HeadProgress::Fields, &self.framing);
         }
         self.replacement.is_some()
     }
@@ -351,7 +351,7 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
         // hyper has dropped the body and flushes, so the response is written completely.
         if self.state.phase() == Phase::Flushing {
             self.state.flushed();
-            self.head = Head::Nothing;
+            self.head = HeadProgress::Nothing;
             self.wait = None;
             // hyper may already have a pending read, which would wait without a timeout: a timer that has fired does
             // not wake the task again. So the timer is polled here.
@@ -377,10 +377,10 @@ impl<T: AsyncRead + AsyncWrite + Peer + Unpin> AsyncWrite for Socket<T> {
 /// The state of one connection, shared by its socket and its service. Everything runs in one task; the atomics are needed
 /// only because the types must be `Send` and `Sync`.
 #[derive(Debug, Clone, Default)]
-pub(super) struct ConnectionState(Arc<State>);
+pub(super) struct ConnectionState(Arc<ConnectionFlags>);
 
 #[derive(Debug, Default)]
-struct State {
+struct ConnectionFlags {
     phase: AtomicU8,
     body_sent: AtomicBool,
     /// Whether the request is HTTP/1.0, where the end of the connection may mark the end of the response.
@@ -477,7 +477,7 @@ impl Drop for ResponseGuard {
     }
 }
 
-impl WatchClient for State {
+impl WatchClient for ConnectionFlags {
     fn poll_disconnected(&self, _: &mut Context<'_>) -> Poll<()> {
         self.watched.store(true, Relaxed);
         if self.left.load(Relaxed) {

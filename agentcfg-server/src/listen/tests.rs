@@ -1,5 +1,5 @@
+mod self_wakes;
 mod times;
-mod wakes;
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -23,14 +23,14 @@ use super::pool::{Pool, PooledConnection};
 /// # Ok(())
 /// # }
 /// ```
-pub struct Body {
+pub struct OutboundBody {
     incoming: Incoming,
     /// `None` after the end of the body.
     pooled: Option<PooledConnection>,
     pool: Arc<Pool>,
 }
 
-impl Body {
+impl OutboundBody {
     pub(super) fn new(incoming: Incoming, pooled: PooledConnection, pool: Arc<Pool>) -> Self {
         let mut body = Self {
             incoming,
@@ -51,7 +51,7 @@ impl Body {
     }
 }
 
-impl HttpBody for Body {
+impl HttpBody for OutboundBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -77,7 +77,7 @@ impl HttpBody for Body {
     }
 }
 
-impl fmt::Debug for Body {
+impl fmt::Debug for OutboundBody {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Body")
             .field("incoming", &self.incoming)

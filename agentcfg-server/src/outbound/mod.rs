@@ -32,7 +32,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::CertificateDer;
 use tower_service::Service;
 
-pub use self::body::Body;
+pub use self::body::OutboundBody;
 use self::exchange::{Connection, Unanswered};
 use self::pool::{Origin, Pool, PooledConnection};
 pub use self::webhooks::WebhookTransport;
@@ -158,7 +158,7 @@ impl Outbound {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<Body>, OutboundError> {
+    pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<OutboundBody>, OutboundError> {
         let (mut head, body) = request.into_parts();
         let (origin, target) = Origin::split(head.uri).map_err(|error| OutboundError::Connect(error.into()))?;
         head.uri = target;
@@ -173,7 +173,7 @@ impl Outbound {
             request.headers_mut().entry(HOST).or_insert_with(|| pooled.host());
             match pooled.connection.send(request).await {
                 Ok(response) => {
-                    return Ok(response.map(|incoming| Body::new(incoming, pooled, Arc::clone(&self.pool))));
+                    return Ok(response.map(|incoming| OutboundBody::new(incoming, pooled, Arc::clone(&self.pool))));
                 }
                 Err(Unanswered::Unsent(same)) if is_kept => request = *same,
                 Err(Unanswered::Unsent(_)) => {
@@ -254,7 +254,7 @@ impl Outbound {
 
 /// Reads a whole response, up to `max_bytes` and within the time limit.
 async fn whole(
-    response: impl Future<Output = Result<Response<Body>, OutboundError>>,
+    response: impl Future<Output = Result<Response<OutboundBody>, OutboundError>>,
     max_bytes: usize,
     within: Duration,
 ) -> Result<Response<Bytes>, OutboundError> {

@@ -55,7 +55,7 @@ async fn see_sockets() {
     near.read_exact(&mut [0]).await.unwrap();
 }
 
-async fn text(response: Response<Body>) -> Result<String, hyper::Error> {
+async fn text(response: Response<OutboundBody>) -> Result<String, hyper::Error> {
     let body = response.into_body().collect().await?.to_bytes();
     Ok(String::from_utf8(body.to_vec()).unwrap())
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentcfg_core::model::{AllowedHost, WebhookUrl};
-use agentcfg_core::webhook::{Answer, Outgoing, Transport};
+use agentcfg_core::webhook::{DeliveryAnswer, Outgoing, Transport};
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -99,7 +99,7 @@ impl WebhookTransport {
         })
     }
 
-    async fn exchange(&self, message: Outgoing) -> Result<Answer, String> {
+    async fn exchange(&self, message: Outgoing) -> Result<DeliveryAnswer, String> {
         // Parsers differ in what they make of a malformed URL, so none is sent on. The connector checks where it leads.
         let _: WebhookUrl = message.url.parse().map_err(|rule| format!("the URL {rule}"))?;
         let request = request(message).map_err(|error| format!("the message cannot be sent: {error}"))?;
@@ -114,11 +114,11 @@ impl WebhookTransport {
 
 #[async_trait]
 impl Transport for WebhookTransport {
-    async fn post(&self, message: Outgoing) -> Answer {
+    async fn post(&self, message: Outgoing) -> DeliveryAnswer {
         match tokio::time::timeout(self.timeout, self.exchange(message)).await {
             Ok(Ok(answer)) => answer,
-            Ok(Err(error)) => Answer::failed(error),
-            Err(_) => Answer::failed(format!("no answer within {} s", self.timeout.as_secs())),
+            Ok(Err(error)) => DeliveryAnswer::failed(error),
+            Err(_) => DeliveryAnswer::failed(format!("no answer within {} s", self.timeout.as_secs())),
         }
     }
 }
@@ -135,7 +135,7 @@ fn request(message: Outgoing) -> Result<Request<Full<Bytes>>, hyper::http::Error
 
 /// The answer with the beginning of its body. The status decides whether the message was taken, so a body that breaks off
 /// does no harm.
-async fn answer(response: Response<Incoming>) -> Answer {
+async fn answer(response: Response<Incoming>) -> DeliveryAnswer {
     let (head, mut body) = response.into_parts();
     let mut kept = Vec::new();
     let mut read = 0;
@@ -147,7 +147,7 @@ async fn answer(response: Response<Incoming>) -> Answer {
         kept.extend_from_slice(&data[..data.len().min(room)]);
     }
     let retry_after = head.headers.get(header::RETRY_AFTER);
-    Answer {
+    DeliveryAnswer {
         status: Some(head.status.as_u16()),
         retry_after: retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned),
         response: Some(String::from_utf8_lossy(&kept).into_owned()),

@@ -6,9 +6,9 @@
 use agentcfg_core::store::plan::scan_range;
 use agentcfg_core::store::{Changes, Kind, Partition, Position, Scan, StoreError};
 
-use super::error::Failure;
+use super::error::CallFailure;
+use super::protocol::{Headed, RangeRequest, RequestOp, TxnRequest};
 use super::read::{Stored, read_scan};
-use super::wire::{Headed, RangeRequest, RequestOp, TxnRequest};
 use super::{Cluster, bounds};
 
 /// A member looks through all records of the range in one request. With more than this it could take longer than a request may.
@@ -26,7 +26,7 @@ pub(super) async fn changed_since(
 ) -> Result<Changes, StoreError> {
     let scan = Scan::all(partition.clone(), kind);
     if let Some(since) = position.filter(|since| since.count <= MAX_RECORDS)
-        && let Some((stored, count)) = put_since(cluster, &scan, since).await.map_err(Failure::of_read)?
+        && let Some((stored, count)) = put_since(cluster, &scan, since).await.map_err(CallFailure::of_read)?
     {
         return changes(cluster, false, &stored, count);
     }
@@ -36,7 +36,7 @@ pub(super) async fn changed_since(
 
 /// The records that were put since a position, and how many there are in all; `None` when one was deleted, when too many were put,
 /// or when the position is of another cluster.
-async fn put_since(cluster: &Cluster, scan: &Scan, since: Position) -> Result<Option<(Stored, u64)>, Failure> {
+async fn put_since(cluster: &Cluster, scan: &Scan, since: Position) -> Result<Option<(Stored, u64)>, CallFailure> {
     let (first, end) = bounds(scan_range(scan));
     let revision = i64::try_from(since.moment).unwrap_or(i64::MAX);
     let range = RangeRequest {

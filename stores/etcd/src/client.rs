@@ -13,9 +13,9 @@ use tonic::transport::{Channel, Endpoint};
 use tonic::{Request, Status};
 use tonic_prost::ProstCodec;
 
-use super::error::{ConnectError, Failure, Refusal, classify, has_no_leader, is_out_of_space};
+use super::error::{CallFailure, ConnectError, Refusal, classify, has_no_leader, is_out_of_space};
 use super::options::EtcdOptions;
-use super::wire::{
+use super::protocol::{
     AuthenticateRequest, AuthenticateResponse, Headed, LeaseKeepAliveResponse, LeaseRequest, StatusRequest,
     StatusResponse, TxnRequest, TxnResponse, path,
 };
@@ -109,7 +109,12 @@ impl Client {
     }
 
     /// Makes a call that can be repeated, on one member after another until one answers or the deadline has passed.
-    pub(super) async fn repeat<Q, A>(&self, path: &'static str, request: &Q, deadline: Instant) -> Result<A, Failure>
+    pub(super) async fn repeat<Q, A>(
+        &self,
+        path: &'static str,
+        request: &Q,
+        deadline: Instant,
+    ) -> Result<A, CallFailure>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + Headed + 'static,
@@ -119,8 +124,8 @@ impl Client {
             let member = self.member();
             let why = match self.call(member, path, request, answer_timeout(request)).await {
                 // Every member would answer the same.
-                Err(Failure::Unknown(why)) if is_out_of_space(&why) => return Err(Failure::Unknown(why)),
-                Err(Failure::NotExecuted(why) | Failure::Unknown(why)) => why,
+                Err(CallFailure::Unknown(why)) if is_out_of_space(&why) => return Err(CallFailure::Unknown(why)),
+                Err(CallFailure::NotExecuted(why) | CallFailure::Unknown(why)) => why,
                 answered => return answered,
             };
             tracing::debug!(member, why, path, "a member of the etcd cluster did not answer");
@@ -130,7 +135,7 @@ impl Client {
                 sleep(PAUSE).await;
             }
             if Instant::now() >= deadline {
-                return Err(Failure::NotExecuted(format!(
+                return Err(CallFailure::NotExecuted(format!(
                     "no member of the etcd cluster answers: {why}"
                 )));
             }
@@ -145,7 +150,7 @@ impl Client {
             let status = self
                 .call::<_, StatusResponse>(number, path::STATUS, &StatusRequest::default(), LIMIT)
                 .await;
-            let says = match status.map_err(Failure::into_text) {
+            let says = match status.map_err(CallFailure::into_text) {
                 Ok(_) => "answers".to_owned(),
                 Err(why) if has_no_leader(&why) => "knows no leader, which takes a majority of the members".to_owned(),
                 Err(why) => format!("does not answer ({why})"),
@@ -156,7 +161,7 @@ impl Client {
     }
 
     /// Runs a transaction that only reads.
-    pub(super) async fn read(&self, txn: &TxnRequest, deadline: Instant) -> Result<TxnResponse, Failure> {
+    pub(super) async fn read(&self, txn: &TxnRequest, deadline: Instant) -> Result<TxnResponse, CallFailure> {
         self.repeat(path::TXN, txn, deadline).await
     }
 
@@ -167,7 +172,7 @@ impl Client {
         path: &'static str,
         request: &Q,
         limit: Duration,
-    ) -> Result<A, Failure>
+    ) -> Result<A, CallFailure>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + Headed + 'static,
@@ -183,7 +188,7 @@ impl Client {
             };
             let outcome = self.call_once(member, path, request, token.clone(), deadline).await;
             match (&self.user, outcome) {
-                (Some(user), Err(Failure::Refused(Refusal::TokenExpired))) if tokens < TOKENS => {
+                (Some(user), Err(CallFailure::Refused(Refusal::TokenExpired))) if tokens < TOKENS => {
                     tokens += 1;
                     self.sign_in(member, user, token, deadline).await?;
                 }
@@ -203,9 +208,9 @@ impl Client {
         (name, password): &(String, String),
         refused: Option<Token>,
         deadline: Instant,
-    ) -> Result<Token, Failure> {
+    ) -> Result<Token, CallFailure> {
         let Ok(_alone) = timeout_at(deadline, self.signing_in.lock()).await else {
-            return Err(Failure::NotExecuted("the cluster gave no token in time".into()));
+            return Err(CallFailure::NotExecuted("the cluster gave no token in time".into()));
         };
         if let Some(token) = self.token().filter(|token| Some(token) != refused.as_ref()) {
             return Ok(token);
@@ -219,11 +224,11 @@ impl Client {
             .await;
         let answer: AuthenticateResponse = answer.map_err(|failure| match failure {
             // The call that needs the token was not sent.
-            Failure::Unknown(why) => Failure::NotExecuted(why),
+            CallFailure::Unknown(why) => CallFailure::NotExecuted(why),
             other => other,
         })?;
         let token: Token = answer.token.parse().map_err(|_| {
-            Failure::Refused(Refusal::Other(
+            CallFailure::Refused(Refusal::Other(
                 "the cluster gave a token that is no header value".into(),
             ))
         })?;
@@ -250,7 +255,7 @@ impl Client {
         message: &Q,
         token: Option<Token>,
         deadline: Instant,
-    ) -> Result<A, Failure>
+    ) -> Result<A, CallFailure>
     where
         Q: Message + Clone + 'static,
         A: Message + Default + Headed + 'static,
@@ -260,10 +265,12 @@ impl Client {
         let ready = timeout_at(deadline, grpc.ready()).await;
         match ready {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => return Err(Failure::NotExecuted(error.to_string())),
+            Ok(Err(error)) => return Err(CallFailure::NotExecuted(error.to_string())),
             Err(_) => {
                 self.members[member].replace(connection.number);
-                return Err(Failure::NotExecuted("the member does not accept a connection".into()));
+                return Err(CallFailure::NotExecuted(
+                    "the member does not accept a connection".into(),
+                ));
             }
         }
         let request = Self::request(message.clone(), token);
@@ -277,14 +284,14 @@ impl Client {
             Ok(Err(status)) => Err(classify(&status)),
             Err(_) => {
                 self.members[member].replace(connection.number);
-                Err(Failure::Unknown("the member did not answer in time".into()))
+                Err(CallFailure::Unknown("the member did not answer in time".into()))
             }
         }
     }
 
     /// Refuses the answers of another cluster than the first one, such as one that was restored from a snapshot: there the
     /// revisions that this process knows belong to other changes.
-    fn require_same(&self, cluster: Option<u64>) -> Result<(), Failure> {
+    fn require_same(&self, cluster: Option<u64>) -> Result<(), CallFailure> {
         let Some(cluster) = cluster.filter(|cluster| *cluster != 0) else {
             return Ok(());
         };
@@ -292,13 +299,13 @@ impl Client {
             .cluster
             .compare_exchange(0, cluster, Ordering::Relaxed, Ordering::Relaxed);
         match known {
-            Err(known) if known != cluster => Err(Failure::Refused(Refusal::OtherCluster)),
+            Err(known) if known != cluster => Err(CallFailure::Refused(Refusal::OtherCluster)),
             _ => Ok(()),
         }
     }
 
     /// Extends a lease; returns the seconds that it has, 0 when it does not exist.
-    pub(super) async fn keep_alive(&self, lease: i64) -> Result<i64, Failure> {
+    pub(super) async fn keep_alive(&self, lease: i64) -> Result<i64, CallFailure> {
         let member = self.member();
         let connection = self.members[member].connection();
         let mut grpc = Grpc::new(connection.channel);
@@ -321,7 +328,7 @@ impl Client {
             Err(_) => {
                 self.members[member].replace(connection.number);
                 self.switch_from(member);
-                Err(Failure::Unknown("the member did not answer in time".into()))
+                Err(CallFailure::Unknown("the member did not answer in time".into()))
             }
         }
     }

@@ -15,12 +15,12 @@ use async_trait::async_trait;
 use prost::Message as _;
 use tokio::time::{Instant, sleep};
 
+use super::batch_decision::{Joint, RecordStates, Wanted, key_of};
 use super::error::is_out_of_space;
 use super::health::MAX_BYTES;
-use super::joint::{Joint, State, Wanted, key_of};
 use super::layout::{self, Held, Layout};
-use super::outcome::Outcome;
-use super::wire::{Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest};
+use super::protocol::{Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest};
+use super::transaction_outcome::TransactionOutcome;
 use super::{Cluster, read};
 
 /// The greatest number of operations, and of bytes, that several batches in one transaction have together. One alone may have
@@ -60,7 +60,7 @@ async fn commit_group(cluster: &Cluster, batches: Vec<Batch>) -> Vec<Verdict> {
         .map(|batch| Arc::new(Wanted::new(batch)))
         .enumerate()
         .collect();
-    let mut known = Known::Assumed;
+    let mut known = KnownOutcome::Assumed;
     let mut lost: u32 = 0;
     let mut compressed = Compressed::default();
     while !waiting.is_empty() {
@@ -69,7 +69,7 @@ async fn commit_group(cluster: &Cluster, batches: Vec<Batch>) -> Vec<Verdict> {
             continue;
         }
         let round = round(cluster, &chosen, known, &mut compressed, deadline).await;
-        known = Known::Assumed;
+        known = KnownOutcome::Assumed;
         match round {
             Round::Decided { decided, left } => {
                 lost = 0;
@@ -139,11 +139,11 @@ fn choose(
 }
 
 /// What is known of the records that the batches read.
-enum Known {
+enum KnownOutcome {
     /// Nothing but what this process saw before.
     Assumed,
     /// These were read after the batches came.
-    Read(State),
+    Read(RecordStates),
 }
 
 enum Round {
@@ -153,7 +153,7 @@ enum Round {
         left: Vec<(usize, Arc<Wanted>)>,
     },
     /// Nothing was executed: decide again on this.
-    Lost(Known),
+    Lost(KnownOutcome),
     /// Nothing else is known.
     Failed(StoreError),
 }
@@ -161,13 +161,13 @@ enum Round {
 async fn round(
     cluster: &Cluster,
     chosen: &[(usize, Arc<Wanted>)],
-    known: Known,
+    known: KnownOutcome,
     compressed: &mut Compressed,
     deadline: Instant,
 ) -> Round {
     let (state, is_read) = match known {
-        Known::Read(state) => (state, true),
-        Known::Assumed => match assume(cluster, chosen) {
+        KnownOutcome::Read(state) => (state, true),
+        KnownOutcome::Assumed => match assume(cluster, chosen) {
             Some(state) => (state, false),
             None => match read_all(cluster, chosen).await {
                 Ok(state) => (state, true),
@@ -178,7 +178,7 @@ async fn round(
     let joint = Joint::decide(chosen, &state);
     if !is_read && !joint.refused.is_empty() {
         return match read_all(cluster, chosen).await {
-            Ok(state) => Round::Lost(Known::Read(state)),
+            Ok(state) => Round::Lost(KnownOutcome::Read(state)),
             Err(error) => Round::Failed(error),
         };
     }
@@ -188,7 +188,7 @@ async fn round(
         // Batches without writes are decided on a state that was read.
         if !is_read {
             return match read_all(cluster, chosen).await {
-                Ok(state) => Round::Lost(Known::Read(state)),
+                Ok(state) => Round::Lost(KnownOutcome::Read(state)),
                 Err(error) => Round::Failed(error),
             };
         }
@@ -219,7 +219,7 @@ async fn round(
         .send(&cluster.client, &cluster.layout, txn, deadline)
         .await
     {
-        Ok(Outcome::Executed(revision)) => {
+        Ok(TransactionOutcome::Executed(revision)) => {
             cluster.remember(joint.numbers, revision);
             let version = layout::version(cluster.base(), revision);
             let accepted = joint
@@ -231,22 +231,24 @@ async fn round(
                 left,
             }
         }
-        Ok(Outcome::Refused(ranges)) => {
+        Ok(TransactionOutcome::Refused(ranges)) => {
             // The answers have all that is needed, unless some batches were refused or wait: those rely on further records.
             let state = match joint.accepted.len() == chosen.len() {
                 true => found(cluster, &keys, ranges),
                 false => read_all(cluster, chosen).await,
             };
-            state.map_or_else(Round::Failed, |state| Round::Lost(Known::Read(state)))
+            state.map_or_else(Round::Failed, |state| Round::Lost(KnownOutcome::Read(state)))
         }
-        Ok(Outcome::Nothing(why)) if is_out_of_space(&why) => {
+        Ok(TransactionOutcome::Nothing(why)) if is_out_of_space(&why) => {
             cluster.health.note_full(&why);
             Round::Failed(StoreError::Unavailable(why))
         }
-        Ok(Outcome::Nothing(why)) if Instant::now() >= deadline => Round::Failed(StoreError::Unavailable(why)),
-        Ok(Outcome::Nothing(why)) => {
+        Ok(TransactionOutcome::Nothing(why)) if Instant::now() >= deadline => {
+            Round::Failed(StoreError::Unavailable(why))
+        }
+        Ok(TransactionOutcome::Nothing(why)) => {
             tracing::debug!(why, "a transaction was not executed, sending it again");
-            Round::Lost(Known::Assumed)
+            Round::Lost(KnownOutcome::Assumed)
         }
         Err(error) => Round::Failed(error),
     }
@@ -254,8 +256,8 @@ async fn round(
 
 /// The state in which the checks hold, and counters and heads are as this process last saw them; `None` when it has not seen
 /// one of them.
-fn assume(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)]) -> Option<State> {
-    let mut state = State::new();
+fn assume(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)]) -> Option<RecordStates> {
+    let mut state = RecordStates::new();
     for (_, wanted) in chosen {
         for check in &wanted.batch.checks {
             let held = match check {
@@ -281,7 +283,7 @@ fn assume(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)]) -> Option<State> {
 }
 
 /// Reads all records that the batches rely on.
-async fn read_all(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)]) -> Result<State, StoreError> {
+async fn read_all(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)]) -> Result<RecordStates, StoreError> {
     let of = |(_, wanted): &(usize, Arc<Wanted>)| wanted.checked.union(&wanted.numbers).cloned().collect::<Vec<_>>();
     let keys: BTreeSet<Vec<u8>> = chosen.iter().flat_map(of).collect();
     let keys: Vec<_> = keys.into_iter().collect();
@@ -291,7 +293,7 @@ async fn read_all(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)]) -> Result<
 }
 
 /// The state that the failure branch of a transaction answered.
-fn found(cluster: &Cluster, keys: &[Vec<u8>], ranges: Vec<RangeResponse>) -> Result<State, StoreError> {
+fn found(cluster: &Cluster, keys: &[Vec<u8>], ranges: Vec<RangeResponse>) -> Result<RecordStates, StoreError> {
     if ranges.len() != keys.len() {
         return Err(StoreError::Unavailable("the cluster left answers out".into()));
     }
@@ -306,7 +308,7 @@ fn found(cluster: &Cluster, keys: &[Vec<u8>], ranges: Vec<RangeResponse>) -> Res
 }
 
 /// The condition that a record is still the one in the state.
-fn condition(cluster: &Cluster, key: &[u8], state: &State) -> Compare {
+fn condition(cluster: &Cluster, key: &[u8], state: &RecordStates) -> Compare {
     let held = state.get(key).and_then(Option::as_ref);
     Compare::changed_in(cluster.layout.record(key), held.map_or(0, |held| held.revision))
 }
@@ -376,7 +378,7 @@ fn writes(layout: &Layout, changes: &Values, mut seal: impl FnMut(&[u8], &Arc<[u
 
 #[cfg(test)]
 mod tests {
-    use super::super::joint::tests::{append, chosen, key};
+    use super::super::batch_decision::tests::{append, chosen, key};
     use super::*;
     use agentcfg_core::store::Write;
 

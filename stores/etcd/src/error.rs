@@ -41,7 +41,7 @@ pub enum ConnectError {
 
 /// Why a call gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Failure {
+pub(super) enum CallFailure {
     /// The member did not execute the call. Another member may.
     NotExecuted(String),
     /// The cluster refused the call without executing it.
@@ -69,7 +69,7 @@ pub(super) enum Refusal {
     Other(String),
 }
 
-impl Failure {
+impl CallFailure {
     pub(super) fn into_text(self) -> String {
         match self {
             Self::NotExecuted(why) | Self::Unknown(why) => why,
@@ -116,31 +116,31 @@ pub(super) fn has_no_leader(text: &str) -> bool {
 }
 
 /// Classifies the status of a call. Everything that is not known to prove that nothing happened is unknown.
-pub(super) fn classify(status: &Status) -> Failure {
+pub(super) fn classify(status: &Status) -> CallFailure {
     let text = describe(status);
     if has_no_connection(status) || has_no_leader(&text) {
-        return Failure::NotExecuted(text);
+        return CallFailure::NotExecuted(text);
     }
     match status.code() {
-        Code::OutOfRange if text.contains("compacted") => Failure::Refused(Refusal::Compacted),
-        Code::NotFound if text.contains("lease not found") => Failure::Refused(Refusal::NoLease),
-        Code::Unauthenticated => Failure::Refused(Refusal::TokenExpired),
+        Code::OutOfRange if text.contains("compacted") => CallFailure::Refused(Refusal::Compacted),
+        Code::NotFound if text.contains("lease not found") => CallFailure::Refused(Refusal::NoLease),
+        Code::Unauthenticated => CallFailure::Refused(Refusal::TokenExpired),
         // The revision of the permissions has moved on: a new token has the current one.
         Code::InvalidArgument if text.contains("revision of auth store is old") => {
-            Failure::Refused(Refusal::TokenExpired)
+            CallFailure::Refused(Refusal::TokenExpired)
         }
         Code::InvalidArgument if text.contains("too many operations") || text.contains("too large") => {
-            Failure::Refused(Refusal::TooLarge(text))
+            CallFailure::Refused(Refusal::TooLarge(text))
         }
-        Code::ResourceExhausted if text.contains("larger than max") => Failure::Refused(Refusal::TooLarge(text)),
-        Code::ResourceExhausted if text.contains("too many requests") => Failure::NotExecuted(text),
+        Code::ResourceExhausted if text.contains("larger than max") => CallFailure::Refused(Refusal::TooLarge(text)),
+        Code::ResourceExhausted if text.contains("too many requests") => CallFailure::NotExecuted(text),
         // A put that fills the database up is executed, and answered with this error all the same.
-        Code::ResourceExhausted if is_out_of_space(&text) => Failure::Unknown(text),
-        Code::PermissionDenied => Failure::Refused(Refusal::NoPermission(text)),
+        Code::ResourceExhausted if is_out_of_space(&text) => CallFailure::Unknown(text),
+        Code::PermissionDenied => CallFailure::Refused(Refusal::NoPermission(text)),
         Code::InvalidArgument | Code::Unimplemented | Code::FailedPrecondition => {
-            Failure::Refused(Refusal::Other(text))
+            CallFailure::Refused(Refusal::Other(text))
         }
-        _ => Failure::Unknown(text),
+        _ => CallFailure::Unknown(text),
     }
 }
 
@@ -185,26 +185,26 @@ mod tests {
             (Code::Internal, "stream closed"),
             (Code::ResourceExhausted, "etcdserver: mvcc: database space exceeded"),
         ] {
-            assert!(matches!(of(code, text), Failure::Unknown(_)), "{text}");
+            assert!(matches!(of(code, text), CallFailure::Unknown(_)), "{text}");
         }
         assert!(matches!(
             of(Code::Unavailable, "etcdserver: no leader"),
-            Failure::NotExecuted(_)
+            CallFailure::NotExecuted(_)
         ));
         assert!(matches!(
             of(Code::InvalidArgument, "etcdserver: too many operations in txn request"),
-            Failure::Refused(Refusal::TooLarge(_))
+            CallFailure::Refused(Refusal::TooLarge(_))
         ));
         assert_eq!(
             of(
                 Code::OutOfRange,
                 "etcdserver: mvcc: required revision has been compacted"
             ),
-            Failure::Refused(Refusal::Compacted)
+            CallFailure::Refused(Refusal::Compacted)
         );
         assert_eq!(
             of(Code::Unauthenticated, "etcdserver: invalid auth token"),
-            Failure::Refused(Refusal::TokenExpired)
+            CallFailure::Refused(Refusal::TokenExpired)
         );
     }
 }

@@ -7,9 +7,9 @@ use agentcfg_core::validate::MAX_APPLIED;
 use tokio::time::Instant;
 
 use super::client::Client;
-use super::error::{ConnectError, Failure, Refusal, is_out_of_space};
+use super::error::{CallFailure, ConnectError, Refusal, is_out_of_space};
 use super::layout::Layout;
-use super::wire::{RangeRequest, RequestOp, StatusRequest, StatusResponse, TxnRequest, TxnResponse, path};
+use super::protocol::{RangeRequest, RequestOp, StatusRequest, StatusResponse, TxnRequest, TxnResponse, path};
 
 /// The operations of the largest change: an apply of [`MAX_APPLIED`] agents that prunes as many others. Each agent has its
 /// record, its version and its place in the set.
@@ -50,7 +50,7 @@ impl Health {
     }
 
     /// Asks the cluster for its alarms. An alarm makes the store read-only; its end makes it writable again.
-    pub(super) async fn look(&self, client: &Client, deadline: Instant) -> Result<(), Failure> {
+    pub(super) async fn look(&self, client: &Client, deadline: Instant) -> Result<(), CallFailure> {
         let status: StatusResponse = client.repeat(path::STATUS, &StatusRequest::default(), deadline).await?;
         let alarm = status.errors.iter().find(|error| error.contains("alarm:"));
         self.note(alarm.map(|alarm| match is_out_of_space(alarm) {
@@ -112,10 +112,10 @@ async fn check_member(client: &Client, layout: &Layout, member: usize) -> Result
     })
 }
 
-fn refusal(outcome: Result<(), Failure>, rule: impl Fn() -> String) -> Result<(), ConnectError> {
+fn refusal(outcome: Result<(), CallFailure>, rule: impl Fn() -> String) -> Result<(), ConnectError> {
     match outcome {
         Ok(()) => Ok(()),
-        Err(Failure::Refused(Refusal::TooLarge(why))) => {
+        Err(CallFailure::Refused(Refusal::TooLarge(why))) => {
             Err(ConnectError::TooSmall(format!("{}, and it answers: {why}", rule())))
         }
         Err(failure) => Err(ConnectError::Unreachable(failure.into_text())),

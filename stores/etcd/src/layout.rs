@@ -2,7 +2,7 @@
 //!
 //! | key, after the prefix | value |
 //! |---|---|
-//! | `store` | the format and the base of the versions, see [`Facts`] |
+//! | `store` | the format and the base of the versions, see [`ClusterFacts`] |
 //! | `deleted` | empty; its revision is that of the last deletion of a record |
 //! | `r/` and an [encoded key](agentcfg_core::store::Key::encode) | a record in its [envelope](envelope), which may be [compressed](compress) |
 //! | `servers/` and a process | empty; it exists as long as the process is connected |
@@ -18,11 +18,11 @@ use flate2::read::ZlibDecoder;
 use flate2::write::ZlibEncoder;
 use serde::{Deserialize, Serialize};
 
-use super::wire::KeyValue;
+use super::protocol::KeyValue;
 
 /// The facts of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Facts {
+pub(super) struct ClusterFacts {
     pub(super) format: u32,
     /// The build that made the store.
     pub(super) made_by: String,
@@ -37,7 +37,7 @@ pub(super) struct Facts {
     pub(super) imported: Option<Imported>,
 }
 
-/// The part of [`Facts`] that every format has.
+/// The part of [`ClusterFacts`] that every format has.
 #[derive(Deserialize)]
 pub(super) struct Made {
     pub(super) format: u32,

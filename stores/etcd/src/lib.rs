@@ -35,19 +35,19 @@
 #![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod batch_decision;
 mod changes;
 mod client;
 mod commit;
 mod error;
 mod health;
-mod joint;
 mod layout;
 mod options;
-mod outcome;
+mod protocol;
 mod read;
+mod transaction_outcome;
 mod transfer;
 mod windows;
-mod wire;
 
 use std::fmt;
 use std::ops::Bound;
@@ -67,14 +67,14 @@ use tokio::time::{Instant, sleep};
 
 use self::client::Client;
 pub use self::error::ConnectError;
-use self::error::{Failure, Refusal, is_out_of_space};
+use self::error::{CallFailure, Refusal, is_out_of_space};
 use self::health::{Health, REQUIRED_OPS, check_limits};
-use self::layout::{Facts, Held, Layout, Made};
+use self::layout::{ClusterFacts, Held, Layout, Made};
 pub use self::options::{EtcdOptions, are_endpoints, is_prefix};
-use self::outcome::Identity;
+use self::protocol::{Compare, Headed, KeyValue, RangeRequest, RequestOp, TxnRequest, TxnResponse, path};
 use self::read::Reading;
+use self::transaction_outcome::Identity;
 use self::windows::Counting;
-use self::wire::{Compare, Headed, KeyValue, RangeRequest, RequestOp, TxnRequest, TxnResponse, path};
 
 /// The store in an etcd cluster, which any number of processes can use at the same time.
 ///
@@ -184,7 +184,7 @@ impl EtcdStore {
         let deadline = Instant::now() + options.commit_timeout;
         match identity.register(&client, &layout, deadline).await {
             // The store is read-only. The process gets its lease when the database has space again.
-            Err(Failure::Unknown(why)) if is_out_of_space(&why) => health.note_full(&why),
+            Err(CallFailure::Unknown(why)) if is_out_of_space(&why) => health.note_full(&why),
             registered => registered.map_err(unreachable)?,
         }
         let cluster = Arc::new(Cluster {
@@ -280,7 +280,7 @@ impl Store for EtcdStore {
 }
 
 /// Waits until the cluster answers, and reads or makes the facts of the store.
-async fn first_contact(client: &Client, layout: &Layout, wait: Duration) -> Result<Facts, ConnectError> {
+async fn first_contact(client: &Client, layout: &Layout, wait: Duration) -> Result<ClusterFacts, ConnectError> {
     const PAUSE: Duration = Duration::from_millis(250);
     const ONCE: Duration = Duration::from_secs(5);
     let end = Instant::now() + wait;
@@ -288,13 +288,13 @@ async fn first_contact(client: &Client, layout: &Layout, wait: Duration) -> Resu
         let deadline = Instant::now() + ONCE.min(wait.max(Duration::from_secs(2)));
         match facts(client, layout, deadline).await {
             Ok(facts) => return facts,
-            Err(Failure::Refused(Refusal::NoPermission(why))) => {
+            Err(CallFailure::Refused(Refusal::NoPermission(why))) => {
                 return Err(ConnectError::Unreachable(format!(
                     "{why}: the user needs readwrite on the keys that begin with {}",
                     layout.prefix()
                 )));
             }
-            Err(failure @ Failure::Refused(_)) => return Err(unreachable(failure)),
+            Err(failure @ CallFailure::Refused(_)) => return Err(unreachable(failure)),
             Err(failure) if Instant::now() >= end => {
                 let members = client.survey().await;
                 return Err(ConnectError::Unreachable(format!("{}; {members}", failure.into_text())));
@@ -305,11 +305,15 @@ async fn first_contact(client: &Client, layout: &Layout, wait: Duration) -> Resu
     }
 }
 
-fn unreachable(failure: Failure) -> ConnectError {
+fn unreachable(failure: CallFailure) -> ConnectError {
     ConnectError::Unreachable(failure.into_text())
 }
 
-async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Result<Facts, ConnectError>, Failure> {
+async fn facts(
+    client: &Client,
+    layout: &Layout,
+    deadline: Instant,
+) -> Result<Result<ClusterFacts, ConnectError>, CallFailure> {
     let range = || RequestOp::range(RangeRequest::key(layout.facts()));
     // A database without space accepts no transaction that could write, but it does accept this one.
     let read = TxnRequest {
@@ -320,7 +324,7 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
     let cluster = answer.cluster().unwrap_or_default();
     let mut stored = first_of(answer);
     if stored.is_none() {
-        let new = Facts {
+        let new = ClusterFacts {
             format: FORMAT,
             made_by: BUILD.into(),
             base: 0,
@@ -336,7 +340,7 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
             failure: vec![range()],
         };
         let answer: TxnResponse = match client.repeat(path::TXN, &make, deadline).await {
-            Err(Failure::Unknown(why)) if is_out_of_space(&why) => {
+            Err(CallFailure::Unknown(why)) if is_out_of_space(&why) => {
                 return Ok(Err(ConnectError::Full("there is no store under the prefix yet".into())));
             }
             answered => answered?,
@@ -353,7 +357,7 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
     };
     if facts.cluster != cluster {
         match move_in(client, layout, (&facts, revision), cluster, deadline).await {
-            Err(Failure::Unknown(why)) if is_out_of_space(&why) => {
+            Err(CallFailure::Unknown(why)) if is_out_of_space(&why) => {
                 let text = "the cluster is another one than before, which must be noted first";
                 return Ok(Err(ConnectError::Full(text.into())));
             }
@@ -364,7 +368,7 @@ async fn facts(client: &Client, layout: &Layout, deadline: Instant) -> Result<Re
 }
 
 /// Reads the facts of a store, which are refused in another format.
-fn stored_facts(layout: &Layout, text: &[u8]) -> Result<Facts, ConnectError> {
+fn stored_facts(layout: &Layout, text: &[u8]) -> Result<ClusterFacts, ConnectError> {
     let no_store = |_| {
         ConnectError::Unusable(format!(
             "the key {} does not describe a store",
@@ -391,11 +395,11 @@ fn first_of(answer: TxnResponse) -> Option<KeyValue> {
 async fn move_in(
     client: &Client,
     layout: &Layout,
-    (facts, revision): (&Facts, i64),
+    (facts, revision): (&ClusterFacts, i64),
     cluster: u64,
     deadline: Instant,
-) -> Result<(), Failure> {
-    let moved = Facts {
+) -> Result<(), CallFailure> {
+    let moved = ClusterFacts {
         cluster,
         ..facts.clone()
     };

@@ -10,9 +10,11 @@ use agentcfg_core::store::plan::{decode_key, scan_range};
 use agentcfg_core::store::{Direction, Key, Kind, Record, Scan, Scanned, StoreError};
 use tokio::time::Instant;
 
-use super::error::{Failure, Refusal};
+use super::error::{CallFailure, Refusal};
 use super::layout::{self, Held, Layout};
-use super::wire::{Headed, KeyValue, RangeRequest, RangeResponse, RequestOp, SortOrder, TxnRequest, TxnResponse, path};
+use super::protocol::{
+    Headed, KeyValue, RangeRequest, RangeResponse, RequestOp, SortOrder, TxnRequest, TxnResponse, path,
+};
 use super::{Cluster, EtcdStore, bounds};
 
 /// The greatest number of keys that one transaction reads.
@@ -25,7 +27,7 @@ const FIRST_PAGE: usize = 16;
 const RESTARTS: usize = 5;
 
 /// The records under the keys of one read, in their order.
-type Found = Result<Vec<Option<Held>>, StoreError>;
+type RecordsRead = Result<Vec<Option<Held>>, StoreError>;
 
 /// Reads keys for the calls that wait at the same moment.
 pub(super) struct Reading(pub(super) Arc<Cluster>);
@@ -46,9 +48,9 @@ impl Work for Reading {
     /// A number of its own for each read: reads do not exclude each other.
     type Lane = u64;
     type Request = Vec<Vec<u8>>;
-    type Answer = Found;
+    type Answer = RecordsRead;
 
-    async fn run(&self, group: Vec<Vec<Vec<u8>>>) -> Vec<Found> {
+    async fn run(&self, group: Vec<Vec<Vec<u8>>>) -> Vec<RecordsRead> {
         let mut places: HashMap<&[u8], usize> = HashMap::new();
         for key in group.iter().flatten() {
             let next = places.len();
@@ -67,7 +69,7 @@ impl Work for Reading {
 
 impl EtcdStore {
     /// Reads records by their encoded keys, together with other calls.
-    pub(super) async fn read(&self, keys: Vec<Vec<u8>>) -> Found {
+    pub(super) async fn read(&self, keys: Vec<Vec<u8>>) -> RecordsRead {
         if keys.is_empty() {
             return Ok(Vec::new());
         }
@@ -81,10 +83,10 @@ impl EtcdStore {
 }
 
 /// Reads keys at one revision.
-pub(super) async fn read_keys(cluster: &Cluster, keys: &[&[u8]]) -> Found {
+pub(super) async fn read_keys(cluster: &Cluster, keys: &[&[u8]]) -> RecordsRead {
     for _ in 0..RESTARTS {
         match try_keys(cluster, keys).await {
-            Err(Failure::Refused(Refusal::Compacted)) => {}
+            Err(CallFailure::Refused(Refusal::Compacted)) => {}
             Err(failure) => return Err(failure.of_read()),
             Ok(stored) => {
                 let records = keys.iter().zip(&stored).map(|(key, stored)| {
@@ -98,7 +100,7 @@ pub(super) async fn read_keys(cluster: &Cluster, keys: &[&[u8]]) -> Found {
     Err(Refusal::Compacted.into_error())
 }
 
-async fn try_keys(cluster: &Cluster, keys: &[&[u8]]) -> Result<Vec<Option<KeyValue>>, Failure> {
+async fn try_keys(cluster: &Cluster, keys: &[&[u8]]) -> Result<Vec<Option<KeyValue>>, CallFailure> {
     let mut revision = 0;
     let mut found = Vec::with_capacity(keys.len());
     for part in keys.chunks(KEYS) {
@@ -117,7 +119,7 @@ async fn try_keys(cluster: &Cluster, keys: &[&[u8]]) -> Result<Vec<Option<KeyVal
         let before = found.len();
         found.extend(answer.ranges().map(|range| range.kvs.into_iter().next()));
         if found.len() != before + part.len() {
-            return Err(Failure::NotExecuted("the cluster left answers out".into()));
+            return Err(CallFailure::NotExecuted("the cluster left answers out".into()));
         }
     }
     Ok(found)
@@ -175,15 +177,15 @@ pub(super) async fn read_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, 
     }
     for _ in 0..RESTARTS {
         match try_scan(cluster, scan).await {
-            Err(Failure::Refused(Refusal::Compacted)) => {}
-            read => return read.map_err(Failure::of_read),
+            Err(CallFailure::Refused(Refusal::Compacted)) => {}
+            read => return read.map_err(CallFailure::of_read),
         }
     }
     Err(Refusal::Compacted.into_error())
 }
 
 /// Reads a range in pages of one revision, and further keys at the same revision.
-async fn try_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, Failure> {
+async fn try_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, CallFailure> {
     let mut rest = Rest::of(&cluster.layout, scan);
     // A limit of 0 means "no limit" to the cluster, and an end that is not behind the beginning means other things.
     let is_empty = scan.is_full(0, 0) || rest.is_empty();
@@ -233,7 +235,7 @@ async fn try_scan(cluster: &Cluster, scan: &Scan) -> Result<Stored, Failure> {
 }
 
 /// The item behind those that a descending scan may return, if one is known.
-async fn behind(cluster: &Cluster, scan: &Scan) -> Result<Option<String>, Failure> {
+async fn behind(cluster: &Cluster, scan: &Scan) -> Result<Option<String>, CallFailure> {
     if scan.kind != Kind::LogEntry || scan.after.is_some() {
         return Ok(scan.after.as_deref().map(str::to_owned));
     }

@@ -13,11 +13,11 @@ use agentcfg_core::store::{
 };
 use tokio::time::Instant;
 
-use super::error::{Failure, Refusal};
+use super::error::{CallFailure, Refusal};
 use super::health::MAX_BYTES;
-use super::layout::{Facts, Imported};
-use super::outcome::Outcome;
-use super::wire::{Headed, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, path};
+use super::layout::{ClusterFacts, Imported};
+use super::protocol::{Headed, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, path};
+use super::transaction_outcome::TransactionOutcome;
 use super::{EtcdOptions, EtcdStore, layout};
 
 /// The greatest number of records that one request reads or writes.
@@ -132,7 +132,7 @@ impl EtcdStore {
                 return Err(TransferError::NotEmpty(there.records));
             }
         }
-        let begun = Facts {
+        let begun = ClusterFacts {
             is_importing: true,
             imported: None,
             ..facts.clone()
@@ -147,7 +147,7 @@ impl EtcdStore {
         self.cluster.base.store(base, Ordering::Relaxed);
         let (revision, _) = self.last_change().await?;
         let imported = Imported { revision };
-        let ended = Facts {
+        let ended = ClusterFacts {
             base,
             is_importing: false,
             imported: Some(imported),
@@ -172,10 +172,10 @@ impl EtcdStore {
             .client
             .repeat(path, request, deadline)
             .await
-            .map_err(Failure::of_read)
+            .map_err(CallFailure::of_read)
     }
 
-    async fn facts(&self) -> Result<Facts, StoreError> {
+    async fn facts(&self) -> Result<ClusterFacts, StoreError> {
         let found: RangeResponse = self
             .ask(path::RANGE, &RangeRequest::key(self.cluster.layout.facts()))
             .await?;
@@ -186,7 +186,7 @@ impl EtcdStore {
         facts.ok_or_else(|| StoreError::Corrupt("the facts of the store cannot be read".into()))
     }
 
-    async fn put_facts(&self, facts: &Facts) -> Result<(), StoreError> {
+    async fn put_facts(&self, facts: &ClusterFacts) -> Result<(), StoreError> {
         let text = serde_json::to_vec(facts).map_err(|error| StoreError::Corrupt(error.to_string()))?;
         self.write(vec![RequestOp::put(self.cluster.layout.facts(), text, 0)])
             .await
@@ -206,9 +206,11 @@ impl EtcdStore {
                 .send(&cluster.client, &cluster.layout, txn, deadline)
                 .await?
             {
-                Outcome::Executed(_) => return Ok(()),
-                Outcome::Nothing(why) if Instant::now() >= deadline => return Err(StoreError::Unavailable(why)),
-                Outcome::Nothing(_) | Outcome::Refused(_) => {}
+                TransactionOutcome::Executed(_) => return Ok(()),
+                TransactionOutcome::Nothing(why) if Instant::now() >= deadline => {
+                    return Err(StoreError::Unavailable(why));
+                }
+                TransactionOutcome::Nothing(_) | TransactionOutcome::Refused(_) => {}
             }
         }
     }
@@ -255,7 +257,7 @@ impl EtcdStore {
         &self,
         out: impl Write,
         build: &BuildField,
-        facts: &Facts,
+        facts: &ClusterFacts,
     ) -> Result<Transferred, TransferError> {
         let (last, revision) = self.last_change().await?;
         let base = self.cluster.base();
@@ -338,7 +340,7 @@ impl<'a> Pages<'a> {
             .repeat(path::RANGE, &request, cluster.read_deadline())
             .await;
         let page: RangeResponse = page.map_err(|failure| match failure {
-            Failure::Refused(Refusal::Compacted) => {
+            CallFailure::Refused(Refusal::Compacted) => {
                 StoreError::Unavailable("the cluster compacted the revision of the export: try again".into())
             }
             other => other.of_read(),

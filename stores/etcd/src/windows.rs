@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
 use super::client::answer_timeout;
-use super::error::{Failure, is_out_of_space};
-use super::wire::{Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, path};
+use super::error::{CallFailure, is_out_of_space};
+use super::protocol::{Compare, KeyValue, RangeRequest, RangeResponse, RequestOp, TxnRequest, TxnResponse, path};
 use super::{Cluster, EtcdStore};
 
 /// The time limit of counting a request here. After it, the caller counts in its own memory.
@@ -30,7 +30,7 @@ const KEPT: i64 = 60_000;
 pub(super) struct Counting {
     cluster: Arc<Cluster>,
     /// The windows that this process was the last to count in, by subject, each with the revision of the count.
-    recent: Cache<String, (Window, i64)>,
+    recent: Cache<String, (WindowRecord, i64)>,
 }
 
 impl Counting {
@@ -101,12 +101,12 @@ impl Work for Counting {
 
 /// A stored window.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-struct Window {
+struct WindowRecord {
     ends_at: i64,
     used: u64,
 }
 
-impl Window {
+impl WindowRecord {
     /// The window that a request falls into: this one, unless it has ended, shortened to one length from now.
     fn at(found: Option<Self>, now: i64, length: i64) -> Self {
         match found {
@@ -139,7 +139,7 @@ impl SharedWindows for EtcdStore {
     }
 
     async fn sweep(&self) -> Result<(), StoreError> {
-        self.cluster.sweep_windows().await.map_err(Failure::of_read)
+        self.cluster.sweep_windows().await.map_err(CallFailure::of_read)
     }
 }
 
@@ -149,7 +149,7 @@ impl Counting {
         &self,
         group: &BTreeMap<&'a str, Vec<i64>>,
         deadline: Instant,
-    ) -> Result<(BTreeMap<&'a str, Window>, i64), Failure> {
+    ) -> Result<(BTreeMap<&'a str, WindowRecord>, i64), CallFailure> {
         let cluster = &*self.cluster;
         let keys: Vec<Vec<u8>> = group.keys().map(|subject| cluster.layout.window(subject)).collect();
         let reads = || keys.iter().map(|key| RequestOp::range(RangeRequest::key(key.clone())));
@@ -171,19 +171,19 @@ impl Counting {
         loop {
             // The time is read after the windows, so that the clock which opened one is not ahead on the same machine.
             let now = cluster.clock.now().unix_millis();
-            let windows: Vec<Window> = group
+            let windows: Vec<WindowRecord> = group
                 .iter()
                 .zip(&found)
                 .map(|((_, hits), (window, _))| {
                     let length = hits.iter().copied().max().unwrap_or_default();
-                    let window = Window::at(*window, now, length);
-                    Window {
+                    let window = WindowRecord::at(*window, now, length);
+                    WindowRecord {
                         used: window.used.saturating_add(hits.len() as u64),
                         ..window
                     }
                 })
                 .collect();
-            let put = |(key, window): (&Vec<u8>, &Window)| {
+            let put = |(key, window): (&Vec<u8>, &WindowRecord)| {
                 RequestOp::put(key.clone(), serde_json::to_vec(window).unwrap_or_default(), 0)
             };
             let txn = TxnRequest {
@@ -202,8 +202,8 @@ impl Counting {
                 .await;
             let answer = match answer {
                 Ok(answer) => answer,
-                Err(failure @ Failure::Refused(_)) => return Err(failure),
-                Err(Failure::Unknown(why)) if is_out_of_space(&why) => return Err(Failure::Unknown(why)),
+                Err(failure @ CallFailure::Refused(_)) => return Err(failure),
+                Err(CallFailure::Unknown(why)) if is_out_of_space(&why) => return Err(CallFailure::Unknown(why)),
                 Err(failure) => {
                     cluster.client.switch_from(member);
                     return Err(failure);
@@ -217,7 +217,9 @@ impl Counting {
                 return Ok((group.keys().copied().zip(windows).collect(), now));
             }
             if Instant::now() >= deadline {
-                return Err(Failure::NotExecuted("too many servers count at the same time".into()));
+                return Err(CallFailure::NotExecuted(
+                    "too many servers count at the same time".into(),
+                ));
             }
             found = window_states(answer.ranges());
         }
@@ -225,7 +227,7 @@ impl Counting {
 }
 
 /// The windows that were read, each with the revision of its last change.
-fn window_states(ranges: impl Iterator<Item = RangeResponse>) -> Vec<(Option<Window>, i64)> {
+fn window_states(ranges: impl Iterator<Item = RangeResponse>) -> Vec<(Option<WindowRecord>, i64)> {
     let state = |range: RangeResponse| match range.kvs.first() {
         Some(stored) => (window(stored), stored.mod_revision),
         None => (None, 0),
@@ -234,13 +236,13 @@ fn window_states(ranges: impl Iterator<Item = RangeResponse>) -> Vec<(Option<Win
 }
 
 /// A stored window. One that cannot be read counts as ended.
-fn window(stored: &KeyValue) -> Option<Window> {
+fn window(stored: &KeyValue) -> Option<WindowRecord> {
     serde_json::from_slice(&stored.value).ok()
 }
 
 impl Cluster {
     /// Removes the windows that ended a while ago.
-    async fn sweep_windows(&self) -> Result<(), Failure> {
+    async fn sweep_windows(&self) -> Result<(), CallFailure> {
         const PAGE: i64 = 500;
         let (mut first, end) = self.layout.windows();
         loop {
@@ -280,19 +282,19 @@ mod tests {
 
     #[test]
     fn a_window_ends_and_is_never_longer_than_its_length() {
-        let stored = Window { ends_at: 1000, used: 7 };
-        assert_eq!(Window::at(Some(stored), 999, 60_000), stored);
-        let next = Window {
+        let stored = WindowRecord { ends_at: 1000, used: 7 };
+        assert_eq!(WindowRecord::at(Some(stored), 999, 60_000), stored);
+        let next = WindowRecord {
             ends_at: 61_000,
             used: 0,
         };
-        assert_eq!(Window::at(Some(stored), 1000, 60_000), next);
-        assert_eq!(Window::at(None, 1000, 60_000), next);
-        let ahead = Window {
+        assert_eq!(WindowRecord::at(Some(stored), 1000, 60_000), next);
+        assert_eq!(WindowRecord::at(None, 1000, 60_000), next);
+        let ahead = WindowRecord {
             ends_at: 10_000_000,
             used: 7,
         };
-        let shortened = Window::at(Some(ahead), 1000, 60_000);
+        let shortened = WindowRecord::at(Some(ahead), 1000, 60_000);
         assert_eq!((shortened.ends_at, shortened.used), (61_000, 7));
     }
 }

@@ -9,8 +9,8 @@ use deadpool_postgres::Client;
 
 use super::Engine;
 use super::error::{ConnectError, describe, is_lost};
+use super::pipeline::{Param, Step};
 use super::read::{column, record};
-use super::run::{Param, Step};
 use super::table::Location;
 
 /// A row's transaction is a number of 32 bits, of which half are in the future of each. A position this far back could be

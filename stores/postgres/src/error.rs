@@ -35,7 +35,7 @@ pub enum ConnectError {
 
 /// The consequence of an error that a step of a commit returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum ErrorVerdict {
     /// A check or a bound did not hold at that time.
     Refused,
     /// The transaction lost against a concurrent one; a retry may succeed.
@@ -49,16 +49,16 @@ pub(super) enum Verdict {
 }
 
 /// Classifies an error that aborted a transaction before its commit.
-pub(super) fn verdict(error: &Error) -> Verdict {
+pub(super) fn verdict(error: &Error) -> ErrorVerdict {
     const REFUSED: [SqlState; 2] = [SqlState::DIVISION_BY_ZERO, SqlState::CHECK_VIOLATION];
     const CONTENDED: [SqlState; 2] = [SqlState::T_R_SERIALIZATION_FAILURE, SqlState::T_R_DEADLOCK_DETECTED];
     match error.code() {
-        Some(code) if REFUSED.contains(code) => Verdict::Refused,
-        Some(code) if CONTENDED.contains(code) => Verdict::Contended,
-        Some(code) if *code == SqlState::UNIQUE_VIOLATION => Verdict::Duplicate,
+        Some(code) if REFUSED.contains(code) => ErrorVerdict::Refused,
+        Some(code) if CONTENDED.contains(code) => ErrorVerdict::Contended,
+        Some(code) if *code == SqlState::UNIQUE_VIOLATION => ErrorVerdict::Duplicate,
         // The class of data exceptions, and that of broken constraints.
-        Some(code) if ["22", "23"].contains(&&code.code()[..2]) => Verdict::BadValue,
-        _ => Verdict::Failed,
+        Some(code) if ["22", "23"].contains(&&code.code()[..2]) => ErrorVerdict::BadValue,
+        _ => ErrorVerdict::Failed,
     }
 }
 

@@ -76,19 +76,19 @@
 #![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 
+mod bulk_insert;
 mod changes;
 mod commit;
 mod contention;
 mod error;
-mod load;
-mod many;
+mod many_rows_sql;
 mod options;
+mod pipeline;
 mod pool;
 mod queries;
 mod read;
 mod removal;
 mod round_trip;
-mod run;
 mod schema;
 mod shared_reads;
 mod sql;

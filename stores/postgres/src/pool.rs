@@ -9,8 +9,8 @@ use tokio_postgres::Row;
 
 use super::error::{ConnectError, describe, is_lost, no_connection, unavailable};
 use super::options::{PostgresOptions, Statements, target};
+use super::pipeline::{Step, pipeline, run};
 use super::round_trip::RoundTrip;
-use super::run::{Step, run};
 use super::tls::Tls;
 
 pub(super) struct Connections {

@@ -12,7 +12,7 @@ use agentcfg_core::store::group::{Combiner, Limits, Unanswered, Work};
 use agentcfg_core::store::{Key, StoreError};
 
 use super::contention::Contention;
-use super::shared_reads::{Found, SharedReads};
+use super::shared_reads::{RecordsRead, SharedReads};
 use super::table::Location;
 use super::windows::{COUNT_TIMEOUT, Counted, Hit, SharedCount, Window};
 use super::{Engine, flights};
@@ -45,7 +45,7 @@ impl Queries {
     }
 
     /// Reads records by their keys, in one snapshot that is not older than this call.
-    pub(super) async fn get(&self, keys: &[Key]) -> Found {
+    pub(super) async fn get(&self, keys: &[Key]) -> RecordsRead {
         for key in keys {
             Location::of_key(key)?;
         }
@@ -68,7 +68,7 @@ impl Queries {
         self.submit(query).await?.counted
     }
 
-    async fn submit(&self, query: Query) -> Result<Answer, StoreError> {
+    async fn submit(&self, query: Query) -> Result<QueryAnswer, StoreError> {
         // A lane for each query: equal ones do not wait for each other while more groups may be in flight.
         let lane = self.next.fetch_add(1, Ordering::Relaxed);
         let size = query.keys.len() as u64;
@@ -87,8 +87,8 @@ struct Query {
 }
 
 #[derive(Clone)]
-struct Answer {
-    found: Found,
+struct QueryAnswer {
+    found: RecordsRead,
     counted: Counted,
 }
 
@@ -110,7 +110,7 @@ impl Grouped {
 impl Work for Grouped {
     type Lane = u64;
     type Request = Query;
-    type Answer = Answer;
+    type Answer = QueryAnswer;
 
     fn is_near(&self) -> bool {
         self.engine.connections.is_near()
@@ -125,13 +125,13 @@ impl Work for Grouped {
         }
     }
 
-    async fn run(&self, mut group: Vec<Query>) -> Vec<Answer> {
+    async fn run(&self, mut group: Vec<Query>) -> Vec<QueryAnswer> {
         let engine = &*self.engine;
         let connections = &engine.connections;
         let counts = SharedCount::of(group.iter_mut().map(|query| query.hit.take()));
         let reads = match SharedReads::of(engine, group.iter().map(|query| &query.keys[..]).collect()) {
             Ok(reads) => reads,
-            Err(error) => return vec![Answer::failed(&error); group.len()],
+            Err(error) => return vec![QueryAnswer::failed(&error); group.len()],
         };
         let (first, others) = match counts.split_first() {
             Some((first, others)) => (Some(first), others),
@@ -141,7 +141,7 @@ impl Work for Grouped {
         let count = first.map(|count| (COUNT_TIMEOUT, count.step(&engine.sql)));
         let (rows, windows) = connections.read_and(read, count).await;
 
-        let none = Answer::failed(&StoreError::Unavailable("the database returned no answer".into()));
+        let none = QueryAnswer::failed(&StoreError::Unavailable("the database returned no answer".into()));
         let mut answers = vec![none; group.len()];
         if let Some(reads) = &reads {
             for (answer, found) in answers.iter_mut().zip(reads.answers(engine, rows).await) {
@@ -166,7 +166,7 @@ impl Work for Grouped {
     }
 }
 
-impl Answer {
+impl QueryAnswer {
     fn failed(error: &StoreError) -> Self {
         Self {
             found: Err(error.clone()),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use agentcfg_core::store::{Direction, Key, PartitionKind, Record, Scan, Scanned, StoreError};
 use tokio_postgres::Row;
 
+use super::pipeline::{Param, Step};
 use super::pool::Connections;
-use super::run::{Param, Step};
 use super::sql::Sql;
 use super::table::{Location, Table};
 
@@ -185,12 +185,12 @@ impl Select {
     }
 
     fn key_arrays(&mut self, sql: &Sql, keys: &[Key]) -> Result<(), StoreError> {
-        let mut groups: Vec<Group> = Vec::new();
+        let mut groups: Vec<KeyGroup> = Vec::new();
         for (slot, key) in keys.iter().enumerate() {
             let location = Location::of_key(key)?;
             let known = groups.iter_mut().position(|group| group.table == location.table);
             let index = known.unwrap_or_else(|| {
-                groups.push(Group::new(location.table));
+                groups.push(KeyGroup::new(location.table));
                 groups.len() - 1
             });
             groups[index].push(location.scope, key.item(), slot);
@@ -215,7 +215,7 @@ impl Select {
 }
 
 /// The keys of one table.
-struct Group {
+struct KeyGroup {
     table: &'static Table,
     uuids: Vec<uuid::Uuid>,
     names: Vec<String>,
@@ -223,7 +223,7 @@ struct Group {
     slots: Vec<i64>,
 }
 
-impl Group {
+impl KeyGroup {
     fn new(table: &'static Table) -> Self {
         Self {
             table,

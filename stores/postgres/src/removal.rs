@@ -1,12 +1,12 @@
 //! The end of a removal: the tombstones of a deleted workspace.
 
 use agentcfg_core::model::WorkspaceId;
-use agentcfg_core::store::{Key, Part, PartitionKind, StoreError};
+use agentcfg_core::store::{Key, KeyPart, PartitionKind, StoreError};
 use uuid::Uuid;
 
+use super::pipeline::{Param, Step};
 use super::pool::Connections;
 use super::read::column;
-use super::run::{Param, Step};
 use super::sql::Sql;
 use super::table::{Location, TABLES, Table};
 
@@ -54,10 +54,10 @@ fn outside(sql: &Sql, table: &Table) -> Option<String> {
     let (name, item) = (sql.name(index), index.item_column);
     let parts = [(table.scope_column, link.partition), (table.item_column, link.item)];
     let conditions = parts.map(|(column, part)| match part {
-        Part::Fixed(text) => format!("{column} = '{text}'"),
-        Part::Item => format!("{column} IN (SELECT {item} FROM {name} WHERE workspace_id = $1)"),
-        Part::Workspace => format!("{column} = $1::uuid::text"),
-        Part::WorkspaceAndItem => format!("left({column}, 37) = $1::uuid::text || '/'"),
+        KeyPart::Fixed(text) => format!("{column} = '{text}'"),
+        KeyPart::Item => format!("{column} IN (SELECT {item} FROM {name} WHERE workspace_id = $1)"),
+        KeyPart::Workspace => format!("{column} = $1::uuid::text"),
+        KeyPart::WorkspaceAndItem => format!("left({column}, 37) = $1::uuid::text || '/'"),
     });
     Some(conditions.join(" AND "))
 }

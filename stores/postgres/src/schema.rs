@@ -15,14 +15,14 @@ const LOCK: i64 = 0x6167_656e_7463_6667;
 
 /// The metadata of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Facts {
+pub(super) struct SchemaFacts {
     /// Every version that a new key gets is greater. It is at least the version of each record that was
     /// deleted before an import, so that an imported store reuses no version.
     pub(super) base: u64,
 }
 
 /// Creates the tables, unless they are there.
-pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, ConnectError> {
+pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<SchemaFacts, ConnectError> {
     verify_server(client).await?;
     if let Some(facts) = facts(client, sql).await? {
         return Ok(facts);
@@ -34,7 +34,7 @@ pub(super) async fn prepare(client: &mut Client, sql: &Sql) -> Result<Facts, Con
 }
 
 /// Reads the table `store`, if it exists.
-async fn facts(client: &Client, sql: &Sql) -> Result<Option<Facts>, ConnectError> {
+async fn facts(client: &Client, sql: &Sql) -> Result<Option<SchemaFacts>, ConnectError> {
     let query = format!("SELECT format::text, base_version::text FROM {}.store", sql.schema);
     let messages = match client.simple_query(&query).await {
         Ok(messages) => messages,
@@ -53,7 +53,7 @@ async fn facts(client: &Client, sql: &Sql) -> Result<Option<Facts>, ConnectError
         )));
     };
     if format == u64::from(FORMAT) {
-        return Ok(Some(Facts { base }));
+        return Ok(Some(SchemaFacts { base }));
     }
     // Another format may have no such column.
     let query = format!("SELECT made_by FROM {}.store", sql.schema);

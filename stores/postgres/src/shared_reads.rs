@@ -9,10 +9,10 @@ use std::collections::HashMap;
 use agentcfg_core::store::{Key, Record, StoreError};
 use tokio_postgres::Row;
 
-use super::run::Step;
+use super::pipeline::Step;
 use super::{Engine, read};
 
-pub(super) type Found = Result<Vec<Option<Record>>, StoreError>;
+pub(super) type RecordsRead = Result<Vec<Option<Record>>, StoreError>;
 
 /// The reads of a group as one statement.
 pub(super) struct SharedReads<'a> {
@@ -57,7 +57,7 @@ impl<'a> SharedReads<'a> {
     }
 
     /// The answer to each read, in their order.
-    pub(super) async fn answers(&self, engine: &Engine, rows: Result<Vec<Row>, StoreError>) -> Vec<Found> {
+    pub(super) async fn answers(&self, engine: &Engine, rows: Result<Vec<Row>, StoreError>) -> Vec<RecordsRead> {
         match rows.and_then(|rows| self.lookup.found(&rows)) {
             Ok(found) => {
                 let record = |key| self.places.get(key).and_then(|place| found.get(*place)?.clone());

@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::many::{self, Existing, ManySql};
+use super::many_rows_sql::{self, Existing, ManySql};
 use super::table::{TABLES, Table};
 
 /// The statements on one table. `$1` is the scope of the row and `$2` its item. Each statement returns
@@ -42,7 +42,7 @@ pub(super) struct Sql {
     tables: HashMap<&'static str, TableSql>,
     /// `$1` the workspace, `$2` the version of the key's first record, `$3` the entry.
     pub(super) append: String,
-    /// The same for many entries of several workspaces; see [`many::append`].
+    /// The same for many entries of several workspaces; see [`many_rows_sql::append`].
     pub(super) append_many: String,
     /// As `append_many` for entries that have no row.
     pub(super) append_new: String,
@@ -83,8 +83,8 @@ impl Sql {
                  ON CONFLICT (workspace_id, number) DO UPDATE \
                  SET version = r.version + 1, value = EXCLUDED.value RETURNING number"
             ),
-            append_many: many::append(&heads, &log, Existing::IsReplaced),
-            append_new: many::append(&heads, &log, Existing::Fails),
+            append_many: many_rows_sql::append(&heads, &log, Existing::IsReplaced),
+            append_new: many_rows_sql::append(&heads, &log, Existing::Fails),
             window_hits: format!(
                 "INSERT INTO {windows} AS w (subject, ends_at, used) \
                  SELECT k.subject, {now} + $2, k.requests FROM unnest($1::text[], $3::int8[]) AS k(subject, requests) \

@@ -2,7 +2,7 @@
 
 use agentcfg_core::store::{Key, Kind, Partition, PartitionKind, StoreError};
 
-use super::run::Param;
+use super::pipeline::Param;
 
 /// One table. Its primary key is the column `scope_column` and then the column `item_column`; the
 /// columns `version` and `value` follow.

@@ -10,8 +10,8 @@ use agentcfg_core::store::{
 };
 use tokio_postgres::{IsolationLevel, Portal, Row, Transaction};
 
+use super::bulk_insert::Loader;
 use super::error::failed;
-use super::load::Loader;
 use super::read::column;
 use super::table::{Location, TABLES, Table};
 use super::{PostgresStore, Sql};

@@ -11,7 +11,7 @@ use async_trait::async_trait;
 use tokio_postgres::Row;
 
 use super::contention::Contention;
-use super::run::{Param, Step};
+use super::pipeline::{Param, Step};
 use super::sql::Sql;
 use super::{PostgresStore, read};
 

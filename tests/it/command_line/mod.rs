@@ -1,14 +1,14 @@
 //! The command line: each command, and each mistake with its cause and a remedy.
 
-mod advice;
 mod backup;
 mod check;
 mod dev;
+mod file_permissions;
 mod flags;
-mod held;
-mod installed;
+mod locked_directory;
+mod operator_mistakes;
 mod other_formats;
-mod rights;
+mod package_files;
 mod serve;
 mod service_manager;
 mod settings;

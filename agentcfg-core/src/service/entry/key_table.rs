@@ -49,7 +49,7 @@ impl Verified {
 }
 
 /// The result of a lookup of a credential. `R` is the result of counting the request.
-pub(super) enum Known<R> {
+pub(super) enum KeyLookup<R> {
     /// Not an API key, not verified yet, or verified by a record that may have changed.
     Unknown,
     /// A wrong plaintext, or an expired key.
@@ -128,35 +128,41 @@ impl KeyTable {
     }
 
     /// The fast path of an entry, for a known key whose record has not changed. Counts the request in its rate window.
-    pub(super) fn enter(&self, credential: &str, at: Moment, stamps: &Stamps) -> Known<RateDecision> {
+    pub(super) fn enter(&self, credential: &str, at: Moment, stamps: &Stamps) -> KeyLookup<RateDecision> {
         self.find(credential, at, stamps, |slot, limit| slot.window.hit(limit, at))
     }
 
     /// Like [`Self::enter`], but counts nothing.
-    pub(super) fn authenticate(&self, credential: &str, at: Moment, stamps: &Stamps) -> Known<()> {
+    pub(super) fn authenticate(&self, credential: &str, at: Moment, stamps: &Stamps) -> KeyLookup<()> {
         self.find(credential, at, stamps, |_, _| ())
     }
 
-    fn find<R>(&self, credential: &str, at: Moment, stamps: &Stamps, count: impl FnOnce(&Slot, u32) -> R) -> Known<R> {
+    fn find<R>(
+        &self,
+        credential: &str,
+        at: Moment,
+        stamps: &Stamps,
+        count: impl FnOnce(&Slot, u32) -> R,
+    ) -> KeyLookup<R> {
         let Some(text) = Parts::of(credential) else {
-            return Known::Unknown;
+            return KeyLookup::Unknown;
         };
         let known = self.look(&text.id, |slot| {
             let Some(verified) = slot.verified.as_ref().filter(|known| known.facts.are_current(stamps)) else {
-                return Known::Unknown;
+                return KeyLookup::Unknown;
             };
             if !verified.is_plaintext(&text.fingerprint) || verified.facts.are_expired(|| at.now) {
-                return Known::Refused;
+                return KeyLookup::Refused;
             }
             let facts = verified.facts;
-            Known::Good {
+            KeyLookup::Good {
                 id: text.id,
                 facts,
                 counted: count(slot, facts.rate_limit),
                 note: slot.is_use_due(at),
             }
         });
-        known.unwrap_or(Known::Unknown)
+        known.unwrap_or(KeyLookup::Unknown)
     }
 
     /// The facts of a key that was verified with this plaintext, current or not.

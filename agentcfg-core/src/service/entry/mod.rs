@@ -8,7 +8,7 @@
 //!    table answers alone: fingerprint, expiry, rate window and last use, in one lookup ([`key_table`]).
 //! 3. **Record.** Otherwise the record is read ([`verify`]). A key that is missing, revoked or expired is refused here.
 //! 4. **Slow check.** A plaintext that was not verified against this version of the record is hashed: once for all requests
-//!    that bring it at the same time (single-flight), on threads of their own ([`plaintext`]).
+//!    that bring it at the same time (single-flight), on threads of their own ([`plaintext_check`]).
 //! 5. **Last use.** It is noted in memory, and written periodically ([`last_use`]).
 //! 6. **Rate window.** Only requests with a valid credential count.
 //!
@@ -22,7 +22,7 @@ mod caller;
 mod hashing;
 mod key_table;
 pub(super) mod last_use;
-mod plaintext;
+mod plaintext_check;
 mod prefetch;
 #[cfg(test)]
 mod tests;
@@ -32,10 +32,10 @@ use std::sync::Arc;
 
 pub use self::caller::Caller;
 pub(super) use self::caller::{ApiKeyCaller, CallerKind, KeyFacts, UserSession, lacks, lacks_scope, unauthorized};
+use self::key_table::KeyLookup;
 pub(super) use self::key_table::KeyTable;
-use self::key_table::Known;
 pub(super) use self::last_use::LastUses;
-pub(super) use self::plaintext::Plaintexts;
+pub(super) use self::plaintext_check::Plaintexts;
 pub(super) use self::prefetch::Prefetch;
 use self::prefetch::WorkspaceRecords;
 use super::AgentCfg;
@@ -47,7 +47,7 @@ use crate::rate_limit::{MemoryLimiter, RateDecision, RateLimited, RateLimiter, S
 use crate::token::{self, Parts};
 
 /// Where requests are counted in rate windows.
-pub(super) enum Counting {
+pub(super) enum RateCounting {
     /// In this process: requests of users in this limiter, requests of API keys in the key table.
     Here(MemoryLimiter),
     /// In a limiter of the embedding app, or in one that several servers share.
@@ -166,7 +166,7 @@ impl AgentCfg {
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
         let at = self.moment();
         // Windows are in the key table unless requests are counted together with other servers.
-        let is_counted_here = !self.inner.remote_store && matches!(self.inner.counting, Counting::Here(_));
+        let is_counted_here = !self.inner.remote_store && matches!(self.inner.counting, RateCounting::Here(_));
         let known = match is_counted_here {
             true => self.known(self.inner.keys.enter(credential, at, &self.inner.stamps), at),
             false => None,
@@ -182,9 +182,9 @@ impl AgentCfg {
 
     /// Turns a hit of the key table into a caller, with its count, and notes the use; `None` when the table cannot
     /// answer.
-    fn known<R>(&self, found: Known<R>, at: Moment) -> Option<Result<(Caller, R), Error>> {
+    fn known<R>(&self, found: KeyLookup<R>, at: Moment) -> Option<Result<(Caller, R), Error>> {
         match found {
-            Known::Good {
+            KeyLookup::Good {
                 id,
                 facts,
                 counted,
@@ -195,8 +195,8 @@ impl AgentCfg {
                 }
                 Some(Ok((Caller::by_key(id, facts), counted)))
             }
-            Known::Refused => Some(Err(unauthorized())),
-            Known::Unknown => None,
+            KeyLookup::Refused => Some(Err(unauthorized())),
+            KeyLookup::Unknown => None,
         }
     }
 
@@ -324,8 +324,8 @@ impl AgentCfg {
             CallerKind::User { user_id, .. } => {
                 let limit = self.settings().session_rate_limit;
                 match &self.inner.counting {
-                    Counting::Here(users) => users.count(Subject::User(user_id), limit, at),
-                    Counting::Elsewhere(limiter) => limiter.hit(Subject::User(user_id), limit, at).await,
+                    RateCounting::Here(users) => users.count(Subject::User(user_id), limit, at),
+                    RateCounting::Elsewhere(limiter) => limiter.hit(Subject::User(user_id), limit, at).await,
                 }
             }
         }
@@ -333,8 +333,8 @@ impl AgentCfg {
 
     async fn count_key(&self, id: &token::Id, limit: u32, at: Moment) -> RateDecision {
         match &self.inner.counting {
-            Counting::Here(_) => self.inner.keys.count(id, limit, at),
-            Counting::Elsewhere(limiter) => limiter.hit(Subject::ApiKey(id.as_str()), limit, at).await,
+            RateCounting::Here(_) => self.inner.keys.count(id, limit, at),
+            RateCounting::Elsewhere(limiter) => limiter.hit(Subject::ApiKey(id.as_str()), limit, at).await,
         }
     }
 

@@ -2,21 +2,21 @@
 //!
 //! A reader is a position, so the service keeps no queue and no copy for it. It reads on from its position, and its authority
 //! in the same snapshot or after it: an event whose commit comes after a revocation is never shown. Between reads it
-//! waits for a wake-up, which carries no payload ([`signal`]). The readers share the text of an event ([`recent`]). Live status is compared once for all readers of a workspace
+//! waits for a wake-up, which carries no payload ([`wake_ups`]). The readers share the text of an event ([`recent_events`]). Live status is compared once for all readers of a workspace
 //! ([`status`]).
 
-mod item;
+mod event_form;
 mod page;
-mod recent;
-mod signal;
+mod recent_events;
 mod status;
 #[cfg(test)]
 mod tests;
+mod wake_ups;
 mod watch;
 
 pub use self::page::ChangePage;
-pub(super) use self::recent::Recent;
-pub use self::recent::SerializedEvent;
-pub(super) use self::signal::{CLOSED_SESSIONS, Heads};
+pub(super) use self::recent_events::RecentEvents;
+pub use self::recent_events::SerializedEvent;
 pub(super) use self::status::StatusFeeds;
+pub(super) use self::wake_ups::{CLOSED_SESSIONS, Heads};
 pub use self::watch::{Update, Watch};

@@ -7,11 +7,11 @@ use tokio::time::{Sleep, sleep};
 
 use super::super::access::Access;
 use super::super::blocking::{LONG, blocking_if};
+use super::super::chunked_reads;
 use super::super::entry::{CallerKind, unauthorized};
-use super::super::pieces;
 use super::super::records::{self, Encoded, Entries, StoredEntry};
 use super::super::{AgentCfg, Caller};
-use super::item::{Item, Logged};
+use super::event_form::{EventForm, Logged};
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, Timestamp, WorkspaceId};
 use crate::store::Kind;
@@ -43,7 +43,7 @@ pub struct ChangePage {
 }
 
 /// Events, and the caller's authority when the last of them were read.
-pub(super) struct Read<E> {
+pub(super) struct ReadEvents<E> {
     /// As in [`ChangePage`].
     pub(super) events: Vec<E>,
     /// As in [`ChangePage`].
@@ -57,7 +57,7 @@ pub(super) struct Read<E> {
 
 /// How long a page may be.
 #[derive(Clone, Copy)]
-pub(super) struct Limits {
+pub(super) struct PageLimits {
     pub(super) events: usize,
     pub(super) bytes: usize,
     /// Whether events are likely. If not, a store behind a network is first asked for the head of the log alone.
@@ -92,7 +92,7 @@ impl AgentCfg {
         after: impl Into<After>,
         limit: usize,
     ) -> Result<ChangePage, Error> {
-        let limits = Limits {
+        let limits = PageLimits {
             events: limit.max(1),
             bytes: PAGE_BYTES,
             expects_events: true,
@@ -149,13 +149,13 @@ impl AgentCfg {
         }
     }
 
-    pub(super) async fn read_changes<E: Item>(
+    pub(super) async fn read_changes<E: EventForm>(
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
         after: After,
-        limits: Limits,
-    ) -> Result<Read<E>, Error> {
+        limits: PageLimits,
+    ) -> Result<ReadEvents<E>, Error> {
         let epoch = self.epoch().await?;
         // Nothing is after the greatest number, so a read from there finds the head of the log alone.
         let mut revision = match after {
@@ -166,7 +166,7 @@ impl AgentCfg {
         let mut events = Vec::new();
         let mut bytes = 0;
         // One record more than the page holds shows whether another page follows.
-        let mut count = limits.events.saturating_add(1).min(pieces::RECORDS);
+        let mut count = limits.events.saturating_add(1).min(chunked_reads::RECORDS);
         let mut is_first = true;
         loop {
             let next = match after {
@@ -194,7 +194,7 @@ impl AgentCfg {
                 is_first = false;
             }
             // Events that the caller may not see do not count.
-            count = pieces::RECORDS;
+            count = chunked_reads::RECORDS;
             let sees_all = part.access.permissions().contains(Permission::AuditLogRead);
             let mut is_full = false;
             for logged in part.events {
@@ -210,7 +210,7 @@ impl AgentCfg {
                 revision = logged.revision;
             }
             if is_full || !part.has_more {
-                return Ok(Read {
+                return Ok(ReadEvents {
                     events,
                     cursor: Cursor::new(epoch, workspace, revision),
                     has_more: is_full,
@@ -226,7 +226,7 @@ impl AgentCfg {
     ///
     /// The reads need no common snapshot: an entry never changes. The authority is read last: a caller who has it then had it
     /// when the entry was committed, or got it since.
-    async fn read_next<E: Item>(&self, caller: &Caller, after: Cursor) -> Result<Option<Part<E>>, Error> {
+    async fn read_next<E: EventForm>(&self, caller: &Caller, after: Cursor) -> Result<Option<LogPart<E>>, Error> {
         let (epoch, workspace, after) = (after.epoch(), after.workspace(), after.revision());
         if after == u64::MAX {
             return Ok(None);
@@ -242,7 +242,7 @@ impl AgentCfg {
         };
         self.require_session(caller)?;
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        Ok(Some(Part {
+        Ok(Some(LogPart {
             events,
             has_more: false,
             head,
@@ -252,12 +252,12 @@ impl AgentCfg {
 
     /// The part of the log after a revision if there is none, on a store where each read is a round trip. Readers at the same moment
     /// share reads by key, as they do not share scans.
-    async fn read_none<E: Item>(
+    async fn read_none<E: EventForm>(
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
         after: u64,
-    ) -> Result<Option<Part<E>>, Error> {
+    ) -> Result<Option<LogPart<E>>, Error> {
         self.require_session(caller)?;
         let head = records::revision(workspace);
         let (head, access) = match &caller.kind {
@@ -272,7 +272,7 @@ impl AgentCfg {
             }
         };
         access.require(Permission::AgentsRead)?;
-        Ok((head <= after).then_some(Part {
+        Ok((head <= after).then_some(LogPart {
             events: Vec::new(),
             has_more: false,
             head,
@@ -291,13 +291,13 @@ impl AgentCfg {
     }
 
     /// Reads a part of the log, the head of the log and the caller's authority in one snapshot.
-    async fn read_part<E: Item>(&self, caller: &Caller, after: Cursor, count: usize) -> Result<Part<E>, Error> {
+    async fn read_part<E: EventForm>(&self, caller: &Caller, after: Cursor, count: usize) -> Result<LogPart<E>, Error> {
         self.require_session(caller)?;
         let (epoch, workspace) = (after.epoch(), after.workspace());
         let after = records::audit_entry(workspace, after.revision());
         let entries = Entries::in_workspace(workspace)
             .after(&after)
-            .bounded(count, pieces::BYTES);
+            .bounded(count, chunked_reads::BYTES);
         let head = records::revision(workspace);
         let (found, head, access) = match &caller.kind {
             CallerKind::ApiKey(key) => {
@@ -324,7 +324,7 @@ impl AgentCfg {
         let decode = async move { blocking_if(is_long, move || found.into_iter().map(event).collect()).await? };
         // Long parts wait for each other, so that a reader finds what another one has just decoded.
         let events = self.long_read_if(is_long, workspace, decode).await?;
-        Ok(Part {
+        Ok(LogPart {
             events,
             has_more,
             head,
@@ -334,7 +334,7 @@ impl AgentCfg {
 }
 
 /// A part of the log, in one snapshot with the head and the authority.
-struct Part<E> {
+struct LogPart<E> {
     events: Vec<Logged<E>>,
     /// Whether the log goes on after it.
     has_more: bool,

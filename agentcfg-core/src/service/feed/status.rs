@@ -33,16 +33,16 @@ pub(in crate::service) struct StatusFeeds(Mutex<HashMap<WorkspaceId, Weak<Status
 /// The status list of one workspace as it was last published.
 struct StatusFeed {
     workspace: WorkspaceId,
-    state: SingleFlight<State>,
+    state: SingleFlight<PublishedStatuses>,
 }
 
-struct State {
+struct PublishedStatuses {
     log: Watcher,
     reports: Watcher,
     /// The table that was read, and the position in its changes.
     read: Option<(Arc<Statuses>, TablePosition)>,
     /// The last published entry of each row.
-    shown: Vec<Arc<Shown>>,
+    shown: Vec<Arc<PublishedEntry>>,
     /// The rows by the number of their last entry.
     rows: BTreeMap<u64, usize>,
     /// The rows whose last report changed its time alone, by the time at which they are published again.
@@ -57,7 +57,7 @@ struct State {
 }
 
 /// A published entry.
-struct Shown {
+struct PublishedEntry {
     number: u64,
     /// When it was published, in milliseconds since the Unix epoch.
     at: i64,
@@ -90,7 +90,7 @@ impl StatusFeeds {
         status_feeds.retain(|_, feed| feed.strong_count() > 0);
         let feed = Arc::new(StatusFeed {
             workspace,
-            state: SingleFlight::new(State {
+            state: SingleFlight::new(PublishedStatuses {
                 log: service.watcher(workspace, Kind::LogHead),
                 reports: service.watcher(workspace, Kind::Status),
                 read: None,
@@ -186,7 +186,7 @@ impl StatusReader {
     }
 }
 
-impl State {
+impl PublishedStatuses {
     /// Whether the status list may differ from the one that was read.
     fn may_have_changed(&self, now: i64) -> bool {
         // A clock that was set back may make reports count again.
@@ -229,7 +229,7 @@ impl State {
     /// Publishes the entries of a new list, as far as they differ.
     fn show_all(&mut self, events: Vec<StatusEvent>, now: i64) {
         let before = std::mem::take(&mut self.shown);
-        let before: HashMap<&AgentId, &Arc<Shown>> =
+        let before: HashMap<&AgentId, &Arc<PublishedEntry>> =
             before.iter().map(|shown| (&shown.event.agent_id, shown)).collect();
         self.rows.clear();
         self.held_back.clear();
@@ -267,9 +267,9 @@ impl State {
         self.shown[row] = shown;
     }
 
-    fn numbered(&mut self, event: StatusEvent, now: i64) -> Arc<Shown> {
+    fn numbered(&mut self, event: StatusEvent, now: i64) -> Arc<PublishedEntry> {
         self.last += 1;
-        Arc::new(Shown {
+        Arc::new(PublishedEntry {
             number: self.last,
             at: now,
             event: Arc::new(event),

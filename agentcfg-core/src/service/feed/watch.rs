@@ -5,17 +5,17 @@ use std::future::pending;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::page::{Limits, Read};
-use super::recent::SerializedEvent;
-use super::signal::SessionEnd;
+use super::page::{PageLimits, ReadEvents};
+use super::recent_events::SerializedEvent;
 use super::status::StatusReader;
+use super::wake_ups::SessionEnd;
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, PermissionSet, StatusEvent, Timestamp, WorkspaceId};
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
 
 /// The bounds of one read of a watch.
-const READ: Limits = Limits {
+const READ: PageLimits = PageLimits {
     events: 64,
     bytes: 1 << 20,
     expects_events: true,
@@ -99,12 +99,12 @@ impl AgentCfg {
         let session_end = self.session_end(caller);
         let after = after.into();
         // Reads no event: its purpose is to check the position and the authority.
-        let limits = Limits {
+        let limits = PageLimits {
             events: 0,
             bytes: 0,
             ..READ
         };
-        let read: Read<SerializedEvent> = self.read_changes(caller, workspace, after, limits).await?;
+        let read: ReadEvents<SerializedEvent> = self.read_changes(caller, workspace, after, limits).await?;
         let cursor = match after {
             After::Cursor(cursor) => cursor,
             After::Now => read.cursor,
@@ -254,7 +254,7 @@ impl Watch {
     /// # Ok(()) }) }
     /// ```
     pub async fn read(&mut self) -> Result<Update, Error> {
-        let limits = Limits {
+        let limits = PageLimits {
             expects_events: self.has_more || self.log.has_changed(),
             ..READ
         };

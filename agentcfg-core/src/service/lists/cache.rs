@@ -8,7 +8,7 @@ use quick_cache::{Weighter, sync};
 use super::super::single_flight::{Lead, SingleFlight};
 use super::super::status::Statuses;
 use super::super::weighted_cache::weighted_cache;
-use super::list::{AgentList, ListCache, Whole};
+use super::agent_list::{AgentList, ListCache, Whole};
 use crate::model::{AgentState, WorkspaceId};
 use crate::store::{Stamp, Stamps};
 

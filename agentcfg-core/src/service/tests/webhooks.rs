@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::{Failing, ada, memory, service, workspace};
 use crate::model::NewWebhook;
-use crate::webhook::{Answer, Outgoing, Transport};
+use crate::webhook::{DeliveryAnswer, Outgoing, Transport};
 
 /// A receiver that counts what it takes.
 #[derive(Default)]
@@ -14,11 +14,11 @@ struct Receiver(AtomicUsize);
 
 #[async_trait]
 impl Transport for Receiver {
-    async fn post(&self, _: Outgoing) -> Answer {
+    async fn post(&self, _: Outgoing) -> DeliveryAnswer {
         self.0.fetch_add(1, Ordering::SeqCst);
-        Answer {
+        DeliveryAnswer {
             status: Some(204),
-            ..Answer::default()
+            ..DeliveryAnswer::default()
         }
     }
 }

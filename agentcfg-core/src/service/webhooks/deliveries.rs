@@ -1,12 +1,12 @@
 //! Attempts at deliveries: their records and list, and the test of a webhook.
 
-use super::found::Found;
+use super::webhook_with_state::WebhookWithState;
 use crate::error::Error;
 use crate::model::{Permission, Target, TargetType, Timestamp, WebhookDelivery, WebhookId, WorkspaceId};
 use crate::service::records::{self, EntityKey, Outcome, StoredWebhook, Transaction};
 use crate::service::retry::Attempt;
 use crate::service::{AgentCfg, Caller};
-use crate::webhook::{self, Answer, Outgoing, SigningSecret, Transport};
+use crate::webhook::{self, DeliveryAnswer, Outgoing, SigningSecret, Transport};
 
 /// How many attempts are kept for each webhook.
 pub(super) const KEPT: usize = 100;
@@ -28,7 +28,7 @@ pub(super) struct Prepared {
 pub(super) struct Attempted {
     pub(super) at: Timestamp,
     pub(super) duration_ms: u64,
-    pub(super) answer: Answer,
+    pub(super) answer: DeliveryAnswer,
 }
 
 impl AgentCfg {
@@ -138,7 +138,7 @@ impl AgentCfg {
         Ok(record)
     }
 
-    async fn try_record_test(&self, found: &Found, record: &WebhookDelivery) -> Result<Attempt<()>, Error> {
+    async fn try_record_test(&self, found: &WebhookWithState, record: &WebhookDelivery) -> Result<Attempt<()>, Error> {
         let (workspace, id) = (found.webhook.value.workspace_id, found.webhook.value.id);
         let Some(webhook) = self.read(records::webhook(workspace, id).encoded()).await? else {
             // It was deleted meanwhile, and so were its attempts.

@@ -1,23 +1,23 @@
 //! Webhooks: their creation, list, changes, deletion and replay.
 
 mod deliveries;
-mod found;
-mod known;
+mod event_log;
 mod lease;
-mod log;
 mod new_events;
-mod numbers;
-mod places;
 mod queue;
 mod secrets;
 mod sender;
+mod sender_memory;
+mod sender_numbers;
 mod session;
+mod session_permits;
+mod webhook_with_state;
 
 use self::deliveries::kept_attempts;
-use self::found::{Found, changed};
 pub(super) use self::new_events::NewEvents;
-pub use self::numbers::SenderNumbers;
 pub use self::sender::WebhookSender;
+pub use self::sender_numbers::SenderNumbers;
+use self::webhook_with_state::{WebhookWithState, changed};
 use super::access::Access;
 use super::records::{self, Entries, Outcome, Previous, StoredSecret, StoredWebhook, WebhookPlace, WebhookState};
 use super::retry::Attempt;
@@ -278,7 +278,7 @@ impl AgentCfg {
         self.remove_webhook(&access, found).await
     }
 
-    async fn remove_webhook(&self, access: &Access, found: Found) -> Result<Attempt<Success>, Error> {
+    async fn remove_webhook(&self, access: &Access, found: WebhookWithState) -> Result<Attempt<Success>, Error> {
         let webhook = &found.webhook.value;
         let (workspace, id) = (webhook.workspace_id, webhook.id);
         let mut change = changed(access, self.now(), Action::WebhookDeleted, id)
@@ -372,7 +372,7 @@ impl AgentCfg {
         caller: &Caller,
         id: WebhookId,
         permission: Permission,
-    ) -> Result<(Access, Found), Error> {
+    ) -> Result<(Access, WebhookWithState), Error> {
         let unknown = || not_found("webhook", &id.to_string());
         let place = self.read(records::webhook_place(id)).await?.ok_or_else(unknown)?;
         let workspace = place.value.workspace_id;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::clock::{Entropy, EntropyError};
 use crate::model::{DisabledReason, Timestamp};
 use crate::service::records::{Pending, Previous, WebhookState};
-use crate::webhook::{Answer, LAST_ATTEMPT, disables_at, pause};
+use crate::webhook::{DeliveryAnswer, LAST_ATTEMPT, disables_at, pause};
 
 /// The greatest number of events in flight for one webhook.
 const MAX_IN_FLIGHT: usize = 16;
@@ -35,7 +35,7 @@ struct Item {
 
 /// The decision after an attempt.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Verdict {
+pub(super) struct AttemptVerdict {
     /// The number of the attempt.
     pub(super) attempt: u32,
     /// When the next attempt is due, if there is one.
@@ -176,13 +176,13 @@ impl Queue {
     pub(super) fn finish(
         &mut self,
         revision: u64,
-        answer: &Answer,
+        answer: &DeliveryAnswer,
         at: Timestamp,
         now: Timestamp,
         entropy: &dyn Entropy,
-    ) -> Result<Verdict, EntropyError> {
+    ) -> Result<AttemptVerdict, EntropyError> {
         let Some(item) = self.items.get_mut(&revision) else {
-            return Ok(Verdict::done(1));
+            return Ok(AttemptVerdict::done(1));
         };
         item.in_flight = false;
         self.in_flight -= 1;
@@ -192,37 +192,37 @@ impl Queue {
             self.items.remove(&revision);
             self.failing_since = None;
             self.window = (2 * self.window).min(MAX_IN_FLIGHT);
-            return Ok(Verdict::done(attempt));
+            return Ok(AttemptVerdict::done(attempt));
         }
         self.window = 1;
         let failing_since = *self.failing_since.get_or_insert(at);
         if answer.status == Some(410) {
             item.pending.next_at = now;
-            return Ok(Verdict {
+            return Ok(AttemptVerdict {
                 disable: Some(DisabledReason::Gone),
-                ..Verdict::done(attempt)
+                ..AttemptVerdict::done(attempt)
             });
         }
         let disable = (now >= disables_at(failing_since)).then_some(DisabledReason::Failing);
         if attempt >= LAST_ATTEMPT {
             self.items.remove(&revision);
-            return Ok(Verdict {
+            return Ok(AttemptVerdict {
                 is_given_up: true,
                 disable,
-                ..Verdict::done(attempt)
+                ..AttemptVerdict::done(attempt)
             });
         }
         let next_at = now.plus_millis(pause(attempt, answer.retry_after.as_deref(), now, entropy)?);
         item.pending.next_at = next_at;
-        Ok(Verdict {
+        Ok(AttemptVerdict {
             next_at: disable.is_none().then_some(next_at),
             disable,
-            ..Verdict::done(attempt)
+            ..AttemptVerdict::done(attempt)
         })
     }
 }
 
-impl Verdict {
+impl AttemptVerdict {
     fn done(attempt: u32) -> Self {
         Self {
             attempt,
@@ -256,10 +256,10 @@ mod tests {
         })
     }
 
-    fn answer(status: u16) -> Answer {
-        Answer {
+    fn answer(status: u16) -> DeliveryAnswer {
+        DeliveryAnswer {
             status: Some(status),
-            ..Answer::default()
+            ..DeliveryAnswer::default()
         }
     }
 
@@ -270,7 +270,7 @@ mod tests {
         Some(due)
     }
 
-    fn attempt(queue: &mut Queue, seconds: i64, status: u16) -> Verdict {
+    fn attempt(queue: &mut Queue, seconds: i64, status: u16) -> AttemptVerdict {
         let taken = take_due(queue, false, at(seconds)).unwrap();
         let now = at(seconds);
         queue

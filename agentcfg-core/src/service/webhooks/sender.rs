@@ -8,15 +8,15 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-use super::known::{Due, Known, in_turn};
 use super::lease::LeaseSeen;
-use super::numbers::SenderNumbers;
-use super::places::{Places, Signal};
+use super::sender_memory::{DueWebhook, WebhookMemory, in_turn};
+use super::sender_numbers::SenderNumbers;
 use super::session::{self, End, Resources};
+use super::session_permits::{SessionPermits, Signal};
 use crate::error::Error;
 use crate::model::{WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
-use crate::service::pieces::Pieces;
+use crate::service::chunked_reads::Chunks;
 use crate::service::records::{self, Entries, StoredWebhook};
 use crate::webhook::Transport;
 
@@ -61,8 +61,8 @@ pub struct WebhookSender {
     transport: Arc<dyn Transport>,
     holder: Box<str>,
     signal: watch::Sender<Signal>,
-    places: Arc<Places>,
-    known: Arc<Mutex<HashMap<WebhookId, Known>>>,
+    places: Arc<SessionPermits>,
+    known: Arc<Mutex<HashMap<WebhookId, WebhookMemory>>>,
     sessions: tokio::sync::Mutex<JoinSet<()>>,
 }
 
@@ -102,7 +102,7 @@ impl WebhookSender {
         self.service.inner.new_events.begin_tick();
         let (mut due, mut seen, mut lag) = (Vec::new(), HashSet::new(), 0);
         let mut workspaces: HashMap<WorkspaceId, Vec<WebhookId>> = HashMap::new();
-        let mut pieces = Pieces::of(records::webhook_places());
+        let mut pieces = Chunks::of(records::webhook_places());
         while let Some(found) = pieces.next(&self.service).await? {
             let mut enabled = Vec::with_capacity(found.len());
             for place in found {
@@ -252,7 +252,7 @@ impl WebhookSender {
     }
 
     /// Adds the webhooks with something to send to `due`. Returns how many revisions they have not read.
-    async fn examine(&self, webhooks: &[(WorkspaceId, WebhookId)], due: &mut Vec<Due>) -> Result<u64, Error> {
+    async fn examine(&self, webhooks: &[(WorkspaceId, WebhookId)], due: &mut Vec<DueWebhook>) -> Result<u64, Error> {
         let workspaces: HashSet<WorkspaceId> = webhooks.iter().map(|(workspace, _)| *workspace).collect();
         let workspaces: Vec<WorkspaceId> = workspaces.into_iter().collect();
         let heads = workspaces.iter().map(|workspace| records::revision(*workspace));
@@ -276,7 +276,7 @@ impl WebhookSender {
             lag += head.saturating_sub(known.position);
             known.has_more |= known.is_active && head > known.began_head;
             if known.is_due(head, now, steady, self.service.inner.remote_store) {
-                due.push(Due {
+                due.push(DueWebhook {
                     began_at: known.began_at,
                     head,
                     workspace: *workspace,
@@ -290,9 +290,9 @@ impl WebhookSender {
 
     async fn begin(
         &self,
-        Due {
+        DueWebhook {
             workspace, id, head, ..
-        }: Due,
+        }: DueWebhook,
     ) {
         let (is_failing, version) = match self.known().get(&id) {
             Some(known) => (known.is_failing, known.version),
@@ -332,18 +332,18 @@ impl WebhookSender {
         self.sessions.lock().await.spawn(session);
     }
 
-    fn known(&self) -> MutexGuard<'_, HashMap<WebhookId, Known>> {
+    fn known(&self) -> MutexGuard<'_, HashMap<WebhookId, WebhookMemory>> {
         locked(&self.known)
     }
 }
 
-fn locked(known: &Mutex<HashMap<WebhookId, Known>>) -> MutexGuard<'_, HashMap<WebhookId, Known>> {
+fn locked(known: &Mutex<HashMap<WebhookId, WebhookMemory>>) -> MutexGuard<'_, HashMap<WebhookId, WebhookMemory>> {
     known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Marks a webhook as active while its session runs, also when the session panics.
 struct Active {
-    all: Arc<Mutex<HashMap<WebhookId, Known>>>,
+    all: Arc<Mutex<HashMap<WebhookId, WebhookMemory>>>,
     workspace: WorkspaceId,
     id: WebhookId,
     service: AgentCfg,

@@ -11,11 +11,11 @@ use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::task::JoinSet;
 
 use super::deliveries::{Attempted, Prepared, Secrets, kept_attempts, message_id};
-use super::found::{Found, changed};
+use super::event_log::{event_head, log_after, numbered};
 use super::lease::LeaseSeen;
-use super::log::{event_head, log_after, numbered};
-use super::places::{Places, Signal};
 use super::queue::Queue;
+use super::session_permits::{SessionPermits, Signal};
+use super::webhook_with_state::{WebhookWithState, changed};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, DisabledReason, Epoch, WebhookDelivery, WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
@@ -57,11 +57,11 @@ pub(super) struct Resources {
     /// The name of this process in leases.
     pub(super) holder: Box<str>,
     pub(super) signal: watch::Receiver<Signal>,
-    pub(super) places: Arc<Places>,
+    pub(super) places: Arc<SessionPermits>,
     pub(super) permit: OwnedSemaphorePermit,
 }
 
-pub(super) struct Session {
+pub(super) struct WebhookSession {
     resources: Resources,
     epoch: Epoch,
     webhook: Stored<StoredWebhook>,
@@ -143,7 +143,7 @@ pub(super) async fn run(
         queue.set_previous(previous);
     }
     let began_at = service.inner.clock.steady_millis();
-    let mut session = Session {
+    let mut session = WebhookSession {
         epoch: service.epoch().await?,
         secrets: Arc::new(service.open_secrets(&found.webhook.value)?),
         queue,
@@ -165,7 +165,7 @@ pub(super) async fn run(
     }
 }
 
-impl Session {
+impl WebhookSession {
     fn service(&self) -> &AgentCfg {
         &self.resources.service
     }
@@ -423,7 +423,7 @@ impl Session {
     async fn adopt(&mut self) -> Result<bool, Error> {
         let webhook = &self.webhook.value;
         let found = self.service().find_webhook(webhook.workspace_id, webhook.id).await?;
-        let Some(Found { webhook, state }) = found else {
+        let Some(WebhookWithState { webhook, state }) = found else {
             return Ok(false);
         };
         if state.version != self.state.version {
@@ -480,7 +480,7 @@ fn panicked(error: tokio::task::JoinError) -> Error {
 
 impl AgentCfg {
     /// Ends a session that has found no event. The position is stored only when it has moved far.
-    async fn end_without_events(&self, found: Found, queue: &Queue) -> Result<End, Error> {
+    async fn end_without_events(&self, found: WebhookWithState, queue: &Queue) -> Result<End, Error> {
         let before = &found.state.value;
         if queue.position() - before.position < STORED_AFTER {
             return Ok(End::Nothing(queue.position()));

@@ -42,7 +42,7 @@ pub(super) enum PublicKey {
 
 /// The result of the verification of a token's signature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Verdict {
+pub(super) enum SignatureVerdict {
     /// A key of the set made it.
     Good,
     /// The key that the token names did not make it.
@@ -101,29 +101,29 @@ impl KeySet {
 
     /// Verifies the token with the keys that can have signed it: those with its key id or, failing
     /// that, those without any; all of them, when the token does not name its key.
-    pub(super) fn judge(&self, token: &Jws<'_>, algorithm: Algorithm) -> Verdict {
+    pub(super) fn judge(&self, token: &Jws<'_>, algorithm: Algorithm) -> SignatureVerdict {
         let signed =
             |key: &Key| key.algorithm == algorithm && key.key.has_signed(token.signed.as_bytes(), &token.signature);
         let Some(named) = &token.key_id else {
             return if self.keys.iter().any(signed) {
-                Verdict::Good
+                SignatureVerdict::Good
             } else {
-                Verdict::Unknown
+                SignatureVerdict::Unknown
             };
         };
         // Two keys may share an id, for instance one of each algorithm.
         let mut with_id = self.keys.iter().filter(|key| key.id.as_ref() == Some(named)).peekable();
         if with_id.peek().is_some() {
             return if with_id.any(signed) {
-                Verdict::Good
+                SignatureVerdict::Good
             } else {
-                Verdict::Bad
+                SignatureVerdict::Bad
             };
         }
         if self.keys.iter().filter(|key| key.id.is_none()).any(signed) {
-            Verdict::Good
+            SignatureVerdict::Good
         } else {
-            Verdict::Unknown
+            SignatureVerdict::Unknown
         }
     }
 }

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use jsonwebtoken::Algorithm;
 use tokio::sync::watch;
 
-use self::keys::{KeySet, Verdict};
+use self::keys::{KeySet, SignatureVerdict};
 use self::schedule::{Reason, Schedule};
 use super::jws::{Expected, Jws};
 use super::{CookieLife, LEEWAY_SECONDS, Session, SessionError, SessionVerifier};
@@ -214,14 +214,14 @@ impl JwksSessions {
             let reason = match &held.keys {
                 None => Reason::NoKeys,
                 Some(keys) => match keys.judge(token, algorithm) {
-                    Verdict::Good => {
+                    SignatureVerdict::Good => {
                         if held.is_stale(now) {
                             self.fetch(Reason::OldKeys, now);
                         }
                         return Ok(());
                     }
-                    Verdict::Bad => return Err(SessionError::Invalid("its signature is wrong")),
-                    Verdict::Unknown => Reason::UnknownKey,
+                    SignatureVerdict::Bad => return Err(SessionError::Invalid("its signature is wrong")),
+                    SignatureVerdict::Unknown => Reason::UnknownKey,
                 },
             };
             // A fetch may also have ended since the keys were read.

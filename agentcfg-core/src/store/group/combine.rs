@@ -70,9 +70,9 @@ pub enum Unanswered {
 /// A request that meets no other one starts as soon as its task waits for it. Requests that arrive while their lane is in
 /// flight, or while as many groups as [`Limits`] allows are, form the next group. Each group runs on a task of its own, so a caller
 /// that drops its future ends no group: a request that still waits then leaves its queue, one that is in flight is run to its end.
-pub struct Combiner<W: Work>(Arc<Shared<W>>);
+pub struct Combiner<W: Work>(Arc<CombinerShared<W>>);
 
-struct Shared<W: Work> {
+struct CombinerShared<W: Work> {
     work: W,
     limits: Limits,
     lanes: Mutex<Lanes<W::Lane, Waiting<W>>>,
@@ -95,7 +95,7 @@ impl<W: Work> fmt::Debug for Combiner<W> {
 impl<W: Work> Combiner<W> {
     /// Groups for this work.
     pub fn new(work: W, limits: Limits) -> Self {
-        Self(Arc::new(Shared {
+        Self(Arc::new(CombinerShared {
             work,
             limits,
             lanes: Mutex::new(Lanes::new(limits)),
@@ -138,7 +138,7 @@ impl<W: Work> Combiner<W> {
     }
 }
 
-impl<W: Work> Shared<W> {
+impl<W: Work> CombinerShared<W> {
     fn lock(&self) -> MutexGuard<'_, Lanes<W::Lane, Waiting<W>>> {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,12 +175,12 @@ impl<W: Work> Waiting<W> {
 /// A group that is about to start or in flight. Its end starts the next one, also when its task panics or is dropped with its
 /// runtime.
 struct Flight<W: Work> {
-    shared: Arc<Shared<W>>,
+    shared: Arc<CombinerShared<W>>,
     runtime: Handle,
-    state: State<W::Lane>,
+    state: FlightState<W::Lane>,
 }
 
-enum State<L> {
+enum FlightState<L> {
     /// Reserved; the group is not formed yet.
     Reserved,
     /// In flight, with the lanes that it occupies.
@@ -190,11 +190,11 @@ enum State<L> {
 }
 
 impl<W: Work> Flight<W> {
-    fn start(shared: &Arc<Shared<W>>, runtime: &Handle) {
+    fn start(shared: &Arc<CombinerShared<W>>, runtime: &Handle) {
         let mut flight = Self {
             shared: Arc::clone(shared),
             runtime: runtime.clone(),
-            state: State::Reserved,
+            state: FlightState::Reserved,
         };
         let shared = Arc::clone(shared);
         runtime.spawn(async move {
@@ -238,8 +238,8 @@ impl<W: Work> Flight<W> {
     fn form(&mut self) -> Option<Vec<Waiting<W>>> {
         let group = self.shared.form();
         let (state, requests) = match group {
-            Some(Group { lanes, requests }) => (State::InFlight { lanes, slow: false }, Some(requests)),
-            None => (State::Ended, None),
+            Some(Group { lanes, requests }) => (FlightState::InFlight { lanes, slow: false }, Some(requests)),
+            None => (FlightState::Ended, None),
         };
         self.state = state;
         self.shared.start(&self.runtime);
@@ -247,7 +247,7 @@ impl<W: Work> Flight<W> {
     }
 
     fn becomes_slow(&mut self) {
-        if let State::InFlight { slow, .. } = &mut self.state {
+        if let FlightState::InFlight { slow, .. } = &mut self.state {
             *slow = true;
             self.shared.lock().slowed();
             self.shared.start(&self.runtime);
@@ -257,13 +257,13 @@ impl<W: Work> Flight<W> {
 
 impl<W: Work> Drop for Flight<W> {
     fn drop(&mut self) {
-        if matches!(self.state, State::Reserved) {
+        if matches!(self.state, FlightState::Reserved) {
             // The runtime ended before the task ran.
             for waiting in self.form().unwrap_or_default() {
                 waiting.refuse("the tokio runtime has ended");
             }
         }
-        if let State::InFlight { lanes, slow } = &self.state {
+        if let FlightState::InFlight { lanes, slow } = &self.state {
             self.shared.lock().landed(lanes, *slow);
             self.shared.start(&self.runtime);
         }

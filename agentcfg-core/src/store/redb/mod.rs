@@ -35,7 +35,7 @@ mod record_cache;
 mod recovery;
 mod schema;
 mod scrub;
-mod state;
+mod shared_state;
 mod store;
 #[cfg(test)]
 mod tests;
@@ -46,5 +46,5 @@ pub use self::check::{CheckReport, Problem, check};
 pub use self::error::OpenError;
 pub use self::options::RedbOptions;
 pub use self::scrub::{Condition, Scrub};
-pub use self::state::Status;
+pub use self::shared_state::Status;
 pub use self::store::RedbStore;

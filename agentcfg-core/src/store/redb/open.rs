@@ -15,7 +15,7 @@ use super::health::Health;
 use super::opened_file::OpenedFile;
 use super::options::RedbOptions;
 use super::schema::{begin_write, initialise, verify_tables};
-use super::state::Opened;
+use super::shared_state::Opened;
 
 /// Opens the storage: at the start, and after each failure.
 pub(super) type Opener = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;

@@ -17,11 +17,11 @@ const BLOCK: u64 = 4096;
 pub(super) struct Overlay<B> {
     base: B,
     /// Made at the first use: the engine locks the file before it uses it.
-    state: OnceLock<Mutex<State>>,
+    state: OnceLock<Mutex<OverlayState>>,
 }
 
 #[derive(Debug)]
-struct State {
+struct OverlayState {
     len: u64,
     /// How many bytes of the file are still visible. A truncation lowers it for good, so that bytes
     /// which were cut off do not reappear when the length grows again.
@@ -38,13 +38,13 @@ impl<B: StorageBackend> Overlay<B> {
         }
     }
 
-    fn state(&self) -> io::Result<MutexGuard<'_, State>> {
+    fn state(&self) -> io::Result<MutexGuard<'_, OverlayState>> {
         let state = match self.state.get() {
             Some(state) => state,
             None => {
                 let len = self.base.len()?;
                 self.state.get_or_init(|| {
-                    Mutex::new(State {
+                    Mutex::new(OverlayState {
                         len,
                         shown: len,
                         blocks: BTreeMap::new(),

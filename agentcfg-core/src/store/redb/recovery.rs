@@ -8,7 +8,7 @@ use super::super::StoreError;
 use super::error::{OpenError, is_full};
 use super::open::Opener;
 use super::queue::Task;
-use super::state::{Shared, Status};
+use super::shared_state::{Status, StoreState};
 
 /// The pause between two checks whether a full disk has room.
 const FULL_PAUSE: Duration = Duration::from_millis(100);
@@ -23,7 +23,7 @@ pub(super) struct Healer {
 impl Healer {
     /// Retries until the file is open again or all senders of the queue are dropped. Batches that
     /// arrive meanwhile are refused.
-    pub(super) fn heal(&mut self, shared: &Shared, queue: &Receiver<Task>) {
+    pub(super) fn heal(&mut self, shared: &StoreState, queue: &Receiver<Task>) {
         if shared.status() != Status::Recovering {
             shared.freeze();
         }
@@ -68,7 +68,7 @@ impl Healer {
 }
 
 /// Refuses arriving batches during the pause; returns `false` once all senders are dropped.
-fn refuse_for(shared: &Shared, queue: &Receiver<Task>, pause: Duration) -> bool {
+fn refuse_for(shared: &StoreState, queue: &Receiver<Task>, pause: Duration) -> bool {
     #[allow(
         clippy::disallowed_methods,
         reason = "a back-off pause, not a time that a rule depends on"

@@ -15,20 +15,20 @@ const STEP: u64 = 256;
 /// The position of a scrub of a [`RedbStore`]; see [`RedbStore::scrub`]. The default begins at the start.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scrub {
-    stage: Stage,
+    stage: ScrubStage,
 }
 
 /// What the next step reads. The records come first: the second stage verifies only blocks that this process has read or
 /// written before.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Stage {
+enum ScrubStage {
     /// The records after this key. This finds damage in blocks that were not read since the start.
     Records(Vec<u8>),
     /// The blocks from this one on. This finds damage that the engine's page cache hides.
     Blocks(u64),
 }
 
-impl Default for Stage {
+impl Default for ScrubStage {
     fn default() -> Self {
         Self::Records(Vec::new())
     }
@@ -91,10 +91,10 @@ impl RedbStore {
     /// ```
     pub fn scrub(&self, scrub: &mut Scrub) -> Result<bool, StoreError> {
         match &scrub.stage {
-            Stage::Records(after) => {
+            ScrubStage::Records(after) => {
                 scrub.stage = match self.scrub_records(after) {
-                    Ok(Some(last)) => Stage::Records(last),
-                    Ok(None) => Stage::Blocks(0),
+                    Ok(Some(last)) => ScrubStage::Records(last),
+                    Ok(None) => ScrubStage::Blocks(0),
                     Err(error @ StoreError::Unavailable(_)) if self.condition().damaged_blocks == 0 => {
                         return Err(error);
                     }
@@ -102,17 +102,17 @@ impl RedbStore {
                     // log, once.
                     Err(error) => {
                         tracing::debug!(%error, "the scrub could not read all records and continues with the blocks");
-                        Stage::Blocks(0)
+                        ScrubStage::Blocks(0)
                     }
                 };
                 Ok(false)
             }
-            Stage::Blocks(first) => {
+            ScrubStage::Blocks(first) => {
                 let first = *first;
                 let ended = self.scrub_blocks(first)?;
                 scrub.stage = match ended {
-                    true => Stage::default(),
-                    false => Stage::Blocks(first + STEP),
+                    true => ScrubStage::default(),
+                    false => ScrubStage::Blocks(first + STEP),
                 };
                 Ok(ended)
             }

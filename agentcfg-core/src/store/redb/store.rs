@@ -18,7 +18,7 @@ use super::open::{self, Opener};
 use super::options::RedbOptions;
 use super::queue::Task;
 use super::recovery::Healer;
-use super::state::{Shared, Status};
+use super::shared_state::{Status, StoreState};
 use super::{read, writer};
 use crate::model::WorkspaceId;
 
@@ -54,7 +54,7 @@ const SHORT_BYTES: usize = 1 << 20;
 /// ```
 #[derive(Debug)]
 pub struct RedbStore {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<StoreState>,
     pub(super) queue: Arc<RwLock<Option<SyncSender<Task>>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -188,7 +188,7 @@ impl RedbStore {
     }
 
     pub(super) fn start(opener: Opener, health: Arc<Health>, options: &RedbOptions) -> Result<Self, OpenError> {
-        let shared = Arc::new(Shared::new(opener()?, options, health));
+        let shared = Arc::new(StoreState::new(opener()?, options, health));
         let (sender, queue) = sync_channel(options.queue_depth.max(1));
         let healer = Healer {
             opener,

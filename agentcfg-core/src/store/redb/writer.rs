@@ -17,10 +17,10 @@ use super::queue::{Task, Verdict};
 use super::read::{ReadFault, record};
 use super::recovery::Healer;
 use super::schema::{META, RECORDS, SEQUENCE_NAME, read_sequence};
-use super::state::Shared;
+use super::shared_state::StoreState;
 
 /// Serves the queue until all senders are dropped and each queued batch is answered.
-pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usize, mut healer: Healer) {
+pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, group_size: usize, mut healer: Healer) {
     while let Ok(first) = queue.recv() {
         let mut answers = Vec::new();
         let mut batches = Vec::new();
@@ -64,7 +64,7 @@ pub(super) fn run(shared: &Arc<Shared>, queue: &Receiver<Task>, group_size: usiz
 
 /// Commits a group, unless it is known that its writes would fail, or would be lost because the file was removed or replaced.
 /// Then nothing touches the file.
-fn commit_or_refuse(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
+fn commit_or_refuse(shared: &StoreState, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
     let health = shared.health();
     let bytes = batches.iter().map(Batch::bytes).sum();
     if !batches.is_empty()
@@ -85,12 +85,12 @@ fn commit_or_refuse(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict>, Opti
 
 /// Commits the batches of a group whose checks hold. Returns one verdict for each batch, and the fault
 /// after which the file must be reopened.
-pub(super) fn commit_group(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
+pub(super) fn commit_group(shared: &StoreState, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
     if batches.is_empty() {
         return (Vec::new(), None);
     }
     let count = batches.len();
-    let group = Group::default();
+    let group = WriteGroup::default();
     let fault = match catch_panic(|| group.run(shared, batches)) {
         Ok(Ok(())) => None,
         // Only the reads before the first write contain damage, so nothing was written and the engine did not fail: the
@@ -125,13 +125,13 @@ pub(super) fn commit_group(shared: &Shared, batches: Vec<Batch>) -> (Vec<Verdict
 
 /// The state of one group commit, in cells so that it survives a panic of the engine.
 #[derive(Default)]
-struct Group {
+struct WriteGroup {
     verdicts: Cell<Vec<Verdict>>,
     committing: Cell<bool>,
 }
 
-impl Group {
-    fn run(&self, shared: &Shared, batches: Vec<Batch>) -> Result<(), Fault> {
+impl WriteGroup {
+    fn run(&self, shared: &StoreState, batches: Vec<Batch>) -> Result<(), Fault> {
         let base = Base::open(shared)?;
         let transaction = shared.begin_write()?;
         let mut dirty = false;
@@ -206,14 +206,14 @@ impl Group {
 /// The committed state that a group builds on. It is read outside of the group's write transaction: an I/O error in a write
 /// transaction fails the whole engine, while damage that is found here refuses one batch.
 struct Base<'a> {
-    shared: &'a Shared,
+    shared: &'a StoreState,
     records: ReadOnlyTable<&'static [u8], &'static [u8]>,
     /// The last version that the store assigned.
     sequence: u64,
 }
 
 impl<'a> Base<'a> {
-    fn open(shared: &'a Shared) -> Result<Self, Fault> {
+    fn open(shared: &'a StoreState) -> Result<Self, Fault> {
         let snapshot = shared.begin_read()?;
         let sequence =
             contain_damage(|| read_sequence(&snapshot))?.map_err(|error| Fault::Damage(error.to_string()))?;

@@ -105,7 +105,12 @@ async fn a_failed_event_is_sent_again_with_the_same_id_and_body() {
     let id = hooks.create().await.webhook.id;
     hooks.receiver.answer(
         URL,
-        [status(503), Answer::failed("cannot connect"), status(302), status(200)],
+        [
+            status(503),
+            DeliveryAnswer::failed("cannot connect"),
+            status(302),
+            status(200),
+        ],
     );
     hooks.agent("writer").await;
     let first = hooks.sent().await;
@@ -155,7 +160,7 @@ async fn a_failed_event_is_sent_again_with_the_same_id_and_body() {
 async fn the_receiver_chooses_the_next_pause() {
     let hooks = Hooks::new().await;
     let id = hooks.create().await.webhook.id;
-    let busy = Answer {
+    let busy = DeliveryAnswer {
         retry_after: Some("120".into()),
         ..status(429)
     };

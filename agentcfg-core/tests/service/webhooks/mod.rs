@@ -17,7 +17,7 @@ use agentcfg_core::model::{
 use agentcfg_core::service::WebhookSender;
 use agentcfg_core::store::{MemoryStore, Store};
 use agentcfg_core::vault::{MasterKey, Vault};
-use agentcfg_core::webhook::{Answer, Outgoing, SigningSecret, Transport};
+use agentcfg_core::webhook::{DeliveryAnswer, Outgoing, SigningSecret, Transport};
 use agentcfg_core::{AgentCfg, Caller, Settings};
 use async_trait::async_trait;
 use serde_json::Value;
@@ -44,14 +44,14 @@ struct Hooks {
 struct Receiver {
     received: Mutex<Vec<Outgoing>>,
     /// The next answers of each URL; 200 when there are none.
-    answers: Mutex<HashMap<String, VecDeque<Answer>>>,
+    answers: Mutex<HashMap<String, VecDeque<DeliveryAnswer>>>,
     /// The URLs that answer only when the test lets them.
     gates: Mutex<HashMap<String, Arc<Semaphore>>>,
 }
 
 #[async_trait]
 impl Transport for Receiver {
-    async fn post(&self, message: Outgoing) -> Answer {
+    async fn post(&self, message: Outgoing) -> DeliveryAnswer {
         let url = message.url.clone();
         self.received.lock().unwrap().push(message);
         let gate = self.gates.lock().unwrap().get(&url).cloned();
@@ -63,16 +63,16 @@ impl Transport for Receiver {
     }
 }
 
-fn status(status: u16) -> Answer {
-    Answer {
+fn status(status: u16) -> DeliveryAnswer {
+    DeliveryAnswer {
         status: Some(status),
         response: Some("answer".into()),
-        ..Answer::default()
+        ..DeliveryAnswer::default()
     }
 }
 
 impl Receiver {
-    fn answer(&self, url: &str, answers: impl IntoIterator<Item = Answer>) {
+    fn answer(&self, url: &str, answers: impl IntoIterator<Item = DeliveryAnswer>) {
         self.answers
             .lock()
             .unwrap()

@@ -4,7 +4,7 @@ import { call } from "../base/api";
 import { useKeys, useMembers, useNames } from "../base/data";
 import { useResource } from "../base/cache";
 import { route, setParams } from "../base/route";
-import { ACTIONS, changeLine, changeRows, FAMILIES, said, targetName } from "../base/said";
+import { ACTIONS, changeLine, changeRows, FAMILIES, said, targetName } from "../base/audit-words";
 import { workspace } from "../base/session";
 import { DAY, date, number, plural, time, utc } from "../base/text";
 import type { AuditEntry } from "../base/types";

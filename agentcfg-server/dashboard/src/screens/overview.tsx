@@ -14,7 +14,7 @@ import {
   useWebhooks,
 } from "../base/data";
 import { href } from "../base/route";
-import { changeLine, targetName, verb } from "../base/said";
+import { changeLine, targetName, verb } from "../base/audit-words";
 import { can, workspace } from "../base/session";
 import { capital, DAY, now, number, plural, until } from "../base/text";
 import type { ApiKey, AuditEntry } from "../base/types";

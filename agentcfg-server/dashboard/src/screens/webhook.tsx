@@ -5,7 +5,7 @@ import { call } from "../base/api";
 import { invalidate, update } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { go, href, route } from "../base/route";
-import { hookName } from "../base/said";
+import { hookName } from "../base/audit-words";
 import { can, workspace } from "../base/session";
 import { date, now, number, utc } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";

@@ -4,7 +4,7 @@ import { call, isStatus } from "../base/api";
 import { invalidate, type Resource, useResource } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { closePart, href, openPart, route } from "../base/route";
-import { ACTIONS, hookName } from "../base/said";
+import { ACTIONS, hookName } from "../base/audit-words";
 import { can, workspace } from "../base/session";
 import { plural } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";

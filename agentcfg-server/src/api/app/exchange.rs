@@ -15,10 +15,10 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
-use super::{App, Connected, Shared};
+use super::{App, AppShared, Connected};
 use crate::api::call::{Call, Content, Received, Rest};
 use crate::api::credential::Credential;
-use crate::api::endpoint::{Definition, Run};
+use crate::api::endpoint::{Definition, Runner};
 use crate::api::endpoints;
 use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{holder, read_body, read_optional_json};
@@ -27,7 +27,7 @@ use crate::api::routes::{self, Resource};
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::received_body::discard;
-use crate::http::request::{Fields, REQUEST_ID};
+use crate::http::request::{HeadFields, REQUEST_ID};
 use crate::http::response::{Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
 
@@ -84,7 +84,7 @@ impl App {
             let stopwatch = observer.map(|_| Stopwatch::start());
             let path = head.uri.path();
             let resource = routes::find(path);
-            let fields = Fields::of(&head.headers);
+            let fields = HeadFields::of(&head.headers);
             let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
             let mut exchange = Exchange {
                 resource,
@@ -147,7 +147,7 @@ where
 struct Exchange<'a, B> {
     resource: Option<&'static Resource>,
     head: &'a Parts,
-    fields: Fields<'a>,
+    fields: HeadFields<'a>,
     body: &'a mut B,
     rate: Option<RateStatus>,
     /// Whether the credential is a cookie: then the answer must stay out of shared caches.
@@ -216,8 +216,8 @@ where
     };
 
     let run = match endpoint.run {
-        Run::Open(run) => return run(service).await,
-        Run::Called(run) => run,
+        Runner::Open(run) => return run(service).await,
+        Runner::Called(run) => run,
     };
     let credential = Credential::of(
         endpoint.route.needs,
@@ -309,10 +309,10 @@ fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
 
 /// Signs a browser in with a login code.
 async fn redeem<B>(
-    shared: &Shared,
+    shared: &AppShared,
     endpoint: &Definition,
     head: &Parts,
-    fields: &Fields<'_>,
+    fields: &HeadFields<'_>,
     body: &mut B,
 ) -> Result<Reply, Failure>
 where

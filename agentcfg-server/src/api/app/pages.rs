@@ -3,7 +3,7 @@
 use hyper::Response;
 use hyper::http::request::Parts;
 
-use super::Shared;
+use super::AppShared;
 use crate::api::docs;
 use crate::api::routes::Resource;
 #[cfg(feature = "dashboard")]
@@ -11,7 +11,7 @@ use crate::api::ui;
 use crate::http::Body;
 use crate::http::errors::Failure;
 
-impl Shared {
+impl AppShared {
     /// The answer of a page, if there is one at this path: the documentation, or the dashboard.
     pub(super) async fn page(
         &self,

@@ -133,9 +133,9 @@ texts! {
 }
 
 /// Whether to list active agents, deleted ones, or both.
-pub struct State;
+pub struct StateFilter;
 
-impl Parameter for State {
+impl Parameter for StateFilter {
     type Value<'a> = Option<AgentState>;
 
     const DOC: ParameterDoc = ParameterDoc::query(
@@ -285,7 +285,7 @@ header_texts! {
 pub struct IfNoneMatch;
 
 impl Parameter for IfNoneMatch {
-    type Value<'a> = Option<Known<'a>>;
+    type Value<'a> = Option<KnownVersions<'a>>;
 
     const DOC: ParameterDoc = ParameterDoc::header(
         "IfNoneMatch",
@@ -296,16 +296,16 @@ impl Parameter for IfNoneMatch {
     )
     .example(r#""\"k3j9x0ab-w118\"""#);
 
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<Known<'a>>, Failure> {
-        Ok(request.has_if_none_match.then_some(Known(request.headers)))
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<KnownVersions<'a>>, Failure> {
+        Ok(request.has_if_none_match.then_some(KnownVersions(request.headers)))
     }
 }
 
 /// The versions that the caller already has, for a comparison once the current one is known.
 #[derive(Debug, Clone, Copy)]
-pub struct Known<'a>(&'a HeaderMap);
+pub struct KnownVersions<'a>(&'a HeaderMap);
 
-impl Known<'_> {
+impl KnownVersions<'_> {
     /// Whether the caller has this version.
     pub fn includes(self, current: Tag) -> bool {
         if_none_match(self.0, current)

@@ -7,7 +7,7 @@ use super::tags::AGENTS;
 use crate::api::answer::{AgentRecord, Agents, Created, Json, Written};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
-    AgentId, AgentIdFilter, At, IfMatch, IfNoneMatch, Limit, Message, Offset, Revision, State, WorkspaceId,
+    AgentId, AgentIdFilter, At, IfMatch, IfNoneMatch, Limit, Message, Offset, Revision, StateFilter, WorkspaceId,
     WorkspaceIdOptional, as_of,
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
@@ -51,7 +51,7 @@ impl Endpoint for List {
     type Input = (
         WorkspaceId,
         AgentIdFilter,
-        State,
+        StateFilter,
         Limit,
         Offset,
         At,
@@ -107,7 +107,7 @@ impl Endpoint for Create {
         "createAgent",
         AGENTS,
         "Create an agent",
-        "Creates an active agent. Fields that are left out are null, an empty array or an empty object in the answer.\n\n\
+        "Creates an active agent. HeadFields that are left out are null, an empty array or an empty object in the answer.\n\n\
          409 means that the `agent_id` is taken in the workspace, be it by a deleted agent, which can be restored. Of \
          several requests for the last place of the plan, one succeeds.",
     )

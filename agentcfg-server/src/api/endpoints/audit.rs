@@ -13,7 +13,7 @@ use crate::api::call::{Call, PATIENCE};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
-use crate::http::pulled::{Next, Pulled};
+use crate::http::pull_body::{NextPiece, PullBody};
 use crate::http::response::Reply;
 use crate::http::{BodyError, Disconnect};
 
@@ -101,7 +101,7 @@ impl EntryArray {
         while let Some(page) = self.pages.next().await? {
             self.add(&page).map_err(Failure::internal)?;
             if self.text.len() > LONG {
-                return Ok(Reply::streamed_json(Pulled::new(Some(self), next)).into());
+                return Ok(Reply::streamed_json(PullBody::new(Some(self), next)).into());
             }
         }
         Ok(Reply::made(self.end()).into())
@@ -124,7 +124,7 @@ impl EntryArray {
 }
 
 /// Sends the written text, and then the next page.
-fn next(written: Option<EntryArray>) -> Next<Option<EntryArray>> {
+fn next(written: Option<EntryArray>) -> NextPiece<Option<EntryArray>> {
     Box::pin(async move {
         let Some(mut written) = written else {
             return Ok(None);
@@ -238,7 +238,7 @@ mod tests {
             is_empty: true,
             disconnect: Some(Disconnect::new(Arc::new(client.clone()))),
         };
-        let mut body = Pulled::new(Some(written), next);
+        let mut body = PullBody::new(Some(written), next);
         let mut length = 0;
         while length <= LONG {
             length += body.frame().await.unwrap().unwrap().into_data().unwrap().len();

@@ -11,7 +11,7 @@ use crate::api::endpoint::{Definition, Doc, Endpoint, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::BodyError;
 use crate::http::errors::Failure;
-use crate::http::pulled::{Next, Pulled};
+use crate::http::pull_body::{NextPiece, PullBody};
 use crate::http::response::Reply;
 
 /// The endpoints of this module.
@@ -46,12 +46,12 @@ impl Endpoint for Export {
 
     async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
         let export = call.service.export_workspace(call.caller, workspace).await?;
-        Ok(Reply::lines(Pulled::new(export, next)).into())
+        Ok(Reply::lines(PullBody::new(export, next)).into())
     }
 }
 
 /// The next lines of an export.
-fn next(mut export: Source) -> Next<Source> {
+fn next(mut export: Source) -> NextPiece<Source> {
     Box::pin(async move {
         match export.next().await {
             Ok(lines) => Ok(lines.map(|lines| (lines.into(), export))),

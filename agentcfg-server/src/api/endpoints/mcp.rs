@@ -1,7 +1,7 @@
 //! The endpoint of the Model Context Protocol.
 
 use super::tags::MCP;
-use crate::api::answer::{AnswerDoc, Kind, Shown, Written};
+use crate::api::answer::{AnswerBody, AnswerDoc, Kind, Written};
 use crate::api::call::parameters::{McpMethod, McpName, McpVersion};
 use crate::api::call::{Call, Rpc};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
@@ -21,7 +21,7 @@ pub struct Mcp;
 pub struct Answered;
 
 impl Kind for Answered {
-    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
+    const DOC: AnswerDoc = AnswerDoc::ok(AnswerBody::Fixed(
         None,
         r#"{
             "type": "object",

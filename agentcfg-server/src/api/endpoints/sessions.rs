@@ -10,7 +10,7 @@ use super::tags::SESSIONS;
 use crate::api::answer::{Json, Kind, SetCookie, Written};
 use crate::api::call::{Call, Content};
 use crate::api::credential::SessionCredential;
-use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Run, Values};
+use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Runner, Values};
 use crate::api::route::{Needs, Route};
 use crate::api::schema::{ReadJson, Schema};
 use crate::http::Browser;
@@ -109,7 +109,7 @@ const OPEN: Definition = Definition {
     max_body: MAX_OPEN_BODY,
     content: Content::OptionalJson(Schema::of_body::<Valid<SignIn>>()),
     answer: SetCookie::DOC,
-    run: Run::Called(|call, _| Ok(Box::pin(open(call)))),
+    run: Runner::Called(|call, _| Ok(Box::pin(open(call)))),
     guard: None,
 };
 

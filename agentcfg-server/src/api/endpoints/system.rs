@@ -4,7 +4,7 @@ use agentcfg_core::AgentCfg;
 use serde_json::json;
 
 use super::tags::SYSTEM;
-use crate::api::answer::{Answer, AnswerDoc, Document, Shown, Written};
+use crate::api::answer::{Answer, AnswerBody, AnswerDoc, Document, Written};
 use crate::api::endpoint::{Definition, Doc, Example, OpenEndpoint};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -21,7 +21,7 @@ pub(super) const ENDPOINTS: &[Definition] = &[
 pub struct Health;
 
 impl Answer for Health {
-    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
+    const DOC: AnswerDoc = AnswerDoc::ok(AnswerBody::Fixed(
         Some("Health"),
         r#"{
             "type": "object",
@@ -46,7 +46,7 @@ pub struct Readiness {
 }
 
 impl Answer for Readiness {
-    const DOC: AnswerDoc = AnswerDoc::ok(Shown::Fixed(
+    const DOC: AnswerDoc = AnswerDoc::ok(AnswerBody::Fixed(
         Some("Readiness"),
         r#"{
             "type": "object",

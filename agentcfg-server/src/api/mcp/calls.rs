@@ -62,7 +62,7 @@ impl From<Error> for ToolError {
 }
 
 /// The structured result of a call.
-pub(super) type Outcome = Result<Map<String, Value>, ToolError>;
+pub(super) type ToolResult = Result<Map<String, Value>, ToolError>;
 
 /// The service and the caller, on which the tools work.
 pub(super) struct Tools<'a> {
@@ -84,7 +84,7 @@ impl Tools<'_> {
         self.caller.with_message(message)
     }
 
-    pub(super) async fn list_agents(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn list_agents(&self, mut arguments: Arguments) -> ToolResult {
         let named = arguments.workspace();
         let state: AgentState = arguments.word("state").unwrap_or_default();
         let (limit, offset) = page(&mut arguments);
@@ -115,7 +115,7 @@ impl Tools<'_> {
         Ok(with_next("agents", agents, limit, offset))
     }
 
-    pub(super) async fn get_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn get_agent(&self, mut arguments: Arguments) -> ToolResult {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (label, version) = (arguments.text("label"), arguments.integer("version", 1..=u64::MAX));
         if label.is_some() && version.is_some() {
@@ -140,7 +140,7 @@ impl Tools<'_> {
         })
     }
 
-    pub(super) async fn list_models(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn list_models(&self, mut arguments: Arguments) -> ToolResult {
         let named = arguments.workspace();
         arguments.finish()?;
         let workspace = self.workspace(named).await?;
@@ -149,7 +149,7 @@ impl Tools<'_> {
         Ok(object(json!({ "models": models })))
     }
 
-    pub(super) async fn search_audit_log(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn search_audit_log(&self, mut arguments: Arguments) -> ToolResult {
         let named = arguments.workspace();
         let (limit, offset) = page(&mut arguments);
         let filter = AuditFilter {
@@ -181,7 +181,7 @@ impl Tools<'_> {
         Ok(with_next("entries", entries, limit, offset))
     }
 
-    pub(super) async fn create_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn create_agent(&self, mut arguments: Arguments) -> ToolResult {
         let (named, message) = (arguments.workspace(), arguments.message());
         let mut body = arguments.body();
         // The other fields are checked before the default workspace is read.
@@ -196,7 +196,7 @@ impl Tools<'_> {
         shown(&self.service.create_agent(&self.because(message), new).await?)
     }
 
-    pub(super) async fn update_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn update_agent(&self, mut arguments: Arguments) -> ToolResult {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (etag, message) = (arguments.required("etag"), arguments.message());
         let clear = arguments.texts("clear");
@@ -221,7 +221,7 @@ impl Tools<'_> {
         shown(&updated)
     }
 
-    pub(super) async fn deactivate_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn deactivate_agent(&self, mut arguments: Arguments) -> ToolResult {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (etag, message) = (arguments.text("etag"), arguments.message());
         arguments.finish()?;
@@ -232,7 +232,7 @@ impl Tools<'_> {
         Ok(object(json!({"agent_id": agent_id, "is_active": false})))
     }
 
-    pub(super) async fn restore_agent(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn restore_agent(&self, mut arguments: Arguments) -> ToolResult {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (etag, message) = (arguments.text("etag"), arguments.message());
         arguments.finish()?;
@@ -245,7 +245,7 @@ impl Tools<'_> {
         )
     }
 
-    pub(super) async fn report_status(&self, mut arguments: Arguments) -> Outcome {
+    pub(super) async fn report_status(&self, mut arguments: Arguments) -> ToolResult {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let body = arguments.body();
         let report = arguments.finish_with(body, &[], LEAVE_OUT, StatusReport::from_json)?;
@@ -328,7 +328,7 @@ fn filled<T: Serialize>(record: &T) -> Result<Map<String, Value>, ToolError> {
     Ok(members)
 }
 
-fn shown(agent: &VersionedAgent) -> Outcome {
+fn shown(agent: &VersionedAgent) -> ToolResult {
     let mut members = filled(&agent.value)?;
     members.insert("version".to_owned(), json!(agent.version));
     members.insert("etag".to_owned(), json!(agent.tag.to_string()));

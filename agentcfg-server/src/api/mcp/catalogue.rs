@@ -18,7 +18,7 @@ const STATUS: &str = "agentcfg://status";
 const JSON: &str = "application/json";
 const TEXT: &str = "text/plain";
 
-type Answer = Result<Map<String, Value>, RpcError>;
+type RpcResult = Result<Map<String, Value>, RpcError>;
 
 /// The templates of the resources' addresses.
 pub(super) fn templates() -> Map<String, Value> {
@@ -29,7 +29,7 @@ pub(super) fn templates() -> Map<String, Value> {
 }
 
 /// Answers `resources/list`.
-pub(super) async fn resources(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> Answer {
+pub(super) async fn resources(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> RpcResult {
     let (offset, agents) = listed(service, caller, params).await?;
     let Some(agents) = agents else {
         return Ok(object(json!({"resources": []})));
@@ -51,7 +51,7 @@ pub(super) async fn resources(service: &AgentCfg, caller: &Caller, params: &Map<
 }
 
 /// Answers `resources/read`.
-pub(super) async fn read(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>, era: Era) -> Answer {
+pub(super) async fn read(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>, era: Era) -> RpcResult {
     let uri = params.get("uri").and_then(Value::as_str);
     let uri = uri.ok_or_else(|| RpcError::invalid_params("uri is required and must be a string"))?;
     let unknown = || RpcError::unknown_resource(uri, era);
@@ -80,7 +80,7 @@ pub(super) async fn read(service: &AgentCfg, caller: &Caller, params: &Map<Strin
 }
 
 /// Answers `prompts/list`: each agent with a persona is a prompt.
-pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> Answer {
+pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> RpcResult {
     let (offset, agents) = listed(service, caller, params).await?;
     let Some(agents) = agents else {
         return Ok(object(json!({"prompts": []})));
@@ -97,7 +97,7 @@ pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<St
 }
 
 /// Answers `prompts/get`.
-pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> Answer {
+pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> RpcResult {
     let name = params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
     let task = task(params.get("arguments"))?;

@@ -12,7 +12,7 @@ use agentcfg_core::{AgentCfg, Caller, Error};
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
-use super::calls::{Outcome, ToolError, Tools};
+use super::calls::{ToolError, ToolResult, Tools};
 use super::json::object;
 use super::message::RpcError;
 
@@ -31,7 +31,7 @@ struct Tool {
 }
 
 /// The implementation of a tool.
-type Run = for<'a> fn(&'a Tools<'a>, Arguments) -> Pin<Box<dyn Future<Output = Outcome> + Send + 'a>>;
+type Run = for<'a> fn(&'a Tools<'a>, Arguments) -> Pin<Box<dyn Future<Output = ToolResult> + Send + 'a>>;
 
 /// The effect of a call on the store.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -18,7 +18,7 @@ use crate::outbound;
 /// It holds [`TOGETHER`] bytes at most, or one piece. Dropping it ends the exchange with the provider.
 #[derive(Debug)]
 pub struct Relay {
-    upstream: outbound::Body,
+    upstream: outbound::OutboundBody,
     provider: Provider,
     idle: Duration,
     /// When the provider's silence becomes a fault. It runs only while the provider is waited for: the time that the
@@ -31,7 +31,7 @@ pub struct Relay {
     /// What follows the last piece, if it has arrived already.
     ahead: Option<Ahead>,
     /// The error at the end, while data that was received before it is still being sent.
-    fault: Option<Broken>,
+    fault: Option<BrokenAnswer>,
 }
 
 /// The length up to which pieces are joined.
@@ -41,12 +41,12 @@ const TOGETHER: usize = 16 << 10;
 #[derive(Debug, Clone, Copy)]
 enum Ahead {
     End,
-    Broken(Broken),
+    Broken(BrokenAnswer),
 }
 
 /// Why an answer broke off. The caller's connection is closed too, so that no client mistakes a part for the whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
+pub enum BrokenAnswer {
     /// The provider did not send the rest.
     #[error("the provider broke off its answer")]
     Cut,
@@ -60,7 +60,7 @@ pub enum Broken {
 
 impl Relay {
     pub(super) fn new(
-        upstream: outbound::Body,
+        upstream: outbound::OutboundBody,
         provider: Provider,
         idle: Duration,
         disconnect: Option<Disconnect>,
@@ -77,7 +77,7 @@ impl Relay {
         }
     }
 
-    fn poll_upstream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+    fn poll_upstream(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenAnswer>>> {
         match self.ahead {
             Some(Ahead::End) => return Poll::Ready(None),
             Some(Ahead::Broken(fault)) => return Poll::Ready(Some(Err(fault))),
@@ -123,13 +123,13 @@ impl Relay {
         }
     }
 
-    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, Broken>>> {
+    fn poll_piece(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, BrokenAnswer>>> {
         loop {
             let frame = match Pin::new(&mut self.upstream).poll_frame(cx) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
                     ready!(self.poll_silence(cx));
-                    return Poll::Ready(Some(Err(Broken::Idle)));
+                    return Poll::Ready(Some(Err(BrokenAnswer::Idle)));
                 }
             };
             self.deadline = None;
@@ -138,7 +138,7 @@ impl Relay {
                 Some(Ok(Ok(data))) => return Poll::Ready(Some(Ok(data))),
                 // Trailers belong to the connection that they came on.
                 Some(Ok(Err(_))) => {}
-                Some(Err(_)) => return Poll::Ready(Some(Err(Broken::Cut))),
+                Some(Err(_)) => return Poll::Ready(Some(Err(BrokenAnswer::Cut))),
             }
         }
     }
@@ -160,9 +160,9 @@ impl Relay {
 
 impl Body for Relay {
     type Data = Bytes;
-    type Error = Broken;
+    type Error = BrokenAnswer;
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Broken>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenAnswer>>> {
         if let Some(fault) = self.fault {
             return Poll::Ready(Some(Err(fault)));
         }
@@ -171,7 +171,7 @@ impl Body for Relay {
             .as_ref()
             .is_some_and(|disconnect| disconnect.poll_disconnected(cx).is_ready())
         {
-            return Poll::Ready(Some(Err(Broken::Left)));
+            return Poll::Ready(Some(Err(BrokenAnswer::Left)));
         }
         match ready!(self.poll_upstream(cx)) {
             None => Poll::Ready(None),
@@ -206,7 +206,7 @@ mod tests {
     use crate::outbound::{Options, Outbound};
 
     /// The pieces of an answer of which these bytes are sent at once, before the connection ends.
-    async fn pieces(answer: &'static str) -> Vec<Result<String, Broken>> {
+    async fn pieces(answer: &'static str) -> Vec<Result<String, BrokenAnswer>> {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/", listener.local_addr().unwrap());
         let server = tokio::spawn(async move {
@@ -239,12 +239,12 @@ mod tests {
         // What came before the connection broke arrives before the error.
         let cut = pieces(CHUNKS).await;
         assert!(
-            matches!(&cut[..], [Ok(all), Err(Broken::Cut)] if all == "onetwothree"),
+            matches!(&cut[..], [Ok(all), Err(BrokenAnswer::Cut)] if all == "onetwothree"),
             "{cut:?}"
         );
         let short = pieces("HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nbegun").await;
         assert!(
-            matches!(&short[..], [Ok(all), Err(Broken::Cut)] if all == "begun"),
+            matches!(&short[..], [Ok(all), Err(BrokenAnswer::Cut)] if all == "begun"),
             "{short:?}"
         );
     }

@@ -96,10 +96,10 @@ impl Draft {
 
     /// The body, with the agent's model and persona inserted where it has none.
     pub fn fill(self, model: Option<&str>, persona: Option<&str>) -> Bytes {
-        let mut pieces: SmallVec<[Piece<'_>; 2]> = SmallVec::new();
+        let mut pieces: SmallVec<[Insertion<'_>; 2]> = SmallVec::new();
         for (at, text) in [(&self.model, model), (&self.persona, persona)] {
             if let (Some(at), Some(text)) = (at, text) {
-                pieces.push(Piece { at, text });
+                pieces.push(Insertion { at, text });
             }
         }
         if pieces.is_empty() {
@@ -152,7 +152,7 @@ impl Draft {
 }
 
 /// A text, and where it is inserted.
-struct Piece<'a> {
+struct Insertion<'a> {
     at: &'a InsertionPoint,
     text: &'a str,
 }
@@ -275,21 +275,21 @@ impl<'de> de::Visitor<'de> for Wanted {
 /// Reads a list of messages and keeps what is relevant.
 struct Messages;
 
-struct Seen {
+struct InstructionScan {
     is_empty: bool,
     /// Whether a message has the role `system` or `developer`.
     instruct: bool,
 }
 
 impl<'de> de::Visitor<'de> for Messages {
-    type Value = Seen;
+    type Value = InstructionScan;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a list")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Seen, A::Error> {
-        let mut seen = Seen {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<InstructionScan, A::Error> {
+        let mut seen = InstructionScan {
             is_empty: true,
             instruct: false,
         };

@@ -5,7 +5,7 @@ mod page;
 mod schema;
 mod tests;
 
-use super::node::Node;
+use super::ordered_json::OrderedJson;
 
 /// The colours and fonts of the dashboard, then what the page does with them.
 const STYLE: &str = concat!(
@@ -14,7 +14,7 @@ const STYLE: &str = concat!(
 );
 
 /// The files by their names in `api/docs`.
-pub(super) fn files(document: &Node) -> [(&'static str, String); 4] {
+pub(super) fn files(document: &OrderedJson) -> [(&'static str, String); 4] {
     let reference = markdown::reference(document);
     [
         ("docs.html", page::page(&reference)),

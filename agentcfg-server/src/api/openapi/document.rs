@@ -3,10 +3,10 @@
 use agentcfg_core::model::{Permission, Role, Scope};
 
 use super::failures::{self, FAILURES, headers};
-use super::node::Node;
+use super::ordered_json::OrderedJson;
 use super::rpc;
 use super::schemas::Schemas;
-use crate::api::answer::Shown;
+use crate::api::answer::AnswerBody;
 use crate::api::call::{Content, Location, ParameterDoc, Shape};
 use crate::api::endpoint::{Definition, Example, KnownPath};
 use crate::api::endpoints;
@@ -31,26 +31,26 @@ const REQUEST_ID: ParameterDoc = ParameterDoc::header(
 .example(r#""ci-run-4711""#);
 
 /// The OpenAPI document of all endpoints.
-pub(super) fn document() -> Node {
-    let frame = Node::parse(FRAME);
+pub(super) fn document() -> OrderedJson {
+    let frame = OrderedJson::parse(FRAME);
     let part = |name: &str| frame.get(name).cloned().unwrap_or_else(|| panic!("{name} is missing"));
     let mut schemas = Schemas::new();
     let info = part("info")
         .with("version", env!("CARGO_PKG_VERSION"))
         .with("description", INFO.trim_end());
-    let bearer = Node::object().with("bearer", Node::Array(Vec::new()));
-    Node::object()
+    let bearer = OrderedJson::object().with("bearer", OrderedJson::Array(Vec::new()));
+    OrderedJson::object()
         .with("openapi", part("openapi"))
         .with("info", info)
         .with("servers", part("servers"))
-        .with("security", Node::Array(vec![bearer]))
+        .with("security", OrderedJson::Array(vec![bearer]))
         .with("tags", tags())
         .with("paths", paths(&mut schemas))
         .with("components", components(&schemas, part("headers")))
         .with("x-unrouted-responses", part("x-unrouted-responses"))
 }
 
-fn tags() -> Node {
+fn tags() -> OrderedJson {
     let mut tags = Vec::new();
     for endpoint in endpoints::all() {
         if !tags.contains(&endpoint.doc.tag) {
@@ -58,17 +58,17 @@ fn tags() -> Node {
         }
     }
     let tags = tags.iter().map(|tag| {
-        Node::object()
+        OrderedJson::object()
             .with("name", tag.name)
             .with("description", tag.description)
     });
-    Node::Array(tags.collect())
+    OrderedJson::Array(tags.collect())
 }
 
-fn paths(schemas: &mut Schemas) -> Node {
-    let mut paths = Node::object();
+fn paths(schemas: &mut Schemas) -> OrderedJson {
+    let mut paths = OrderedJson::object();
     for endpoint in endpoints::all() {
-        let new = || Node::object().with("parameters", Node::Array(vec![component(&REQUEST_ID)]));
+        let new = || OrderedJson::object().with("parameters", OrderedJson::Array(vec![component(&REQUEST_ID)]));
         let method = endpoint.route.method.to_lowercase();
         for known in endpoint.doc.paths {
             let path = endpoint
@@ -86,15 +86,15 @@ fn paths(schemas: &mut Schemas) -> Node {
     paths
 }
 
-fn component(parameter: &ParameterDoc) -> Node {
+fn component(parameter: &ParameterDoc) -> OrderedJson {
     match parameter.component {
-        Some(name) => Node::reference("parameters", name),
+        Some(name) => OrderedJson::reference("parameters", name),
         None => panic!("{} is no component", parameter.name),
     }
 }
 
 /// An endpoint, or one of its known paths.
-fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> Node {
+fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> OrderedJson {
     let doc = &endpoint.doc;
     let needs = endpoint.route.needs;
     let (id, summary, description) = match known {
@@ -108,7 +108,7 @@ fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Sch
         None => written(parameter, schemas),
     });
     let parameters: Vec<_> = parameters.collect();
-    Node::object()
+    OrderedJson::object()
         .with("operationId", id)
         .with("tags", vec![doc.tag.name])
         .with("summary", summary)
@@ -118,7 +118,10 @@ fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Sch
             needs.permission().map(|permission| permission.as_str()),
         )
         .with("x-accepted-credentials", credentials(needs).to_vec())
-        .with_some("security", (needs == Needs::Nothing).then(|| Node::Array(Vec::new())))
+        .with_some(
+            "security",
+            (needs == Needs::Nothing).then(|| OrderedJson::Array(Vec::new())),
+        )
         .with_some("parameters", (!parameters.is_empty()).then_some(parameters))
         .with_some("requestBody", request_body(endpoint, known, schemas))
         .with("responses", responses(endpoint, schemas))
@@ -147,7 +150,7 @@ fn sentence(needs: Needs) -> String {
     }
 }
 
-fn written(parameter: &ParameterDoc, schemas: &Schemas) -> Node {
+fn written(parameter: &ParameterDoc, schemas: &Schemas) -> OrderedJson {
     let location = match parameter.location {
         Location::Query => "query",
         Location::Path => "path",
@@ -159,41 +162,44 @@ fn written(parameter: &ParameterDoc, schemas: &Schemas) -> Node {
         Shape::Text if parameter.is_required => schema.with("minLength", 1),
         _ => schema,
     };
-    Node::object()
+    OrderedJson::object()
         .with("name", parameter.name)
         .with("in", location)
         .with("description", parameter.description)
         .with_some("required", parameter.is_required.then_some(true))
         .with("schema", schema)
-        .with_some("example", parameter.example.map(Node::parse))
+        .with_some("example", parameter.example.map(OrderedJson::parse))
 }
 
-fn examples(examples: &[Example], value: impl Fn(&str) -> Node) -> Option<Node> {
-    let all = examples.iter().fold(Node::object(), |node, Example(name, json)| {
-        node.with(name, Node::object().with("value", value(json)))
-    });
+fn examples(examples: &[Example], value: impl Fn(&str) -> OrderedJson) -> Option<OrderedJson> {
+    let all = examples
+        .iter()
+        .fold(OrderedJson::object(), |node, Example(name, json)| {
+            node.with(name, OrderedJson::object().with("value", value(json)))
+        });
     (!examples.is_empty()).then_some(all)
 }
 
 /// An example of an answer.
-pub(super) fn answer_example(shown: &Shown, json: &str, schemas: &Schemas) -> Node {
-    match (shown, Node::parse(json)) {
-        (Shown::Value(schema), example @ Node::Object(_)) => schemas.completed(*schema, example),
-        (Shown::List(schema) | Shown::Lines(schema) | Shown::Events(schema), Node::Array(items)) => {
-            Node::Array(items.into_iter().map(|item| schemas.completed(*schema, item)).collect())
-        }
+pub(super) fn answer_example(shown: &AnswerBody, json: &str, schemas: &Schemas) -> OrderedJson {
+    match (shown, OrderedJson::parse(json)) {
+        (AnswerBody::Value(schema), example @ OrderedJson::Object(_)) => schemas.completed(*schema, example),
+        (
+            AnswerBody::List(schema) | AnswerBody::Lines(schema) | AnswerBody::Events(schema),
+            OrderedJson::Array(items),
+        ) => OrderedJson::Array(items.into_iter().map(|item| schemas.completed(*schema, item)).collect()),
         (_, example) => example,
     }
 }
 
-fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> Option<Node> {
+fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> Option<OrderedJson> {
     let json = |schema| {
-        Node::object()
+        OrderedJson::object()
             .with("schema", schema)
-            .with_some("examples", examples(endpoint.doc.bodies, Node::parse))
+            .with_some("examples", examples(endpoint.doc.bodies, OrderedJson::parse))
     };
     let body = |is_required: bool, description: &str, content| {
-        Node::object()
+        OrderedJson::object()
             .with("required", is_required)
             .with("description", description)
             .with("content", content)
@@ -203,43 +209,45 @@ fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut 
         Content::Json(schema) | Content::OptionalJson(schema) => Some(body(
             matches!(endpoint.content, Content::Json(_)),
             "A JSON object. A field that is not described, and any name given twice, is refused.",
-            Node::object().with("application/json", json(schemas.reference(schema))),
+            OrderedJson::object().with("application/json", json(schemas.reference(schema))),
         )),
         Content::Rpc => Some(body(
             true,
             "A JSON-RPC 2.0 message of the Model Context Protocol.",
-            Node::object().with("application/json", json(rpc::message())),
+            OrderedJson::object().with("application/json", json(rpc::message())),
         )),
         Content::ModelCall => Some(match known {
             Some(known) => {
-                let example = Node::object().with("value", Node::parse(known.body));
-                let json = Node::object()
+                let example = OrderedJson::object().with("value", OrderedJson::parse(known.body));
+                let json = OrderedJson::object()
                     .with("schema", any_object())
-                    .with("examples", Node::object().with("call", example));
-                let content = Node::object().with("application/json", json);
+                    .with("examples", OrderedJson::object().with("call", example));
+                let content = OrderedJson::object().with("application/json", json);
                 body(true, "The body for the provider, a JSON object.", content)
             }
             None => body(
                 false,
                 "The body for the provider. Bodies of other media types are forwarded as well, but not at the paths of \
                  `chat/completions`, `responses` and `messages`, where it must be a JSON object.",
-                Node::object().with("application/json", json(Node::object())),
+                OrderedJson::object().with("application/json", json(OrderedJson::object())),
             ),
         }),
     }
 }
 
 /// The schema of an object with members of any name.
-fn any_object() -> Node {
-    Node::object().with("type", "object").with("additionalProperties", true)
+fn any_object() -> OrderedJson {
+    OrderedJson::object()
+        .with("type", "object")
+        .with("additionalProperties", true)
 }
 
-fn responses(endpoint: &Definition, schemas: &mut Schemas) -> Node {
+fn responses(endpoint: &Definition, schemas: &mut Schemas) -> OrderedJson {
     let answer = &endpoint.answer;
     let is_counted = endpoint.route.needs != Needs::Nothing;
     let mut responses = vec![(answer.status, success(endpoint, is_counted, schemas))];
     if answer.is_conditional {
-        let known = Node::object()
+        let known = OrderedJson::object()
             .with("description", "The caller has the current version already.")
             .with("headers", headers(is_counted, &["ETag", "Change-Cursor", "Vary"]));
         responses.push((304, known));
@@ -251,15 +259,15 @@ fn responses(endpoint: &Definition, schemas: &mut Schemas) -> Node {
         let response = match (&endpoint.content, status) {
             (Content::Rpc, 400) => rpc::malformed(),
             (Content::Rpc, 404) => rpc::unknown_method(),
-            _ => Node::reference("responses", failures::component(endpoint, status)),
+            _ => OrderedJson::reference("responses", failures::component(endpoint, status)),
         };
         responses.push((status, response));
     }
-    let node = |node: Node, (status, response): (u16, Node)| node.with(&status.to_string(), response);
-    responses.into_iter().fold(Node::object(), node)
+    let node = |node: OrderedJson, (status, response): (u16, OrderedJson)| node.with(&status.to_string(), response);
+    responses.into_iter().fold(OrderedJson::object(), node)
 }
 
-fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> Node {
+fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> OrderedJson {
     let answer = &endpoint.answer;
     let mut names = Vec::new();
     if answer.is_tagged {
@@ -279,57 +287,57 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> No
         answer_example(&answer.shown, json, schemas)
     });
     let json = |schema| {
-        let media_type = Node::object()
+        let media_type = OrderedJson::object()
             .with("schema", schema)
             .with_some("examples", known_examples.clone());
-        Node::object().with("application/json", media_type)
+        OrderedJson::object().with("application/json", media_type)
     };
     let content = match answer.shown {
-        Shown::Value(schema) => json(schemas.reference(schema)),
-        Shown::List(schema) => json(
-            Node::object()
+        AnswerBody::Value(schema) => json(schemas.reference(schema)),
+        AnswerBody::List(schema) => json(
+            OrderedJson::object()
                 .with("type", "array")
                 .with("items", schemas.reference(schema)),
         ),
-        Shown::Lines(schema) => {
-            let line = Node::object().with("schema", schemas.reference(schema));
-            Node::object().with("application/x-ndjson", line)
+        AnswerBody::Lines(schema) => {
+            let line = OrderedJson::object().with("schema", schemas.reference(schema));
+            OrderedJson::object().with("application/x-ndjson", line)
         }
-        Shown::Events(schema) => {
-            let events = Node::object()
+        AnswerBody::Events(schema) => {
+            let events = OrderedJson::object()
                 .with("type", "array")
                 .with("items", schemas.reference(schema));
-            let text = Node::object().with("type", "string");
-            json(events).with("text/event-stream", Node::object().with("schema", text))
+            let text = OrderedJson::object().with("type", "string");
+            json(events).with("text/event-stream", OrderedJson::object().with("schema", text))
         }
-        Shown::Fixed(Some(name), _) => json(Node::reference("schemas", name)),
-        Shown::Fixed(None, schema) => json(Node::parse(schema)),
-        Shown::Nothing => {
-            let cookie = Node::object()
+        AnswerBody::Fixed(Some(name), _) => json(OrderedJson::reference("schemas", name)),
+        AnswerBody::Fixed(None, schema) => json(OrderedJson::parse(schema)),
+        AnswerBody::Nothing => {
+            let cookie = OrderedJson::object()
                 .with("description", "The cookie of the session.")
-                .with("schema", Node::object().with("type", "string"));
+                .with("schema", OrderedJson::object().with("type", "string"));
             headers.add("Set-Cookie", cookie);
-            return Node::object()
+            return OrderedJson::object()
                 .with("description", endpoint.doc.answer)
                 .with("headers", headers);
         }
-        Shown::Relayed => {
-            let text = Node::object().with("type", "string");
-            let name = Node::object()
+        AnswerBody::Relayed => {
+            let text = OrderedJson::object().with("type", "string");
+            let name = OrderedJson::object()
                 .with("description", "The provider's name for the exchange.")
                 .with("schema", text.clone());
             headers.add("X-Provider-Request-Id", name);
-            json(Node::object()).with("text/event-stream", Node::object().with("schema", text))
+            json(OrderedJson::object()).with("text/event-stream", OrderedJson::object().with("schema", text))
         }
     };
-    Node::object()
+    OrderedJson::object()
         .with("description", endpoint.doc.answer)
         .with("headers", headers)
         .with("content", content)
 }
 
-fn components(schemas: &Schemas, headers: Node) -> Node {
-    let mut parameters = Node::object();
+fn components(schemas: &Schemas, headers: OrderedJson) -> OrderedJson {
+    let mut parameters = OrderedJson::object();
     let of_endpoints = endpoints::all().flat_map(|endpoint| endpoint.parameters);
     for parameter in of_endpoints.chain([&REQUEST_ID]) {
         if let Some(name) = parameter.component {
@@ -337,20 +345,20 @@ fn components(schemas: &Schemas, headers: Node) -> Node {
         }
     }
     let failures = FAILURES.iter();
-    let responses = failures.fold(Node::object(), |node, failure| {
+    let responses = failures.fold(OrderedJson::object(), |node, failure| {
         node.with(failure.component, failure.component())
     });
-    let bearer = Node::object()
+    let bearer = OrderedJson::object()
         .with("type", "http")
         .with("scheme", "bearer")
         .with("bearerFormat", "API key or session JWT")
         .with("description", format!("{CREDENTIALS}\n{}", holders()));
-    Node::object()
+    OrderedJson::object()
         .with("schemas", schemas.components())
         .with("parameters", parameters)
         .with("headers", headers)
         .with("responses", responses)
-        .with("securitySchemes", Node::object().with("bearer", bearer))
+        .with("securitySchemes", OrderedJson::object().with("bearer", bearer))
 }
 
 /// A table of the roles and scopes that have each permission that an endpoint requires.

@@ -1,13 +1,13 @@
 //! The failures that endpoints share, and the rules for which endpoint has which.
 
-use super::node::Node;
+use super::ordered_json::OrderedJson;
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
 use crate::api::route::Needs;
 use crate::http::request::{MAX_LONG_BODY, MAX_OPEN_BODY};
 
 /// A failure that endpoints share.
-pub(super) struct Failure {
+pub(super) struct FailureDoc {
     pub(super) component: &'static str,
     description: &'static str,
     /// Whether the request was counted, so that the answer shows the rate window.
@@ -17,8 +17,8 @@ pub(super) struct Failure {
     examples: &'static [(&'static str, &'static str)],
 }
 
-pub(super) const FAILURES: &[Failure] = &[
-    Failure {
+pub(super) const FAILURES: &[FailureDoc] = &[
+    FailureDoc {
         component: "BadRequest",
         description: "A parameter or the body breaks a rule. All faults of a body are reported together.",
         is_counted: true,
@@ -31,7 +31,7 @@ pub(super) const FAILURES: &[Failure] = &[
             ),
         ],
     },
-    Failure {
+    FailureDoc {
         component: "Unauthorized",
         description: "There is no credential, or it is not valid: unknown, malformed, expired or revoked. Such requests count \
          against no limit.",
@@ -45,7 +45,7 @@ pub(super) const FAILURES: &[Failure] = &[
             ("wrong", "invalid credentials"),
         ],
     },
-    Failure {
+    FailureDoc {
         component: "Forbidden",
         description: "The credential is valid but does not allow this: a permission is missing, the endpoint needs a session token, or \
          the caller has no access to the workspace. A workspace that does not exist is refused in the same way.",
@@ -59,21 +59,21 @@ pub(super) const FAILURES: &[Failure] = &[
             ("workspace", "you are not a member of this workspace"),
         ],
     },
-    Failure {
+    FailureDoc {
         component: "NotFound",
         description: "The resource that the query names does not exist.",
         is_counted: true,
         headers: &[],
         examples: &[("agent", "agent \"release-writer\" not found")],
     },
-    Failure {
+    FailureDoc {
         component: "MethodNotAllowed",
         description: "The path exists, but not with this method. Answered before any credential is read.",
         is_counted: false,
         headers: &["Allow"],
         examples: &[("method", "POST is not allowed here, use GET, HEAD, PUT")],
     },
-    Failure {
+    FailureDoc {
         component: "UnknownPath",
         description: "No endpoint has this path. Paths match exactly, and a trailing slash makes another path. Answered before any \
          credential is read.",
@@ -84,14 +84,14 @@ pub(super) const FAILURES: &[Failure] = &[
             "there is nothing at this path, see /openapi.json for what there is",
         )],
     },
-    Failure {
+    FailureDoc {
         component: "RequestTimeout",
         description: "The body did not arrive in time.",
         is_counted: true,
         headers: &[],
         examples: &[("timeout", "the body did not arrive in time")],
     },
-    Failure {
+    FailureDoc {
         component: "Conflict",
         description: "The request conflicts with the current state.",
         is_counted: true,
@@ -101,7 +101,7 @@ pub(super) const FAILURES: &[Failure] = &[
             "an agent with agent_id \"release-writer\" already exists in this workspace",
         )],
     },
-    Failure {
+    FailureDoc {
         component: "Gone",
         description: "The position in the change feed is of another epoch of the store, or from the future: read the list again and go \
          on from its `Change-Cursor`.",
@@ -113,7 +113,7 @@ pub(super) const FAILURES: &[Failure] = &[
              Change-Cursor",
         )],
     },
-    Failure {
+    FailureDoc {
         component: "PreconditionFailed",
         description: "The record does not have a version that `If-Match` names, or the label does not point at `expected_version`. \
          Nothing changed.",
@@ -124,14 +124,14 @@ pub(super) const FAILURES: &[Failure] = &[
             "If-Match does not name the current ETag, which is \"k3j9x0ab-a43\": read the agent again",
         )],
     },
-    Failure {
+    FailureDoc {
         component: "PayloadTooLarge",
         description: "The body is longer than 1 MiB.",
         is_counted: true,
         headers: &[],
         examples: &[("size", "the body must be at most 1048576 bytes")],
     },
-    Failure {
+    FailureDoc {
         component: "CallTooLarge",
         description: "The body is longer than 10 MiB, or the change is too large for the store to make at once, as it can be on etcd. \
          Nothing was changed.",
@@ -142,21 +142,21 @@ pub(super) const FAILURES: &[Failure] = &[
             ("change", "the change is too large to store at once: make it in parts"),
         ],
     },
-    Failure {
+    FailureDoc {
         component: "CodeTooLarge",
         description: "The body is longer than 4 KiB.",
         is_counted: false,
         headers: &[],
         examples: &[("too_large", "the body must be at most 4096 bytes")],
     },
-    Failure {
+    FailureDoc {
         component: "UriTooLong",
         description: "The request line is longer than 8 KiB. Answered before any credential is read.",
         is_counted: false,
         headers: &[],
         examples: &[("line", "the request line must be at most 8192 bytes, got 9120")],
     },
-    Failure {
+    FailureDoc {
         component: "UnsupportedMediaType",
         description: "The body is not declared as JSON, or the request has a `Content-Encoding`.",
         is_counted: true,
@@ -166,14 +166,14 @@ pub(super) const FAILURES: &[Failure] = &[
             ("encoding", "Content-Encoding is not supported: send the body as it is"),
         ],
     },
-    Failure {
+    FailureDoc {
         component: "UnsupportedEncoding",
         description: "The request has a `Content-Encoding`, which is refused even where no body is read.",
         is_counted: true,
         headers: &[],
         examples: &[("encoding", "Content-Encoding is not supported: send the body as it is")],
     },
-    Failure {
+    FailureDoc {
         component: "PlanLimitReached",
         description: "The workspace has as many active agents as its plan allows, or as many webhooks, or an agent as many labels, as there can be.",
         is_counted: true,
@@ -191,7 +191,7 @@ pub(super) const FAILURES: &[Failure] = &[
             ),
         ],
     },
-    Failure {
+    FailureDoc {
         component: "TooManyRequests",
         description: "The credential has used up its requests for this minute.",
         is_counted: true,
@@ -201,14 +201,14 @@ pub(super) const FAILURES: &[Failure] = &[
             "rate limit of 100 requests per minute exceeded, try again in 23 s",
         )],
     },
-    Failure {
+    FailureDoc {
         component: "HeadersTooLarge",
         description: "The header fields take more than 16 KiB. Answered before any credential is read.",
         is_counted: false,
         headers: &[],
         examples: &[("headers", "the header fields must be at most 16384 bytes, got 17002")],
     },
-    Failure {
+    FailureDoc {
         component: "InternalError",
         description: "A fault of the server. The log has its cause under the `X-Request-Id`. The rate-limit headers are there when \
          the credential was accepted before the fault.",
@@ -216,21 +216,21 @@ pub(super) const FAILURES: &[Failure] = &[
         headers: &[],
         examples: &[("internal", "internal error")],
     },
-    Failure {
+    FailureDoc {
         component: "BadGateway",
         description: "The provider cannot be reached, or broke the connection before it answered.",
         is_counted: true,
         headers: &[],
         examples: &[("unreachable", "openai cannot be reached")],
     },
-    Failure {
+    FailureDoc {
         component: "GatewayTimeout",
         description: "The provider did not begin its answer in time.",
         is_counted: true,
         headers: &[],
         examples: &[("timeout", "openai did not answer within 120 s")],
     },
-    Failure {
+    FailureDoc {
         component: "ServiceUnavailable",
         description: "Storage or the identity provider does not answer. With `Retry-After` the change that was asked for was not made, \
          and the request can be repeated. When saving was interrupted the message says so, and the \
@@ -246,7 +246,7 @@ pub(super) const FAILURES: &[Failure] = &[
             ),
         ],
     },
-    Failure {
+    FailureDoc {
         component: "CallUnavailable",
         description: "There is no credential for the provider, or storage or the identity provider does not answer. Without a \
          credential the same call fails until the workspace or the deployment has one: `X-Should-Retry` is `false`, and there is no \
@@ -261,14 +261,14 @@ pub(super) const FAILURES: &[Failure] = &[
             ),
         ],
     },
-    Failure {
+    FailureDoc {
         component: "NotReady",
         description: "Storage does not answer.",
         is_counted: false,
         headers: &["Retry-After"],
         examples: &[("storage", "storage is unavailable, try again")],
     },
-    Failure {
+    FailureDoc {
         component: "InternalErrorOpen",
         description: "A fault of the server. The log has its cause under the `X-Request-Id`.",
         is_counted: false,
@@ -281,29 +281,32 @@ pub(super) const FAILURES: &[Failure] = &[
 const RATE: [&str; 3] = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
 
 /// References to the header fields of an answer.
-pub(super) fn headers(is_counted: bool, others: &[&str]) -> Node {
+pub(super) fn headers(is_counted: bool, others: &[&str]) -> OrderedJson {
     let rate = if is_counted { &RATE[..] } else { &[] };
     let names = ["X-Request-Id"].iter().chain(rate).chain(others);
-    names.fold(Node::object(), |node, component| {
+    names.fold(OrderedJson::object(), |node, component| {
         // `Retry-After` has two descriptions: where it is always sent, and where it is sent sometimes.
         let name = component.strip_suffix("-Sometimes").unwrap_or(component);
-        node.with(name, Node::reference("headers", component))
+        node.with(name, OrderedJson::reference("headers", component))
     })
 }
 
-impl Failure {
-    pub(super) fn component(&self) -> Node {
-        let examples = self.examples.iter().fold(Node::object(), |node, (name, message)| {
-            let body = Node::object().with("error", *message);
-            node.with(name, Node::object().with("value", body))
-        });
-        let json = Node::object()
-            .with("schema", Node::reference("schemas", "Error"))
+impl FailureDoc {
+    pub(super) fn component(&self) -> OrderedJson {
+        let examples = self
+            .examples
+            .iter()
+            .fold(OrderedJson::object(), |node, (name, message)| {
+                let body = OrderedJson::object().with("error", *message);
+                node.with(name, OrderedJson::object().with("value", body))
+            });
+        let json = OrderedJson::object()
+            .with("schema", OrderedJson::reference("schemas", "Error"))
             .with("examples", examples);
-        Node::object()
+        OrderedJson::object()
             .with("description", self.description)
             .with("headers", headers(self.is_counted, self.headers))
-            .with("content", Node::object().with("application/json", json))
+            .with("content", OrderedJson::object().with("application/json", json))
     }
 }
 

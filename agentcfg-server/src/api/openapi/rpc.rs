@@ -1,11 +1,11 @@
 //! The messages of the Model Context Protocol: their schemas, and the answers that no other endpoint has.
 
 use super::failures::headers;
-use super::node::Node;
+use super::ordered_json::OrderedJson;
 
 /// The schema of a request or a notification.
-pub(super) fn message() -> Node {
-    Node::parse(
+pub(super) fn message() -> OrderedJson {
+    OrderedJson::parse(
         r#"{
             "type": "object",
             "description": "A request, or without an `id` a notification.",
@@ -22,36 +22,39 @@ pub(super) fn message() -> Node {
 }
 
 /// The answer to a notification.
-pub(super) fn accepted() -> Node {
+pub(super) fn accepted() -> OrderedJson {
     response("The message was a notification, which has no answer.")
 }
 
 /// The answer to a malformed message.
-pub(super) fn malformed() -> Node {
-    let schema = Node::object().with("oneOf", Node::Array(vec![fault(), Node::reference("schemas", "Error")]));
+pub(super) fn malformed() -> OrderedJson {
+    let schema = OrderedJson::object().with(
+        "oneOf",
+        OrderedJson::Array(vec![fault(), OrderedJson::reference("schemas", "Error")]),
+    );
     response("The message or a header field of the protocol is malformed: a JSON-RPC error. Other faults of the request have \
               the body of all failures.")
     .with("content", json(schema))
 }
 
 /// The answer to an unknown method in the stateless revision.
-pub(super) fn unknown_method() -> Node {
+pub(super) fn unknown_method() -> OrderedJson {
     response("The stateless revision has no such method.").with("content", json(fault()))
 }
 
-fn response(description: &str) -> Node {
-    Node::object()
+fn response(description: &str) -> OrderedJson {
+    OrderedJson::object()
         .with("description", description)
         .with("headers", headers(true, &[]))
 }
 
-fn json(schema: Node) -> Node {
-    Node::object().with("application/json", Node::object().with("schema", schema))
+fn json(schema: OrderedJson) -> OrderedJson {
+    OrderedJson::object().with("application/json", OrderedJson::object().with("schema", schema))
 }
 
 /// The schema of a JSON-RPC error.
-fn fault() -> Node {
-    Node::parse(
+fn fault() -> OrderedJson {
+    OrderedJson::parse(
         r#"{
             "type": "object",
             "description": "A JSON-RPC 2.0 error.",

@@ -4,8 +4,8 @@ use agentcfg_core::model::{ErrorBody, schema};
 use schemars::SchemaGenerator;
 use serde_json::{Map, Value};
 
-use super::node::Node;
-use crate::api::answer::Shown;
+use super::ordered_json::OrderedJson;
+use crate::api::answer::AnswerBody;
 use crate::api::call::Shape;
 use crate::api::endpoints;
 use crate::api::schema::Schema;
@@ -15,7 +15,7 @@ pub(super) struct Schemas {
     generator: SchemaGenerator,
     definitions: Map<String, Value>,
     /// Schemas that a definition contains as JSON.
-    fixed: Vec<(&'static str, Node)>,
+    fixed: Vec<(&'static str, OrderedJson)>,
 }
 
 impl Schemas {
@@ -29,11 +29,14 @@ impl Schemas {
                 (body.schema)(&mut generator);
             }
             match endpoint.answer.shown {
-                Shown::Value(shown) | Shown::List(shown) | Shown::Lines(shown) | Shown::Events(shown) => {
+                AnswerBody::Value(shown)
+                | AnswerBody::List(shown)
+                | AnswerBody::Lines(shown)
+                | AnswerBody::Events(shown) => {
                     (shown.schema)(&mut generator);
                 }
-                Shown::Fixed(Some(name), json) => fixed.push((name, Node::parse(json))),
-                Shown::Fixed(None, _) | Shown::Relayed | Shown::Nothing => {}
+                AnswerBody::Fixed(Some(name), json) => fixed.push((name, OrderedJson::parse(json))),
+                AnswerBody::Fixed(None, _) | AnswerBody::Relayed | AnswerBody::Nothing => {}
             }
         }
         let definitions = generator.clone().take_definitions(true);
@@ -45,13 +48,13 @@ impl Schemas {
     }
 
     /// A reference to the schema of a type.
-    pub(super) fn reference(&mut self, schema: Schema) -> Node {
-        Node::schema(&(schema.schema)(&mut self.generator).to_value())
+    pub(super) fn reference(&mut self, schema: Schema) -> OrderedJson {
+        OrderedJson::schema(&(schema.schema)(&mut self.generator).to_value())
     }
 
     /// An example, completed with the members that its schema requires: those of the schema's own example.
-    pub(super) fn completed(&self, schema: Schema, example: Node) -> Node {
-        let reference = Node::schema(&(schema.schema)(&mut self.generator.clone()).to_value());
+    pub(super) fn completed(&self, schema: Schema, example: OrderedJson) -> OrderedJson {
+        let reference = OrderedJson::schema(&(schema.schema)(&mut self.generator.clone()).to_value());
         let own = self.definition(&reference).and_then(|definition| {
             let examples = definition.get("examples")?;
             Some(self.ordered(examples.items().first()?.clone(), &definition))
@@ -61,21 +64,21 @@ impl Schemas {
             .members()
             .map(|(name, value)| (name, example.get(name).unwrap_or(value)));
         let more = example.members().filter(|(name, _)| own.get(name).is_none());
-        required
-            .chain(more)
-            .fold(Node::object(), |node, (name, value)| node.with(name, value.clone()))
+        required.chain(more).fold(OrderedJson::object(), |node, (name, value)| {
+            node.with(name, value.clone())
+        })
     }
 
     /// An object with the members that its schema requires, in the order of the schema.
-    fn ordered(&self, object: Node, definition: &Node) -> Node {
+    fn ordered(&self, object: OrderedJson, definition: &OrderedJson) -> OrderedJson {
         let Some(required) = definition.get("required") else {
             return object;
         };
         required
             .items()
             .iter()
-            .filter_map(Node::as_str)
-            .fold(Node::object(), |node, name| {
+            .filter_map(OrderedJson::as_str)
+            .fold(OrderedJson::object(), |node, name| {
                 let value = object.get(name).cloned().map(|value| {
                     let property = definition.get("properties").and_then(|all| all.get(name));
                     match property.and_then(|property| self.definition(property)) {
@@ -88,36 +91,36 @@ impl Schemas {
     }
 
     /// The component of a reference.
-    fn definition(&self, schema: &Node) -> Option<Node> {
+    fn definition(&self, schema: &OrderedJson) -> Option<OrderedJson> {
         let name = schema.text("$ref").strip_prefix("#/components/schemas/")?;
-        self.definitions.get(name).map(Node::schema)
+        self.definitions.get(name).map(OrderedJson::schema)
     }
 
     /// The schema of a parameter.
-    pub(super) fn shape(&self, shape: Shape) -> Node {
+    pub(super) fn shape(&self, shape: Shape) -> OrderedJson {
         match shape {
-            Shape::Word { words, default } => Node::object()
+            Shape::Word { words, default } => OrderedJson::object()
                 .with("type", "string")
                 .with("enum", words.to_vec())
                 .with("default", default),
-            Shape::Text => Node::object().with("type", "string"),
+            Shape::Text => OrderedJson::object().with("type", "string"),
             Shape::Field(name, field) => {
                 let field = self.definitions[name]["properties"].get(field);
                 let field = field.unwrap_or_else(|| panic!("a parameter refers to a field that {name} lacks"));
                 // A parameter that is left out is absent, and its text is never null.
-                Node::schema(field).without("description").not_null()
+                OrderedJson::schema(field).without("description").not_null()
             }
             Shape::Number {
                 minimum,
                 maximum,
                 default,
-            } => Node::object()
+            } => OrderedJson::object()
                 .with("type", "integer")
                 .with_some("format", maximum.is_none().then_some("uint64"))
                 .with("minimum", minimum)
                 .with("maximum", maximum.unwrap_or(u64::MAX))
                 .with_some("default", default),
-            Shape::Pattern { length, pattern } => Node::object()
+            Shape::Pattern { length, pattern } => OrderedJson::object()
                 .with("type", "string")
                 .with_some("minLength", length.map(|(least, _)| least))
                 .with_some("maxLength", length.map(|(_, most)| most))
@@ -126,11 +129,11 @@ impl Schemas {
     }
 
     /// All schemas as components.
-    pub(super) fn components(&self) -> Node {
+    pub(super) fn components(&self) -> OrderedJson {
         let mut all: Vec<_> = self
             .definitions
             .iter()
-            .map(|(name, schema)| (name.clone(), Node::schema(schema)))
+            .map(|(name, schema)| (name.clone(), OrderedJson::schema(schema)))
             .collect();
         all.extend(
             self.fixed
@@ -138,7 +141,7 @@ impl Schemas {
                 .map(|(name, schema)| ((*name).to_owned(), schema.clone())),
         );
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
-        Node::Object(all)
+        OrderedJson::Object(all)
     }
 }
 
@@ -165,7 +168,7 @@ const ORDER: [&str; 19] = [
     "examples",
 ];
 
-impl Node {
+impl OrderedJson {
     /// A schema with its members in order, and its properties in the order of `required`.
     fn schema(schema: &Value) -> Self {
         let Value::Object(members) = schema else {

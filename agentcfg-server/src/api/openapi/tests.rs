@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::docs;
 use super::document::{answer_example, document};
 use super::schemas::Schemas;
-use crate::api::answer::Shown;
+use crate::api::answer::AnswerBody;
 use crate::api::endpoint::Example;
 use crate::api::endpoints;
 use crate::api::endpoints::DOCUMENT;
@@ -124,10 +124,11 @@ fn examples_are_read_and_written_unchanged() {
             let json = answer_example(&endpoint.answer.shown, json, &schemas).to_string();
             let example: Value = serde_json::from_str(&json).unwrap();
             let (shown, values) = match (endpoint.answer.shown, &example) {
-                (Shown::Value(schema), value) => (schema, std::slice::from_ref(value)),
-                (Shown::List(schema) | Shown::Lines(schema) | Shown::Events(schema), Value::Array(values)) => {
-                    (schema, &values[..])
-                }
+                (AnswerBody::Value(schema), value) => (schema, std::slice::from_ref(value)),
+                (
+                    AnswerBody::List(schema) | AnswerBody::Lines(schema) | AnswerBody::Events(schema),
+                    Value::Array(values),
+                ) => (schema, &values[..]),
                 _ => continue,
             };
             for value in values {

@@ -98,13 +98,13 @@ impl From<SignInError> for Failure {
 }
 
 /// A sign-in in progress, as it is in its cookie.
-struct Attempt<'a> {
+struct SignInAttempt<'a> {
     state: &'a str,
     nonce: &'a str,
     verifier: &'a str,
 }
 
-impl<'a> Attempt<'a> {
+impl<'a> SignInAttempt<'a> {
     fn read(cookie: &'a str) -> Option<Self> {
         let mut parts = cookie.split('.');
         let attempt = Self {
@@ -164,7 +164,7 @@ pub(super) async fn finish(
     let again = || Failure::bad_request("this sign-in was not begun in this browser, or too long ago: begin again");
     let attempt = browser
         .cookie(Cookie::SignIn, headers)
-        .and_then(Attempt::read)
+        .and_then(SignInAttempt::read)
         .ok_or_else(again)?;
     if query.get("state") != Some(attempt.state) {
         return Err(again());
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn an_attempt_is_three_random_texts() {
         let part = "x".repeat(RANDOM);
-        assert!(Attempt::read(&format!("{part}.{part}.{part}")).is_some());
+        assert!(SignInAttempt::read(&format!("{part}.{part}.{part}")).is_some());
         for bad in [
             String::new(),
             part.clone(),
@@ -251,7 +251,7 @@ mod tests {
             format!("{part}.{part}.short"),
             format!("{part}.{part}.{}", "-".repeat(RANDOM)),
         ] {
-            assert!(Attempt::read(&bad).is_none(), "{bad}");
+            assert!(SignInAttempt::read(&bad).is_none(), "{bad}");
         }
     }
 

@@ -46,13 +46,13 @@ struct Progress {
 /// What happens on one connection.
 #[derive(Debug)]
 pub(super) struct Activity {
-    state: Mutex<State>,
+    state: Mutex<StreamCounts>,
     header_timeout: Duration,
     abuse: Notify,
 }
 
 #[derive(Debug)]
-struct State {
+struct StreamCounts {
     open: usize,
     has_begun: bool,
     /// Since when no request is open, if none is.
@@ -64,7 +64,7 @@ struct State {
 impl Activity {
     pub(super) fn new(limits: &Limits) -> Self {
         Self {
-            state: Mutex::new(State {
+            state: Mutex::new(StreamCounts {
                 open: 0,
                 has_begun: false,
                 idle_since: Instant::now(),
@@ -119,7 +119,7 @@ impl Activity {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, StreamCounts> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

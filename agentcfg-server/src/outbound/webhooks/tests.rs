@@ -301,7 +301,7 @@ async fn a_message_arrives_with_its_headers() {
     )
     .await;
     let answer = transport.post(message("http://hooks.example/a/b?c=%20d")).await;
-    let expected = Answer {
+    let expected = DeliveryAnswer {
         status: Some(202),
         retry_after: Some("7".into()),
         response: Some("ok".into()),

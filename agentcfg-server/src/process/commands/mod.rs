@@ -2,10 +2,10 @@
 
 mod dev;
 mod error;
-mod installed;
 mod login_link;
 mod mcp_config;
 mod migrate;
+mod package_files;
 mod preconditions;
 mod program;
 mod restore;
@@ -44,7 +44,7 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Check(args) => store::check(&args, std::env::vars_os()),
         Command::Migrate(args) => migrate::run(&args),
         Command::RotateMasterKey(args) => rotate::run(&args),
-        Command::Completions(args) => installed::completions(&args),
-        Command::Man(args) => installed::man(&args),
+        Command::Completions(args) => package_files::completions(&args),
+        Command::Man(args) => package_files::man(&args),
     }
 }

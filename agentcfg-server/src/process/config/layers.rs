@@ -11,8 +11,8 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
 use super::flags::Flags;
-use super::mistakes;
 use super::settings::{Config, SETTINGS, Setting};
+use super::toml_mistakes;
 use super::value::Value;
 
 const PREFIX: &str = "AGENTCFG_";
@@ -73,7 +73,7 @@ impl Layers {
                         "duplicate key: {} is set twice; keep one line",
                         content.split('=').next().unwrap_or_default().trim()
                     ),
-                    message => mistakes::explain(content).unwrap_or_else(|| message.replace('\n', "; ")),
+                    message => toml_mistakes::explain(content).unwrap_or_else(|| message.replace('\n', "; ")),
                 };
                 return self.problems.push(format!("{shown}:{line}: {message}"));
             }

@@ -9,13 +9,13 @@ mod derived;
 mod error;
 mod flags;
 mod layers;
-mod mistakes;
 mod models;
 mod provider;
 mod rules;
 mod settings;
 #[cfg(test)]
 mod tests;
+mod toml_mistakes;
 mod value;
 
 use std::ffi::OsString;

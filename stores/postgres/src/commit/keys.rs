@@ -2,7 +2,7 @@
 
 use agentcfg_core::store::{Key, PartitionKind, StoreError};
 
-use super::super::run::Param;
+use super::super::pipeline::Param;
 use super::super::table::{Location, Table};
 
 /// The keys of a statement as arrays.

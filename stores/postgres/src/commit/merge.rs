@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use agentcfg_core::store::{Batch, Check, CommitError, Committed, Key, Kind, Partition, StoreError, Write};
 use tokio_postgres::Row as Answer;
 
-use super::super::many::Existing;
-use super::super::run::{Param, Step};
+use super::super::many_rows_sql::Existing;
+use super::super::pipeline::{Param, Step};
 use super::super::sql::Sql;
 use super::super::table::{Location, Table};
 use super::key_order::{Order, first_version, order};

@@ -2,10 +2,10 @@
 
 mod key_order;
 mod keys;
-mod lone;
 mod merge;
 mod numbers;
-mod state;
+mod refusal_reason;
+mod single_batch;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use tokio::time::timeout;
 use tokio_postgres::Row;
 
 use self::merge::{Merge, Merged};
-use self::state::State;
-use super::error::{Verdict, describe, is_lost, rolled_back, unavailable, verdict};
-use super::many::Existing;
-use super::run::{PipelineOutcome, Step, pipeline};
+use self::refusal_reason::SnapshotState;
+use super::error::{ErrorVerdict, describe, is_lost, rolled_back, unavailable, verdict};
+use super::many_rows_sql::Existing;
+use super::pipeline::{PipelineOutcome, Step, pipeline};
 use super::sql::BEGIN;
 use super::{Engine, flights};
 
@@ -58,7 +58,7 @@ impl GroupEngine for Engine {
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Result<Committed, CommitError>> {
         match <[Batch; 1]>::try_from(batches) {
             Ok([batch]) => vec![self.commit_alone(batch).await],
-            Err(batches) => Group::new(self, &batches).commit().await,
+            Err(batches) => BatchGroup::new(self, &batches).commit().await,
         }
     }
 }
@@ -67,15 +67,15 @@ impl Engine {
     /// Commits one batch in a transaction of its own.
     async fn commit_alone(&self, batch: Batch) -> Result<Committed, CommitError> {
         if batch.writes.is_empty() {
-            let state = State::read(self, [&batch]).await?;
+            let state = SnapshotState::read(self, [&batch]).await?;
             return state.decide(&batch).map(|()| Committed { numbers: Vec::new() });
         }
-        let steps = lone::compile(&self.sql, self.base, &batch)?;
+        let steps = single_batch::compile(&self.sql, self.base, &batch)?;
         for attempt in 0..ATTEMPTS {
-            match self.send(&lone::steps(&steps)).await? {
+            match self.send(&single_batch::steps(&steps)).await? {
                 Sent::Committed(rows) => {
                     let committed = Committed {
-                        numbers: lone::numbers(&steps, &rows, batch.writes.len())?,
+                        numbers: single_batch::numbers(&steps, &rows, batch.writes.len())?,
                     };
                     self.contention.note(ranges(appended(&batch, &committed)));
                     return Ok(committed);
@@ -83,7 +83,7 @@ impl Engine {
                 Sent::Refused => {
                     // The database reports only that some condition failed. The common planner finds out
                     // which one, on a snapshot. If all hold there, the conflict has passed: retry.
-                    State::read(self, [&batch]).await?.decide(&batch)?;
+                    SnapshotState::read(self, [&batch]).await?.decide(&batch)?;
                 }
                 Sent::Contended | Sent::Duplicate => back_off(attempt).await,
                 Sent::BadValue(error) | Sent::Failed(error) => return Err(error.into()),
@@ -110,12 +110,12 @@ impl Engine {
             // Preparing failed: nothing of the transaction was sent.
             Ok(Err(error)) => (Err(unavailable(&error)), is_lost(&error)),
             Ok(Ok(PipelineOutcome::Failed(error))) => match verdict(&error) {
-                Verdict::Refused => return Ok(Sent::Refused),
-                Verdict::Contended => return Ok(Sent::Contended),
-                Verdict::Duplicate => return Ok(Sent::Duplicate),
-                Verdict::BadValue => return Ok(Sent::BadValue(unavailable(&error))),
-                Verdict::Failed if is_lost(&error) => (Err(unavailable(&error)), true),
-                Verdict::Failed => return Ok(Sent::Failed(unavailable(&error))),
+                ErrorVerdict::Refused => return Ok(Sent::Refused),
+                ErrorVerdict::Contended => return Ok(Sent::Contended),
+                ErrorVerdict::Duplicate => return Ok(Sent::Duplicate),
+                ErrorVerdict::BadValue => return Ok(Sent::BadValue(unavailable(&error))),
+                ErrorVerdict::Failed if is_lost(&error) => (Err(unavailable(&error)), true),
+                ErrorVerdict::Failed => return Ok(Sent::Failed(unavailable(&error))),
             },
             Ok(Ok(PipelineOutcome::Unanswered(error))) if rolled_back(&error) => return Ok(Sent::Contended),
             Ok(Ok(PipelineOutcome::Unanswered(error))) => (Err(StoreError::OutcomeUnknown(describe(&error))), true),
@@ -148,13 +148,13 @@ enum Sent {
 
 /// A group of batches on its way. Batches whose conditions exclude each other do not fit in one transaction, so a group may need
 /// several; batches that do not touch the same records, as nearly all, need one.
-struct Group<'a> {
+struct BatchGroup<'a> {
     engine: &'a Engine,
     batches: &'a [Batch],
     verdicts: Vec<Option<Result<Committed, CommitError>>>,
 }
 
-impl<'a> Group<'a> {
+impl<'a> BatchGroup<'a> {
     fn new(engine: &'a Engine, batches: &'a [Batch]) -> Self {
         Self {
             engine,
@@ -261,7 +261,7 @@ impl<'a> Group<'a> {
         }
         for indexes in lanes.into_values() {
             let batches: Vec<Batch> = indexes.iter().map(|index| self.batches[*index].clone()).collect();
-            let verdicts = Box::pin(Group::new(self.engine, &batches).commit()).await;
+            let verdicts = Box::pin(BatchGroup::new(self.engine, &batches).commit()).await;
             for (index, verdict) in indexes.into_iter().zip(verdicts) {
                 self.verdicts[index] = Some(verdict);
             }
@@ -292,7 +292,8 @@ impl<'a> Group<'a> {
         if batches.is_empty() {
             return (now, later);
         }
-        let mut state = match State::read(self.engine, batches.iter().map(|index| &self.batches[*index])).await {
+        let mut state = match SnapshotState::read(self.engine, batches.iter().map(|index| &self.batches[*index])).await
+        {
             Ok(state) => state,
             Err(error) => {
                 self.refuse(batches, &error);

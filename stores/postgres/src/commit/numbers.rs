@@ -7,8 +7,8 @@ use agentcfg_core::store::StoreError;
 use tokio_postgres::Row as Answer;
 use uuid::Uuid;
 
+use super::super::pipeline::Param;
 use super::super::read::column;
-use super::super::run::Param;
 use super::super::sql::MAX;
 
 /// The write with this index of the batch with this index.

@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
 use redb::{BackendError, StorageBackend};
 
+use super::checksums::Sums;
 use super::contain::{Damage, is_contained, raise};
 use super::head::{self, Head, HeadFault, ROOM};
 use super::layout::{BLOCK, GROUP, block_offset, disk_len, logical_len};
-use super::sums::Sums;
 
 /// A file with block checksums; see the [module's text](super). A clone is a handle to the same file.
 #[derive(Debug)]

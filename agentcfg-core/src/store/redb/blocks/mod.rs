@@ -12,16 +12,16 @@
 //! the file, that no block was replaced together with its checksum. Without it the engine verifies the whole file.
 
 mod backend;
+mod checksums;
 mod contain;
-mod frozen;
 mod head;
+mod last_committed;
 mod layout;
-mod sums;
 #[cfg(test)]
 mod tests;
 
 pub(super) use self::backend::{Blocks, WeakBlocks};
 pub(super) use self::contain::{Broken, Damage, contained, damage_of};
-pub(super) use self::frozen::{Freeze, Frozen};
 pub(super) use self::head::HeadFault;
+pub(super) use self::last_committed::{Freeze, Frozen};
 pub(super) use self::layout::BLOCK;

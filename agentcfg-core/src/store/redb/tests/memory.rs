@@ -8,7 +8,7 @@ use redb::StorageBackend;
 use super::super::error::OpenError;
 use super::super::open::{Opener, panic_as_damage};
 use super::super::{RedbOptions, RedbStore};
-use super::disk::options;
+use super::faulty_disk::options;
 use super::open_or_create;
 
 /// An operation on a file.

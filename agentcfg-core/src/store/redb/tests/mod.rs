@@ -2,18 +2,18 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod backup;
+mod bit_flips;
 mod check;
+mod checksum_cost;
 mod crash;
 mod damage;
-mod disk;
+mod faulty_disk;
 mod file;
-mod flips;
+mod full_disk;
 pub(super) mod memory;
-mod planted;
-mod rate;
+mod planted_blocks;
 mod recovery;
 mod scan;
-mod space;
 mod writer;
 
 use std::path::Path;
@@ -28,7 +28,7 @@ use super::error::OpenError;
 use super::health::Health;
 use super::open::open_verified;
 use super::schema::{begin_write, initialise, verify_tables};
-use super::state::Opened;
+use super::shared_state::Opened;
 use super::{RedbOptions, RedbStore};
 use crate::model::WorkspaceId;
 

@@ -4,9 +4,9 @@ use std::io;
 use std::sync::Arc;
 
 use super::super::super::{CommitError, StoreError};
-use super::super::state::{Shared, Status};
+use super::super::shared_state::{Status, StoreState};
 use super::super::writer::commit_group;
-use super::disk::{Disk, Operation, options};
+use super::faulty_disk::{Disk, Operation, options};
 use super::*;
 
 use Operation::{Open, Read, Resize, Sync, Write as Put};
@@ -124,7 +124,7 @@ async fn a_store_that_cannot_recover_can_be_closed() {
 #[test]
 fn a_failed_group_commit_has_a_verdict_for_each_batch() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
+    let shared = StoreState::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
     let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("there", "1")])]);
     assert!(verdicts[0].is_ok() && fault.is_none());
 
@@ -157,7 +157,7 @@ fn a_failed_group_commit_has_a_verdict_for_each_batch() {
 #[test]
 fn a_group_that_fails_before_its_commit_is_unavailable() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
+    let shared = StoreState::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
     disk.fail(&[Read, Put, Resize]);
     let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("a", "1")]), batch([], [put("b", "1")])]);
     assert!(fault.is_none(), "nothing was written: {fault:?}");
@@ -173,7 +173,7 @@ fn a_group_that_fails_before_its_commit_is_unavailable() {
 #[test]
 fn reopening_the_file_starts_a_new_generation() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
+    let shared = StoreState::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
     let (_sender, queue) = std::sync::mpsc::sync_channel(1);
     let before = shared.generation();
     disk.healer().heal(&shared, &queue);

@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 
 use super::super::super::{CommitError, StoreError};
-use super::super::state::Shared;
+use super::super::shared_state::StoreState;
 use super::super::writer::commit_group;
-use super::disk::{Disk, Operation, options};
+use super::faulty_disk::{Disk, Operation, options};
 use super::*;
 
 /// Blocks the writer at its next sync. The receiver signals that the writer is there; dropping the
@@ -153,7 +153,7 @@ fn the_last_handle_may_be_dropped_on_the_writer_thread() {
 #[test]
 fn a_group_commit_syncs_as_often_as_one_batch_and_a_refusal_never() {
     let disk = Disk::default();
-    let shared = Shared::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
+    let shared = StoreState::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
     let syncs = Arc::new(AtomicU32::new(0));
     disk.set_hook({
         let syncs = syncs.clone();

@@ -1,6 +1,6 @@
 //! What a JSON Schema allows, in words.
 
-use crate::api::openapi::node::Node;
+use crate::api::openapi::ordered_json::OrderedJson;
 
 /// Where the section of a type is, as a link.
 pub(super) fn link(name: &str) -> String {
@@ -8,12 +8,12 @@ pub(super) fn link(name: &str) -> String {
 }
 
 /// The name of the component that a reference leads to.
-pub(super) fn referred(schema: &Node) -> Option<&str> {
+pub(super) fn referred(schema: &OrderedJson) -> Option<&str> {
     schema.text("$ref").rsplit('/').next().filter(|name| !name.is_empty())
 }
 
 /// The type of a value, with links to the types of the document.
-pub(super) fn type_of(schema: &Node) -> String {
+pub(super) fn type_of(schema: &OrderedJson) -> String {
     if let Some(name) = referred(schema) {
         return link(name);
     }
@@ -36,8 +36,8 @@ pub(super) fn type_of(schema: &Node) -> String {
         name => name.to_owned(),
     };
     match schema.get("type") {
-        Some(Node::Array(names)) => {
-            let names: Vec<_> = names.iter().filter_map(Node::as_str).map(named).collect();
+        Some(OrderedJson::Array(names)) => {
+            let names: Vec<_> = names.iter().filter_map(OrderedJson::as_str).map(named).collect();
             names.join(" or ")
         }
         Some(name) => named(name.as_str().unwrap_or_default()),
@@ -46,12 +46,12 @@ pub(super) fn type_of(schema: &Node) -> String {
 }
 
 /// Whether this is a schema that names a type, rather than `false` or the schema of anything.
-fn is_schema(node: &Node) -> bool {
+fn is_schema(node: &OrderedJson) -> bool {
     node.members().next().is_some()
 }
 
 /// The limits of a value, those of the type that it refers to included.
-pub(super) fn limits(document: &Node, schema: &Node) -> String {
+pub(super) fn limits(document: &OrderedJson, schema: &OrderedJson) -> String {
     let target = document.resolve(schema.text("$ref")).unwrap_or(schema);
     let mut limits = Vec::new();
     if let Some(words) = target.get("enum") {
@@ -89,9 +89,9 @@ pub(super) fn limits(document: &Node, schema: &Node) -> String {
     limits.join("; ")
 }
 
-fn range(least: Option<&Node>, most: Option<&Node>, unit: &str) -> Option<String> {
+fn range(least: Option<&OrderedJson>, most: Option<&OrderedJson>, unit: &str) -> Option<String> {
     // Every count is at least 0.
-    let least = least.map(Node::to_string).filter(|least| least != "0");
+    let least = least.map(OrderedJson::to_string).filter(|least| least != "0");
     match (least, most) {
         (Some(least), Some(most)) => Some(format!("{least}–{most}{unit}")),
         (Some(least), None) => Some(format!("at least {least}{unit}")),
@@ -101,12 +101,12 @@ fn range(least: Option<&Node>, most: Option<&Node>, unit: &str) -> Option<String
 }
 
 /// The pattern of a text, where it says more than the format, or more than that no character is U+0000.
-fn pattern(schema: &Node) -> Option<&str> {
+fn pattern(schema: &OrderedJson) -> Option<&str> {
     let pattern = schema.get("pattern")?.as_str()?;
     (schema.get("format").is_none() && !pattern.contains(r"\u0000")).then_some(pattern)
 }
 
 /// A value without the quotes of a string.
-fn plain(value: &Node) -> String {
+fn plain(value: &OrderedJson) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -1,0 +1,148 @@
+//! Signing in and out.
+
+use agentcfg_client::model::WhoAmI;
+
+use super::context::Context;
+use super::hint;
+use crate::credentials::{self, Credentials};
+use crate::failure::{Code, CommandFailure, Result};
+use crate::output::{BOLD, or_dash, printable};
+use crate::session::{self, API_KEY, DEFAULT_URL, Origin, Origins, URL};
+use crate::terminal::{self, Progress};
+
+pub async fn login(context: &mut Context, url: Option<String>) -> Result<Code> {
+    let path = credentials::path()?;
+    let (url, of_url) = server(&path, url)?;
+    // A wrong URL is reported before the key is asked for.
+    agentcfg_client::Client::builder(&url).build()?;
+    let secret = terminal::read_secret("API key or session token: ")?;
+    if secret.is_empty() {
+        let message = "standard input has no API key and no session token";
+        let hint = "Pipe it in, such as `agentcfg login < key.txt`, or type it on a terminal.";
+        return Err(CommandFailure::with_code(Code::Refused, message).hint(hint));
+    }
+    context.called(Origins {
+        url: url.clone(),
+        of_url,
+        of_secret: Origin::Default,
+    });
+    let client = session::client(&url, &secret)?;
+    let progress = Progress::spinner("Signing in");
+    let caller = client.whoami().await.map_err(|error| {
+        let is_not_found = error.is_not_found();
+        let failure = CommandFailure::from(error);
+        match is_not_found {
+            true => CommandFailure::with_code(failure.code(), format_args!("no agentcfg-server answers at {url}"))
+                .hint(hint::WITHOUT_API),
+            false => failure,
+        }
+    })?;
+    drop(progress);
+    let workspace = match context.workspace() {
+        Some(workspace) => Some(session::parse("workspace", workspace)?),
+        None => match caller.workspaces.as_slice() {
+            [only] => Some(only.id),
+            _ => None,
+        },
+    };
+    credentials::write(
+        &path,
+        &Credentials {
+            url: url.clone(),
+            secret,
+            workspace,
+        },
+    )?;
+    context.output.note(format_args!(
+        "Signed in to {url} as {}. The credential is in {}.",
+        name(&caller),
+        path.display()
+    ));
+    for variable in [URL, API_KEY] {
+        if std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+            && !(variable == URL && of_url == Origin::Environment(URL))
+        {
+            context
+                .output
+                .note(format_args!("note: {variable} is set, and wins over what was saved."));
+        }
+    }
+    Ok(Code::Done)
+}
+
+/// The server to sign in to: named, or asked for on a terminal.
+fn server(path: &std::path::Path, named: Option<String>) -> Result<(String, Origin)> {
+    if let Some(url) = named {
+        return Ok((url, Origin::CommandLine("--url")));
+    }
+    if let Some(url) = std::env::var(URL).ok().filter(|url| !url.is_empty()) {
+        return Ok((url, Origin::Environment(URL)));
+    }
+    // A file that cannot be read is about to be replaced.
+    let (known, origin) = match credentials::read(path) {
+        Ok(Some(known)) => (known.url, Origin::Login),
+        _ => (DEFAULT_URL.to_owned(), Origin::Default),
+    };
+    match terminal::is_attended() {
+        true => Ok((terminal::ask("Server", &known)?, Origin::CommandLine("your answer"))),
+        false => Ok((known, origin)),
+    }
+}
+
+pub fn logout(context: &mut Context) -> Result<Code> {
+    let path = credentials::path()?;
+    let message = match credentials::remove(&path)? {
+        true => format!(
+            "Removed {}. The key itself still works: `agentcfg keys revoke` ends it.",
+            path.display()
+        ),
+        false => "You were not signed in.".to_owned(),
+    };
+    context.output.note(message);
+    Ok(Code::Done)
+}
+
+pub async fn whoami(context: &mut Context) -> Result<Code> {
+    let session = context.session()?;
+    let caller = session.client.whoami().await?;
+    let origins = session.origins;
+    context.output.show(&caller, |output| {
+        let Origins { url, of_url, of_secret } = origins;
+        output.line(format_args!("{BOLD}{}{BOLD:#}", printable(&name(&caller))))?;
+        output.line(format_args!("  server      {url} ({of_url})"))?;
+        output.line(format_args!("  credential  {of_secret}"))?;
+        output.line(format_args!(
+            "  expires     {}",
+            caller.expires_at.map_or("never".to_owned(), |at| at.to_string())
+        ))?;
+        for workspace in &caller.workspaces {
+            let holds = workspace.role.map(|role| format!("role {role}"));
+            let holds = holds.or_else(|| workspace.scope.map(|scope| format!("scope {scope}")));
+            output.line("")?;
+            output.line(format_args!(
+                "{BOLD}{}{BOLD:#}  {}",
+                printable(&workspace.name),
+                workspace.id
+            ))?;
+            output.line(format_args!("  {}", or_dash(holds)))?;
+            let limit = workspace
+                .agent_limit
+                .map_or("no limit".to_owned(), |limit| format!("limit {limit}"));
+            output.line(format_args!(
+                "  plan {}, {} active agents, {limit}",
+                workspace.plan, workspace.active_agents
+            ))?;
+            let permissions: Vec<_> = workspace.permissions.iter().map(ToString::to_string).collect();
+            output.line(format_args!("  {}", permissions.join(" ")))?;
+        }
+        Ok(())
+    })?;
+    Ok(Code::Done)
+}
+
+fn name(caller: &WhoAmI) -> String {
+    match caller.kind {
+        agentcfg_client::model::CallerType::ApiKey => format!("API key {}", caller.id),
+        _ => format!("user {}", caller.id),
+    }
+}

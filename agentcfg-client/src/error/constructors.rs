@@ -1,0 +1,149 @@
+//! The failures of a call, and what each reveals about the processing of the request.
+
+use std::io;
+
+use super::{BoxError, Error, Inner, Kind, ResponseFacts};
+use crate::attempt_outcome::AttemptOutcome;
+
+impl Error {
+    fn new(kind: Kind, outcome: AttemptOutcome, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner {
+            kind,
+            outcome,
+            message: message.into(),
+            maybe_applied: false,
+            timed_out: false,
+            facts: ResponseFacts::default(),
+            source: None,
+        }))
+    }
+
+    fn because(mut self, source: impl Into<BoxError>) -> Self {
+        self.0.source = Some(source.into());
+        self
+    }
+
+    fn with_facts(mut self, facts: ResponseFacts) -> Self {
+        self.0.facts = facts;
+        self
+    }
+
+    /// Settings or arguments that do not make a valid request.
+    pub(crate) fn input(message: impl Into<String>) -> Self {
+        Self::new(Kind::Input, AttemptOutcome::Final, message)
+    }
+
+    /// A stream that this client cannot decode.
+    pub(crate) fn of_stream(message: impl Into<String>) -> Self {
+        Self::new(Kind::Answer, AttemptOutcome::Final, message)
+    }
+
+    /// No response within the timeout.
+    pub(crate) fn timed_out() -> Self {
+        let mut error = Self::new(Kind::Exchange, AttemptOutcome::Unknown, "no answer came in time");
+        error.0.timed_out = true;
+        error
+    }
+
+    /// The transport failed before the head of a response arrived.
+    pub(crate) fn transport(error: hyper_util::client::legacy::Error) -> Self {
+        let unsent = causes(&error).any(|cause| {
+            cause
+                .downcast_ref::<hyper::Error>()
+                .is_some_and(hyper::Error::is_canceled)
+        });
+        let timed_out = causes(&error).any(|cause| {
+            cause
+                .downcast_ref::<io::Error>()
+                .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
+        });
+        let mut failed = if error.is_connect() {
+            let outcome = if causes(&error).any(is_refused_certificate) {
+                AttemptOutcome::Final
+            } else {
+                AttemptOutcome::NotApplied
+            };
+            Self::new(Kind::Connect, outcome, "no connection could be made")
+        } else if unsent {
+            let message = "the connection closed before the request was sent";
+            Self::new(Kind::Exchange, AttemptOutcome::NotApplied, message)
+        } else {
+            let message = "the connection broke before an answer came";
+            Self::new(Kind::Exchange, AttemptOutcome::Unknown, message)
+        };
+        failed.0.timed_out = timed_out;
+        failed.because(error)
+    }
+
+    /// The connection broke within a response.
+    pub(crate) fn cut_off(facts: ResponseFacts, source: BoxError) -> Self {
+        Self::new(
+            Kind::Exchange,
+            AttemptOutcome::Unknown,
+            "the connection broke within the answer",
+        )
+        .with_facts(facts)
+        .because(source)
+    }
+
+    /// A response that this client cannot decode.
+    pub(crate) fn unreadable(facts: ResponseFacts, message: impl Into<String>) -> Self {
+        Self::new(Kind::Answer, AttemptOutcome::Final, message).with_facts(facts)
+    }
+
+    /// A response without the requested record. Its status reports a success, so the error has none.
+    pub(crate) fn absent(facts: ResponseFacts, message: impl Into<String>) -> Self {
+        let facts = ResponseFacts { status: None, ..facts };
+        Self::new(Kind::Absent, AttemptOutcome::Final, message).with_facts(facts)
+    }
+
+    /// A response of the server with a status other than success. A 503 with `Retry-After` means that nothing was changed.
+    pub(crate) fn refused(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
+        let is_promised = facts.retry_after.is_some() && facts.request_id.is_some();
+        match status {
+            503 if is_promised => Self::new(Kind::Status, AttemptOutcome::NotApplied, message).with_facts(facts),
+            _ => Self::of_proxy(status, facts, message),
+        }
+    }
+
+    /// A response with a status other than success that may be a proxy's, so that after a 502, 503 or 504 the outcome is unknown.
+    pub(crate) fn of_proxy(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
+        let outcome = match status {
+            429 => AttemptOutcome::NotApplied,
+            502..=504 => AttemptOutcome::Unknown,
+            _ => AttemptOutcome::Final,
+        };
+        Self::new(Kind::Status, outcome, message).with_facts(facts)
+    }
+
+    /// Marks the failed call as one that requested a change.
+    pub(crate) fn of_a_change(mut self) -> Self {
+        self.0.maybe_applied = match (self.0.kind, self.0.outcome, self.status()) {
+            (Kind::Input | Kind::Connect, ..) | (_, AttemptOutcome::NotApplied, _) => false,
+            (Kind::Status, _, Some(status)) => !(400..500).contains(&status),
+            _ => true,
+        };
+        self
+    }
+
+    pub(crate) fn outcome(&self) -> AttemptOutcome {
+        self.0.outcome
+    }
+}
+
+type Cause = dyn std::error::Error + 'static;
+
+/// An error and the chain of its causes. The error within an I/O error is not its source, so it is added.
+fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
+    std::iter::successors(Some(error), |error| {
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        }
+    })
+}
+
+/// Whether the server's certificate was refused, so that retries will hardly help.
+fn is_refused_certificate(cause: &Cause) -> bool {
+    matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
+}

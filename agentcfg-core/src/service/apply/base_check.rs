@@ -1,0 +1,131 @@
+//! The base of an apply: whether one of its agents has changed since.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use super::ApplyState;
+use crate::error::{Error, ErrorKind};
+use crate::model::{Action, ApplyAgents, Cursor, CursorError, Target, TargetType, WorkspaceId, change_path};
+use crate::service::AgentCfg;
+use crate::service::records::Entity;
+use crate::store::Kind;
+use crate::validate::Invalid;
+
+/// The greatest number of identifiers in a message.
+const SHOWN: usize = 10;
+
+impl AgentCfg {
+    /// Refuses the change when one of its agents has changed since the base.
+    pub(super) async fn require_unchanged(
+        &self,
+        base: Cursor,
+        state: &ApplyState,
+        body: &ApplyAgents,
+        workspace: WorkspaceId,
+    ) -> Result<(), Error> {
+        let last = state.last_revision;
+        let since = match base.revision_in(workspace, self.epoch().await?, last) {
+            Ok(revision) => revision,
+            Err(error @ CursorError::OtherWorkspace) => return Err(Invalid::new("base", error).into()),
+            Err(error) => return Err(Error::new(ErrorKind::Precondition, format!("base {error}"))),
+        };
+        let agents = body.agents.iter().map(|spec| &*spec.agent_id);
+        let agents: HashSet<&str> = agents.chain(state.others.iter().map(|(id, ..)| &**id)).collect();
+        let changed = self.changed_agents(workspace, since, last, &agents).await?;
+        if changed.is_empty() {
+            return Ok(());
+        }
+        let mut message = format!("since base {} of these agents have changed: ", changed.len());
+        message += &changed
+            .iter()
+            .take(SHOWN)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(", ");
+        if changed.len() > SHOWN {
+            message += " and others";
+        }
+        Err(Error::new(ErrorKind::Precondition, message))
+    }
+
+    /// The agents, among these, that log entries after one revision and up to another have changed.
+    async fn changed_agents(
+        &self,
+        workspace: WorkspaceId,
+        since: u64,
+        last: u64,
+        agents: &HashSet<&str>,
+    ) -> Result<BTreeSet<String>, Error> {
+        let mut changed = BTreeSet::new();
+        let note = |entry: LogSubject| {
+            changed.extend(
+                entry
+                    .agents()
+                    .into_iter()
+                    .filter(|agent_id| agents.contains(&**agent_id)),
+            );
+        };
+        self.log_between(workspace, since, last, note).await?;
+        Ok(changed)
+    }
+}
+
+/// The part of a log entry that names what it changed.
+#[derive(Deserialize)]
+struct LogSubject {
+    action: Action,
+    target: Target,
+    changes: HashMap<String, IgnoredAny>,
+}
+
+impl Entity for LogSubject {
+    const KIND: Kind = Kind::LogEntry;
+}
+
+impl LogSubject {
+    /// The agents that the entry changes. An action that only a later release knows counts as a change of what it names.
+    fn agents(self) -> BTreeSet<String> {
+        match (self.action, self.target.kind) {
+            // A label points at an agent and does not change it.
+            (Action::LabelSet | Action::LabelRemoved | Action::LabelPromoted, _) => BTreeSet::new(),
+            (_, TargetType::Agent) => [self.target.id].into(),
+            // A change of several agents names them in the paths of its changes.
+            _ => {
+                let paths = self.changes.keys().filter_map(|path| change_path::agent_and_name(path));
+                paths.map(|(agent_id, _)| agent_id.to_owned()).collect()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_action_of_a_later_release_changes_the_agents_that_it_names() {
+        for (action, kind, id, path, agents) in [
+            ("agent.updated", "agent", "writer", "model", &["writer"][..]),
+            ("agent.merged", "agent", "writer", "model", &["writer"]),
+            ("merged", "agent", "writer", "model", &["writer"]),
+            ("agents.applied", "workspace", "w1", "agents/coder/model", &["coder"]),
+            ("agents.merged", "workspace", "w1", "agents/coder/model", &["coder"]),
+            ("label.set", "agent", "writer", "labels/live", &[]),
+            ("label.promoted", "workspace", "w1", "agents/coder/labels/live", &[]),
+            ("member.set", "member", "ada", "role", &[]),
+            ("host.added", "host", "h1", "role", &[]),
+        ] {
+            let entry = serde_json::json!({
+                "action": action,
+                "target": {"type": kind, "id": id},
+                "changes": {path: {"from": null, "to": 1}},
+            });
+            let entry: LogSubject = serde_json::from_value(entry).unwrap();
+            let expected: BTreeSet<String> = agents.iter().map(|id| (*id).to_owned()).collect();
+            assert_eq!(entry.agents(), expected, "{action}");
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Reading many records in pieces of bounded size.
+
+use super::AgentCfg;
+use super::blocking::{LONG, blocking_if};
+use super::records::{self, Encoded, Entity, EntityKey, Entries, Scanned, Stored};
+use crate::error::{Error, ErrorKind};
+use crate::model::WorkspaceId;
+
+/// The greatest number of records in a piece.
+pub(super) const RECORDS: usize = 256;
+/// The length of the values at which a piece ends, in bytes. Records differ in size by a factor of ten thousand.
+pub(super) const BYTES: usize = 512 << 10;
+
+/// The records of one kind in pieces, each of them a snapshot of its own.
+pub(super) struct Chunks<T> {
+    /// The entries that were not read yet; `None` at the end.
+    rest: Option<Entries<T>>,
+}
+
+impl<T: Entity> Chunks<T> {
+    /// Reads these entries. Their limit, if they have one, becomes that of each piece.
+    pub(super) fn of(entries: Entries<T>) -> Self {
+        let records = entries.most().min(RECORDS);
+        Self {
+            rest: Some(entries.bounded(records, BYTES)),
+        }
+    }
+
+    /// The next piece, of at least one record; `None` after the last one. Other tasks of the async worker run before it.
+    pub(super) async fn next(&mut self, service: &AgentCfg) -> Result<Option<Scanned<T>>, Error> {
+        let Some(entries) = self.rest.clone() else {
+            return Ok(None);
+        };
+        tokio::task::yield_now().await;
+        let found = service.scan(entries.clone()).await?;
+        self.rest = match found.has_more() {
+            true => Some(entries.after_item(found.last_item())),
+            false => None,
+        };
+        Ok((!found.is_empty()).then_some(found))
+    }
+}
+
+/// The values of a piece; those of a long one are decoded on the blocking pool.
+pub(super) async fn values<T: Entity + Send + 'static>(piece: Scanned<T>) -> Result<Vec<T>, Error> {
+    decoded(piece, |record| record.value()).await
+}
+
+/// What each record of a piece is decoded to, for a long one on the blocking pool.
+pub(super) async fn decoded<T: Entity + 'static, R: Send + 'static>(
+    piece: Scanned<T>,
+    decode: impl FnMut(Encoded<T>) -> Result<R, Error> + Send + 'static,
+) -> Result<Vec<R>, Error> {
+    blocking_if(piece.bytes() >= LONG, move || piece.into_iter().map(decode).collect()).await?
+}
+
+impl AgentCfg {
+    /// Reads records by their keys in one snapshot; long ones are decoded on the blocking pool.
+    pub(super) async fn read_many<T: Entity + Send + 'static>(
+        &self,
+        keys: Vec<EntityKey<T>>,
+    ) -> Result<Vec<Option<Stored<T>>>, Error> {
+        let keys = keys.into_iter().map(EntityKey::encoded).collect::<Vec<_>>();
+        let found: Vec<Option<Encoded<T>>> = self.read(keys).await?;
+        let bytes: usize = found.iter().flatten().map(Encoded::bytes).sum();
+        let decode = move || {
+            let found = found.into_iter();
+            found.map(|record| record.map(Encoded::decode).transpose()).collect()
+        };
+        blocking_if(bytes >= LONG, decode).await?
+    }
+
+    /// Reads the entries of a log after a revision, up to another one at least, and returns the last that was read.
+    pub(super) async fn log_between<T: Entity + Send + 'static>(
+        &self,
+        workspace: WorkspaceId,
+        mut read: u64,
+        last: u64,
+        mut visit: impl FnMut(T),
+    ) -> Result<u64, Error> {
+        let after = records::audit_entry::<T>(workspace, read);
+        let mut pieces = Chunks::of(Entries::in_workspace(workspace).after(&after));
+        while read < last {
+            let Some(found) = pieces.next(self).await? else {
+                return Err(Error::new(ErrorKind::Internal, "the log ends before its last entry"));
+            };
+            for entry in values(found).await? {
+                read += 1;
+                visit(entry);
+            }
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::sync::Arc;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::service::records::StoredEntry;
+    use crate::store::{Batch, MemoryStore, Store, Write};
+
+    #[tokio::test]
+    async fn pieces_have_each_record_once_and_end_at_their_bytes() {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let log = WorkspaceId::new(Uuid::from_u128(1));
+        // Three of these have more bytes than a piece.
+        for _ in 0..10 {
+            let value = vec![b' '; 200_000];
+            let writes = vec![Write::Append { log, value }];
+            let checks = Vec::new();
+            store.commit(Batch { checks, writes }).await.unwrap();
+        }
+        let service = AgentCfg::builder(store).build();
+        let entries = || Entries::<StoredEntry>::in_workspace(log);
+        let expected = [
+            (entries(), vec![3, 3, 3, 1]),
+            (entries().limit(2), vec![2; 5]),
+            (entries().descending(), vec![3, 3, 3, 1]),
+        ];
+        for (entries, expected) in expected {
+            let mut pieces = Chunks::of(entries);
+            let (mut lengths, mut numbers) = (Vec::new(), Vec::new());
+            while let Some(piece) = pieces.next(&service).await.unwrap() {
+                lengths.push(piece.len());
+                numbers.extend(piece.into_keys().map(|key| key.entry_number().unwrap()));
+            }
+            assert_eq!(lengths, expected);
+            numbers.sort_unstable();
+            assert_eq!(numbers, (1..=10).collect::<Vec<_>>());
+        }
+    }
+}

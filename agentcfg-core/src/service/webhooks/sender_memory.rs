@@ -1,0 +1,160 @@
+//! What the sender remembers of each webhook, and the order in which webhooks get sessions.
+
+use std::collections::HashMap;
+
+use super::lease::LeaseSeen;
+use super::session::End;
+use crate::model::{Timestamp, WebhookId, WorkspaceId};
+use crate::service::records::{Stored, WebhookState};
+
+/// The pause after a failed session, in milliseconds.
+const REST: i64 = 10_000;
+
+/// How long a webhook with the maximum of pending events reads no further ones, in milliseconds, unless an attempt is
+/// due before.
+const FULL: i64 = 10_000;
+
+/// The sender's memory of a webhook, so that an idle one costs no more than the read of its version.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct WebhookMemory {
+    /// The version of the state that the other fields come from.
+    pub(super) version: u64,
+    /// The last revision up to which there was nothing to send.
+    pub(super) position: u64,
+    next_at: Option<Timestamp>,
+    pub(super) is_failing: bool,
+    /// Whether another process holds the lease.
+    is_leased: bool,
+    /// When this version was first seen, by the monotonic clock.
+    since: i64,
+    /// The time before which no session begins, by the monotonic clock.
+    not_before: i64,
+    /// The time before which no session begins for new events alone, by the monotonic clock.
+    reads_after: i64,
+    /// When the last session began, by the monotonic clock.
+    pub(super) began_at: Option<i64>,
+    /// The head of the log when the last session began.
+    pub(super) began_head: u64,
+    pub(super) is_active: bool,
+    /// Whether the log has grown since the session began. The session may have ended without reading the new entries.
+    pub(super) has_more: bool,
+}
+
+/// A webhook with something to send.
+pub(super) struct DueWebhook {
+    /// See [`WebhookMemory::began_at`].
+    pub(super) began_at: Option<i64>,
+    /// The head of the log.
+    pub(super) head: u64,
+    pub(super) workspace: WorkspaceId,
+    pub(super) id: WebhookId,
+    pub(super) is_failing: bool,
+}
+
+/// The order in which webhooks get sessions. Workspaces alternate, so that one with thousands of slow receivers delays
+/// no other. Within a workspace, the webhook whose last session began first comes first, so that none starves. Failing
+/// webhooks have sessions of their own ([`SessionPermits`]), so they are ordered apart.
+pub(super) fn in_turn(mut due: Vec<DueWebhook>) -> Vec<DueWebhook> {
+    due.sort_by_key(|due| due.began_at);
+    let mut counts: HashMap<(WorkspaceId, bool), usize> = HashMap::new();
+    let mut ranked: Vec<(usize, DueWebhook)> = Vec::with_capacity(due.len());
+    for due in due {
+        let count = counts.entry((due.workspace, due.is_failing)).or_default();
+        ranked.push((*count, due));
+        *count += 1;
+    }
+    ranked.sort_by_key(|(rank, due)| (*rank, due.began_at));
+    ranked.into_iter().map(|(_, due)| due).collect()
+}
+
+impl WebhookMemory {
+    /// Stores what a read of the state found.
+    pub(super) fn read(&mut self, state: &Stored<WebhookState>, holder: &str, steady: i64) {
+        *self = Self {
+            version: state.version,
+            position: state.value.position,
+            next_at: state.value.next_at(),
+            is_failing: state.value.failing_since.is_some(),
+            is_leased: state.value.lease.as_deref().is_some_and(|other| other != holder),
+            since: steady,
+            not_before: self.not_before,
+            reads_after: i64::MIN,
+            began_at: self.began_at,
+            began_head: self.began_head,
+            is_active: false,
+            has_more: false,
+        };
+    }
+
+    /// Whether no other process holds the lease.
+    pub(super) fn is_free(&self, steady: i64, is_shared: bool) -> bool {
+        !self.is_leased || !is_shared || steady - self.since >= LeaseSeen::LEASE
+    }
+
+    /// Whether a session should begin.
+    pub(super) fn is_due(&self, head: u64, now: Timestamp, steady: i64, is_shared: bool) -> bool {
+        let has_new = head > self.position && steady >= self.reads_after;
+        let has_work = has_new || self.next_at.is_some_and(|next| next <= now);
+        !self.is_active && self.is_free(steady, is_shared) && has_work && steady >= self.not_before
+    }
+
+    /// Stores the result of a session.
+    pub(super) fn end(&mut self, end: Option<&End>, steady: i64) {
+        self.is_active = false;
+        match end {
+            Some(End::Nothing(position)) => self.position = *position,
+            // Wait for the next attempt, or until another version of the record is stored.
+            Some(End::Full) => self.reads_after = steady + FULL,
+            // The session has written the state, so it must be read again.
+            Some(End::Done) => self.version = 0,
+            None => {
+                self.version = 0;
+                self.not_before = steady + REST;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use uuid::Uuid;
+
+    use super::*;
+
+    #[test]
+    fn workspaces_alternate_and_the_longest_wait_is_first() {
+        let due = |workspace, id, began_at| DueWebhook {
+            began_at,
+            head: 1,
+            workspace: WorkspaceId::new(Uuid::from_u128(workspace)),
+            id: WebhookId::new(Uuid::from_u128(id)),
+            is_failing: false,
+        };
+        // The workspace 1 has many, the workspace 2 one whose turn was last, and the workspace 3 a new one.
+        let all = vec![
+            due(1, 10, Some(50)),
+            due(1, 11, Some(10)),
+            due(1, 12, Some(30)),
+            due(2, 20, Some(90)),
+            due(3, 30, None),
+        ];
+        assert_eq!(order(all), [30, 11, 20, 12, 10]);
+        // Two failing ones of the workspace 1 have waited longest, and take no rank from its healthy one.
+        let failing = |id| DueWebhook {
+            is_failing: true,
+            ..due(1, id, Some(1))
+        };
+        let all = vec![
+            failing(10),
+            failing(11),
+            due(1, 12, Some(5)),
+            due(2, 20, Some(90)),
+            due(2, 21, Some(91)),
+        ];
+        assert_eq!(order(all), [10, 12, 20, 11, 21]);
+    }
+
+    fn order(due: Vec<DueWebhook>) -> Vec<u128> {
+        in_turn(due).iter().map(|due| due.id.as_uuid().as_u128()).collect()
+    }
+}

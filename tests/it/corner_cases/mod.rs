@@ -1,0 +1,26 @@
+//! The same API in its corner cases, subject by subject: forms of values, orders of checks, limits.
+
+mod agents;
+mod api_keys;
+mod apply;
+mod audit;
+mod bodies;
+mod check_order;
+mod compression;
+mod conditions;
+mod cors;
+mod framing;
+mod header_limits;
+mod malformed;
+mod members;
+mod operations;
+mod paths;
+mod queries;
+mod rate_limit;
+mod sessions;
+mod status;
+mod stored_values;
+mod timeouts;
+mod workspace_choice;
+mod workspace_deletion;
+mod workspaces;
