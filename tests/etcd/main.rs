@@ -24,30 +24,30 @@ mod security;
 #[path = "../postgres/counting_proxy.rs"]
 mod counting_proxy;
 // Of the proxies, each suite uses a part.
+#[path = "../postgres/contract_misuse.rs"]
+mod contract_misuse;
 #[allow(dead_code)]
 #[path = "../nemesis/mod.rs"]
 mod faults;
 #[path = "../postgres/feed.rs"]
 mod feed;
-#[path = "../postgres/several_servers.rs"]
-mod instances;
 #[path = "../postgres/load.rs"]
 mod load;
 #[path = "../postgres/migration.rs"]
 mod migration;
-#[path = "../postgres/contract_misuse.rs"]
-mod misuse;
 #[path = "../postgres/models.rs"]
 mod models;
 #[allow(dead_code)]
 #[path = "../postgres/server.rs"]
 mod server;
+#[path = "../postgres/several_servers.rs"]
+mod several_servers;
 #[path = "../postgres/sign_in.rs"]
 mod sign_in;
 
 // The reference models of the other stores and of the service, compiled from the same files.
 #[path = "../../agentcfg-core/tests/service/random_numbers.rs"]
-mod numbers;
+mod random_numbers;
 #[allow(dead_code)]
 #[path = "../../agentcfg-core/tests/service/model/mod.rs"]
 mod service_model;

@@ -41,7 +41,7 @@ mod receiver;
 
 // The reference models of the other stores and of the service, compiled from the same files.
 #[path = "../../agentcfg-core/tests/service/random_numbers.rs"]
-mod numbers;
+mod random_numbers;
 #[allow(dead_code)]
 #[path = "../../agentcfg-core/tests/service/model/mod.rs"]
 mod service_model;
