@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::cluster::{Cluster, LIMITS};
-use crate::misuse;
+use crate::contract_misuse;
 
 fn workspace(number: u128) -> WorkspaceId {
     WorkspaceId::new(Uuid::from_u128(number))
@@ -275,7 +275,7 @@ async fn stores_with_different_prefixes_are_apart() {
 async fn misuse_is_refused() {
     let Some(cluster) = Cluster::shared() else { return };
     let store = cluster.store().await;
-    misuse::is_refused(&store).await;
+    contract_misuse::is_refused(&store).await;
     store.close().await;
     assert!(matches!(store.get(&[]).await, Err(StoreError::Unavailable(_))));
 }
