@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::fixture::{PERSONA, fixture};
+use crate::fixture::{PERSONA, stage};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_fields_are_filled_in_from_the_agent() {

@@ -5,7 +5,7 @@ use agentcfg_client::model::{CredentialSource, Provider};
 use agentcfg_tests::harness::Studio;
 use serde_json::json;
 
-use crate::fixture::{MANAGED, Stage, fixture, new_key, save_key, stage_with};
+use crate::fixture::{MANAGED, Stage, new_key, save_key, stage, stage_with};
 
 /// The credential that the next call uses.
 async fn used(stage: &Stage, studio: &Studio<'_>, provider: &str) -> String {

@@ -4,7 +4,7 @@ use serde_json::json;
 use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 
-use crate::fixture::{Stage, fixture, stage_with};
+use crate::fixture::{Stage, stage, stage_with};
 use crate::upstream::Reply;
 
 async fn stage_at(url: String) -> Stage {

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::calls::Call;
-use crate::fixture::{MANAGED, fixture, new_key, save_key};
+use crate::fixture::{MANAGED, new_key, save_key, stage};
 use crate::upstream::whole;
 
 #[tokio::test(flavor = "multi_thread")]

@@ -6,7 +6,7 @@ use agentcfg_tests::harness::python;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::fixture::{PERSONA, fixture};
+use crate::fixture::{PERSONA, stage};
 use crate::provider_formats::WORDS;
 
 #[tokio::test(flavor = "multi_thread")]

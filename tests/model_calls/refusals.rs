@@ -3,7 +3,7 @@
 use agentcfg_tests::harness::Studio;
 use serde_json::json;
 
-use crate::fixture::{Stage, fixture};
+use crate::fixture::{Stage, stage};
 
 const CALLS: &str = "/api/agents/model-calls";
 

@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 
 use crate::calls::TIMEOUT;
-use crate::fixture::{MANAGED, PERSONA, Stage, fixture, stage_with};
+use crate::fixture::{MANAGED, PERSONA, Stage, stage, stage_with};
 use crate::provider_formats::{self, WORDS};
 use crate::upstream::{events, whole};
 

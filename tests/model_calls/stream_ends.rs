@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use crate::calls::{Answer, Call, TIMEOUT};
-use crate::fixture::{Stage, fixture, stage_with};
+use crate::fixture::{Stage, stage, stage_with};
 use crate::upstream::{Feed, Reply, events, streaming};
 
 fn call(stage: &Stage) -> Call {

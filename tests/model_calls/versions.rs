@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::fixture::{PERSONA, fixture};
+use crate::fixture::{PERSONA, stage};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_takes_the_version_that_it_names_and_no_other() {
