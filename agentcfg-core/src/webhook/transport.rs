@@ -34,10 +34,10 @@ pub struct Outgoing {
 /// The result of an attempt.
 ///
 /// ```
-/// use agentcfg_core::webhook::Answer;
-/// let answer = Answer { status: Some(204), ..Answer::default() };
+/// use agentcfg_core::webhook::DeliveryAnswer;
+/// let answer = DeliveryAnswer { status: Some(204), ..DeliveryAnswer::default() };
 /// assert!(answer.is_success());
-/// assert!(!Answer { status: Some(302), ..Answer::default() }.is_success());
+/// assert!(!DeliveryAnswer { status: Some(302), ..DeliveryAnswer::default() }.is_success());
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DeliveryAnswer {
@@ -55,8 +55,8 @@ impl DeliveryAnswer {
     /// Whether the receiver has taken the message: a status of 2xx.
     ///
     /// ```
-    /// use agentcfg_core::webhook::Answer;
-    /// assert!(!Answer::failed("no answer within 15s").is_success());
+    /// use agentcfg_core::webhook::DeliveryAnswer;
+    /// assert!(!DeliveryAnswer::failed("no answer within 15s").is_success());
     /// ```
     pub fn is_success(&self) -> bool {
         self.status.is_some_and(|status| (200..300).contains(&status))
@@ -65,8 +65,8 @@ impl DeliveryAnswer {
     /// An attempt without an answer.
     ///
     /// ```
-    /// use agentcfg_core::webhook::Answer;
-    /// assert_eq!(Answer::failed("cannot connect").error.as_deref(), Some("cannot connect"));
+    /// use agentcfg_core::webhook::DeliveryAnswer;
+    /// assert_eq!(DeliveryAnswer::failed("cannot connect").error.as_deref(), Some("cannot connect"));
     /// ```
     pub fn failed(error: impl Into<String>) -> Self {
         Self {
@@ -79,15 +79,15 @@ impl DeliveryAnswer {
 /// Sends messages. The server's implementation checks the address of each connection and follows no redirects.
 ///
 /// ```
-/// use agentcfg_core::webhook::{Answer, Outgoing, Transport};
+/// use agentcfg_core::webhook::{DeliveryAnswer, Outgoing, Transport};
 ///
 /// /// Takes every message, for tests.
 /// struct Taken;
 ///
 /// #[async_trait::async_trait]
 /// impl Transport for Taken {
-///     async fn post(&self, _: Outgoing) -> Answer {
-///         Answer { status: Some(200), ..Answer::default() }
+///     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
+///         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
 ///     }
 /// }
 /// ```

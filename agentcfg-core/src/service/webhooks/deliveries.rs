@@ -90,15 +90,15 @@ impl AgentCfg {
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// # use agentcfg_core::model::NewWebhook;
     /// # use agentcfg_core::vault::{MasterKey, Vault};
-    /// use agentcfg_core::webhook::{Answer, Outgoing, Transport};
+    /// use agentcfg_core::webhook::{DeliveryAnswer, Outgoing, Transport};
     ///
     /// struct Taken;
     ///
     /// #[async_trait::async_trait]
     /// impl Transport for Taken {
-    ///     async fn post(&self, message: Outgoing) -> Answer {
+    ///     async fn post(&self, message: Outgoing) -> DeliveryAnswer {
     ///         assert!(message.id.contains(".test-"));
-    ///         Answer { status: Some(204), ..Answer::default() }
+    ///         DeliveryAnswer { status: Some(204), ..DeliveryAnswer::default() }
     ///     }
     /// }
     ///

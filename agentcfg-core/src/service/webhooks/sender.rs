@@ -34,7 +34,7 @@ const CHANGED: usize = 32;
 ///
 /// ```
 /// use agentcfg_core::service::WebhookSender;
-/// use agentcfg_core::webhook::{Answer, Outgoing, Transport};
+/// use agentcfg_core::webhook::{DeliveryAnswer, Outgoing, Transport};
 /// use agentcfg_core::{AgentCfg, store::MemoryStore};
 /// use std::sync::Arc;
 ///
@@ -42,8 +42,8 @@ const CHANGED: usize = 32;
 ///
 /// #[async_trait::async_trait]
 /// impl Transport for Taken {
-///     async fn post(&self, _: Outgoing) -> Answer {
-///         Answer { status: Some(200), ..Answer::default() }
+///     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
+///         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
 ///     }
 /// }
 ///
@@ -133,14 +133,14 @@ impl WebhookSender {
     ///
     /// ```
     /// # use agentcfg_core::service::WebhookSender;
-    /// # use agentcfg_core::webhook::{Answer, Outgoing, Transport};
+    /// # use agentcfg_core::webhook::{DeliveryAnswer, Outgoing, Transport};
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
     /// # use std::{sync::Arc, time::Duration};
     /// # struct Taken;
     /// # #[async_trait::async_trait]
     /// # impl Transport for Taken {
-    /// #     async fn post(&self, _: Outgoing) -> Answer {
-    /// #         Answer { status: Some(200), ..Answer::default() }
+    /// #     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
+    /// #         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
     /// #     }
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -175,14 +175,14 @@ impl WebhookSender {
     ///
     /// ```
     /// # use agentcfg_core::service::WebhookSender;
-    /// # use agentcfg_core::webhook::{Answer, Outgoing, Transport};
+    /// # use agentcfg_core::webhook::{DeliveryAnswer, Outgoing, Transport};
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
     /// # use std::sync::Arc;
     /// # struct Taken;
     /// # #[async_trait::async_trait]
     /// # impl Transport for Taken {
-    /// #     async fn post(&self, _: Outgoing) -> Answer {
-    /// #         Answer { status: Some(200), ..Answer::default() }
+    /// #     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
+    /// #         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
     /// #     }
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
