@@ -9,7 +9,7 @@ use tokio_postgres::Row;
 
 use super::error::{ConnectError, describe, is_lost, no_connection, unavailable};
 use super::options::{PostgresOptions, Statements, target};
-use super::pipeline::{Step, pipeline, run};
+use super::pipeline::{Step, run};
 use super::round_trip::RoundTrip;
 use super::tls::Tls;
 

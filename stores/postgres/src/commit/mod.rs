@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::group::{GroupEngine, Limits, lane};
-use agentcfg_core::store::{Batch, CommitError, Committed, Key, Partition, StoreError, Write};
+use agentcfg_core::store::{Batch, CommitError, Committed, Partition, StoreError, Write};
 use async_trait::async_trait;
 use tokio::time::timeout;
 use tokio_postgres::Row;
