@@ -107,7 +107,7 @@ impl Endpoint for Create {
         "createAgent",
         AGENTS,
         "Create an agent",
-        "Creates an active agent. HeadFields that are left out are null, an empty array or an empty object in the answer.\n\n\
+        "Creates an active agent. Fields that are left out are null, an empty array or an empty object in the answer.\n\n\
          409 means that the `agent_id` is taken in the workspace, be it by a deleted agent, which can be restored. Of \
          several requests for the last place of the plan, one succeeds.",
     )
