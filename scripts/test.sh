@@ -98,10 +98,12 @@ part_browser() {
     [ -f docs/dashboard.png ] || npm run --prefix tests/dashboard picture
 }
 
-# Most of these tests wait for processes, so that there are more of them than processors.
+# Most of these tests wait for processes, so that there are more of them than processors. On a busy machine an event can
+# come later than a test allows: such a test gets a second try, and the summary names it as flaky.
 part_tests() {
     if command -v cargo-nextest >/dev/null; then
-        cargo nextest run --locked --workspace --all-features --no-fail-fast --test-threads $((2 * $(nproc)))
+        cargo nextest run --locked --workspace --all-features --no-fail-fast --retries 1 \
+            --test-threads $((2 * $(nproc)))
     else
         cargo test --locked --workspace --all-features --lib --bins --tests --no-fail-fast
     fi

@@ -2,7 +2,7 @@
 //!
 //! | bytes | content |
 //! | --- | --- |
-//! | 1 | [`FORMAT`] |
+//! | 1 | the format of envelopes |
 //! | 4 | CRC-32 (IEEE), big-endian, over the encoded key and then every other byte of the envelope |
 //! | 8 | the record's version, big-endian |
 //! | rest | the value, a JSON text |
