@@ -87,7 +87,7 @@ impl Drained {
 /// use agentcfg_server::listen::{self, Limits};
 /// let listener = tokio::net::TcpListener::bind("127.0.0.1:7420").await?;
 /// let end = async { tokio::signal::ctrl_c().await.unwrap_or_default() };
-/// let connect = |client| app.for_connection(client);
+/// let connect = move |client| app.for_connection(client);
 /// let drained = listen::serve(listener, connect, Limits::default(), end).await;
 /// println!("{} connections were cut", drained.cut);
 /// # Ok(())
