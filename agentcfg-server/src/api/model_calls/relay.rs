@@ -21,7 +21,7 @@ pub struct Relay {
     upstream: outbound::OutboundBody,
     provider: Provider,
     idle: Duration,
-    /// When the provider's silence becomes a fault. It runs only while the provider is waited for: the time that the
+    /// The deadline for the next piece of the provider's answer. It runs only while the provider is waited for: the time that the
     /// caller takes does not count.
     deadline: Option<Instant>,
     /// The timer of the deadline. Most answers end before they need one. It is moved when it fires, which is less often
