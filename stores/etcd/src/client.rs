@@ -165,7 +165,8 @@ impl Client {
         self.repeat(path::TXN, txn, deadline).await
     }
 
-    /// Makes one call on one member. A token that has expired is replaced, because that proves that nothing was executed.
+    /// Makes one call on one member. A token that is refused is replaced until the deadline, because the refusal proves that
+    /// nothing was executed: the next one is outdated as well when users and roles change meanwhile.
     pub(super) async fn call<Q, A>(
         &self,
         member: usize,
@@ -177,10 +178,7 @@ impl Client {
         Q: Message + Clone + 'static,
         A: Message + Default + Headed + 'static,
     {
-        /// How often a call is sent with another token.
-        const TOKENS: u32 = 3;
         let deadline = Instant::now() + limit;
-        let mut tokens = 0;
         loop {
             let token = match (&self.user, self.token()) {
                 (Some(user), None) => Some(self.sign_in(member, user, None, deadline).await?),
@@ -188,8 +186,7 @@ impl Client {
             };
             let outcome = self.call_once(member, path, request, token.clone(), deadline).await;
             match (&self.user, outcome) {
-                (Some(user), Err(CallFailure::Refused(Refusal::TokenExpired))) if tokens < TOKENS => {
-                    tokens += 1;
+                (Some(user), Err(CallFailure::Refused(Refusal::TokenExpired))) if Instant::now() < deadline => {
                     self.sign_in(member, user, token, deadline).await?;
                 }
                 (_, outcome) => return outcome,
