@@ -94,6 +94,11 @@ impl<B: StorageBackend> Blocks<B> {
         }))
     }
 
+    #[cfg(test)]
+    pub(super) fn file(&self) -> &B {
+        &self.0.file
+    }
+
     /// A handle that does not keep the file open.
     pub(in super::super) fn downgrade(&self) -> WeakBlocks<B> {
         WeakBlocks(Arc::downgrade(&self.0))
@@ -178,35 +183,32 @@ impl<B: StorageBackend> Blocks<B> {
     ) -> io::Result<u64> {
         let state = self.state()?;
         let mut count = 0;
-        let mut bytes = [0; BLOCK];
         for block in range.start..range.end.min(state.len() / BLOCK as u64) {
-            if !state.sums.is_known(block) {
+            let Some(first) = self.examine(state, block) else {
                 continue;
-            }
-            if let Err(error) = self.0.file.read(block_offset(block), &mut bytes) {
-                damaged(Damage {
-                    block,
-                    unreadable: Some(error.kind()),
-                });
-                continue;
-            }
-            if !state.sums.verify(&self.0.file, block, &bytes)? {
-                // A write may be in progress. The lock of the head waits for its end.
+            };
+            if first.is_err() {
+                // A write or a truncation may be in progress. The lock of the head waits for its end.
                 let _head = state.head();
-                if !state.sums.is_known(block) {
-                    continue;
-                }
-                self.0.file.read(block_offset(block), &mut bytes)?;
-                if !state.sums.verify(&self.0.file, block, &bytes)? {
-                    damaged(Damage {
-                        block,
-                        unreadable: None,
-                    });
+                if let Some(Err(damage)) = self.examine(state, block) {
+                    damaged(damage);
                 }
             }
             count += 1;
         }
         Ok(count)
+    }
+
+    /// Reads a block that this process knows, and compares it with its checksum; `None` for another one.
+    fn examine(&self, state: &State, block: u64) -> Option<Result<(), Damage>> {
+        let sums = state.sums.known(block)?;
+        let mut bytes = [0; BLOCK];
+        let damage = |unreadable| Err(Damage { block, unreadable });
+        Some(match self.0.file.read(block_offset(block), &mut bytes) {
+            Err(error) => damage(Some(error.kind())),
+            Ok(()) if sums.matches(block, &bytes) => Ok(()),
+            Ok(()) => damage(None),
+        })
     }
 
     /// Whether the file was closed in order and its block checksums are those of that moment. Then each block that matches its

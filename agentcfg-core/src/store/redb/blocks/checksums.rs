@@ -61,7 +61,8 @@ impl ChecksumGroup {
         self.known[(place / WORD) as usize].load(Ordering::Acquire) & (1 << (place % WORD)) != 0
     }
 
-    fn matches(&self, block: u64, bytes: &[u8]) -> bool {
+    /// Whether the bytes are those that this block must have.
+    pub(super) fn matches(&self, block: u64, bytes: &[u8]) -> bool {
         self.sums[(block % GROUP) as usize].load(Ordering::Acquire) == checksum(block, bytes)
     }
 }
@@ -132,10 +133,11 @@ impl Sums {
         Ok(seal)
     }
 
-    /// Whether this process has written the block, or has read it undamaged.
-    pub(super) fn is_known(&self, block: u64) -> bool {
+    /// The checksums of a block that this process has written, or has read undamaged; `None` for another one.
+    pub(super) fn known(&self, block: u64) -> Option<Arc<ChecksumGroup>> {
         let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
-        matches!(groups.get((block / GROUP) as usize), Some(Some(group)) if group.is_known(block % GROUP))
+        let group = groups.get((block / GROUP) as usize)?.as_ref()?;
+        group.is_known(block % GROUP).then(|| Arc::clone(group))
     }
 
     fn group(&self, file: &dyn StorageBackend, number: u64) -> io::Result<Arc<ChecksumGroup>> {

@@ -1,6 +1,7 @@
 //! The backend alone: what was written is read or refused, and each sync is one write of the head and the checksums beside it.
 
 use std::io;
+use std::sync::Mutex;
 
 use redb::StorageBackend;
 
@@ -131,4 +132,54 @@ fn blocks_that_were_cut_off_are_not_there_again_when_the_file_grows() {
     assert_eq!(read(&again, 9).unwrap(), vec![9; BLOCK]);
     // It was not written since, so nothing says what it should be.
     assert!(read(&again, 20).is_err());
+}
+
+/// A file that is truncated at a moment of the test: after a read was begun, and before it reads.
+#[derive(Debug, Default)]
+struct Shrinking {
+    file: Memory,
+    /// The handle that truncates, before the next read.
+    truncating: Mutex<Option<WeakBlocks<Self>>>,
+}
+
+impl StorageBackend for Shrinking {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len()
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let truncating = self.truncating.lock().unwrap().take();
+        if let Some(blocks) = truncating.and_then(|blocks| blocks.upgrade()) {
+            blocks.set_len(10 * BLOCK as u64)?;
+        }
+        self.file.read(offset, out)
+    }
+
+    fn set_len(&self, len: u64) -> io::Result<()> {
+        self.file.set_len(len)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        self.file.write(offset, data)
+    }
+}
+
+#[test]
+fn a_scrub_takes_a_block_that_is_cut_off_meanwhile_for_no_damage() {
+    let blocks = Blocks::new(Shrinking::default());
+    blocks.set_len(LEN).unwrap();
+    for block in 1..=30 {
+        blocks.write(block * BLOCK as u64, &[block as u8; BLOCK]).unwrap();
+    }
+    blocks.sync_data().unwrap();
+    let mut damaged = Vec::new();
+    assert_eq!(blocks.scrub(1..40, &mut |damage| damaged.push(damage)).unwrap(), 30);
+    *blocks.file().truncating.lock().unwrap() = Some(blocks.downgrade());
+    blocks.scrub(20..40, &mut |damage| damaged.push(damage)).unwrap();
+    assert!(damaged.is_empty(), "{damaged:?}");
+    assert_eq!(blocks.len().unwrap(), 10 * BLOCK as u64);
 }
