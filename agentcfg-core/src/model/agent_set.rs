@@ -28,7 +28,7 @@ record! {
 }
 
 body! {
-    /// The agents as they are to be, all in one change. (Decisions, chapter 19.)
+    /// The agents as they are to be, all in one change.
     ///
     /// ```
     /// use agentcfg_core::model::{AgentSpec, ApplyAgents};

@@ -14,7 +14,7 @@ use crate::rules;
 use crate::validate::{MAX_DISPLAY_NAME, MAX_NAME, MAX_TASK_TITLE};
 
 record! {
-    /// One change in a workspace, as the change feed shows it. (Decisions, chapter 15.)
+    /// One change in a workspace, as the change feed shows it.
     ///
     /// The changes of an agent's event hold its configurable fields, `is_active`, `id`, `created_at` and `updated_at` where
     /// they changed. Applied in order to the list at a cursor, they give the list now; [`AgentMirror`](super::AgentMirror)

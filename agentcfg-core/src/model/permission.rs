@@ -3,7 +3,7 @@
 use super::word_enum::word_enum;
 
 word_enum! {
-    /// What a caller may do. The first 17 are those of the interface specification, *Authentication*.
+    /// What a caller may do.
     Permission {
         /// Create tasks.
         TasksCreate = "tasks:create",
