@@ -199,6 +199,8 @@ fn port(text: &str) -> Result<u16, InvalidUrl> {
 fn host(text: &str) -> Result<Host, InvalidUrl> {
     let is_label = |label: &str| {
         (1..=63).contains(&label.len())
+            && !label.starts_with('-')
+            && !label.ends_with('-')
             && label
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
@@ -336,6 +338,9 @@ mod tests {
             ("https:///path", HOST),
             ("https://", HOST),
             ("https://example..com", HOST),
+            ("https://-/", HOST),
+            ("https://-example.com/", HOST),
+            ("https://example-.com/", HOST),
             ("https://example.com./", HOST),
             ("https://.example.com", HOST),
             ("https://127.1/", HOST),
