@@ -20,6 +20,7 @@ use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Semaphore;
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::public_only::{LOOKUPS, Network, PublicOnly, System};
 use super::{BoxError, causes, tls_config};
@@ -31,6 +32,9 @@ const IDLE_CONNECTIONS: usize = 16;
 
 /// How much of an answer's body is read, so that its connection can be used again. Of this, the beginning is kept.
 const READ_BYTES: usize = 16 << 10;
+
+/// How long the body of an answer is read.
+const BODY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The greatest size of an answer's head.
 const MAX_HEAD: usize = 64 << 10;
@@ -99,24 +103,21 @@ impl WebhookTransport {
         })
     }
 
-    async fn exchange(&self, message: Outgoing) -> Result<DeliveryAnswer, String> {
+    /// Sends a message, and waits for the head of the answer.
+    async fn exchange(&self, message: Outgoing) -> Result<Response<Incoming>, String> {
         // Parsers differ in what they make of a malformed URL, so none is sent on. The connector checks where it leads.
         let _: WebhookUrl = message.url.parse().map_err(|rule| format!("the URL {rule}"))?;
         let request = request(message).map_err(|error| format!("the message cannot be sent: {error}"))?;
-        let response = self
-            .client
-            .request(request)
-            .await
-            .map_err(|error| reason(&error.into()))?;
-        Ok(answer(response).await)
+        let answered = self.client.request(request).await;
+        answered.map_err(|error| reason(&error.into()))
     }
 }
 
 #[async_trait]
 impl Transport for WebhookTransport {
     async fn post(&self, message: Outgoing) -> DeliveryAnswer {
-        match tokio::time::timeout(self.timeout, self.exchange(message)).await {
-            Ok(Ok(answer)) => answer,
+        match timeout(self.timeout, self.exchange(message)).await {
+            Ok(Ok(response)) => answer(response, BODY_TIMEOUT.min(self.timeout)).await,
             Ok(Err(error)) => DeliveryAnswer::failed(error),
             Err(_) => DeliveryAnswer::failed(format!("no answer within {} s", self.timeout.as_secs())),
         }
@@ -133,14 +134,17 @@ fn request(message: Outgoing) -> Result<Request<Full<Bytes>>, hyper::http::Error
         .body(Full::new(message.body))
 }
 
-/// The answer with the beginning of its body. The status decides whether the message was taken, so a body that breaks off
-/// does no harm.
-async fn answer(response: Response<Incoming>) -> DeliveryAnswer {
+/// The answer with the beginning of its body. The status decides whether the message was taken, so a body that breaks off or
+/// does not end does no harm.
+async fn answer(response: Response<Incoming>, limit: Duration) -> DeliveryAnswer {
     let (head, mut body) = response.into_parts();
     let mut kept = Vec::new();
     let mut read = 0;
+    let end = Instant::now() + limit;
     while read < READ_BYTES {
-        let Some(Ok(frame)) = body.frame().await else { break };
+        let Ok(Some(Ok(frame))) = timeout_at(end, body.frame()).await else {
+            break;
+        };
         let Some(data) = frame.data_ref() else { continue };
         read += data.len();
         let room = <dyn Transport>::KEPT_BYTES - kept.len();

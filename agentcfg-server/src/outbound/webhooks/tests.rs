@@ -358,6 +358,14 @@ async fn an_answer_that_breaks_off_or_is_malformed() {
 }
 
 #[tokio::test]
+async fn a_receiver_that_does_not_end_its_answer_has_taken_the_message() {
+    let (transport, ..) = answering(b"HTTP/1.1 200 OK\r\nContent-Length: 900\r\n\r\nbegin", true).await;
+    let answer = transport.post(message("http://hooks.example/")).await;
+    assert_eq!((answer.status, answer.response.as_deref()), (Some(200), Some("begin")));
+    assert!(answer.is_success());
+}
+
+#[tokio::test]
 async fn the_first_kibibyte_of_an_answer_is_kept() {
     let body = "é".repeat(40_000);
     let text = format!("HTTP/1.1 500 Oops\r\nContent-Length: {}\r\n\r\nx{body}", body.len() + 1);
