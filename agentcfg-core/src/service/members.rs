@@ -26,10 +26,21 @@ impl AgentCfg {
     /// ```
     pub async fn list_members(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         let access = self.access(caller, workspace, Permission::UsersRead).await?;
-        let entries = Entries::<Member>::in_workspace(access.workspace());
+        self.members_in_order(access.workspace()).await
+    }
+
+    async fn members_in_order(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
+        let entries = Entries::<Member>::in_workspace(workspace);
         let mut members = self.scan(entries).await?.into_values()?;
         members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
         Ok(members)
+    }
+
+    /// The owner who has been in the workspace for the longest time; `None` while it is being deleted.
+    pub(super) async fn first_owner(&self, workspace: WorkspaceId) -> Result<Option<UserId>, Error> {
+        let mut members = self.members_in_order(workspace).await?.into_iter();
+        let owner = members.find(|member| member.role == Role::Owner);
+        Ok(owner.map(|owner| owner.user_id))
     }
 
     /// Gives a user a role in a workspace, whether the user has one there or not. The same role

@@ -126,6 +126,8 @@ pub(in crate::service) struct WebhookState {
     pub(in crate::service) pending: Vec<Pending>,
     /// Since when every attempt has failed.
     pub(in crate::service) failing_since: Option<Timestamp>,
+    /// Whether the receiver took long for its last answer.
+    pub(in crate::service) is_slow: bool,
     /// How many attempts were recorded.
     pub(in crate::service) recorded: u64,
     /// The lease of the process that sends now.
@@ -178,6 +180,11 @@ impl WebhookState {
     pub(in crate::service) fn confirmed(&self) -> u64 {
         let first = self.pending.iter().map(|pending| pending.revision - 1).min();
         first.unwrap_or(self.position).min(self.position)
+    }
+
+    /// Whether the receiver fails, or took long for its last answer.
+    pub(in crate::service) fn is_late(&self) -> bool {
+        self.failing_since.is_some() || self.is_slow
     }
 
     /// When the first pending event is due.

@@ -151,6 +151,7 @@ impl AgentCfg {
             previous: Previous::None,
             pending: Vec::new(),
             failing_since: None,
+            is_slow: false,
             recorded: 0,
             lease: None,
         };

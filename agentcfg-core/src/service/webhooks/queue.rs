@@ -14,6 +14,9 @@ const MAX_IN_FLIGHT: usize = 16;
 /// receiver fails, and the log keeps them.
 const MAX_PENDING: usize = 256;
 
+/// From how many milliseconds for an answer on a receiver is slow.
+const SLOW: i64 = 1_000;
+
 /// The events of one webhook that were read and are neither delivered nor given up.
 ///
 /// The number of events in flight starts at one, doubles with each success and falls to one with a failure, so a receiver
@@ -26,6 +29,7 @@ pub(super) struct Queue {
     in_flight: usize,
     window: usize,
     failing_since: Option<Timestamp>,
+    is_slow: bool,
 }
 
 struct Item {
@@ -65,6 +69,7 @@ impl Queue {
             in_flight: 0,
             window: 1,
             failing_since: state.failing_since,
+            is_slow: state.is_slow,
         }
     }
 
@@ -76,6 +81,7 @@ impl Queue {
             previous: self.previous,
             pending: self.items.values().map(|item| item.pending).collect(),
             failing_since: self.failing_since,
+            is_slow: self.is_slow,
             recorded,
             lease,
         }
@@ -98,6 +104,11 @@ impl Queue {
     /// Whether all recent attempts have failed.
     pub(super) fn is_failing(&self) -> bool {
         self.failing_since.is_some()
+    }
+
+    /// Whether the receiver fails, or took long for its last answer.
+    pub(super) fn is_late(&self) -> bool {
+        self.is_failing() || self.is_slow
     }
 
     /// Whether another attempt may begin now.
@@ -186,6 +197,7 @@ impl Queue {
         };
         item.in_flight = false;
         self.in_flight -= 1;
+        self.is_slow = now.unix_millis() - at.unix_millis() > SLOW;
         item.pending.attempts += 1;
         let attempt = item.pending.attempts;
         if answer.is_success() {
@@ -251,6 +263,7 @@ mod tests {
             previous: Previous::None,
             pending: Vec::new(),
             failing_since: None,
+            is_slow: false,
             recorded: 0,
             lease: None,
         })
@@ -384,6 +397,26 @@ mod tests {
         assert!(!queue.is_failing());
         let verdict = attempt(&mut queue, 6 * 86_400, 500);
         assert_eq!(verdict.disable, None);
+    }
+
+    #[test]
+    fn a_receiver_is_late_while_it_fails_or_answers_slowly() {
+        let mut queue = queue();
+        for revision in 4..8 {
+            queue.push(revision, at(0));
+        }
+        let mut finish = |revision, status, seconds| {
+            let (began, ended) = (at(0), at(seconds));
+            queue.take(revision);
+            queue
+                .finish(revision, &answer(status), began, ended, &SystemEntropy)
+                .unwrap();
+            (queue.is_late(), Queue::of(&queue.state(0, None)).is_late())
+        };
+        assert_eq!(finish(4, 200, 1), (false, false));
+        assert_eq!(finish(5, 200, 2), (true, true));
+        assert_eq!(finish(6, 200, 0), (false, false));
+        assert_eq!(finish(7, 500, 0), (true, true));
     }
 
     #[test]

@@ -12,7 +12,7 @@ use super::lease::LeaseSeen;
 use super::sender_memory::{DueWebhook, WebhookMemory, in_turn};
 use super::sender_numbers::SenderNumbers;
 use super::session::{self, End, Resources};
-use super::session_permits::{SessionPermits, Signal};
+use super::session_permits::{Account, SessionPermits, Signal};
 use crate::error::Error;
 use crate::model::{WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
@@ -22,6 +22,9 @@ use crate::webhook::Transport;
 
 /// How many workspaces one call of [`WebhookSender::send_changed`] reads at most.
 const CHANGED: usize = 32;
+
+/// After how many milliseconds the owner of a workspace is read again.
+const ACCOUNTS_READ_AFTER: i64 = 60_000;
 
 /// Sends the events of all workspaces to their webhooks.
 ///
@@ -62,6 +65,7 @@ pub struct WebhookSender {
     holder: Box<str>,
     signal: watch::Sender<Signal>,
     places: Arc<SessionPermits>,
+    accounts: Mutex<HashMap<WorkspaceId, (Account, i64)>>,
     known: Arc<Mutex<HashMap<WebhookId, WebhookMemory>>>,
     sessions: tokio::sync::Mutex<JoinSet<()>>,
 }
@@ -81,6 +85,7 @@ impl WebhookSender {
             holder: name.simple().to_string().into(),
             signal: watch::Sender::default(),
             places: Arc::default(),
+            accounts: Mutex::default(),
             known: Arc::default(),
             sessions: tokio::sync::Mutex::default(),
         })
@@ -119,6 +124,7 @@ impl WebhookSender {
         self.service.inner.new_events.end_tick(workspaces);
         self.places.numbers.set_lag(lag);
         self.places.look_again();
+        self.note_accounts(&mut due).await?;
         for due in in_turn(due) {
             self.begin(due).await;
         }
@@ -213,7 +219,8 @@ impl WebhookSender {
             return Ok(());
         }
         self.examine(&webhooks, &mut due).await?;
-        due.retain(|due| !self.places.is_short(due.is_failing));
+        self.note_accounts(&mut due).await?;
+        due.retain(|due| !self.places.is_short(&due.account, due.is_late));
         for due in in_turn(due) {
             self.begin(due).await;
         }
@@ -281,24 +288,52 @@ impl WebhookSender {
                     head,
                     workspace: *workspace,
                     id: *id,
-                    is_failing: known.is_failing,
+                    is_late: known.is_late,
+                    account: None,
                 });
             }
         }
         Ok(lag)
     }
 
+    /// Finds who each of these webhooks is accounted to.
+    async fn note_accounts(&self, due: &mut [DueWebhook]) -> Result<(), Error> {
+        let steady = self.service.inner.clock.steady_millis();
+        let oldest = steady - ACCOUNTS_READ_AFTER;
+        for due in due {
+            let known = self.accounts().get(&due.workspace).cloned();
+            due.account = match known.filter(|(_, read_at)| *read_at >= oldest) {
+                Some((account, _)) => account,
+                None => {
+                    let account = self.service.first_owner(due.workspace).await?;
+                    self.accounts().insert(due.workspace, (account.clone(), steady));
+                    account
+                }
+            };
+        }
+        self.accounts().retain(|_, (_, read_at)| *read_at >= oldest);
+        Ok(())
+    }
+
+    fn accounts(&self) -> MutexGuard<'_, HashMap<WorkspaceId, (Account, i64)>> {
+        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     async fn begin(
         &self,
         DueWebhook {
-            workspace, id, head, ..
+            workspace,
+            id,
+            head,
+            is_late,
+            account,
+            ..
         }: DueWebhook,
     ) {
-        let (is_failing, version) = match self.known().get(&id) {
-            Some(known) => (known.is_failing, known.version),
-            None => return,
+        let Some(version) = self.known().get(&id).map(|known| known.version) else {
+            return;
         };
-        let Some(permit) = self.places.enter(is_failing) else {
+        let Some(permit) = self.places.enter(&account, is_late) else {
             return;
         };
         let resources = Resources {

@@ -1,9 +1,11 @@
 //! What the sender remembers of each webhook, and the order in which webhooks get sessions.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 
 use super::lease::LeaseSeen;
 use super::session::End;
+use super::session_permits::Account;
 use crate::model::{Timestamp, WebhookId, WorkspaceId};
 use crate::service::records::{Stored, WebhookState};
 
@@ -22,7 +24,8 @@ pub(super) struct WebhookMemory {
     /// The last revision up to which there was nothing to send.
     pub(super) position: u64,
     next_at: Option<Timestamp>,
-    pub(super) is_failing: bool,
+    /// Whether the receiver fails or is slow.
+    pub(super) is_late: bool,
     /// Whether another process holds the lease.
     is_leased: bool,
     /// When this version was first seen, by the monotonic clock.
@@ -48,22 +51,31 @@ pub(super) struct DueWebhook {
     pub(super) head: u64,
     pub(super) workspace: WorkspaceId,
     pub(super) id: WebhookId,
-    pub(super) is_failing: bool,
+    pub(super) is_late: bool,
+    /// Who it is accounted to; found once the webhook is due.
+    pub(super) account: Account,
 }
 
-/// The order in which webhooks get sessions. Workspaces alternate, so that one with thousands of slow receivers delays
-/// no other. Within a workspace, the webhook whose last session began first comes first, so that none starves. Failing
-/// webhooks have sessions of their own ([`SessionPermits`]), so they are ordered apart.
+/// The order in which webhooks get sessions. Accounts alternate, and so do the workspaces of each, so that one with thousands of
+/// slow receivers delays no other. Within a workspace, the webhook whose last session began first comes first, so that none
+/// starves. Late webhooks have sessions of their own ([`SessionPermits`](super::session_permits::SessionPermits)), so they are
+/// ordered apart.
 pub(super) fn in_turn(mut due: Vec<DueWebhook>) -> Vec<DueWebhook> {
     due.sort_by_key(|due| due.began_at);
-    let mut counts: HashMap<(WorkspaceId, bool), usize> = HashMap::new();
+    let due = alternating(due, |due| (due.workspace, due.is_late));
+    alternating(due, |due| (due.account.clone(), due.is_late))
+}
+
+/// Takes the first of each group, then the second of each, and so on.
+fn alternating<K: Eq + Hash>(due: Vec<DueWebhook>, group: impl Fn(&DueWebhook) -> K) -> Vec<DueWebhook> {
+    let mut counts: HashMap<K, usize> = HashMap::new();
     let mut ranked: Vec<(usize, DueWebhook)> = Vec::with_capacity(due.len());
     for due in due {
-        let count = counts.entry((due.workspace, due.is_failing)).or_default();
+        let count = counts.entry(group(&due)).or_default();
         ranked.push((*count, due));
         *count += 1;
     }
-    ranked.sort_by_key(|(rank, due)| (*rank, due.began_at));
+    ranked.sort_by_key(|(rank, _)| *rank);
     ranked.into_iter().map(|(_, due)| due).collect()
 }
 
@@ -74,7 +86,7 @@ impl WebhookMemory {
             version: state.version,
             position: state.value.position,
             next_at: state.value.next_at(),
-            is_failing: state.value.failing_since.is_some(),
+            is_late: state.value.is_late(),
             is_leased: state.value.lease.as_deref().is_some_and(|other| other != holder),
             since: steady,
             not_before: self.not_before,
@@ -121,40 +133,52 @@ mod tests {
 
     use super::*;
 
-    #[test]
-    fn workspaces_alternate_and_the_longest_wait_is_first() {
-        let due = |workspace, id, began_at| DueWebhook {
+    fn due(account: &str, workspace: u128, id: u128, began_at: Option<i64>) -> DueWebhook {
+        DueWebhook {
             began_at,
             head: 1,
             workspace: WorkspaceId::new(Uuid::from_u128(workspace)),
             id: WebhookId::new(Uuid::from_u128(id)),
-            is_failing: false,
-        };
-        // The workspace 1 has many, the workspace 2 one whose turn was last, and the workspace 3 a new one.
-        let all = vec![
-            due(1, 10, Some(50)),
-            due(1, 11, Some(10)),
-            due(1, 12, Some(30)),
-            due(2, 20, Some(90)),
-            due(3, 30, None),
-        ];
-        assert_eq!(order(all), [30, 11, 20, 12, 10]);
-        // Two failing ones of the workspace 1 have waited longest, and take no rank from its healthy one.
-        let failing = |id| DueWebhook {
-            is_failing: true,
-            ..due(1, id, Some(1))
-        };
-        let all = vec![
-            failing(10),
-            failing(11),
-            due(1, 12, Some(5)),
-            due(2, 20, Some(90)),
-            due(2, 21, Some(91)),
-        ];
-        assert_eq!(order(all), [10, 12, 20, 11, 21]);
+            is_late: false,
+            account: Some(account.parse().unwrap()),
+        }
     }
 
     fn order(due: Vec<DueWebhook>) -> Vec<u128> {
         in_turn(due).iter().map(|due| due.id.as_uuid().as_u128()).collect()
+    }
+
+    #[test]
+    fn workspaces_alternate_and_the_longest_wait_is_first() {
+        // The workspace 1 has many, the workspace 2 one whose turn was last, and the workspace 3 a new one.
+        let all = vec![
+            due("ada", 1, 10, Some(50)),
+            due("ada", 1, 11, Some(10)),
+            due("ada", 1, 12, Some(30)),
+            due("ada", 2, 20, Some(90)),
+            due("ada", 3, 30, None),
+        ];
+        assert_eq!(order(all), [30, 11, 20, 12, 10]);
+        // Two late ones of the workspace 1 have waited longest, and take no rank from its other one.
+        let late = |id| DueWebhook {
+            is_late: true,
+            ..due("ada", 1, id, Some(1))
+        };
+        let all = vec![
+            late(10),
+            late(11),
+            due("ada", 1, 12, Some(5)),
+            due("ada", 2, 20, Some(90)),
+            due("ada", 2, 21, Some(91)),
+        ];
+        assert_eq!(order(all), [10, 12, 20, 11, 21]);
+    }
+
+    #[test]
+    fn an_account_with_many_workspaces_delays_no_other() {
+        let mut all: Vec<_> = (1..=5).map(|id| due("ada", id, id, Some(1))).collect();
+        all.push(due("grace", 9, 90, Some(9)));
+        all.push(due("grace", 9, 91, Some(10)));
+        assert_eq!(order(all), [1, 90, 2, 91, 3, 4, 5]);
     }
 }

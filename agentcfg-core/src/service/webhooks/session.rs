@@ -7,14 +7,14 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::deliveries::{Attempted, Prepared, Secrets, kept_attempts, message_id};
 use super::event_log::{event_head, log_after, numbered};
 use super::lease::LeaseSeen;
 use super::queue::Queue;
-use super::session_permits::{SessionPermits, Signal};
+use super::session_permits::{Permit, SessionPermits, Signal};
 use super::webhook_with_state::{WebhookWithState, changed};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, DisabledReason, Epoch, WebhookDelivery, WebhookId, WorkspaceId};
@@ -58,7 +58,7 @@ pub(super) struct Resources {
     pub(super) holder: Box<str>,
     pub(super) signal: watch::Receiver<Signal>,
     pub(super) places: Arc<SessionPermits>,
-    pub(super) permit: OwnedSemaphorePermit,
+    pub(super) permit: Permit,
 }
 
 pub(super) struct WebhookSession {
@@ -279,11 +279,12 @@ impl WebhookSession {
     }
 
     /// A place for one more attempt: the first of a session needs none, the others share those of the server.
-    fn slot(&self) -> Option<Option<OwnedSemaphorePermit>> {
+    fn slot(&self) -> Option<Option<Permit>> {
         if self.in_flight.is_empty() {
             return Some(None);
         }
-        self.resources.places.slot().map(Some)
+        let Resources { places, permit, .. } = &self.resources;
+        places.slot(permit).map(Some)
     }
 
     fn webhook_key(&self) -> EncodedKey<StoredWebhook> {
@@ -299,7 +300,7 @@ impl WebhookSession {
     }
 
     /// Starts an attempt, which holds its permit until it has ended.
-    fn send(&mut self, event: Pending, logged: &EventHead, slot: Option<OwnedSemaphorePermit>) -> Result<(), Error> {
+    fn send(&mut self, event: Pending, logged: &EventHead, slot: Option<Permit>) -> Result<(), Error> {
         self.queue.take(event.revision);
         let webhook = &self.webhook.value;
         let message = Prepared {
@@ -348,9 +349,9 @@ impl WebhookSession {
         if !self
             .resources
             .places
-            .fit(&mut self.resources.permit, self.queue.is_failing())
+            .fit(&mut self.resources.permit, self.queue.is_late())
         {
-            // The other lane is full: go on in it once there is room.
+            // There is no permit left for it: it goes on once there is.
             self.is_ending = true;
         }
         Ok(verdict.disable)
