@@ -217,7 +217,7 @@ impl App {
         Self {
             connected: Arc::new(Connected {
                 shared: Arc::clone(&self.connected.shared),
-                client: Some(client),
+                client,
             }),
         }
     }
@@ -226,7 +226,7 @@ impl App {
         Self {
             connected: Arc::new(Connected {
                 shared: Arc::new(shared),
-                client: None,
+                client: Disconnect::default(),
             }),
         }
     }
@@ -236,7 +236,7 @@ impl App {
 struct Connected {
     shared: Arc<AppShared>,
     /// `None` where no listener watches the client.
-    client: Option<Disconnect>,
+    client: Disconnect,
 }
 
 /// What the requests of an app share.

@@ -43,64 +43,33 @@ impl Resource {
         }
         self.endpoints.push(endpoint);
     }
-}
 
-/// All resources, indexed so that a lookup needs a few comparisons, however many resources there are.
-struct Resources {
-    /// Exact paths by their length, which differs for most of them.
-    by_length: Vec<Vec<Resource>>,
-    prefixes: Vec<Resource>,
-}
-
-static RESOURCES: LazyLock<Resources> = LazyLock::new(|| {
-    let mut resources = Resources {
-        by_length: Vec::new(),
-        prefixes: Vec::new(),
-    };
-    for endpoint in endpoints::all() {
-        resources.group(&endpoint.route).add(endpoint);
+    fn accepts(&self, path: &str) -> bool {
+        match self.prefix {
+            None => path == self.template,
+            Some(prefix) => path.strip_prefix(prefix.text).is_some_and(prefix.accepts),
+        }
     }
-    resources
-});
+}
 
-impl Resources {
-    /// The resource of a route, which is added if it is new.
-    fn group(&mut self, route: &Route) -> &mut Resource {
-        let group = if route.prefix.is_some() {
-            &mut self.prefixes
-        } else {
-            let length = route.path.len();
-            if self.by_length.len() <= length {
-                self.by_length.resize_with(length + 1, Vec::new);
-            }
-            &mut self.by_length[length]
-        };
-        let at = group.iter().position(|resource| resource.template == route.path);
-        let at = at.unwrap_or_else(|| {
-            group.push(Resource {
-                template: route.path,
-                prefix: route.prefix,
+static RESOURCES: LazyLock<Vec<Resource>> = LazyLock::new(|| {
+    let mut resources: Vec<Resource> = Vec::new();
+    for endpoint in endpoints::all() {
+        let Route { path, prefix, .. } = endpoint.route;
+        let known = resources.iter().position(|resource| resource.template == path);
+        let at = known.unwrap_or_else(|| {
+            resources.push(Resource {
+                template: path,
+                prefix,
                 endpoints: Vec::new(),
                 allowed: String::new(),
             });
-            group.len() - 1
+            resources.len() - 1
         });
-        &mut group[at]
+        resources[at].add(endpoint);
     }
-
-    fn find(&self, path: &str) -> Option<&Resource> {
-        let group = self.by_length.get(path.len()).map(Vec::as_slice).unwrap_or_default();
-        let exact = group.iter().find(|resource| resource.template == path);
-        exact.or_else(|| self.prefixes.iter().find(|resource| resource.accepts(path)))
-    }
-}
-
-impl Resource {
-    fn accepts(&self, path: &str) -> bool {
-        self.prefix
-            .is_some_and(|prefix| path.strip_prefix(prefix.text).is_some_and(prefix.accepts))
-    }
-}
+    resources
+});
 
 /// The route of every endpoint.
 ///
@@ -115,7 +84,7 @@ pub fn all() -> impl Iterator<Item = &'static Route> + Clone {
 
 /// The resource that a path names, if there is one.
 pub fn find(path: &str) -> Option<&'static Resource> {
-    RESOURCES.find(path)
+    RESOURCES.iter().find(|resource| resource.accepts(path))
 }
 
 #[cfg(test)]

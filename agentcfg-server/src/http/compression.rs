@@ -15,7 +15,7 @@ use flate2::write::GzEncoder;
 use hyper::header::{self, HeaderMap};
 use tokio::sync::{OnceCell, Semaphore};
 
-pub(super) use self::pieces::Failed;
+use self::pieces::Failed;
 
 /// Shorter answers fit into one packet with their head, and are not compressed.
 const MIN_LENGTH: usize = 1 << 10;

@@ -42,6 +42,7 @@ pub trait WatchClient: Debug + Send + Sync {
 /// request may still wait for the answer.
 ///
 /// Only the call itself or its response body may poll it, never another task: only the task of the connection is woken.
+/// The default detects nothing.
 ///
 /// ```no_run
 /// # use agentcfg_server::Disconnect;
@@ -53,8 +54,8 @@ pub trait WatchClient: Debug + Send + Sync {
 /// }
 /// # }
 /// ```
-#[derive(Debug, Clone)]
-pub struct Disconnect(Arc<dyn WatchClient>);
+#[derive(Debug, Clone, Default)]
+pub struct Disconnect(Option<Arc<dyn WatchClient>>);
 
 impl Disconnect {
     /// Watches the client of this connection.
@@ -67,7 +68,7 @@ impl Disconnect {
     /// # }
     /// ```
     pub fn new(connection: Arc<dyn WatchClient>) -> Self {
-        Self(connection)
+        Self(Some(connection))
     }
 
     /// Resolves when the client has disconnected.
@@ -123,12 +124,17 @@ impl Disconnect {
     /// # }
     /// ```
     pub fn end_by(&self, end: Instant) {
-        self.0.end_by(end);
+        if let Some(client) = &self.0 {
+            client.end_by(end);
+        }
     }
 
     /// Ready when the client has disconnected.
     pub fn poll_disconnected(&self, cx: &mut Context<'_>) -> Poll<()> {
-        self.0.poll_disconnected(cx)
+        match &self.0 {
+            Some(client) => client.poll_disconnected(cx),
+            None => Poll::Pending,
+        }
     }
 }
 

@@ -33,8 +33,6 @@ pub struct HeadFields<'a> {
     has_content_encoding: bool,
     /// Whether the request has `Accept-Encoding`.
     pub has_accept_encoding: bool,
-    /// Whether the request has `If-None-Match`.
-    pub has_if_none_match: bool,
     /// Bytes on the wire: each field takes its name, `: `, its value and a line end.
     size: usize,
 }
@@ -52,8 +50,6 @@ impl<'a> HeadFields<'a> {
                 fields.has_content_encoding = true;
             } else if name == header::ACCEPT_ENCODING {
                 fields.has_accept_encoding = true;
-            } else if name == header::IF_NONE_MATCH {
-                fields.has_if_none_match = true;
             } else if name == REQUEST_ID && fields.request_id.is_none() {
                 fields.request_id = echoed_id(value);
             }

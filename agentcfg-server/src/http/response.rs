@@ -5,9 +5,6 @@ mod tests;
 mod values;
 mod whole;
 
-use std::fmt;
-use std::pin::Pin;
-
 use agentcfg_core::model::{Cursor, RateStatus, Tag};
 use agentcfg_core::service::{AgentList, StatusList};
 use bytes::Bytes;
@@ -19,7 +16,7 @@ use serde::Serialize;
 
 use self::values::{cursor_value, decimal, tag_value};
 use crate::http::body::Body;
-use crate::http::compression::{Compression, Compressor, Failed, IN_GZIP, asks_for_gzip};
+use crate::http::compression::{Compression, IN_GZIP, asks_for_gzip};
 use crate::http::errors::Failure;
 use crate::http::request::{HeadFields, REQUEST_ID};
 
@@ -40,7 +37,7 @@ const FIELDS: usize = 8;
 #[derive(Debug)]
 pub struct Reply {
     status: StatusCode,
-    content: Content,
+    body: ReplyBody,
     tag: Option<Tag>,
     version: Option<u64>,
     /// The position in the change feed.
@@ -80,18 +77,14 @@ impl Reply {
 
     /// 200 with a text that is JSON.
     pub fn made(json: Vec<u8>) -> Self {
-        Self::ok(Content::Made(json.into()))
+        Self::ok(ReplyBody::Made(json.into()))
     }
 
-    /// 200 with a text that is JSON and that answers share.
-    pub fn shared(text: impl SharedText + 'static) -> Self {
-        Self::ok(Content::Shared(Box::new(text)))
-    }
-
-    fn ok(content: Content) -> Self {
+    /// 200 with this content.
+    pub fn ok(body: ReplyBody) -> Self {
         Self {
             status: StatusCode::OK,
-            content,
+            body,
             tag: None,
             version: None,
             cursor: None,
@@ -167,7 +160,7 @@ impl Reply {
         let has_forms = self.form == Form::Open
             && matches!(head.method, Method::GET | Method::HEAD)
             && matches!(self.status, StatusCode::OK | StatusCode::NOT_MODIFIED)
-            && self.content.len() >= compression.from_length;
+            && self.body.len() >= compression.from_length;
         if has_forms {
             self.form = Form::Chosen;
             if fields.has_accept_encoding && asks_for_gzip(&head.headers) {
@@ -187,11 +180,13 @@ impl Reply {
         let Some(compressor) = compression.compressor() else {
             return self;
         };
-        let body = match &self.content {
-            Content::Made(body) => compressor.compress(vec![body.clone()]).await,
-            Content::Shared(text) => text.in_gzip(compressor).await,
+        let compressed = match &self.body {
+            ReplyBody::Made(body) => compressor.compress(vec![body.clone()]).await,
+            ReplyBody::Agents(list) => list.encoded(|parts| compressor.compress(parts)).await,
+            ReplyBody::Statuses(list) => list.encoded(|pieces| compressor.compress_pieces(pieces)).await,
+            ReplyBody::Document(text) => compressor.document(text).await,
         };
-        match body {
+        match compressed {
             Ok(body) => self.chosen_gzip(body),
             Err(error) => {
                 tracing::warn!(error, "an answer could not be compressed, and goes out as it is");
@@ -204,7 +199,7 @@ impl Reply {
     fn chosen_gzip(self, body: Bytes) -> Self {
         Self {
             form: Form::Gzip,
-            content: Content::Made(body),
+            body: ReplyBody::Made(body),
             ..self
         }
     }
@@ -212,16 +207,16 @@ impl Reply {
     fn written(self) -> Response<Body> {
         let version = self.version.map(decimal);
         if let Some(mut response) = self.relayed {
-            response
-                .headers_mut()
-                .extend(version.map(|version| (AGENT_VERSION, version)));
+            if let Some(version) = version {
+                response.headers_mut().insert(AGENT_VERSION, version);
+            }
             return *response;
         }
         let unchanged = self.status == StatusCode::NOT_MODIFIED;
         let body = if unchanged {
             Body::default()
         } else {
-            self.content.into_body()
+            self.body.into_body()
         };
         let mut response = json_response(self.status, body);
         let headers = response.headers_mut();
@@ -229,7 +224,9 @@ impl Reply {
             let suffix = if self.form == Form::Gzip { IN_GZIP } else { "" };
             headers.insert(header::ETAG, tag_value(tag, suffix));
         }
-        headers.extend(version.map(|version| (AGENT_VERSION, version)));
+        if let Some(version) = version {
+            headers.insert(AGENT_VERSION, version);
+        }
         if let Some(cursor) = self.cursor {
             headers.insert(CHANGE_CURSOR, cursor_value(cursor));
         }
@@ -253,92 +250,38 @@ const LONG: usize = 64 << 10;
 
 /// The content of a reply, as JSON.
 #[derive(Debug)]
-enum Content {
+pub enum ReplyBody {
     /// What was written for this request.
     Made(Bytes),
-    /// What other responses share.
-    Shared(Box<dyn SharedText>),
+    /// Agents, whose text responses share.
+    Agents(AgentList),
+    /// Statuses of agents, whose text responses share.
+    Statuses(StatusList),
+    /// A text of the program.
+    Document(&'static str),
 }
 
-impl Content {
+impl ReplyBody {
     fn len(&self) -> usize {
         match self {
             Self::Made(body) => body.len(),
-            Self::Shared(text) => text.len(),
+            Self::Agents(list) => list.json_len(),
+            Self::Statuses(list) => list.json_len(),
+            Self::Document(text) => text.len(),
         }
     }
 
     fn into_body(self) -> Body {
-        match self {
-            Self::Made(body) => Body::Whole(Full::new(body)),
-            Self::Shared(text) if text.len() >= LONG => Body::Pieces(text.pieces().into_iter()),
-            Self::Shared(text) => Body::Whole(Full::new(text.whole())),
-        }
-    }
-}
-
-/// The future of a compressed text.
-pub type Compressing<'a> = Pin<Box<dyn Future<Output = Result<Bytes, Failed>> + Send + 'a>>;
-
-/// A text that is JSON and that responses share.
-#[allow(clippy::len_without_is_empty, reason = "JSON is never empty")]
-pub trait SharedText: fmt::Debug + Send + Sync {
-    /// The length in bytes.
-    fn len(&self) -> usize;
-
-    /// The whole text.
-    fn whole(&self) -> Bytes;
-
-    /// The pieces that are the text when they are put together. Nothing is copied.
-    fn pieces(&self) -> Vec<Bytes>;
-
-    /// The text in gzip, which it keeps.
-    fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a>;
-}
-
-macro_rules! shared_lists {
-    ($($list:ty: $compress:ident;)+) => {$(
-        impl SharedText for $list {
-            fn len(&self) -> usize {
-                self.json_len()
-            }
-
-            fn whole(&self) -> Bytes {
-                self.json()
-            }
-
-            fn pieces(&self) -> Vec<Bytes> {
-                self.json_parts()
-            }
-
-            fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a> {
-                Box::pin(self.encoded(|parts| compressor.$compress(parts)))
-            }
-        }
-    )+};
-}
-
-shared_lists! {
-    AgentList: compress;
-    StatusList: compress_pieces;
-}
-
-/// A text of the program, of which there is one.
-impl SharedText for &'static str {
-    fn len(&self) -> usize {
-        str::len(self)
-    }
-
-    fn whole(&self) -> Bytes {
-        Bytes::from_static(self.as_bytes())
-    }
-
-    fn pieces(&self) -> Vec<Bytes> {
-        vec![self.whole()]
-    }
-
-    fn in_gzip<'a>(&'a self, compressor: &'a Compressor) -> Compressing<'a> {
-        Box::pin(compressor.document(self))
+        let is_long = self.len() >= LONG;
+        let whole = match self {
+            Self::Agents(list) if is_long => return Body::Pieces(list.json_parts().into_iter()),
+            Self::Statuses(list) if is_long => return Body::Pieces(list.json_parts().into_iter()),
+            Self::Made(body) => body,
+            Self::Agents(list) => list.json(),
+            Self::Statuses(list) => list.json(),
+            Self::Document(text) => Bytes::from_static(text.as_bytes()),
+        };
+        Body::Whole(Full::new(whole))
     }
 }
 

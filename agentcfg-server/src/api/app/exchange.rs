@@ -253,7 +253,7 @@ where
         caller: &caller,
         model_calls: shared.model_calls.as_ref(),
         webhooks: shared.webhooks.as_deref(),
-        disconnect: head.extensions.get::<Disconnect>().or(connected.client.as_ref()),
+        disconnect: head.extensions.get::<Disconnect>().unwrap_or(&connected.client),
         streams: &shared.streams,
         observer: shared.observer.as_ref(),
         rest: Rest::new(credential, &shared.browser, head),
@@ -262,7 +262,6 @@ where
         uri: &head.uri,
         query: Query::parse(head.uri.query())?,
         headers,
-        has_if_none_match: fields.has_if_none_match,
         body: Bytes::new(),
     };
     if let Some(guard) = endpoint.guard {

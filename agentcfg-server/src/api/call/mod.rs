@@ -41,7 +41,7 @@ pub struct Call<'a> {
     /// The transport for tests of webhooks, if this server sends webhooks.
     pub webhooks: Option<&'a dyn Transport>,
     /// Signals that the client has closed the connection, where that can be observed.
-    pub disconnect: Option<&'a Disconnect>,
+    pub disconnect: &'a Disconnect,
     /// The open streams of changes.
     pub streams: &'a Streams,
     /// Observes the events that streams send.
@@ -99,11 +99,7 @@ impl<'a> Call<'a> {
     where
         Failure: From<E>,
     {
-        let done = match self.disconnect {
-            Some(disconnect) => disconnect.while_connected(PATIENCE, work).await,
-            None => Some(work.await),
-        };
-        match done {
+        match self.disconnect.while_connected(PATIENCE, work).await {
             Some(done) => Ok(done?),
             None => Err(Failure::client_closed(
                 "the client closed its side of the connection before the answer",
@@ -146,8 +142,6 @@ pub struct Received<'a> {
     pub(super) uri: &'a Uri,
     pub(super) query: Query<'a>,
     pub(super) headers: &'a HeaderMap,
-    /// Whether the fields have `If-None-Match`.
-    pub(super) has_if_none_match: bool,
     /// Empty until it has been received, and where the endpoint declares none.
     pub(super) body: Bytes,
 }

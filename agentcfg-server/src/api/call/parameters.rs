@@ -285,7 +285,7 @@ header_texts! {
 pub struct IfNoneMatch;
 
 impl Parameter for IfNoneMatch {
-    type Value<'a> = Option<KnownVersions<'a>>;
+    type Value<'a> = KnownVersions<'a>;
 
     const DOC: ParameterDoc = ParameterDoc::header(
         "IfNoneMatch",
@@ -296,8 +296,8 @@ impl Parameter for IfNoneMatch {
     )
     .example(r#""\"k3j9x0ab-w118\"""#);
 
-    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<KnownVersions<'a>>, Failure> {
-        Ok(request.has_if_none_match.then_some(KnownVersions(request.headers)))
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<KnownVersions<'a>, Failure> {
+        Ok(KnownVersions(request.headers))
     }
 }
 
@@ -370,7 +370,6 @@ mod tests {
                 uri: &uri,
                 query: Query::parse(Some(query)).unwrap(),
                 headers: &headers,
-                has_if_none_match: false,
                 body: Bytes::new(),
             };
             let mut faults = Faults::default();

@@ -80,7 +80,7 @@ impl Endpoint for List {
             pages: call.service.audit_pages(call.caller, workspace, &filter).await?,
             text: vec![b'['],
             is_empty: true,
-            disconnect: call.disconnect.cloned(),
+            disconnect: call.disconnect.clone(),
         };
         written.begin().await
     }
@@ -92,7 +92,7 @@ struct EntryArray {
     /// The text that was written and not sent yet.
     text: Vec<u8>,
     is_empty: bool,
-    disconnect: Option<Disconnect>,
+    disconnect: Disconnect,
 }
 
 impl EntryArray {
@@ -130,11 +130,8 @@ fn next(written: Option<EntryArray>) -> NextPiece<Option<EntryArray>> {
             return Ok(None);
         };
         if written.text.is_empty() {
-            let page = match &written.disconnect {
-                Some(disconnect) => disconnect.while_connected(PATIENCE, written.pages.next()).await,
-                None => Some(written.pages.next().await),
-            };
-            let Some(page) = page else {
+            let EntryArray { disconnect, pages, .. } = &mut written;
+            let Some(page) = disconnect.while_connected(PATIENCE, pages.next()).await else {
                 return Err(BodyError::new("the client closed its side of the connection"));
             };
             let page = page.map_err(|error| {
@@ -236,7 +233,7 @@ mod tests {
                 .unwrap(),
             text: vec![b'['],
             is_empty: true,
-            disconnect: Some(Disconnect::new(Arc::new(client.clone()))),
+            disconnect: Disconnect::new(Arc::new(client.clone())),
         };
         let mut body = PullBody::new(Some(written), next);
         let mut length = 0;

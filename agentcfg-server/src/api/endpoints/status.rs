@@ -10,7 +10,7 @@ use crate::api::call::parameters::{AgentId, WorkspaceId, WorkspaceIdOptional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
-use crate::http::response::Reply;
+use crate::http::response::{Reply, ReplyBody};
 
 const PATH: &str = "/api/agents/status";
 
@@ -53,7 +53,7 @@ impl Endpoint for List {
 
     async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
         let list = call.service.status_list(call.caller, workspace).await?;
-        Ok(Reply::shared(list).into())
+        Ok(Reply::ok(ReplyBody::Statuses(list)).into())
     }
 }
 

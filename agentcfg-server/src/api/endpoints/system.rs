@@ -4,10 +4,10 @@ use agentcfg_core::AgentCfg;
 use serde_json::json;
 
 use super::tags::SYSTEM;
-use crate::api::answer::{Answer, AnswerBody, AnswerDoc, Document, Written};
+use crate::api::answer::{AnswerBody, AnswerDoc, Document, Kind, Written};
 use crate::api::endpoint::{Definition, Doc, Example, OpenEndpoint};
 use crate::http::errors::Failure;
-use crate::http::response::Reply;
+use crate::http::response::{Reply, ReplyBody};
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[
@@ -20,7 +20,7 @@ pub(super) const ENDPOINTS: &[Definition] = &[
 #[derive(Debug)]
 pub struct Health;
 
-impl Answer for Health {
+impl Kind for Health {
     const DOC: AnswerDoc = AnswerDoc::ok(AnswerBody::Fixed(
         Some("Health"),
         r#"{
@@ -32,20 +32,13 @@ impl Answer for Health {
             "examples": [{"status": "ok"}]
         }"#,
     ));
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Reply::json(&json!({"status": "ok"}))
-    }
 }
 
 /// The answer of `/readyz`.
 #[derive(Debug)]
-pub struct Readiness {
-    /// Whether changes are refused while reads are served.
-    read_only: bool,
-}
+pub struct Readiness;
 
-impl Answer for Readiness {
+impl Kind for Readiness {
     const DOC: AnswerDoc = AnswerDoc::ok(AnswerBody::Fixed(
         Some("Readiness"),
         r#"{
@@ -68,13 +61,6 @@ impl Answer for Readiness {
             "examples": [{"status": "ready"}, {"status": "degraded", "reason": "read-only"}]
         }"#,
     ));
-
-    fn into_reply(self) -> Result<Reply, Failure> {
-        Reply::json(&match self.read_only {
-            false => json!({"status": "ready"}),
-            true => json!({"status": "degraded", "reason": "read-only"}),
-        })
-    }
 }
 
 /// The OpenAPI document. A test compares the file with what the definitions of the endpoints and the types generate.
@@ -97,7 +83,7 @@ impl OpenEndpoint for OpenApi {
     type Answer = Written<Document>;
 
     async fn run(_: &AgentCfg) -> Result<Self::Answer, Failure> {
-        Ok(Reply::shared(DOCUMENT).into())
+        Ok(Reply::ok(ReplyBody::Document(DOCUMENT)).into())
     }
 }
 
@@ -115,10 +101,10 @@ impl OpenEndpoint for Healthz {
     )
     .answer("It is up.", &[Example("up", r#"{"status": "ok"}"#)]);
 
-    type Answer = Health;
+    type Answer = Written<Health>;
 
     async fn run(_: &AgentCfg) -> Result<Self::Answer, Failure> {
-        Ok(Health)
+        Ok(Reply::json(&json!({"status": "ok"}))?.into())
     }
 }
 
@@ -145,12 +131,14 @@ impl OpenEndpoint for Readyz {
     )
     .failures(&[503]);
 
-    type Answer = Readiness;
+    type Answer = Written<Readiness>;
 
     async fn run(service: &AgentCfg) -> Result<Self::Answer, Failure> {
         service.ready().await?;
-        Ok(Readiness {
-            read_only: service.read_only().is_some(),
-        })
+        let status = match service.read_only() {
+            None => json!({"status": "ready"}),
+            Some(_) => json!({"status": "degraded", "reason": "read-only"}),
+        };
+        Ok(Reply::json(&status)?.into())
     }
 }

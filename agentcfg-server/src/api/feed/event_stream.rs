@@ -16,7 +16,7 @@ type Step = (Box<StreamState>, Option<Bytes>);
 pub struct EventStream {
     /// The future of the next piece; `None` after the end.
     next: Option<Pin<Box<dyn Future<Output = Step> + Send>>>,
-    disconnect: Option<Disconnect>,
+    disconnect: Disconnect,
 }
 
 /// The client has closed the connection.
@@ -25,7 +25,7 @@ pub struct EventStream {
 pub struct Left;
 
 impl EventStream {
-    pub(super) fn new(state: StreamState, disconnect: Option<Disconnect>) -> Self {
+    pub(super) fn new(state: StreamState, disconnect: Disconnect) -> Self {
         Self {
             next: Some(step(Box::new(state))),
             disconnect,
@@ -49,10 +49,7 @@ impl Body for EventStream {
             return Poll::Ready(None);
         };
         let polled = next.as_mut().poll(cx);
-        if polled.is_pending()
-            && let Some(disconnect) = &self.disconnect
-            && disconnect.poll_disconnected(cx).is_ready()
-        {
+        if polled.is_pending() && self.disconnect.poll_disconnected(cx).is_ready() {
             // This frees the slot of the stream.
             self.next = None;
             return Poll::Ready(Some(Err(Left)));

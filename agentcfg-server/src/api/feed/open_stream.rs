@@ -39,7 +39,7 @@ pub struct Opening<'a> {
     /// Observes each event.
     pub observer: Option<&'a Arc<dyn Observer>>,
     /// Signals that the client has closed the connection.
-    pub disconnect: Option<&'a Disconnect>,
+    pub disconnect: &'a Disconnect,
 }
 
 impl Opening<'_> {
@@ -51,9 +51,7 @@ impl Opening<'_> {
     pub fn open(self, watch: Watch) -> Result<EventStream, Failure> {
         let slot = self.streams.enter(&holder(self.caller))?;
         let ends_at = Instant::now() + AGE - AGE_SPREAD + jitter(2 * AGE_SPREAD);
-        if let Some(disconnect) = self.disconnect {
-            disconnect.end_by((ends_at + GRACE).into());
-        }
+        self.disconnect.end_by((ends_at + GRACE).into());
         let state = StreamState::new(
             self.service.clone(),
             self.session.map(|session| (self.caller.clone(), session.into_owned())),
@@ -62,6 +60,6 @@ impl Opening<'_> {
             ends_at,
             ObservedSlot::new(slot, self.observer.cloned()),
         );
-        Ok(EventStream::new(state, self.disconnect.cloned()))
+        Ok(EventStream::new(state, self.disconnect.clone()))
     }
 }

@@ -102,14 +102,14 @@ impl ModelCalls {
         &self,
         call: &ModelCall,
         sent: Sent<'_>,
-        disconnect: Option<&Disconnect>,
+        disconnect: &Disconnect,
     ) -> Result<Response<Relay>, CallError> {
         let provider = call.provider;
         let request = request(call, sent)?;
         let answer = tokio::time::timeout(self.timeouts.first_byte, self.outbound.send(request));
         let response = tokio::select! {
             biased;
-            () = disconnected(disconnect) => return Err(CallError::CallerLeft),
+            () = disconnect.disconnected() => return Err(CallError::CallerLeft),
             answer = answer => answer.map_err(|_| CallError::TimedOut(provider, self.timeouts.first_byte))?,
         };
         let response = response.map_err(|error| match error {
@@ -121,17 +121,10 @@ impl ModelCalls {
             // The request asked for no upgrade, and this connection supports none.
             return Err(CallError::Protocol(provider));
         }
-        let mut answer = Response::new(Relay::new(body, provider, self.timeouts.idle, disconnect.cloned()));
+        let mut answer = Response::new(Relay::new(body, provider, self.timeouts.idle, disconnect.clone()));
         *answer.status_mut() = head.status;
         *answer.headers_mut() = headers::from_provider(&head.headers, &call.credential);
         Ok(answer)
-    }
-}
-
-async fn disconnected(disconnect: Option<&Disconnect>) {
-    match disconnect {
-        Some(disconnect) => disconnect.disconnected().await,
-        None => std::future::pending().await,
     }
 }
 

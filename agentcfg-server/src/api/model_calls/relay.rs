@@ -27,7 +27,7 @@ pub struct Relay {
     /// The timer of the deadline. Most answers end before they need one. It is moved when it fires, which is less often
     /// than pieces arrive.
     timer: Option<Pin<Box<Sleep>>>,
-    disconnect: Option<Disconnect>,
+    disconnect: Disconnect,
     /// What follows the last piece, if it has arrived already.
     ahead: Option<Ahead>,
     /// The error at the end, while data that was received before it is still being sent.
@@ -63,7 +63,7 @@ impl Relay {
         upstream: outbound::OutboundBody,
         provider: Provider,
         idle: Duration,
-        disconnect: Option<Disconnect>,
+        disconnect: Disconnect,
     ) -> Self {
         Self {
             upstream,
@@ -166,11 +166,7 @@ impl Body for Relay {
         if let Some(fault) = self.fault {
             return Poll::Ready(Some(Err(fault)));
         }
-        if self
-            .disconnect
-            .as_ref()
-            .is_some_and(|disconnect| disconnect.poll_disconnected(cx).is_ready())
-        {
+        if self.disconnect.poll_disconnected(cx).is_ready() {
             return Poll::Ready(Some(Err(BrokenAnswer::Left)));
         }
         match ready!(self.poll_upstream(cx)) {
@@ -218,7 +214,12 @@ mod tests {
         let outbound = Outbound::new(&Options::default()).unwrap();
         let upstream = outbound.send(request).await.unwrap().into_body();
         server.await.unwrap();
-        let mut relay = Relay::new(upstream, Provider::OpenAi, Duration::from_secs(60), None);
+        let mut relay = Relay::new(
+            upstream,
+            Provider::OpenAi,
+            Duration::from_secs(60),
+            Disconnect::default(),
+        );
         let mut pieces = Vec::new();
         while let Some(frame) = relay.frame().await {
             pieces.push(frame.map(|frame| String::from_utf8(frame.into_data().unwrap().to_vec()).unwrap()));

@@ -7,7 +7,7 @@ use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use super::{CHANGE_CURSOR, Content, Reply, UNCACHED, cursor_value, insert, json_response};
+use super::{CHANGE_CURSOR, Reply, ReplyBody, UNCACHED, cursor_value, insert, json_response};
 use crate::http::body::{Body, BodyError};
 use crate::http::errors::Failure;
 
@@ -44,7 +44,7 @@ impl Reply {
     pub fn whole(response: Response<Body>) -> Self {
         Self {
             relayed: Some(Box::new(response)),
-            ..Self::ok(Content::Made(Bytes::new())).plain()
+            ..Self::ok(ReplyBody::Made(Bytes::new())).plain()
         }
     }
 
