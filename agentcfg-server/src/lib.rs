@@ -41,5 +41,5 @@ pub use api::{
 };
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
-pub use http::{Body, BodyBudget, BodyError, Browser, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
+pub use http::{Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
 pub use outbound::{Options as OutboundOptions, Outbound, OutboundBody, OutboundError, WebhookTransport};

@@ -22,6 +22,7 @@ async fn an_unreachable_provider_is_502() {
         let stage = stage_at(url.clone()).await;
         let answer = call(&stage).refused(502, &["openai cannot be reached"]).await;
         assert_eq!(answer.header("retry-after"), None);
+        assert_eq!(answer.header("x-should-retry"), Some("true"), "nothing was sent");
         assert!(answer.header("x-ratelimit-limit").is_some());
         // The response contains no address; the log has the cause.
         assert!(!format!("{answer:?}").contains(url.trim_start_matches("http://")));
@@ -48,7 +49,8 @@ async fn a_failed_tls_handshake_is_502() {
 async fn a_provider_that_closes_the_connection_is_502() {
     let stage = stage().await;
     stage.upstream.next(Reply::Close);
-    call(&stage).refused(502, &["openai broke the connection"]).await;
+    let answer = call(&stage).refused(502, &["openai broke the connection"]).await;
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
     // A call is never retried: the provider may have processed the first attempt.
     stage.upstream.seen().await;
     assert!(stage.upstream.has_no_unseen_request().await);
@@ -60,7 +62,8 @@ async fn a_provider_that_does_not_answer_is_504() {
     let stage = stage_with(|builder| builder.set("model_call_first_byte_timeout", "1")).await;
     let (mut release, released) = oneshot::channel();
     stage.upstream.next(Reply::Delayed(released));
-    call(&stage).refused(504, &["openai did not answer within 1 s"]).await;
+    let answer = call(&stage).refused(504, &["openai did not answer within 1 s"]).await;
+    assert_eq!(answer.header("x-should-retry"), Some("false"));
     // The call to the provider is cancelled, so that it does not go on working.
     tokio::time::timeout(crate::calls::TIMEOUT, release.closed())
         .await

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::Arc;
 
-use agentcfg_core::store::{Store, conformance};
+use agentcfg_core::store::{Key, Kind, Store, conformance};
 use agentcfg_postgres::{PostgresOptions, PostgresStore, Statements};
 use agentcfg_tests::harness::free_address;
 use tempfile::TempDir;
@@ -110,4 +110,36 @@ async fn servers_work_through_a_transaction_pooler() {
     assert_eq!(statuses, [vec![201; 25], vec![422; 35]].concat());
     let listed = servers[2].api(&key).list(&workspace).await.expect(200);
     assert_eq!(listed.as_array().unwrap().len(), 25);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn prepared_statements_behind_a_transaction_pooler_fail_with_the_name_of_the_setting() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let Some(pooler) = Pooler::start(&cluster) else { return };
+    let options = PostgresOptions {
+        schema: cluster.schema(),
+        ..PostgresOptions::new(pooler.url("postgres"))
+    };
+    let said = match PostgresStore::connect(&options).await {
+        Ok(store) => first_failure(Arc::new(store)).await,
+        Err(error) => error.to_string(),
+    };
+    assert!(said.contains("set database_statements to unnamed"), "{said}");
+}
+
+/// The first error of many reads at once, which the pooler spreads over sessions.
+async fn first_failure(store: Arc<dyn Store>) -> String {
+    for _ in 0..50 {
+        let mut reads = tokio::task::JoinSet::new();
+        for number in 0..32 {
+            let store = Arc::clone(&store);
+            let key = Key::global("reads", Kind::Membership, format!("item-{number}"));
+            reads.spawn(async move { store.get(&[key]).await });
+        }
+        let failed = reads.join_all().await.into_iter().find_map(Result::err);
+        if let Some(error) = failed {
+            return error.to_string();
+        }
+    }
+    panic!("no session lacked a statement");
 }

@@ -15,7 +15,7 @@ use crate::api::observer::Observer;
 #[cfg(feature = "dashboard")]
 use crate::api::ui::Dashboard;
 use crate::http::request::RequestIds;
-use crate::http::{BodyBudget, Browser, Compression, Cors, Disconnect};
+use crate::http::{Browser, ByteBudget, Compression, Cors, Disconnect};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -100,14 +100,31 @@ impl App {
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// use agentcfg_server::{App, BodyBudget, Cors};
+    /// use agentcfg_server::{App, ByteBudget, Cors};
     /// # let service = AgentCfg::builder(MemoryStore::new()).build();
-    /// let app = App::new(service, Cors::default()).with_body_budget(BodyBudget::new(64 << 20, 16 << 20));
+    /// let app = App::new(service, Cors::default()).with_body_budget(ByteBudget::of_bodies(64 << 20, 16 << 20));
     /// ```
     #[must_use]
-    pub fn with_body_budget(&self, body_budget: BodyBudget) -> Self {
+    pub fn with_body_budget(&self, body_budget: ByteBudget) -> Self {
         Self::make(AppShared {
             body_budget,
+            ..self.connected.shared.with_own_request_ids()
+        })
+    }
+
+    /// The same API, with another budget of answers that their clients have not read. An answer that does not fit is refused with
+    /// 429 or 503.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_server::{App, ByteBudget, Cors};
+    /// # let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// let app = App::new(service, Cors::default()).with_answer_budget(ByteBudget::of_answers(64 << 20, 16 << 20));
+    /// ```
+    #[must_use]
+    pub fn with_answer_budget(&self, answer_budget: ByteBudget) -> Self {
+        Self::make(AppShared {
+            answer_budget,
             ..self.connected.shared.with_own_request_ids()
         })
     }
@@ -235,7 +252,7 @@ impl App {
 /// What the requests of one connection share; see [`App::for_connection`].
 struct Connected {
     shared: Arc<AppShared>,
-    /// `None` where no listener watches the client.
+    /// Detects nothing where no listener watches the client.
     client: Disconnect,
 }
 
@@ -248,7 +265,8 @@ struct AppShared {
     request_ids: RequestIds,
     model_calls: Option<ModelCalls>,
     webhooks: Option<Arc<dyn Transport>>,
-    body_budget: BodyBudget,
+    body_budget: ByteBudget,
+    answer_budget: ByteBudget,
     streams: Streams,
     browser: Browser,
     #[cfg(feature = "dashboard")]
@@ -266,7 +284,8 @@ impl AppShared {
             request_ids: RequestIds::new(),
             model_calls: None,
             webhooks: None,
-            body_budget: BodyBudget::default(),
+            body_budget: ByteBudget::of_bodies(ByteBudget::SERVER_MB << 20, ByteBudget::CALLER_MB << 20),
+            answer_budget: ByteBudget::of_answers(ByteBudget::SERVER_MB << 20, ByteBudget::CALLER_MB << 20),
             streams: Streams::default(),
             browser: Browser::default(),
             #[cfg(feature = "dashboard")]
@@ -285,6 +304,7 @@ impl AppShared {
             model_calls: self.model_calls.clone(),
             webhooks: self.webhooks.clone(),
             body_budget: self.body_budget.clone(),
+            answer_budget: self.answer_budget.clone(),
             streams: self.streams.clone(),
             browser: self.browser.clone(),
             #[cfg(feature = "dashboard")]

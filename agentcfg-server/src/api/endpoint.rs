@@ -255,6 +255,11 @@ impl Definition {
         }
     }
 
+    /// Whether a parameter of this name is passed on as it is and not read.
+    pub(super) fn passes(&self, name: &str) -> bool {
+        matches!(self.content, Content::ModelCall) && self.parameters.iter().all(|parameter| parameter.name != name)
+    }
+
     /// The row of an endpoint that checks membership and role before the body.
     pub const fn guarded<E: Guarded>() -> Self {
         Self {

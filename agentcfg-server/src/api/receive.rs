@@ -9,7 +9,7 @@ use hyper::http::request::Parts;
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
 use crate::api::model_calls::Target;
-use crate::http::body_budget::Share;
+use crate::http::byte_budget::Share;
 use crate::http::errors::Failure;
 use crate::http::received_body::{check_json, whole_body};
 

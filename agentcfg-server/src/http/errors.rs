@@ -19,9 +19,8 @@ pub struct Failure {
     pub retry_after: Option<u32>,
     /// The methods that the path has, when the request's method is not among them.
     pub allow: Option<String>,
-    /// Whether the request fails until the server's configuration changes. SDKs of the model providers repeat every 5xx
-    /// that does not say so.
-    pub is_final: bool,
+    /// Whether SDKs of the model providers should send the request again, in `X-Should-Retry`. Without it they repeat every 5xx.
+    pub should_retry: Option<bool>,
 }
 
 /// The client closed the connection: no client reads this status, but it identifies such requests in the metrics.
@@ -35,7 +34,7 @@ impl Failure {
             cause: None,
             retry_after: None,
             allow: None,
-            is_final: false,
+            should_retry: None,
         }
     }
 
@@ -138,10 +137,13 @@ impl Failure {
         }
     }
 
-    /// Tells clients not to repeat the request.
+    /// Tells clients whether to send the request again.
     #[must_use]
-    pub fn and_final(self) -> Self {
-        Self { is_final: true, ..self }
+    pub fn should_retry(self, should_retry: bool) -> Self {
+        Self {
+            should_retry: Some(should_retry),
+            ..self
+        }
     }
 }
 

@@ -3,9 +3,9 @@
 //! This module depends on no route and no endpoint. Of the core it uses errors, tags, rate figures and the text of lists.
 
 mod body;
-pub mod body_budget;
 mod body_timeout;
 pub mod browser;
+pub mod byte_budget;
 pub mod compression;
 pub mod conditions;
 pub mod cors;
@@ -21,9 +21,9 @@ pub mod response;
 pub mod static_file;
 
 pub use body::{Body, BodyError};
-pub use body_budget::BodyBudget;
 pub use body_timeout::BodyTimeout;
 pub use browser::{Browser, InvalidPublicUrl};
+pub use byte_budget::ByteBudget;
 pub use compression::Compression;
 pub use cors::Cors;
 pub use disconnect::{Disconnect, WatchClient};

@@ -26,6 +26,15 @@ impl<'a> Query<'a> {
     ///
     /// 400 for a parameter given twice, and for percent-encoding that is none or is not UTF-8.
     pub fn parse(query: Option<&'a str>) -> Result<Self, Failure> {
+        Self::parse_repeated(query, |_| false)
+    }
+
+    /// Reads the query of a URI, in which parameters of some names may be given more than once.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::parse`].
+    pub fn parse_repeated(query: Option<&'a str>, may_repeat: impl Fn(&str) -> bool) -> Result<Self, Failure> {
         let mut parameters = Parameters::new();
         let mut rest = query.unwrap_or_default();
         while !rest.is_empty() {
@@ -36,7 +45,7 @@ impl<'a> Query<'a> {
             }
             let (name, value) = split(b'=', pair);
             let (name, value) = (decode(name)?, decode(value)?);
-            if parameters.iter().any(|(known, _)| *known == name) {
+            if parameters.iter().any(|(known, _)| *known == name) && !may_repeat(&name) {
                 return Err(Failure::bad_request(format!(
                     "the query parameter {} must be given once",
                     shown(&name)
@@ -147,6 +156,9 @@ mod tests {
             (query.get("a"), query.get("b"), query.get("c"), query.get("x")),
             (Some("é +"), Some(""), Some("d=e"), None)
         );
+        let repeated = |name: &str| name == "include[]";
+        assert!(Query::parse_repeated(Some("a=1&include[]=x&include%5B%5D=y"), repeated).is_ok());
+        assert!(Query::parse_repeated(Some("a=1&a=2&include[]=y"), repeated).is_err());
         for query in ["a=1&a=1", "a=1&%61=2", "a=%ff", "a=%", "a=%4", "a=%zz"] {
             assert_eq!(Query::parse(Some(query)).unwrap_err().status, 400, "{query}");
         }

@@ -7,7 +7,7 @@ use hyper::header::{self, HeaderMap};
 use memmap2::MmapMut;
 
 use crate::http::BodyTimeout;
-use crate::http::body_budget::{SMALL_BODY, Share};
+use crate::http::byte_budget::{SMALL_BODY, Share};
 use crate::http::errors::Failure;
 
 /// Refuses a body whose content type is not JSON.
@@ -193,7 +193,7 @@ mod tests {
     use hyper::body::{Frame, SizeHint};
 
     use super::*;
-    use crate::http::BodyBudget;
+    use crate::http::ByteBudget;
 
     struct Pieces {
         left: Vec<Bytes>,
@@ -213,7 +213,7 @@ mod tests {
         }
     }
 
-    async fn receive(sizes: &[usize], is_declared: bool, budget: &BodyBudget) -> Result<Bytes, u16> {
+    async fn receive(sizes: &[usize], is_declared: bool, budget: &ByteBudget) -> Result<Bytes, u16> {
         let content: Vec<u8> = (0..sizes.iter().sum()).map(|at: usize| (at % 251) as u8).collect();
         let mut left = Vec::new();
         let mut rest = Bytes::from(content.clone());
@@ -253,7 +253,7 @@ mod tests {
 
     #[tokio::test]
     async fn bodies_are_received_whole_however_they_are_cut() {
-        let budget = BodyBudget::default();
+        let budget = ByteBudget::of_bodies(ByteBudget::SERVER_MB << 20, ByteBudget::CALLER_MB << 20);
         for sizes in [
             &[][..],
             &[5],
@@ -275,9 +275,9 @@ mod tests {
     async fn a_body_beyond_the_budget_is_refused() {
         for is_declared in [true, false] {
             let sizes = [20_000, 20_000, 20_000];
-            let small = BodyBudget::new(50_000, 100_000);
+            let small = ByteBudget::of_bodies(50_000, 100_000);
             assert_eq!(receive(&sizes, is_declared, &small).await, Err(503));
-            let small = BodyBudget::new(100_000, 50_000);
+            let small = ByteBudget::of_bodies(100_000, 50_000);
             assert_eq!(receive(&sizes, is_declared, &small).await, Err(429));
             assert!(receive(&sizes[..2], is_declared, &small).await.is_ok());
         }

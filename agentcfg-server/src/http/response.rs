@@ -15,7 +15,9 @@ use hyper::{Method, Response, StatusCode};
 use serde::Serialize;
 
 use self::values::{cursor_value, decimal, tag_value};
+pub(crate) use self::whole::ACCEL_BUFFERING;
 use crate::http::body::Body;
+use crate::http::byte_budget::{ByteBudget, SMALL_ANSWER};
 use crate::http::compression::{Compression, IN_GZIP, asks_for_gzip};
 use crate::http::errors::Failure;
 use crate::http::request::{HeadFields, REQUEST_ID};
@@ -30,8 +32,9 @@ const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 /// `Cache-Control` of what is new in each answer. A proxy that transforms a stream, such as by compression, holds it back.
 const UNCACHED: &str = "no-store, no-transform";
 
-/// Capacity for the fields of a typical response: content type, tag, cursor, `Vary`, rate limit, request id.
-const FIELDS: usize = 8;
+/// Capacity for the fields of a typical response: content type, tag, cursor, `Vary`, rate limit, request id and
+/// `X-Content-Type-Options`.
+const FIELDS: usize = 9;
 
 /// What a handler gives.
 #[derive(Debug)]
@@ -148,15 +151,23 @@ impl Reply {
         }
     }
 
-    /// The response to a request with this head, in the content coding that it prefers. It has what every response carries:
-    /// this identifier, and the figures of the rate limit if the request was counted.
+    /// Whether the body is long and this request's own, so that it counts as an unread answer of its caller.
+    pub(crate) fn is_counted(&self) -> bool {
+        self.status != StatusCode::NOT_MODIFIED && self.body.is_own() && self.body.len() > SMALL_ANSWER
+    }
+
+    /// The response to a request with this head, in the content coding that it prefers. Its body is counted for this caller
+    /// if [`Self::is_counted`].
+    ///
+    /// # Errors
+    ///
+    /// 429 and 503 when the body does not fit into the budget.
     pub(crate) async fn into_response(
         mut self,
         (head, fields): (&Parts, &HeadFields<'_>),
         compression: &Compression,
-        rate: Option<&RateStatus>,
-        id: HeaderValue,
-    ) -> Response<Body> {
+        (budget, caller): (&ByteBudget, Option<String>),
+    ) -> Result<Response<Body>, Failure> {
         let has_forms = self.form == Form::Open
             && matches!(head.method, Method::GET | Method::HEAD)
             && matches!(self.status, StatusCode::OK | StatusCode::NOT_MODIFIED)
@@ -167,27 +178,32 @@ impl Reply {
                 self = Box::pin(self.in_gzip(compression)).await;
             }
         }
-        let mut response = self.written();
-        complete(response.headers_mut(), rate, id);
-        response
+        if let Some(caller) = caller
+            && head.method != Method::HEAD
+        {
+            let share = budget.answer(caller, self.body.len())?;
+            self.body = ReplyBody::Made(share.hold(self.body.whole()));
+        }
+        Ok(self.written())
     }
 
     /// The reply in gzip, if it can be compressed.
     async fn in_gzip(self, compression: &Compression) -> Self {
         if self.status == StatusCode::NOT_MODIFIED {
-            return self.chosen_gzip(Bytes::new());
+            return self.chosen_gzip(Bytes::new(), true);
         }
         let Some(compressor) = compression.compressor() else {
             return self;
         };
         let compressed = match &self.body {
-            ReplyBody::Made(body) => compressor.compress(vec![body.clone()]).await,
+            ReplyBody::Made(body) | ReplyBody::Shared(body) => compressor.compress(vec![body.clone()]).await,
             ReplyBody::Agents(list) => list.encoded(|parts| compressor.compress(parts)).await,
             ReplyBody::Statuses(list) => list.encoded(|pieces| compressor.compress_pieces(pieces)).await,
             ReplyBody::Document(text) => compressor.document(text).await,
         };
+        let is_own = self.body.is_own();
         match compressed {
-            Ok(body) => self.chosen_gzip(body),
+            Ok(body) => self.chosen_gzip(body, is_own),
             Err(error) => {
                 tracing::warn!(error, "an answer could not be compressed, and goes out as it is");
                 self
@@ -196,10 +212,13 @@ impl Reply {
     }
 
     /// The negotiation chose gzip, with this body if the reply has one.
-    fn chosen_gzip(self, body: Bytes) -> Self {
+    fn chosen_gzip(self, body: Bytes, is_own: bool) -> Self {
         Self {
             form: Form::Gzip,
-            body: ReplyBody::Made(body),
+            body: match is_own {
+                true => ReplyBody::Made(body),
+                false => ReplyBody::Shared(body),
+            },
             ..self
         }
     }
@@ -253,7 +272,9 @@ const LONG: usize = 64 << 10;
 pub enum ReplyBody {
     /// What was written for this request.
     Made(Bytes),
-    /// Agents, whose text responses share.
+    /// A text that responses share.
+    Shared(Bytes),
+    /// Agents, whose text responses share, unless it is of an earlier moment.
     Agents(AgentList),
     /// Statuses of agents, whose text responses share.
     Statuses(StatusList),
@@ -264,24 +285,39 @@ pub enum ReplyBody {
 impl ReplyBody {
     fn len(&self) -> usize {
         match self {
-            Self::Made(body) => body.len(),
+            Self::Made(body) | Self::Shared(body) => body.len(),
             Self::Agents(list) => list.json_len(),
             Self::Statuses(list) => list.json_len(),
             Self::Document(text) => text.len(),
         }
     }
 
+    /// Whether no other response holds the same text.
+    fn is_own(&self) -> bool {
+        match self {
+            Self::Made(_) => true,
+            Self::Agents(list) => !list.is_shared(),
+            Self::Shared(_) | Self::Statuses(_) | Self::Document(_) => false,
+        }
+    }
+
     fn into_body(self) -> Body {
         let is_long = self.len() >= LONG;
-        let whole = match self {
-            Self::Agents(list) if is_long => return Body::Pieces(list.json_parts().into_iter()),
-            Self::Statuses(list) if is_long => return Body::Pieces(list.json_parts().into_iter()),
-            Self::Made(body) => body,
+        match self {
+            Self::Agents(list) if is_long => Body::Pieces(list.json_parts().into_iter()),
+            Self::Statuses(list) if is_long => Body::Pieces(list.json_parts().into_iter()),
+            short => Body::Whole(Full::new(short.whole())),
+        }
+    }
+
+    /// The text in one piece.
+    fn whole(self) -> Bytes {
+        match self {
+            Self::Made(body) | Self::Shared(body) => body,
             Self::Agents(list) => list.json(),
             Self::Statuses(list) => list.json(),
             Self::Document(text) => Bytes::from_static(text.as_bytes()),
-        };
-        Body::Whole(Full::new(whole))
+        }
     }
 }
 
@@ -295,7 +331,7 @@ fn json_response(status: StatusCode, body: Body) -> Response<Body> {
     response
 }
 
-/// Adds what every response carries; see [`Reply::into_response`].
+/// Adds what every response carries: this identifier, and the figures of the rate limit if the request was counted.
 pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderValue) {
     if let Some(rate) = rate {
         let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
@@ -304,6 +340,7 @@ pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderVa
         headers.insert(RATE_RESET, decimal(reset));
     }
     headers.insert(REQUEST_ID, id);
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
 }
 
 /// Adds a field whose value the server made; one that cannot be sent is left out.

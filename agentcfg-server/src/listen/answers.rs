@@ -7,13 +7,14 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use super::framing::{Fault, Framing};
 use crate::http::Body;
 use crate::http::errors::Failure;
-use crate::http::request::{REQUEST_ID, RequestIds, sent_id};
+use crate::http::request::{RequestIds, sent_id};
+use crate::http::response::complete;
 use crate::hyper_internals;
 
 /// The response to a request whose service call panicked.
 pub(super) fn panicked(id: HeaderValue) -> Response<Body> {
     let mut response = Failure::internal("a service call panicked").to_response();
-    response.headers_mut().insert(REQUEST_ID, id);
+    complete(response.headers_mut(), None, id);
     response
 }
 
@@ -37,7 +38,7 @@ fn bad_request(message: &'static str, headers: &HeaderMap) -> Response<Body> {
     let mut response = Failure::bad_request(message).to_response();
     let id = sent_id(headers).cloned();
     let id = id.unwrap_or_else(|| RequestIds::new().next());
-    response.headers_mut().insert(REQUEST_ID, id);
+    complete(response.headers_mut(), None, id);
     response
 }
 
@@ -63,7 +64,7 @@ pub(super) fn replacement_for(start: &[u8], line_seen: bool, framing: &Framing) 
     let reason = status.canonical_reason().unwrap_or_default();
     Some(Bytes::from(format!(
         "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\n\
-         connection: close\r\n\r\n{body}",
+         x-content-type-options: nosniff\r\nconnection: close\r\n\r\n{body}",
         status.as_u16(),
         body.len(),
     )))

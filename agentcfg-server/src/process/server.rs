@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 #[cfg(feature = "dashboard")]
 use crate::api::Dashboard;
 use crate::api::{App, CallTimeouts, ModelCalls, Observer, Observers, Streams};
-use crate::http::{BodyBudget, Browser, Compression, Cors};
+use crate::http::{Browser, ByteBudget, Compression, Cors};
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits, Tls};
 use crate::outbound::WebhookTransport;
@@ -291,10 +291,12 @@ impl Server {
             first_byte: config.model_call_first_byte_timeout,
             idle: config.model_call_idle_timeout,
         };
-        let bodies = BodyBudget::new(config.max_body_mb_in_flight << 20, config.max_caller_body_mb << 20);
+        let bodies = ByteBudget::of_bodies(config.max_body_mb_in_flight << 20, config.max_caller_body_mb << 20);
+        let answers = ByteBudget::of_answers(config.max_answer_mb_in_flight << 20, config.max_caller_answer_mb << 20);
         let mut app = App::new(self.service.clone(), Cors::new(config.cors_origins.clone()))
             .with_model_calls(ModelCalls::new(timeouts)?)
             .with_body_budget(bodies)
+            .with_answer_budget(answers)
             .with_browser(browser(config, address)?);
         #[cfg(feature = "dashboard")]
         if config.dashboard {

@@ -104,8 +104,14 @@ pub(super) fn no_connection(error: PoolError) -> StoreError {
 
 /// Formats a driver error with its cause; neither contains the password.
 pub(super) fn describe(error: &tokio_postgres::Error) -> String {
-    match std::error::Error::source(error) {
+    let text = match std::error::Error::source(error) {
         Some(cause) => format!("{error}: {cause}"),
         None => error.to_string(),
+    };
+    // The session is another one than that which prepared the statement.
+    let of_other_session = [SqlState::INVALID_SQL_STATEMENT_NAME, SqlState::DUPLICATE_PSTATEMENT];
+    match error.code().is_some_and(|code| of_other_session.contains(code)) {
+        true => format!("{text} (behind a pooler in transaction mode set database_statements to unnamed)"),
+        false => text,
     }
 }

@@ -48,6 +48,7 @@ fn every_response_has_a_request_id_of_its_own() {
         for _ in 0..5 {
             let answer = server.get(target).send();
             assert!(seen.insert(answer.need("x-request-id").to_owned()), "{answer:?}");
+            assert_eq!(answer.need("x-content-type-options"), "nosniff", "{target}");
         }
     }
 }

@@ -25,6 +25,7 @@ fn malformed_bytes_get_400_or_a_close_and_do_not_affect_others() {
                 "{bytes:?}: {answer:?}"
             );
             answer.need("x-request-id");
+            assert_eq!(answer.need("x-content-type-options"), "nosniff");
         }
     }
     server.get("/healthz").send().expect(200);

@@ -21,6 +21,7 @@ mod sessions;
 mod status;
 mod stored_values;
 mod timeouts;
+mod unread_answers;
 mod workspace_choice;
 mod workspace_deletion;
 mod workspaces;

@@ -344,6 +344,18 @@ impl AgentList {
         Ok(self.shared(encoded))
     }
 
+    /// Whether readers share the text: it is that of the current agents. The text of an earlier moment belongs to one reader.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert!(service.list_agents(&ada, studio, &Default::default()).await?.value.is_shared());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn is_shared(&self) -> bool {
+        self.whole.cache.is_some()
+    }
+
     fn is_whole(&self) -> bool {
         self.range.len() == self.whole.rows.len()
     }

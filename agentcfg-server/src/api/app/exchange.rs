@@ -94,13 +94,20 @@ impl App {
                 rate: None,
                 by_cookie: false,
                 caller: None,
+                holder: None,
             };
-            let mut response = match answer(&connected, &mut exchange).await {
+            let answered = match answer(&connected, &mut exchange).await {
                 Ok(reply) => {
                     let to = (&head, &exchange.fields);
-                    reply
-                        .into_response(to, &shared.compression, exchange.rate.as_ref(), request_id)
-                        .await
+                    let counted = (&shared.answer_budget, exchange.holder.take());
+                    reply.into_response(to, &shared.compression, counted).await
+                }
+                Err(failure) => Err(failure),
+            };
+            let mut response = match answered {
+                Ok(mut response) => {
+                    complete(response.headers_mut(), exchange.rate.as_ref(), request_id);
+                    response
                 }
                 Err(failure) => {
                     // An answer 401 has no rate headers, also when the credential ended while its request waited.
@@ -154,6 +161,8 @@ struct Exchange<'a, B> {
     by_cookie: bool,
     /// The id of the caller, for an observer that wants it.
     caller: Option<Box<str>>,
+    /// The name of the caller in the budget of answers, if the answer is counted.
+    holder: Option<String>,
 }
 
 impl<B> Exchange<'_, B> {
@@ -201,6 +210,7 @@ where
         rate,
         by_cookie,
         caller: observed_caller,
+        holder: counted_for,
     } = exchange;
     let shared = &*connected.shared;
     let (service, headers) = (&shared.service, &head.headers);
@@ -255,12 +265,13 @@ where
         webhooks: shared.webhooks.as_deref(),
         disconnect: head.extensions.get::<Disconnect>().unwrap_or(&connected.client),
         streams: &shared.streams,
+        answers: &shared.answer_budget,
         observer: shared.observer.as_ref(),
         rest: Rest::new(credential, &shared.browser, head),
     };
     let mut received = Received {
         uri: &head.uri,
-        query: Query::parse(head.uri.query())?,
+        query: Query::parse_repeated(head.uri.query(), |name| endpoint.passes(name))?,
         headers,
         body: Bytes::new(),
     };
@@ -279,11 +290,13 @@ where
         received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
         Some(share)
     };
-    let reply = run(&call, &received)?;
-    match head.method.is_safe() {
-        true => call.while_connected(reply).await,
-        false => reply.await,
-    }
+    let running = run(&call, &received)?;
+    let reply = match head.method.is_safe() {
+        true => call.while_connected(running).await,
+        false => running.await,
+    }?;
+    *counted_for = reply.is_counted().then(name);
+    Ok(reply)
 }
 
 /// Refuses a caller that cannot have what an endpoint needs.

@@ -25,7 +25,7 @@ use crate::api::observer::Observer;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
-use crate::http::{Browser, Disconnect};
+use crate::http::{Browser, ByteBudget, Disconnect};
 
 /// One request, as its endpoint sees it.
 ///
@@ -44,6 +44,8 @@ pub struct Call<'a> {
     pub disconnect: &'a Disconnect,
     /// The open streams of changes.
     pub streams: &'a Streams,
+    /// The budget of unread answers, for those that are streamed.
+    pub answers: &'a ByteBudget,
     /// Observes the events that streams send.
     pub observer: Option<&'a Arc<dyn Observer>>,
     /// The rest of the request.

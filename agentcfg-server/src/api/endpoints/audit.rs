@@ -11,7 +11,9 @@ use crate::api::call::parameters::{
 };
 use crate::api::call::{Call, PATIENCE};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
+use crate::api::receive::holder;
 use crate::api::route::{Needs, Route};
+use crate::http::byte_budget::AnswerShare;
 use crate::http::errors::Failure;
 use crate::http::pull_body::{NextPiece, PullBody};
 use crate::http::response::Reply;
@@ -81,8 +83,9 @@ impl Endpoint for List {
             text: vec![b'['],
             is_empty: true,
             disconnect: call.disconnect.clone(),
+            share: None,
         };
-        written.begin().await
+        written.begin(call).await
     }
 }
 
@@ -93,14 +96,17 @@ struct EntryArray {
     text: Vec<u8>,
     is_empty: bool,
     disconnect: Disconnect,
+    /// What a streamed array counts as.
+    share: Option<AnswerShare>,
 }
 
 impl EntryArray {
     /// The answer. A long one is written when the client takes it.
-    async fn begin(mut self) -> Result<Written<LongList<AuditEntry>>, Failure> {
+    async fn begin(mut self, call: &Call<'_>) -> Result<Written<LongList<AuditEntry>>, Failure> {
         while let Some(page) = self.pages.next().await? {
             self.add(&page).map_err(Failure::internal)?;
             if self.text.len() > LONG {
+                self.share = Some(call.answers.streamed(holder(call.caller))?);
                 return Ok(Reply::streamed_json(PullBody::new(Some(self), next)).into());
             }
         }
@@ -234,6 +240,7 @@ mod tests {
             text: vec![b'['],
             is_empty: true,
             disconnect: Disconnect::new(Arc::new(client.clone())),
+            share: None,
         };
         let mut body = PullBody::new(Some(written), next);
         let mut length = 0;

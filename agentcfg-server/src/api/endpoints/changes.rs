@@ -116,6 +116,7 @@ fn stream(call: &Call<'_>, watch: Watch) -> Result<Written<Changes<ChangeEvent>>
         caller: call.caller,
         session: call.session(),
         streams: call.streams,
+        answers: call.answers,
         observer: call.observer,
         disconnect: call.disconnect,
     };

@@ -8,8 +8,10 @@ use crate::api::answer::{Lines, Written};
 use crate::api::call::Call;
 use crate::api::call::parameters::WorkspaceId;
 use crate::api::endpoint::{Definition, Doc, Endpoint, Values};
+use crate::api::receive::holder;
 use crate::api::route::{Needs, Route};
 use crate::http::BodyError;
+use crate::http::byte_budget::AnswerShare;
 use crate::http::errors::Failure;
 use crate::http::pull_body::{NextPiece, PullBody};
 use crate::http::response::Reply;
@@ -45,16 +47,17 @@ impl Endpoint for Export {
     type Answer = Written<Lines<ExportLine>>;
 
     async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        let share = call.answers.streamed(holder(call.caller))?;
         let export = call.service.export_workspace(call.caller, workspace).await?;
-        Ok(Reply::lines(PullBody::new(export, next)).into())
+        Ok(Reply::lines(PullBody::new((export, share), next)).into())
     }
 }
 
 /// The next lines of an export.
-fn next(mut export: Source) -> NextPiece<Source> {
+fn next((mut export, share): (Source, AnswerShare)) -> NextPiece<(Source, AnswerShare)> {
     Box::pin(async move {
         match export.next().await {
-            Ok(lines) => Ok(lines.map(|lines| (lines.into(), export))),
+            Ok(lines) => Ok(lines.map(|lines| (lines.into(), (export, share)))),
             Err(error) => {
                 tracing::warn!(?error, "an export was broken off");
                 Err(BodyError::new(error))

@@ -140,7 +140,7 @@ impl Endpoint for CallModel {
             .map_err(refused)?;
         let Some(calls) = call.model_calls else {
             let message = "model calls are not set up on this server";
-            return Err(Failure::unavailable(message).and_final());
+            return Err(Failure::unavailable(message).should_retry(false));
         };
         let query = passed.query(call, Self::Input::DOCS)?;
         let sent = Sent {
@@ -166,7 +166,7 @@ fn refused(error: Error) -> Failure {
     let is_final = error.kind() == ErrorKind::NotConfigured;
     let failure = Failure::from(error);
     match is_final {
-        true => failure.and_final(),
+        true => failure.should_retry(false),
         false => failure,
     }
 }

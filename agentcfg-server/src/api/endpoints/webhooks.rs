@@ -199,7 +199,7 @@ impl Endpoint for Test {
     async fn run(call: &Call<'_>, (webhook,): Values<'_, Self>, _: Self::Body) -> Result<Self::Answer, Failure> {
         let Some(transport) = call.webhooks else {
             let message = "webhooks are not set up on this server";
-            return Err(Failure::unavailable(message).and_final());
+            return Err(Failure::unavailable(message).should_retry(false));
         };
         Ok(Json(call.service.test_webhook(call.caller, webhook, transport).await?))
     }

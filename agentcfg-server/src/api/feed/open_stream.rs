@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use super::event_stream::EventStream;
 use super::jitter::jitter;
 use super::stream_limits::{ObservedSlot, Streams};
-use super::stream_state::StreamState;
+use super::stream_state::{StreamState, UnreadEvents};
 use crate::api::credential::SessionCredential;
 use crate::api::observer::Observer;
 use crate::api::receive::holder;
-use crate::http::Disconnect;
 use crate::http::errors::Failure;
+use crate::http::{ByteBudget, Disconnect};
 
 /// The lifetime of a stream, give or take [`AGE_SPREAD`]: connections move to other servers over time, and not all at
 /// once.
@@ -36,6 +36,8 @@ pub struct Opening<'a> {
     pub session: Option<SessionCredential<'a>>,
     /// The open streams.
     pub streams: &'a Streams,
+    /// The budget of unread answers.
+    pub answers: &'a ByteBudget,
     /// Observes each event.
     pub observer: Option<&'a Arc<dyn Observer>>,
     /// Signals that the client has closed the connection.
@@ -49,7 +51,8 @@ impl Opening<'_> {
     ///
     /// 429 when there are too many streams.
     pub fn open(self, watch: Watch) -> Result<EventStream, Failure> {
-        let slot = self.streams.enter(&holder(self.caller))?;
+        let caller = holder(self.caller);
+        let slot = self.streams.enter(&caller)?;
         let ends_at = Instant::now() + AGE - AGE_SPREAD + jitter(2 * AGE_SPREAD);
         self.disconnect.end_by((ends_at + GRACE).into());
         let state = StreamState::new(
@@ -58,6 +61,7 @@ impl Opening<'_> {
             watch,
             self.streams.closing(),
             ends_at,
+            UnreadEvents::new(self.answers.clone(), caller),
             ObservedSlot::new(slot, self.observer.cloned()),
         );
         Ok(EventStream::new(state, self.disconnect.clone()))

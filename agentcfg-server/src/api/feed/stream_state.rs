@@ -16,6 +16,9 @@ use super::event_text::EventWriter;
 use super::jitter::jitter;
 use super::stream_limits::ObservedSlot;
 use crate::api::credential::SessionCredential;
+use crate::http::ByteBudget;
+use crate::http::byte_budget::{AnswerShare, SMALL_ANSWER};
+use crate::http::errors::Failure;
 
 /// How often a stream has a bookmark. It also shows a proxy that the connection is alive.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(15);
@@ -41,7 +44,35 @@ pub(super) struct StreamState {
     /// large workspace are not in memory as text for each of its streams, and many streams that begin at once leave
     /// room for requests.
     written: VecDeque<Bytes>,
+    unread: UnreadEvents,
     slot: ObservedSlot,
+}
+
+/// The long events that a stream holds until its client has read them, in the budget of unread answers.
+pub(super) struct UnreadEvents {
+    budget: ByteBudget,
+    caller: String,
+    share: Option<AnswerShare>,
+}
+
+impl UnreadEvents {
+    pub(super) fn new(budget: ByteBudget, caller: String) -> Self {
+        Self {
+            budget,
+            caller,
+            share: None,
+        }
+    }
+
+    /// Counts these events in place of those before, which were sent.
+    fn count(&mut self, events: &[SerializedEvent]) -> Result<(), Failure> {
+        let length = events.iter().map(|event| event.json().len()).sum();
+        self.share = None;
+        if length > SMALL_ANSWER {
+            self.share = Some(self.budget.answer(self.caller.clone(), length)?);
+        }
+        Ok(())
+    }
 }
 
 struct Unsent {
@@ -84,6 +115,7 @@ impl StreamState {
         watch: Watch,
         closing: watch::Receiver<bool>,
         ends_at: Instant,
+        unread: UnreadEvents,
         slot: ObservedSlot,
     ) -> Self {
         Self {
@@ -97,6 +129,7 @@ impl StreamState {
             is_live: false,
             unsent: None,
             written: VecDeque::new(),
+            unread,
             slot,
         }
     }
@@ -135,10 +168,14 @@ impl StreamState {
                     if let Wake::End(reason) = self.wait().await {
                         return self.end("end", reason);
                     }
-                    match self.read().await {
-                        Ok(update) => update.into(),
+                    let update = match self.read().await {
+                        Ok(update) => update,
                         Err(error) => return self.refuse(&error),
+                    };
+                    if let Err(full) = self.unread.count(&update.changes) {
+                        return self.end("end", &full.message);
                     }
+                    update.into()
                 }
             };
             match self.write(unsent) {

@@ -36,8 +36,10 @@ impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         let message = error.to_string();
         let failure = match error {
-            CallError::Unreachable(..) | CallError::Broken(..) | CallError::Protocol(_) => Self::bad_gateway(message),
-            CallError::TimedOut(..) => Self::gateway_timeout(message),
+            CallError::Unreachable(..) => Self::bad_gateway(message).should_retry(true),
+            // The provider may have run the call, and bills it.
+            CallError::Broken(..) | CallError::Protocol(_) => Self::bad_gateway(message).should_retry(false),
+            CallError::TimedOut(..) => Self::gateway_timeout(message).should_retry(false),
             CallError::CallerLeft => Self::client_closed(message),
             CallError::Request(cause) => return Self::internal(cause),
         };

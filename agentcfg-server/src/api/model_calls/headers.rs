@@ -9,6 +9,8 @@ use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 use percent_encoding::percent_decode;
 
+use crate::http::response::ACCEL_BUFFERING;
+
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -100,6 +102,8 @@ pub fn to_provider(
 pub fn from_provider(received: &HeaderMap, credential: &ProviderCredential) -> HeaderMap {
     // With room for the fields of this service.
     let mut fields = HeaderMap::with_capacity(TYPICAL);
+    // A page that a provider answers must not run in the origin of this service.
+    fields.insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("sandbox"));
     for (name, value) in received {
         if repeats(name, value, credential.expose()) {
             continue;
@@ -107,6 +111,11 @@ pub fn from_provider(received: &HeaderMap, credential: &ProviderCredential) -> H
         if let Some(name) = name_for_caller(name) {
             fields.append(name, value.clone());
         }
+    }
+    let content_type = fields.get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    if content_type.is_some_and(|text| text.starts_with(b"text/event-stream")) {
+        // A proxy must pass each event on when it comes.
+        fields.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
     }
     fields
 }
@@ -245,6 +254,9 @@ mod tests {
             ("x-provider-ratelimit-reset", "1"),
             ("anthropic-ratelimit-tokens-remaining", "5"),
             ("location", "https://elsewhere.example"),
+            // Those of this service.
+            ("content-security-policy", "sandbox"),
+            ("x-accel-buffering", "no"),
         ]);
         assert_eq!(from_provider(&received, &credential()), passed);
     }
@@ -267,6 +279,7 @@ mod tests {
             ("request-id", "req_2"),
             ("cache-control", "no-store"),
             ("openai-version", "sk-provide"),
+            ("content-security-policy", "sandbox"),
         ]);
         assert_eq!(from_provider(&received, &credential()), passed);
     }

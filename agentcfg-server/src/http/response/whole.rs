@@ -11,7 +11,7 @@ use super::{CHANGE_CURSOR, Reply, ReplyBody, UNCACHED, cursor_value, insert, jso
 use crate::http::body::{Body, BodyError};
 use crate::http::errors::Failure;
 
-const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+pub(crate) const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 impl Failure {
@@ -32,8 +32,9 @@ impl Failure {
         if let Some(methods) = &self.allow {
             insert(headers, header::ALLOW, methods);
         }
-        if self.is_final {
-            headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        if let Some(should_retry) = self.should_retry {
+            let value = if should_retry { "true" } else { "false" };
+            headers.insert(SHOULD_RETRY, HeaderValue::from_static(value));
         }
         response
     }

@@ -19,7 +19,7 @@ use super::rules::{
 };
 use super::value::Value;
 use crate::api::Streams;
-use crate::http::BodyBudget;
+use crate::http::ByteBudget;
 use crate::listen::Limits;
 use crate::secret::Secret;
 
@@ -250,9 +250,13 @@ settings! {
     /// Bytes a second that a request body must bring on average after its first 10 seconds; 0 is any rate.
     min_body_rate: u64 = Limits::default().min_body_rate, |v| v.integer(0, MANY);
     /// Request bodies that the server holds at a time, in MiB.
-    max_body_mb_in_flight: usize = BodyBudget::SERVER_MB, |v| v.integer(10, 1_048_576);
+    max_body_mb_in_flight: usize = ByteBudget::SERVER_MB, |v| v.integer(10, 1_048_576);
     /// Request bodies that one caller may have in flight, in MiB.
-    max_caller_body_mb: usize = BodyBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
+    max_caller_body_mb: usize = ByteBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
+    /// Answers that the server holds until they are read, in MiB.
+    max_answer_mb_in_flight: usize = ByteBudget::SERVER_MB, |v| v.integer(10, 1_048_576);
+    /// Answers that one caller may leave unread, in MiB.
+    max_caller_answer_mb: usize = ByteBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
     /// Time that a connection may stay open between requests, in seconds.
     idle_timeout: Duration = Limits::default().idle_timeout, |v| v.seconds(1, DAY);
     /// Time that requests in flight get to finish at shutdown, in seconds.
