@@ -14,7 +14,7 @@ use hyper::http::request::Parts;
 use hyper::{Method, Response, StatusCode};
 use serde::Serialize;
 
-use self::values::{cursor_value, decimal, tag_value};
+pub(crate) use self::values::FieldValues;
 pub(crate) use self::whole::ACCEL_BUFFERING;
 use crate::http::body::Body;
 use crate::http::byte_budget::{ByteBudget, SMALL_ANSWER};
@@ -167,6 +167,7 @@ impl Reply {
         (head, fields): (&Parts, &HeadFields<'_>),
         compression: &Compression,
         (budget, caller): (&ByteBudget, Option<String>),
+        values: &mut FieldValues,
     ) -> Result<Response<Body>, Failure> {
         let has_forms = self.form == Form::Open
             && matches!(head.method, Method::GET | Method::HEAD)
@@ -184,7 +185,7 @@ impl Reply {
             let share = budget.answer(caller, self.body.len())?;
             self.body = ReplyBody::Made(share.hold(self.body.whole()));
         }
-        Ok(self.written())
+        Ok(self.written(values))
     }
 
     /// The reply in gzip, if it can be compressed.
@@ -223,8 +224,8 @@ impl Reply {
         }
     }
 
-    fn written(self) -> Response<Body> {
-        let version = self.version.map(decimal);
+    fn written(self, values: &mut FieldValues) -> Response<Body> {
+        let version = self.version.map(|version| values.decimal(version));
         if let Some(mut response) = self.relayed {
             if let Some(version) = version {
                 response.headers_mut().insert(AGENT_VERSION, version);
@@ -241,13 +242,13 @@ impl Reply {
         let headers = response.headers_mut();
         if let Some(tag) = self.tag {
             let suffix = if self.form == Form::Gzip { IN_GZIP } else { "" };
-            headers.insert(header::ETAG, tag_value(tag, suffix));
+            headers.insert(header::ETAG, values.tag(tag, suffix));
         }
         if let Some(version) = version {
             headers.insert(AGENT_VERSION, version);
         }
         if let Some(cursor) = self.cursor {
-            headers.insert(CHANGE_CURSOR, cursor_value(cursor));
+            headers.insert(CHANGE_CURSOR, values.cursor(cursor));
         }
         if self.is_uncached {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(UNCACHED));
@@ -332,12 +333,12 @@ fn json_response(status: StatusCode, body: Body) -> Response<Body> {
 }
 
 /// Adds what every response carries: this identifier, and the figures of the rate limit if the request was counted.
-pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderValue) {
+pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderValue, values: &mut FieldValues) {
     if let Some(rate) = rate {
         let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
-        headers.insert(RATE_LIMIT, decimal(rate.limit.into()));
-        headers.insert(RATE_REMAINING, decimal(rate.remaining.into()));
-        headers.insert(RATE_RESET, decimal(reset));
+        headers.insert(RATE_LIMIT, values.decimal(rate.limit.into()));
+        headers.insert(RATE_REMAINING, values.decimal(rate.remaining.into()));
+        headers.insert(RATE_RESET, values.decimal(reset));
     }
     headers.insert(REQUEST_ID, id);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

@@ -8,13 +8,13 @@ use super::framing::{Fault, Framing};
 use crate::http::Body;
 use crate::http::errors::Failure;
 use crate::http::request::{RequestIds, sent_id};
-use crate::http::response::complete;
+use crate::http::response::{FieldValues, complete};
 use crate::hyper_internals;
 
 /// The response to a request whose service call panicked.
 pub(super) fn panicked(id: HeaderValue) -> Response<Body> {
     let mut response = Failure::internal("a service call panicked").to_response();
-    complete(response.headers_mut(), None, id);
+    complete(response.headers_mut(), None, id, &mut FieldValues::default());
     response
 }
 
@@ -38,7 +38,7 @@ fn bad_request(message: &'static str, headers: &HeaderMap) -> Response<Body> {
     let mut response = Failure::bad_request(message).to_response();
     let id = sent_id(headers).cloned();
     let id = id.unwrap_or_else(|| RequestIds::new().next());
-    complete(response.headers_mut(), None, id);
+    complete(response.headers_mut(), None, id, &mut FieldValues::default());
     response
 }
 

@@ -28,7 +28,7 @@ use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::received_body::discard;
 use crate::http::request::{HeadFields, REQUEST_ID};
-use crate::http::response::{Reply, complete};
+use crate::http::response::{FieldValues, Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
 
 impl App {
@@ -96,17 +96,18 @@ impl App {
                 caller: None,
                 holder: None,
             };
+            let mut values = FieldValues::default();
             let answered = match answer(&connected, &mut exchange).await {
                 Ok(reply) => {
                     let to = (&head, &exchange.fields);
                     let counted = (&shared.answer_budget, exchange.holder.take());
-                    reply.into_response(to, &shared.compression, counted).await
+                    reply.into_response(to, &shared.compression, counted, &mut values).await
                 }
                 Err(failure) => Err(failure),
             };
             let mut response = match answered {
                 Ok(mut response) => {
-                    complete(response.headers_mut(), exchange.rate.as_ref(), request_id);
+                    complete(response.headers_mut(), exchange.rate.as_ref(), request_id, &mut values);
                     response
                 }
                 Err(failure) => {
@@ -114,7 +115,7 @@ impl App {
                     exchange.rate.take_if(|_| failure.is_unauthorized());
                     log(&failure, &head.method, path, &request_id);
                     let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
-                    complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id);
+                    complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id, &mut values);
                     refusal
                 }
             };

@@ -1,54 +1,60 @@
 //! Numbers, tags and cursors as the values of header fields.
 
 use agentcfg_core::model::{Cursor, Tag};
+use bytes::BytesMut;
 use hyper::header::HeaderValue;
 
-/// A number as a field's value.
-pub(super) fn decimal(number: u64) -> HeaderValue {
-    made(itoa::Buffer::new().format(number).as_bytes())
-}
+/// The bytes of the values of a typical answer: its tag, its cursor and three figures.
+const TYPICAL: usize = 192;
 
-/// A tag as the value of the field `ETag`, for the form that `suffix` names.
-pub(super) fn tag_value(tag: Tag, suffix: &str) -> HeaderValue {
-    // The kind is one ASCII letter.
-    let kind = [tag.kind() as u8];
-    let mut digits = itoa::Buffer::new();
-    joined([
-        "\"",
-        tag.epoch().as_str(),
-        "-",
-        std::str::from_utf8(&kind).unwrap_or_default(),
-        digits.format(tag.number()),
-        suffix,
-        "\"",
-    ])
-}
+/// Makes the values of an answer's fields, which share one allocation. They are written without formatting.
+#[derive(Debug, Default)]
+pub struct FieldValues(BytesMut);
 
-/// A cursor as the value of the field `Change-Cursor`.
-pub(super) fn cursor_value(cursor: Cursor) -> HeaderValue {
-    let (mut workspace, mut digits) = ([0; 36], itoa::Buffer::new());
-    joined([
-        cursor.epoch().as_str(),
-        "-",
-        cursor.workspace().as_uuid().hyphenated().encode_lower(&mut workspace),
-        "-c",
-        digits.format(cursor.revision()),
-    ])
-}
-
-/// A value of these parts, which are short. Most answers have a tag and a cursor, so that they are written without formatting.
-fn joined<const N: usize>(parts: [&str; N]) -> HeaderValue {
-    let mut text = [0; 80];
-    let mut length = 0;
-    for part in parts {
-        text[length..length + part.len()].copy_from_slice(part.as_bytes());
-        length += part.len();
+impl FieldValues {
+    /// A number.
+    pub fn decimal(&mut self, number: u64) -> HeaderValue {
+        self.joined([itoa::Buffer::new().format(number)])
     }
-    made(&text[..length])
-}
 
-fn made(text: &[u8]) -> HeaderValue {
-    HeaderValue::from_bytes(text).unwrap_or_else(|_| HeaderValue::from_static("0"))
+    /// A tag for the field `ETag`, for the form that `suffix` names.
+    pub fn tag(&mut self, tag: Tag, suffix: &str) -> HeaderValue {
+        // The kind is one ASCII letter.
+        let kind = [tag.kind() as u8];
+        let mut digits = itoa::Buffer::new();
+        self.joined([
+            "\"",
+            tag.epoch().as_str(),
+            "-",
+            std::str::from_utf8(&kind).unwrap_or_default(),
+            digits.format(tag.number()),
+            suffix,
+            "\"",
+        ])
+    }
+
+    /// A cursor for the field `Change-Cursor`.
+    pub fn cursor(&mut self, cursor: Cursor) -> HeaderValue {
+        let (mut workspace, mut digits) = ([0; 36], itoa::Buffer::new());
+        self.joined([
+            cursor.epoch().as_str(),
+            "-",
+            cursor.workspace().as_uuid().hyphenated().encode_lower(&mut workspace),
+            "-c",
+            digits.format(cursor.revision()),
+        ])
+    }
+
+    fn joined<const N: usize>(&mut self, parts: [&str; N]) -> HeaderValue {
+        if self.0.capacity() == 0 {
+            self.0.reserve(TYPICAL);
+        }
+        for part in parts {
+            self.0.extend_from_slice(part.as_bytes());
+        }
+        let value = HeaderValue::from_maybe_shared(self.0.split().freeze());
+        value.unwrap_or_else(|_| HeaderValue::from_static("0"))
+    }
 }
 
 #[cfg(test)]
@@ -60,8 +66,12 @@ mod tests {
     fn a_tag_is_written_as_it_reads() {
         let epoch = "k3j9x0ab".parse().unwrap();
         for tag in [Tag::record(epoch, 0), Tag::list(epoch, 7), Tag::record(epoch, u64::MAX)] {
-            assert_eq!(tag_value(tag, ""), format!("\"{tag}\"").as_str());
-            assert_eq!(tag_value(tag, compression::IN_GZIP), format!("\"{tag}-gzip\"").as_str());
+            let mut values = FieldValues::default();
+            assert_eq!(values.tag(tag, ""), format!("\"{tag}\"").as_str());
+            assert_eq!(
+                values.tag(tag, compression::IN_GZIP),
+                format!("\"{tag}-gzip\"").as_str()
+            );
         }
     }
 
@@ -70,7 +80,7 @@ mod tests {
         let workspace = "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05".parse().unwrap();
         for revision in [0, 42, u64::MAX] {
             let cursor = Cursor::new("k3j9x0ab".parse().unwrap(), workspace, revision);
-            assert_eq!(cursor_value(cursor), cursor.to_string().as_str());
+            assert_eq!(FieldValues::default().cursor(cursor), cursor.to_string().as_str());
         }
     }
 }

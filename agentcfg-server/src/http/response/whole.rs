@@ -7,7 +7,7 @@ use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use super::{CHANGE_CURSOR, Reply, ReplyBody, UNCACHED, cursor_value, insert, json_response};
+use super::{CHANGE_CURSOR, FieldValues, Reply, ReplyBody, UNCACHED, insert, json_response};
 use crate::http::body::{Body, BodyError};
 use crate::http::errors::Failure;
 
@@ -112,7 +112,7 @@ impl Reply {
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
-        headers.insert(CHANGE_CURSOR, cursor_value(cursor));
+        headers.insert(CHANGE_CURSOR, FieldValues::default().cursor(cursor));
         Self::relayed(response)
     }
 }
