@@ -20,7 +20,7 @@ pub(super) use self::codec::{encode, not_read, not_written};
 pub(super) use self::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;
 pub(super) use self::kinds::*;
-pub(super) use self::read::{ChangedRecords, Entries, Lookup, Scanned};
+pub(super) use self::read::{ChangedRecords, Counted, Entries, Lookup, Query, Scanned};
 pub(super) use self::transaction::{Outcome, Transaction};
 pub(super) use self::webhooks::*;
 

@@ -55,10 +55,7 @@ impl Lookup for GuardedKey {
     fn found(key: Key, record: Option<Record>) -> Result<Counted, Error> {
         Ok(Counted {
             number: codec::number(&key, record.as_ref())?,
-            unchanged: match record {
-                Some(record) => Check::Version(key, record.version),
-                None => Check::Absent(key),
-            },
+            unchanged: unchanged(key, record.as_ref()),
         })
     }
 }
@@ -171,6 +168,29 @@ impl<A: Lookup, B: Lookup> Query for Vec<(A, B)> {
         let mut keys = keys.into_iter();
         while let (Some(a), Some(b)) = (keys.next(), keys.next()) {
             found.push((next::<A>(a, &mut records)?, next::<B>(b, &mut records)?));
+        }
+        Ok(found)
+    }
+}
+
+impl<A: Lookup, B: Lookup, C: Lookup> Query for Vec<(A, B, C)> {
+    type Keys = Vec<Key>;
+    type Found = Vec<(A::Found, B::Found, C::Found)>;
+
+    fn into_keys(self) -> Self::Keys {
+        let keys = self.into_iter();
+        keys.flat_map(|(a, b, c)| [a.into(), b.into(), c.into()]).collect()
+    }
+
+    fn found(keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        let mut found = Vec::with_capacity(keys.len() / 3);
+        let mut keys = keys.into_iter();
+        while let (Some(a), Some(b), Some(c)) = (keys.next(), keys.next(), keys.next()) {
+            found.push((
+                next::<A>(a, &mut records)?,
+                next::<B>(b, &mut records)?,
+                next::<C>(c, &mut records)?,
+            ));
         }
         Ok(found)
     }
@@ -339,6 +359,11 @@ impl<T: Entity> Scanned<T> {
         self.bytes
     }
 
+    /// The keys without their type.
+    pub(in crate::service) fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.entries.iter().map(|(key, _)| key)
+    }
+
     /// The keys, for kinds whose records have no further content.
     pub(in crate::service) fn into_keys(self) -> impl Iterator<Item = EntityKey<T>> {
         self.entries.into_iter().map(|(key, _)| EntityKey::of(key))
@@ -426,6 +451,21 @@ impl AgentCfg {
         Q::found(keys, records)
     }
 
+    /// As [`Self::read`], with the checks that each of the records is still the one that was read.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::read`].
+    pub(in crate::service) async fn read_checked<Q: Query>(&self, query: Q) -> Result<(Q::Found, Vec<Check>), Error> {
+        let keys = query.into_keys();
+        let records = complete(keys.as_ref().len(), self.store().get(keys.as_ref()).await?)?;
+        let both = keys.as_ref().iter().zip(records.as_slice());
+        let checks = both
+            .map(|(key, record)| unchanged(key.clone(), record.as_ref()))
+            .collect();
+        Ok((Q::found(keys, records)?, checks))
+    }
+
     /// Reads the records of one kind in one partition, in one snapshot.
     ///
     /// # Errors
@@ -451,6 +491,14 @@ impl AgentCfg {
         let mut found = self.store().scan(&scan).await?;
         let with = Q::found(keys, complete(scan.with.len(), std::mem::take(&mut found.with))?)?;
         Ok((Scanned::of(&scan, found), with))
+    }
+}
+
+/// The check that the record under a key is still this one.
+fn unchanged(key: Key, found: Option<&Record>) -> Check {
+    match found {
+        Some(record) => Check::Version(key, record.version),
+        None => Check::Absent(key),
     }
 }
 
