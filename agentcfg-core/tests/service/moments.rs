@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcfg_core::model::{
-    Action, AgentFilter, AgentPatch, AgentSpec, ApplyAction, ApplyAgents, AsOf, LabelTarget, Precondition, Promotion,
-    Rollback, RotateApiKey, Scope, VersionSelector, WorkspaceId,
+    AgentFilter, AgentPatch, AgentSpec, ApplyAction, ApplyAgents, AsOf, AuditFilter, LabelTarget, Precondition,
+    Promotion, Rollback, RotateApiKey, Scope, VersionSelector, WorkspaceId,
 };
 use agentcfg_core::store::Kind;
 use agentcfg_core::{AgentCfg, Caller, ErrorKind, Settings};
@@ -533,8 +533,11 @@ async fn promotions_and_applies_succeed_among_writers_that_never_rest() {
         while let Some(edits) = writers.join_next().await {
             assert!(edits.unwrap() > 0);
         }
-        let log = world.log(workspace, "ada").await;
-        let promotions = log.iter().filter(|entry| entry.action == Action::LabelPromoted);
-        assert_eq!(promotions.count(), 5);
+        let promotions = AuditFilter {
+            action: Some("label.promoted".into()),
+            ..AuditFilter::default()
+        };
+        let promotions = other.service.search_audit_log(&other.ada, workspace, &promotions);
+        assert_eq!(promotions.await.unwrap().len(), 5);
     }
 }
