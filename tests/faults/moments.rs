@@ -30,7 +30,7 @@ async fn the_oracle_finds_decisions_and_answers_without_their_checks() {
         for _ in 0..5 {
             let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
             let service = service(Planted::new(memory, fault), false);
-            found = violations(&format!("a store with {fault:?}"), &[service], Size::short()).await;
+            found = violations(&format!("a store with {fault:?}"), &[service], Size::least()).await;
             if !found.is_empty() {
                 break;
             }

@@ -13,7 +13,7 @@ use agentcfg_core::model::{
     Agent, AgentFilter, AgentId, AgentPatch, AgentSpec, AgentState, ApplyAgents, AsOf, AuditFilter, LabelFilter,
     LabelTarget, NewWorkspace, Patch, Plan, Precondition, Promotion, Rollback, WorkspaceId,
 };
-use agentcfg_core::store::Store;
+use agentcfg_core::store::{Batch, Check, CommitError, Key, Store, Write};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
 use agentcfg_tests::harness::{Dice, setting};
 use tokio::task::JoinSet;
@@ -43,11 +43,16 @@ pub struct Size {
 impl Size {
     /// The short form; `CASES` multiplies it.
     pub fn short() -> Self {
+        Self::least() * (2 * setting("CASES", 1))
+    }
+
+    /// Enough to find what is planted.
+    pub fn least() -> Self {
         Self {
-            promotions: 30,
-            applies: 15,
-            answers: 60,
-        } * setting("CASES", 1)
+            promotions: 15,
+            applies: 6,
+            answers: 30,
+        }
     }
 }
 
@@ -157,6 +162,58 @@ pub async fn violations(name: &str, services: &[AgentCfg], size: Size) -> Vec<St
         history.violations.push(format!("not done in {TIMEOUT:?}: {done:?}"));
     }
     history.violations
+}
+
+/// Lets writers of one store append without rest while another store holds the log: each of its decisions is made soon.
+pub async fn a_hold_lets_others_wait(holder: Arc<dyn Store>, writer: Arc<dyn Store>) {
+    let log = WorkspaceId::new(uuid::Uuid::now_v7());
+    let entry = || Write::Append {
+        log,
+        value: b"{}".to_vec(),
+    };
+    let append = move |store: Arc<dyn Store>| async move {
+        let writes = vec![entry()];
+        store.commit(Batch { checks: vec![], writes }).await.unwrap();
+    };
+    append(Arc::clone(&writer)).await;
+    let is_over = Arc::new(AtomicBool::new(false));
+    let mut writers = JoinSet::new();
+    for _ in 0..4 {
+        let (writer, is_over) = (Arc::clone(&writer), Arc::clone(&is_over));
+        writers.spawn(async move {
+            while !is_over.load(Ordering::SeqCst) {
+                append(Arc::clone(&writer)).await;
+            }
+        });
+    }
+    let head = Key::log_head(log);
+    for _ in 0..10 {
+        let hold = holder.hold(log).await.unwrap().expect("this store gives holds");
+        let mut lost = 0;
+        loop {
+            let mut found = None;
+            for _ in 0..20 {
+                let read = holder
+                    .get(std::slice::from_ref(&head))
+                    .await
+                    .unwrap()
+                    .remove(0)
+                    .unwrap();
+                found = found.or(Some(read));
+            }
+            let batch = Batch {
+                checks: vec![Check::Version(head.clone(), found.unwrap().version)],
+                writes: vec![entry()],
+            };
+            match holder.commit_held(&hold, batch).await {
+                Ok(_) => break,
+                Err(CommitError::Conflict(_)) if lost < 3 => lost += 1,
+                Err(error) => panic!("{error} after {lost} lost races"),
+            }
+        }
+    }
+    is_over.store(true, Ordering::SeqCst);
+    writers.join_all().await;
 }
 
 fn agent(number: usize) -> AgentId {
