@@ -22,7 +22,7 @@ mod round_trips;
 mod security;
 
 // The oracle of moments.
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../moments/mod.rs"]
 mod oracle;
 

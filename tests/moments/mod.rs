@@ -166,8 +166,8 @@ pub async fn violations(name: &str, services: &[AgentCfg], size: Size) -> Vec<St
 
 /// Lets writers of one store append without rest while another store holds the log: each of its decisions is made soon.
 pub async fn a_hold_lets_others_wait(holder: Arc<dyn Store>, writer: Arc<dyn Store>) {
-    let log = WorkspaceId::new(uuid::Uuid::now_v7());
-    let entry = || Write::Append {
+    let log = WorkspaceId::new(uuid::Uuid::from_u128(1));
+    let entry = move || Write::Append {
         log,
         value: b"{}".to_vec(),
     };

@@ -31,7 +31,7 @@ mod sign_in;
 mod webhooks;
 
 // The oracle of moments.
-#[allow(dead_code)]
+#[allow(dead_code, unused_imports)]
 #[path = "../moments/mod.rs"]
 mod oracle;
 

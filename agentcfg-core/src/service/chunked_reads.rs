@@ -29,8 +29,8 @@ impl<T: Entity> Chunks<T> {
 
     /// The next piece, of at least one record; `None` after the last one. Other tasks of the async worker run before it.
     ///
-    /// Pieces are of several moments, so this suits records that never change, such as those of a log, and readers that look at
-    /// each record by itself.
+    /// Pieces are of several moments, so this suits records that never change, such as those of a log, and readers to which
+    /// each record is a matter of its own.
     pub(super) async fn next(&mut self, service: &AgentCfg) -> Result<Option<Scanned<T>>, Error> {
         let next = self.next_with(service, Vec::<EntityKey<T>>::new()).await?;
         Ok(next.map(|(found, _)| found).filter(|found| !found.is_empty()))

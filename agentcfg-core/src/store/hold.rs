@@ -105,7 +105,7 @@ impl Holds {
         }
     }
 
-    /// Waits until nobody holds a log that this batch appends to. Without holds this takes no lock.
+    /// Waits until no log that this batch appends to is held. Without holds this takes no lock.
     pub async fn wait(&self, batch: &Batch) {
         if self.shared.count.load(Ordering::SeqCst) == 0 {
             return;

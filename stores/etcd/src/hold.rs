@@ -20,7 +20,7 @@ use super::protocol::{Compare, KeyValue, RangeRequest, RangeResponse, RequestOp,
 
 /// How long others wait for one hold.
 const LONGEST: Duration = Duration::from_secs(3);
-/// The pause between two looks at a hold.
+/// The pause between two reads of the key.
 const PAUSE: Duration = Duration::from_millis(5);
 
 /// A hold of this process.

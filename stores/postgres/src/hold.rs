@@ -38,7 +38,7 @@ impl LogHolds {
         }
     }
 
-    /// Waits until nobody of this server holds a log that the batch appends to. Its append waits for other servers.
+    /// Waits until no log that the batch appends to is held by this server. Its append waits for other servers.
     pub(super) async fn wait(&self, batch: &Batch) {
         self.queues.wait(batch).await;
     }
