@@ -50,7 +50,7 @@ pub fn listed<R: Hash>(rows: impl Iterator<Item = R>) -> u64 {
 #[derive(Debug, Default)]
 struct AgentThen {
     is_active: bool,
-    /// The role of each version: the only content that anybody changes.
+    /// The role of each version: the only content that the clients change.
     roles: Vec<Option<String>>,
     labels: BTreeMap<String, u64>,
 }

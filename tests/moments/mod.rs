@@ -400,7 +400,7 @@ impl Client {
                 (Form::Agents, listed(rows), Some(list.revision()))
             }
             _ => {
-                // Nobody moves a label of this name, so all bearers are in the plan.
+                // No client moves a label of this name, so all bearers are in the plan.
                 let promotion = Promotion::new("next".parse().unwrap(), "planned".parse().unwrap());
                 let planned = service.promote_labels(ada, workspace, promotion, true).await.unwrap();
                 let rows = planned.iter().map(|row| (row.agent_id.to_string(), row.version));

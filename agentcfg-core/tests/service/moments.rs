@@ -1,4 +1,4 @@
-//! Answers and decisions of one moment: somebody else changes the workspace between two reads, or before the commit.
+//! Answers and decisions of one moment: another client changes the workspace between two reads, or before the commit.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

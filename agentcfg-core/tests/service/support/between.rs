@@ -1,4 +1,4 @@
-//! A store that runs a change of somebody else before a call: the interleaving that a test asks for.
+//! A store that runs a change of another client before a call: the interleaving that a test asks for.
 
 use std::future::Future;
 use std::pin::Pin;
