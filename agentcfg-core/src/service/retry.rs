@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::runtime::Handle;
+use tokio::sync::oneshot;
 
 use super::AgentCfg;
 use super::records::Outcome;
@@ -90,27 +91,46 @@ impl AgentCfg {
             }
             tokio::task::yield_now().await;
         }
-        let service = self.clone();
-        let decision = async move {
-            let mut rounds = Rounds::default();
-            loop {
-                let turn = Turn(service.store().hold(workspace).await?.map(Arc::new));
-                for _ in 0..ATTEMPTS_HELD {
-                    if let Attempt::Done(value) = attempt(turn.clone()).await? {
-                        return Ok(value);
-                    }
-                }
-                drop(turn);
-                rounds.lost().await?;
-            }
+        let Ok(runtime) = Handle::try_current() else {
+            return self.decide_first(workspace, attempt, || false).await;
         };
-        // A task of its own, because others wait for it: it goes on whatever its caller does.
-        match Handle::try_current() {
-            Ok(runtime) => runtime
-                .spawn(decision)
-                .await
-                .map_err(|error| Error::new(ErrorKind::Internal, "a decision was not finished").because(error))?,
-            Err(_) => decision.await,
+        // A task of its own, because others wait for it: an attempt that has begun ends, whatever its caller does.
+        let (caller, decision) = oneshot::channel();
+        let service = self.clone();
+        runtime.spawn(async move {
+            let decided = service.decide_first(workspace, attempt, || caller.is_closed()).await;
+            // The caller may have left meanwhile.
+            drop(caller.send(decided));
+        });
+        decision
+            .await
+            .map_err(|error| Error::new(ErrorKind::Internal, "a decision was not finished").because(error))?
+    }
+
+    /// Makes attempts while others wait for them.
+    async fn decide_first<T, F>(
+        &self,
+        workspace: WorkspaceId,
+        attempt: impl Fn(Turn) -> F,
+        has_left: impl Fn() -> bool,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<Attempt<T>, Error>>,
+    {
+        let mut rounds = Rounds::default();
+        loop {
+            let turn = Turn(self.store().hold(workspace).await?.map(Arc::new));
+            let attempts = turn.hold().map_or(1, |_| ATTEMPTS_HELD);
+            for _ in 0..attempts {
+                if has_left() {
+                    return Err(Error::new(ErrorKind::Unavailable, "the caller has left"));
+                }
+                if let Attempt::Done(value) = attempt(turn.clone()).await? {
+                    return Ok(value);
+                }
+            }
+            drop(turn);
+            rounds.lost().await?;
         }
     }
 }

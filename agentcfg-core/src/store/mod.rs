@@ -178,7 +178,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// Each method with a default body goes to that store, past the methods of the wrapper. So a wrapper loses none of its
     /// guarantees, nor those of methods that later releases add. One that changes what reads find, or when, overrides
-    /// [`Self::stamp`], [`Self::is_current`] and [`Self::marks`] too.
+    /// [`Self::stamp`], [`Self::is_current`] and [`Self::marks`] too, and one that changes commits [`Self::commit_held`].
     ///
     /// ```
     /// use std::sync::Arc;

@@ -224,3 +224,30 @@ async fn promotions_and_applies_succeed_among_writers_that_never_rest() {
         assert_eq!(promotions.await.unwrap().len(), 5);
     }
 }
+
+/// What makes decisions on many records right must cost the others nothing.
+#[tokio::test]
+async fn a_plain_edit_checks_and_writes_its_own_records_alone() {
+    let scene = Scene::of(1).await;
+    let (to, id, ada) = (Some(scene.workspace), id(0), &scene.ada);
+    let patch = AgentPatch {
+        role: agentcfg_core::model::Patch::Set("second".into()),
+        ..AgentPatch::default()
+    };
+    scene.service.update_agent(ada, to, &*id, patch, ANY).await.unwrap();
+    let (own, version) = (
+        vec![Kind::Member, Kind::Agent],
+        vec![Kind::AgentVersion, Kind::Agent, Kind::LogHead],
+    );
+    assert_eq!(scene.between.last_kinds(), (own.clone(), version.clone()));
+    let back = Rollback::to_version(1);
+    scene.service.roll_back_agent(ada, to, &*id, back, ANY).await.unwrap();
+    assert_eq!(scene.between.last_kinds(), (own, version));
+    let target = LabelTarget::new(1);
+    scene.service.set_label(ada, to, &*id, "live", target).await.unwrap();
+    let labels = vec![Kind::AgentLabels, Kind::LogHead];
+    assert_eq!(
+        scene.between.last_kinds(),
+        (vec![Kind::Member, Kind::AgentLabels], labels)
+    );
+}

@@ -28,6 +28,7 @@ struct Rule {
 pub struct Between {
     inner: Arc<dyn Store>,
     rules: Mutex<Vec<Rule>>,
+    last_batch: Mutex<Option<Batch>>,
 }
 
 impl Between {
@@ -35,6 +36,7 @@ impl Between {
         Arc::new(Self {
             inner: Arc::clone(inner),
             rules: Mutex::default(),
+            last_batch: Mutex::default(),
         })
     }
 
@@ -47,6 +49,15 @@ impl Between {
     /// How many of the changes have not been asked for yet.
     pub fn left(&self) -> usize {
         self.rules.lock().unwrap().len()
+    }
+
+    /// The kinds of the records that the last batch checked, and of those that it wrote.
+    pub fn last_kinds(&self) -> (Vec<Kind>, Vec<Kind>) {
+        let batch = self.last_batch.lock().unwrap();
+        let batch = batch.as_ref().unwrap();
+        let checks = batch.checks.iter().map(|check| check.key().kind());
+        let writes = batch.writes.iter().map(|write| write.key().kind());
+        (checks.collect(), writes.collect())
     }
 
     async fn comes(&self, is: impl Fn(Call) -> bool) {
@@ -90,6 +101,7 @@ impl Store for Between {
             writes.any(|write| call == Call::Commit(write.key().kind()))
         };
         self.comes(writes).await;
+        *self.last_batch.lock().unwrap() = Some(batch.clone());
         self.inner.commit(batch).await
     }
 }
