@@ -20,12 +20,17 @@ pub(super) struct LogHolds {
     permits: Option<Arc<Semaphore>>,
 }
 
-/// The transaction of a hold. Without its commit the connection is closed, which ends the transaction.
+/// A hold of this server.
 struct HeldHead {
-    engine: Arc<Engine>,
-    client: Mutex<Option<Client>>,
+    transaction: Mutex<Option<OpenTransaction>>,
     _queue: HeldLog,
     _permit: OwnedSemaphorePermit,
+}
+
+/// A connection with a transaction that has begun. Dropping it closes the connection, which ends the transaction.
+struct OpenTransaction {
+    engine: Arc<Engine>,
+    client: Option<Client>,
 }
 
 impl LogHolds {
@@ -52,47 +57,59 @@ impl LogHolds {
         let closed = |error| StoreError::Unavailable(format!("holds have ended: {error}"));
         let permit = Arc::clone(permits).acquire_owned().await.map_err(closed)?;
         let connections = &engine.connections;
-        let held = HeldHead {
-            engine: Arc::clone(engine),
-            client: Mutex::new(Some(connections.client().await?)),
-            _queue: queue,
-            _permit: permit,
-        };
+        let client = connections.client().await?;
         // One message.
         let lock = format!("{BEGIN_HOLD}; {}", engine.sql.lock_log(log));
-        let Some(client) = held.take() else { return Ok(None) };
-        let locked = timeout(connections.commit_timeout, client.batch_execute(&lock)).await;
-        held.put_back(client);
-        match locked {
-            Ok(Ok(())) => Ok(Some(Hold::new(held))),
-            Ok(Err(error)) => Err(unavailable(&error)),
-            Err(_) => Err(StoreError::Unavailable("the database did not answer in time".into())),
+        let transaction = OpenTransaction::of(engine, client);
+        match timeout(connections.commit_timeout, transaction.run(&lock)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(unavailable(&error)),
+            Err(_) => return Err(StoreError::Unavailable("the database did not answer in time".into())),
         }
+        Ok(Some(Hold::new(HeldHead {
+            transaction: Mutex::new(Some(transaction)),
+            _queue: queue,
+            _permit: permit,
+        })))
     }
 }
 
 /// Commits a batch in the transaction of a hold, which ends with it. A further one is a transaction of its own.
 pub(super) async fn commit(engine: &Engine, hold: &Hold, batch: Batch) -> Result<Committed, CommitError> {
-    let client = hold.guard::<HeldHead>().and_then(HeldHead::take);
-    match client.filter(|client| !client.is_closed()) {
+    let transaction = hold.guard::<HeldHead>().and_then(|held| {
+        let mut transaction = held.transaction.lock().unwrap_or_else(PoisonError::into_inner);
+        transaction.take()?.into_client()
+    });
+    match transaction {
         Some(client) => engine.commit_in(client, batch).await,
         None => engine.commit_alone(batch).await,
     }
 }
 
-impl HeldHead {
-    fn take(&self) -> Option<Client> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner).take()
+impl OpenTransaction {
+    fn of(engine: &Arc<Engine>, client: Client) -> Self {
+        Self {
+            engine: Arc::clone(engine),
+            client: Some(client),
+        }
     }
 
-    fn put_back(&self, client: Client) {
-        *self.client.lock().unwrap_or_else(PoisonError::into_inner) = Some(client);
+    async fn run(&self, statements: &str) -> Result<(), tokio_postgres::Error> {
+        match &self.client {
+            Some(client) => client.batch_execute(statements).await,
+            None => Ok(()),
+        }
+    }
+
+    /// The connection, unless the database has closed it.
+    fn into_client(mut self) -> Option<Client> {
+        self.client.take().filter(|client| !client.is_closed())
     }
 }
 
-impl Drop for HeldHead {
+impl Drop for OpenTransaction {
     fn drop(&mut self) {
-        if let Some(client) = self.take() {
+        if let Some(client) = self.client.take() {
             self.engine.connections.close_one(client);
         }
     }

@@ -132,8 +132,8 @@ impl Engine {
         .await;
         let (outcome, lost) = match flight {
             Ok(Ok(PipelineOutcome::Committed(rows))) => return Ok(Sent::Committed(rows)),
-            // Preparing failed: nothing of the transaction was sent.
-            Ok(Err(error)) => (Err(unavailable(&error)), is_lost(&error)),
+            // Preparing failed: nothing of the transaction was sent. One that has begun before ends with its connection.
+            Ok(Err(error)) => (Err(unavailable(&error)), is_lost(&error) || begin == IN_TRANSACTION),
             Ok(Ok(PipelineOutcome::Failed(error))) => match verdict(&error) {
                 ErrorVerdict::Refused => return Ok(Sent::Refused),
                 ErrorVerdict::Contended => return Ok(Sent::Contended),
