@@ -6,7 +6,7 @@ use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{MemoryStore, Store};
 use agentcfg_tests::harness::scratch;
 
-use crate::oracle::{Planted, Size, service, violations};
+use crate::oracle::{self, Planted, Size, service, violations};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_and_decisions_are_of_one_moment_in_memory() {
@@ -38,4 +38,11 @@ async fn the_oracle_finds_decisions_and_answers_without_their_checks() {
         println!("FIGURES {fault:?}: {} violations", found.len());
         assert!(!found.is_empty(), "{fault:?}");
     }
+}
+
+/// The tests of the databases do the same with two processes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hold_lets_the_writers_of_the_same_store_wait() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    oracle::a_hold_lets_others_wait(Arc::clone(&store), store).await;
 }

@@ -9,15 +9,11 @@ use agentcfg_core::store::{Batch, CommitError, Committed, Hold, Key, Kind, Recor
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     /// It leaves out the checks of the log's head, by which a decision on many records is refused.
-    NoHeadChecks,
+    HeadUnchecked,
     /// It leaves out the checks of the records that a decision has used and does not write.
-    NoReadChecks,
+    ReadsUnchecked,
     /// It says of the pieces of a long read that they are of the first revision, so that nothing is taken back.
-    NoCorrection,
-}
-
-impl Fault {
-    pub const ALL: [Self; 3] = [Self::NoHeadChecks, Self::NoReadChecks, Self::NoCorrection];
+    Uncorrected,
 }
 
 /// A store with a fault.
@@ -27,7 +23,7 @@ pub struct Planted {
 }
 
 impl Planted {
-    pub const FAULTS: [Fault; 3] = Fault::ALL;
+    pub const FAULTS: [Fault; 3] = [Fault::HeadUnchecked, Fault::ReadsUnchecked, Fault::Uncorrected];
 
     pub fn new(inner: Arc<dyn Store>, fault: Fault) -> Arc<Self> {
         Arc::new(Self { inner, fault })
@@ -36,9 +32,9 @@ impl Planted {
     fn spoiled(&self, mut batch: Batch) -> Batch {
         let written: Vec<Key> = batch.writes.iter().map(|write| write.key()).collect();
         let is_kept = |key: &Key| match self.fault {
-            Fault::NoHeadChecks => key.kind() != Kind::LogHead,
-            Fault::NoReadChecks => written.contains(key) || !matches!(key.kind(), Kind::Agent | Kind::AgentLabels),
-            Fault::NoCorrection => true,
+            Fault::HeadUnchecked => key.kind() != Kind::LogHead,
+            Fault::ReadsUnchecked => written.contains(key) || !matches!(key.kind(), Kind::Agent | Kind::AgentLabels),
+            Fault::Uncorrected => true,
         };
         batch.checks.retain(|check| is_kept(check.key()));
         batch
@@ -57,7 +53,7 @@ impl Store for Planted {
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
         let mut found = self.inner.scan(scan).await?;
-        if self.fault == Fault::NoCorrection && scan.limit != usize::MAX {
+        if self.fault == Fault::Uncorrected && scan.limit != usize::MAX {
             for (key, record) in scan.with.iter().zip(&mut found.with) {
                 if let (Kind::LogHead, Some(record)) = (key.kind(), record) {
                     record.value = b"1"[..].into();

@@ -13,6 +13,9 @@ use crate::model::{
 use crate::token;
 use crate::validate::{IntoValid, Invalid};
 
+/// A key and its last use, from one read.
+type KeyAndUse = (Option<Stored<StoredApiKey>>, Option<Stored<StoredUse>>);
+
 impl AgentCfg {
     /// The API keys of a workspace in the order of their creation, revoked and expired ones too.
     ///
@@ -56,7 +59,7 @@ impl AgentCfg {
     }
 
     /// Stored keys with their last uses, as they are listed.
-    fn listed_keys(&self, found: Vec<(Option<Stored<StoredApiKey>>, Option<Stored<StoredUse>>)>) -> Vec<ApiKey> {
+    fn listed_keys(&self, found: Vec<KeyAndUse>) -> Vec<ApiKey> {
         let found = found.into_iter();
         let listed = found.filter_map(|(stored, written)| {
             let stored = stored?.value;

@@ -60,10 +60,13 @@ pub struct Holds {
     shared: Arc<HeldLogs>,
 }
 
+/// A fair lock: who comes first goes first.
+type Queue = Arc<tokio::sync::Mutex<()>>;
+
 #[derive(Debug, Default)]
 struct HeldLogs {
-    /// By log: how many hold it or wait for that, and the queue, which is fair.
-    logs: Mutex<HashMap<WorkspaceId, (usize, Arc<tokio::sync::Mutex<()>>)>>,
+    /// By log: how many hold it or wait for that, and their queue.
+    logs: Mutex<HashMap<WorkspaceId, (usize, Queue)>>,
     /// How many logs there are, which a commit reads without a lock.
     count: AtomicUsize,
 }
@@ -127,7 +130,7 @@ impl Drop for HeldLog {
 }
 
 impl HeldLogs {
-    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, (usize, Arc<tokio::sync::Mutex<()>>)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, (usize, Queue)>> {
         self.logs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
