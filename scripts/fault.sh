@@ -17,6 +17,7 @@ parts=(
     "calls|Failing calls|0|io::"
     "disks|Full disks|100|disk::a_disk_that_fills_up_repeatedly"
     "tags|Tags|40|tags::"
+    "moments|Moments|10|moments::"
     "crowds|Crowds|20|crowds::"
     "flips|Bit flips|20000|store::redb::tests::flips"
     "crashes|Crash images|100000|store::redb::tests::crash"
@@ -69,6 +70,9 @@ reported as sound fails a part, and this page reports it.
   EROFS; a failing sync may also lose what it did not write. *unknown* changes may be stored, *refused* ones may not.
 - **Full disks**: a small file system fills up under writers and is freed again.
 - **Tags**: backups under writers are restored; each entity tag of earlier servers is compared with the new ones and sent.
+- **Moments**: readers ask while applies, promotions, edits, restores and rollbacks run. The log tells of each answer whether it is
+  the state of one revision, and of each decision whether it follows from the state before its entry. In the control checks of
+  commits or corrections of long reads are left out, which must be found.
 - **Crowds**: memory of the server before, at the peak and afterwards, and the slowest answer to others meanwhile.
 - **Bit flips**: each case flips one bit of a store file, closed or not, then opens it, reads each record and list, makes three
   commits, reads all again, makes a backup, closes and checks the file. One in 16 backups is restored and read. *refused_at_open*,

@@ -15,10 +15,16 @@ mod full_database;
 mod large_changes;
 mod members;
 mod migrate;
+mod moments;
 mod nemesis;
 mod restore;
 mod round_trips;
 mod security;
+
+// The oracle of moments.
+#[allow(dead_code, unused_imports)]
+#[path = "../moments/mod.rs"]
+mod oracle;
 
 // What holds for several servers on one database holds on a cluster as well, so the tests are the same.
 #[path = "../postgres/counting_proxy.rs"]

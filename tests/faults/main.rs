@@ -10,6 +10,9 @@ mod crowds;
 mod disk;
 mod io;
 mod kills;
+mod moments;
+#[path = "../moments/mod.rs"]
+mod oracle;
 mod provider;
 mod revocations;
 mod tags;

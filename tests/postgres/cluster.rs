@@ -253,12 +253,19 @@ impl Cluster {
     /// As [`Self::store`], with this kind of statements.
     pub async fn store_with(&self, statements: Statements) -> PostgresStore {
         let options = PostgresOptions {
-            schema: self.schema(),
             statements,
-            pool_size: 8,
-            ..PostgresOptions::new(self.url())
+            ..self.options()
         };
         PostgresStore::connect(&options).await.unwrap()
+    }
+
+    /// The options of a store in a schema of its own.
+    pub fn options(&self) -> PostgresOptions {
+        PostgresOptions {
+            schema: self.schema(),
+            pool_size: 8,
+            ..PostgresOptions::new(self.url())
+        }
     }
 
     /// The command of the server.

@@ -19,6 +19,7 @@ mod load;
 mod migrate;
 mod migration;
 mod models;
+mod moments;
 mod nemesis;
 mod outages;
 mod pooler;
@@ -28,6 +29,11 @@ mod server;
 mod several_servers;
 mod sign_in;
 mod webhooks;
+
+// The oracle of moments.
+#[allow(dead_code, unused_imports)]
+#[path = "../moments/mod.rs"]
+mod oracle;
 
 // Random clients, the checker of what they saw, and the proxies, of which each suite uses a part.
 #[allow(dead_code)]

@@ -6,12 +6,15 @@ use super::serialized_record::SerializedRecord;
 use super::{diff, history};
 use crate::error::Error;
 use crate::model::{Action, Agent, StoredAgent};
+use crate::store::Check;
 
 /// A decided change of one agent: the record that was found, and its replacement.
 pub(super) struct AgentChange {
     found: Option<Stored<StoredAgent>>,
     after: StoredAgent,
     restored_from: Option<u64>,
+    /// That another record which it was decided on has not changed.
+    given: Option<Check>,
 }
 
 /// What the change of an agent writes.
@@ -35,12 +38,19 @@ impl AgentChange {
             found,
             after,
             restored_from: None,
+            given: None,
         }
     }
 
     /// Notes that the change restores the content of this version.
     pub(super) fn restored_from(mut self, version: u64) -> Self {
         self.restored_from = Some(version);
+        self
+    }
+
+    /// Notes a check of another record that the change was decided on.
+    pub(super) fn given(mut self, check: Option<Check>) -> Self {
+        self.given = check;
         self
     }
 
@@ -94,7 +104,9 @@ impl AgentChange {
         let changes = diff::changes(before.as_ref(), Some(&after))?;
         let rebuilding = diff::rebuilding(before.as_ref(), Some(&after))?;
 
-        let transaction = transaction.check(key.unchanged(self.found.as_ref()));
+        let transaction = transaction
+            .check(key.unchanged(self.found.as_ref()))
+            .check_all(self.given.clone());
         let mut history = history::HistoryWriter::new(access, transaction);
         match &self.found {
             Some(found) => history.add_change(&found.value, &self.after, &after, self.restored_from)?,

@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::change::Change;
-use super::records::{self, Entries, Stored, StoredApiKey, WorkspaceApiKey};
+use super::records::{self, EntityKey, Entries, Stored, StoredApiKey, StoredUse, WorkspaceApiKey};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
@@ -12,6 +12,9 @@ use crate::model::{
 };
 use crate::token;
 use crate::validate::{IntoValid, Invalid};
+
+/// A key and its last use, from one read.
+type KeyAndUse = (Option<Stored<StoredApiKey>>, Option<Stored<StoredUse>>);
 
 impl AgentCfg {
     /// The API keys of a workspace in the order of their creation, revoked and expired ones too.
@@ -30,11 +33,15 @@ impl AgentCfg {
     /// ```
     pub async fn list_api_keys(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<ApiKey>, Error> {
         let access = self.access(caller, workspace, Permission::ApiKeysRead).await?;
-        let index = self
-            .scan(Entries::<WorkspaceApiKey>::in_workspace(access.workspace()))
-            .await?;
-        let ids: Vec<_> = index.into_keys().map(|key| key.item().to_owned()).collect();
-        let (mut listed, _) = self.api_keys_of(access.workspace(), &ids).await?;
+        let entries = Entries::<WorkspaceApiKey>::in_workspace(access.workspace());
+        let keys = |index: &[EntityKey<WorkspaceApiKey>]| {
+            let ids = index.iter().map(EntityKey::item);
+            Ok(ids
+                .map(|id| (records::api_key(id), records::key_use(id)))
+                .collect::<Vec<_>>())
+        };
+        let (_, found) = self.scan_linked(entries, keys).await?;
+        let mut listed = self.listed_keys(found);
         listed.sort_by(|a, b| (a.created_at, &a.id).cmp(&(b.created_at, &b.id)));
         Ok(listed)
     }
@@ -48,14 +55,19 @@ impl AgentCfg {
         let keys = ids.iter().map(|id| (records::api_key(id), records::key_use(id)));
         let query = (records::revision(workspace), keys.collect::<Vec<_>>());
         let (revision, found) = self.read(query).await?;
-        let mut listed = Vec::with_capacity(found.len());
-        for (stored, written) in found {
-            let Some(stored) = stored else { continue };
+        Ok((self.listed_keys(found), revision))
+    }
+
+    /// Stored keys with their last uses, as they are listed.
+    fn listed_keys(&self, found: Vec<KeyAndUse>) -> Vec<ApiKey> {
+        let found = found.into_iter();
+        let listed = found.filter_map(|(stored, written)| {
+            let stored = stored?.value;
             let written = written.map(|written| written.value.last_used_at);
-            let last_used_at = self.inner.uses.pending(&stored.value.id).max(written);
-            listed.push(stored.value.listed(last_used_at));
-        }
-        Ok((listed, revision))
+            let last_used_at = self.inner.uses.pending(&stored.id).max(written);
+            Some(stored.listed(last_used_at))
+        });
+        listed.collect()
     }
 
     /// Creates an API key. Its plaintext is in the answer alone; the store keeps a hash.

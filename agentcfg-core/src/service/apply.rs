@@ -7,10 +7,11 @@ mod base_check;
 mod decision;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::access::Access;
 use super::records::{self, Outcome, SetMember, Stored, WorkspacePlan};
-use super::retry::Attempt;
+use super::retry::{Attempt, Turn};
 use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
@@ -51,9 +52,17 @@ impl AgentCfg {
         body: impl IntoValid<ApplyAgents>,
         dry_run: bool,
     ) -> Result<AppliedAgents, Error> {
-        let body = body.into_valid()?.into_inner();
-        self.retry_lost_races(|| self.try_apply_agents(caller, workspace, &body, dry_run))
-            .await
+        let (service, caller) = (self.clone(), caller.clone());
+        let body = Arc::new(body.into_valid()?.into_inner());
+        self.retry_decision(workspace, move |turn| {
+            let (service, caller, body) = (service.clone(), caller.clone(), Arc::clone(&body));
+            async move {
+                service
+                    .try_apply_agents(&caller, workspace, &body, dry_run, &turn)
+                    .await
+            }
+        })
+        .await
     }
 
     async fn try_apply_agents(
@@ -62,11 +71,14 @@ impl AgentCfg {
         workspace: WorkspaceId,
         body: &ApplyAgents,
         dry_run: bool,
+        turn: &Turn,
     ) -> Result<Attempt<AppliedAgents>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsConfigure).await?;
         of_one_workspace(body, workspace)?;
         let epoch = self.epoch().await?;
-        let state = self.state_for(&access, body).await?;
+        let Some(state) = self.state_for(&access, body).await? else {
+            return Ok(Attempt::Raced);
+        };
         if let Some(base) = body.base {
             self.require_unchanged(base, &state, body, workspace).await?;
         }
@@ -81,7 +93,7 @@ impl AgentCfg {
             return Ok(Attempt::Done(AppliedAgents { cursor, results }));
         }
         let (change, results) = decided.write(&access, at, limit).await?;
-        Ok(match self.apply(change).await? {
+        Ok(match self.apply_in_turn(change, turn).await? {
             Outcome::Done(done) => Attempt::Done(AppliedAgents {
                 cursor: Cursor::new(epoch, workspace, done.revision),
                 results,
@@ -91,8 +103,9 @@ impl AgentCfg {
         })
     }
 
-    /// Reads all records that an apply is decided on.
-    async fn state_for(&self, access: &Access, body: &ApplyAgents) -> Result<ApplyState, Error> {
+    /// Reads all records that an apply is decided on, in one snapshot; `None` when the set has changed since it was asked which
+    /// they are.
+    async fn state_for(&self, access: &Access, body: &ApplyAgents) -> Result<Option<ApplyState>, Error> {
         let workspace = access.workspace();
         let of_agent = |agent_id: &str| {
             (
@@ -108,33 +121,33 @@ impl AgentCfg {
             records::active_agents(workspace),
             records::agent_set(workspace, set_name),
         );
-        let named = body.agents.iter().map(|spec| of_agent(&spec.agent_id)).collect();
-        let ((plan, revision, active, set), named) = self.read::<(_, Vec<_>)>((first, named)).await?;
-        let plan = plan.ok_or_else(no_member)?;
-        // The other agents of the set matter if they may be pruned or their change refused. The commit checks that the set is
-        // still the one whose agents these are.
+        // The other agents of the set matter if they may be pruned or their change refused.
+        let others = match body.prune || body.base.is_some() {
+            true => Some(self.read(records::agent_set(workspace, set_name)).await?),
+            false => None,
+        };
         let is_named: HashSet<_> = body.agents.iter().map(|spec| &spec.agent_id).collect();
-        let others = set.iter().flat_map(|set| &set.value.agents);
-        let others: Vec<AgentId> = others
+        let of_set = others.iter().flatten().flat_map(|set| &set.value.agents);
+        let rest: Vec<AgentId> = of_set
             .filter(|agent_id| !is_named.contains(agent_id))
             .cloned()
             .collect();
-        let (last_revision, rest) = match body.prune || body.base.is_some() {
-            true => {
-                let rest = others.iter().map(|agent_id| of_agent(agent_id)).collect::<Vec<_>>();
-                self.read((records::revision(workspace), rest)).await?
-            }
-            false => (revision, Vec::new()),
-        };
-        Ok(ApplyState {
-            plan,
+        let agents = body.agents.iter().map(|spec| &spec.agent_id).chain(&rest);
+        let agents = agents.map(|agent_id| of_agent(agent_id)).collect();
+        let ((plan, revision, active, set), mut named) = self.read::<(_, Vec<_>)>((first, agents)).await?;
+        let version = |set: &Option<Stored<AgentSet>>| set.as_ref().map(|set| set.version);
+        if others.is_some_and(|asked| version(&asked) != version(&set)) {
+            return Ok(None);
+        }
+        let found = named.split_off(body.agents.len());
+        Ok(Some(ApplyState {
+            plan: plan.ok_or_else(no_member)?,
             revision,
-            last_revision,
             active,
             set,
             named,
-            others: others.into_iter().zip(rest).collect(),
-        })
+            others: rest.into_iter().zip(found).collect(),
+        }))
     }
 }
 
@@ -144,10 +157,8 @@ type AgentAndSet = (Option<Stored<StoredAgent>>, Option<Stored<SetMember>>);
 /// The records that an apply is decided on.
 struct ApplyState {
     plan: Stored<WorkspacePlan>,
-    /// The revision of the first read, and so a state that is not later than any record here.
+    /// The revision of the state.
     revision: u64,
-    /// The revision of the last read, which no record here is later than, but for those that the commit refuses.
-    last_revision: u64,
     active: u64,
     set: Option<Stored<AgentSet>>,
     /// The agents of the body, in its order.

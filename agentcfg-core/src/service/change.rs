@@ -5,7 +5,9 @@ use uuid::Uuid;
 
 use super::access::Access;
 use super::agent_change::AgentChange;
+use super::moment::OneMoment;
 use super::records::{self, Entity, EntityKey, NumberKey, Outcome, Stored, Transaction};
+use super::retry::Turn;
 use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, diff};
 use crate::error::Error;
@@ -67,6 +69,13 @@ impl<'a> Change<'a> {
     pub(super) fn check(mut self, check: Check) -> Self {
         self.transaction = self.transaction.check(check);
         self
+    }
+
+    /// Takes the state that the change is decided on. The commit is refused once that has changed.
+    pub(super) fn decided_on<T>(mut self, moment: OneMoment<T>) -> (Self, T) {
+        let (state, checks) = moment.into_parts();
+        self.transaction = self.transaction.check_all(checks);
+        (self, state)
     }
 
     /// Writes a further record, besides the subject of the change.
@@ -208,6 +217,11 @@ fn entry(head: &EntryHead, rebuilding: Option<&[u8]>, changes: &[u8]) -> Result<
 impl AgentCfg {
     /// Commits a mutation together with its audit entry.
     pub(super) async fn apply(&self, change: Change<'_>) -> Result<Outcome, Error> {
+        self.apply_in_turn(change, &Turn::default()).await
+    }
+
+    /// As [`Self::apply`], before those who wait for this turn.
+    pub(super) async fn apply_in_turn(&self, change: Change<'_>, turn: &Turn) -> Result<Outcome, Error> {
         let workspace_id = change.access.workspace();
         let head = EntryHead {
             id: self.new_id(change.at)?,
@@ -220,6 +234,7 @@ impl AgentCfg {
             version: change.version,
         };
         let entry = entry(&head, change.rebuilding.as_deref(), &change.changes)?;
-        self.commit(change.transaction.append(workspace_id, entry)).await
+        let transaction = change.transaction.append(workspace_id, entry);
+        self.commit_in_turn(transaction, turn).await
     }
 }

@@ -2,7 +2,8 @@
 
 use super::AgentCfg;
 use super::blocking::{LONG, blocking_if};
-use super::records::{self, Encoded, Entity, EntityKey, Entries, Scanned, Stored};
+use super::records::{self, Encoded, Entity, EntityKey, Entries, Query, Scanned, Stored};
+use super::retry::Rounds;
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 
@@ -27,17 +28,31 @@ impl<T: Entity> Chunks<T> {
     }
 
     /// The next piece, of at least one record; `None` after the last one. Other tasks of the async worker run before it.
+    ///
+    /// Pieces are of several moments, so this suits records that never change, such as those of a log, and readers to which
+    /// each record is a matter of its own.
     pub(super) async fn next(&mut self, service: &AgentCfg) -> Result<Option<Scanned<T>>, Error> {
+        let next = self.next_with(service, Vec::<EntityKey<T>>::new()).await?;
+        Ok(next.map(|(found, _)| found).filter(|found| !found.is_empty()))
+    }
+
+    /// As [`Self::next`], with the records of a query in the same snapshot, such as the head of the log, which tells the moment.
+    /// The last piece may have no records.
+    pub(super) async fn next_with<Q: Query>(
+        &mut self,
+        service: &AgentCfg,
+        query: Q,
+    ) -> Result<Option<(Scanned<T>, Q::Found)>, Error> {
         let Some(entries) = self.rest.clone() else {
             return Ok(None);
         };
         tokio::task::yield_now().await;
-        let found = service.scan(entries.clone()).await?;
+        let (found, with) = service.scan_with(entries.clone(), query).await?;
         self.rest = match found.has_more() {
             true => Some(entries.after_item(found.last_item())),
             false => None,
         };
-        Ok((!found.is_empty()).then_some(found))
+        Ok(Some((found, with)))
     }
 }
 
@@ -68,6 +83,24 @@ impl AgentCfg {
             found.map(|record| record.map(Encoded::decode).transpose()).collect()
         };
         blocking_if(bytes >= LONG, decode).await?
+    }
+
+    /// Reads the records of one kind together with others whose keys follow from theirs, all in one snapshot.
+    pub(super) async fn scan_linked<T: Entity, Q: Query>(
+        &self,
+        entries: Entries<T>,
+        query: impl Fn(&[EntityKey<T>]) -> Result<Q, Error>,
+    ) -> Result<(Scanned<T>, Q::Found), Error> {
+        let mut keys: Vec<EntityKey<T>> = Vec::new();
+        let mut rounds = Rounds::default();
+        loop {
+            let (found, linked) = self.scan_with(entries.clone(), query(&keys)?).await?;
+            if found.keys().eq(keys.iter().map(EntityKey::raw)) {
+                return Ok((found, linked));
+            }
+            keys = found.into_keys().collect();
+            rounds.lost().await?;
+        }
     }
 
     /// Reads the entries of a log after a revision, up to another one at least, and returns the last that was read.

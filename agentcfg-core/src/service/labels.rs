@@ -3,14 +3,15 @@
 //! All labels of an agent are one record. The check of its version in the commit makes a move compare-and-set and bounds
 //! their number. Versions are never removed, so a label always points at one.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::access::Access;
 use super::agents::agent_key;
 use super::change::Change;
-use super::chunked_reads::Chunks;
+use super::past::PastAgent;
 use super::records::{self, EntityKey, Entries, Stored, StoredLabel, StoredLabels};
-use super::retry::Attempt;
+use super::retry::{Attempt, Turn};
 use super::versions::is_version;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
@@ -22,9 +23,12 @@ use crate::model::{
 use crate::validate::{IntoValid, Invalid, MAX_LABELS, MAX_PROMOTED};
 
 /// The labels of one agent, and the record that holds them.
-struct Labels {
+pub(super) struct Labels {
     key: EntityKey<StoredLabels>,
     found: Option<Stored<StoredLabels>>,
+    /// The versions before moves that are in the record and later than the moment of the read. The commit of a decision on them
+    /// is refused.
+    later: BTreeMap<Label, Option<u64>>,
 }
 
 impl AgentCfg {
@@ -209,9 +213,17 @@ impl AgentCfg {
         promotion: impl IntoValid<Promotion>,
         dry_run: bool,
     ) -> Result<Vec<PromotedLabel>, Error> {
-        let promotion = promotion.into_valid()?;
-        self.retry_lost_races(|| self.try_promote(caller, workspace, &promotion, dry_run))
-            .await
+        let (service, caller) = (self.clone(), caller.clone());
+        let promotion = Arc::new(promotion.into_valid()?.into_inner());
+        self.retry_decision(workspace, move |turn| {
+            let (service, caller, promotion) = (service.clone(), caller.clone(), Arc::clone(&promotion));
+            async move {
+                service
+                    .try_promote(&caller, workspace, &promotion, dry_run, &turn)
+                    .await
+            }
+        })
+        .await
     }
 
     async fn try_promote(
@@ -220,22 +232,23 @@ impl AgentCfg {
         workspace: WorkspaceId,
         promotion: &Promotion,
         dry_run: bool,
+        turn: &Turn,
     ) -> Result<Attempt<Vec<PromotedLabel>>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRelease).await?;
-        let bearers = match &promotion.agent_ids {
-            Some(ids) => self.named_bearers(&access, &promotion.from, ids).await?,
-            None => self.bearers(&access, &promotion.from).await?,
-        };
         let (to, now) = (&promotion.to, self.now());
-        let mut promoted = Vec::with_capacity(bearers.len());
-        let mut changes = Changes::new();
-        let mut change = Change::new(
+        let change = Change::new(
             &access,
             now,
             Action::LabelPromoted,
             TargetType::Workspace,
             workspace.to_string(),
         );
+        let (mut change, bearers) = match &promotion.agent_ids {
+            Some(ids) => self.named_bearers(change, &promotion.from, ids).await?,
+            None => self.all_bearers(change, &promotion.from).await?,
+        };
+        let mut promoted = Vec::with_capacity(bearers.len());
+        let mut changes = Changes::new();
         for Bearer {
             agent_id,
             version,
@@ -261,78 +274,58 @@ impl AgentCfg {
         if dry_run || changes.is_empty() {
             return Ok(Attempt::Done(promoted));
         }
-        self.apply(change.audit_changes(&changes)?).await?.attempt(promoted)
+        let change = change.audit_changes(&changes)?;
+        self.apply_in_turn(change, turn).await?.attempt(promoted)
     }
 
     /// The agents of these identifiers with the version that a label points at; one that lacks it is an error.
-    async fn named_bearers(&self, access: &Access, from: &Label, ids: &[AgentId]) -> Result<Vec<Bearer>, Error> {
+    async fn named_bearers<'a>(
+        &self,
+        change: Change<'a>,
+        from: &Label,
+        ids: &[AgentId],
+    ) -> Result<(Change<'a>, Vec<Bearer>), Error> {
+        let workspace = change.access.workspace();
         let ids: BTreeSet<&AgentId> = ids.iter().collect();
-        let key = |id: &&AgentId| {
-            let workspace = access.workspace();
-            (records::agent(workspace, id), records::labels(workspace, id))
-        };
-        let keys: Vec<_> = ids.iter().map(key).collect();
-        let found = self.read(keys).await?;
+        let keys = |id: &&AgentId| (records::agent(workspace, id), records::labels(workspace, id));
+        let found = self.read_moment(ids.iter().map(keys).collect::<Vec<_>>()).await?;
+        let (change, found) = change.decided_on(found);
         let bearers = ids.into_iter().zip(found).map(|(id, (agent, labels))| {
-            let labels = Labels {
-                key: records::labels(access.workspace(), id),
-                found: labels,
-            };
+            let labels = Labels::of(records::labels(workspace, id), labels);
             let agent = agent.filter(|agent| agent.value.agent.is_active);
             let agent = agent.ok_or_else(|| not_found("agent", id))?.value;
-            let version = labels.version_of(from, &agent).ok_or_else(|| no_label(id, from))?;
-            let agent_id = id.clone();
+            let version = labels.version_of(from, agent.version());
             Ok(Bearer {
+                agent_id: id.clone(),
+                version: version.ok_or_else(|| no_label(id, from))?,
+                labels,
+            })
+        });
+        Ok((change, bearers.collect::<Result<_, Error>>()?))
+    }
+
+    /// All active agents that have a label, by identifier.
+    async fn all_bearers<'a>(&self, change: Change<'a>, from: &Label) -> Result<(Change<'a>, Vec<Bearer>), Error> {
+        let choose = |(agent, version): PastAgent, labels: Labels| {
+            let version = labels.version_of(from, version).filter(|_| agent.is_active)?;
+            let agent_id = agent.agent_id;
+            Some(Bearer {
                 agent_id,
                 version,
                 labels,
             })
-        });
-        bearers.collect()
-    }
-
-    /// All active agents that have a label, by identifier.
-    ///
-    /// The labels are read first, and the commit checks that they have not changed. So they are those of the moment at which
-    /// the agents are read.
-    async fn bearers(&self, access: &Access, from: &Label) -> Result<Vec<Bearer>, Error> {
-        let workspace = access.workspace();
-        let mut labels = HashMap::new();
-        for record in self.scan(Entries::<StoredLabels>::in_workspace(workspace)).await? {
-            let found = record.decode()?;
-            labels.insert(found.key.item().to_owned(), found);
+        };
+        let found = self.choose_agents(change.access.workspace(), choose).await?;
+        let (change, bearers) = change.decided_on(found);
+        if bearers.len() > MAX_PROMOTED {
+            return Err(Error::new(
+                ErrorKind::PlanLimit,
+                format!(
+                    "more than {MAX_PROMOTED} agents have the label {from:?}: name at most {MAX_PROMOTED} in agent_ids"
+                ),
+            ));
         }
-        let mut bearers = Vec::new();
-        let mut pieces = Chunks::of(Entries::<StoredAgent>::in_workspace(workspace));
-        while let Some(piece) = pieces.next(self).await? {
-            for record in piece {
-                let found = labels.remove(record.key().item());
-                if found.is_none() && !from.is_latest() {
-                    continue;
-                }
-                let agent = record.value()?;
-                let labels = Labels {
-                    key: records::labels(workspace, &agent.agent.agent_id),
-                    found,
-                };
-                if let Some(version) = labels.version_of(from, &agent).filter(|_| agent.agent.is_active) {
-                    bearers.push(Bearer {
-                        agent_id: agent.agent.agent_id,
-                        version,
-                        labels,
-                    });
-                }
-            }
-            if bearers.len() > MAX_PROMOTED {
-                return Err(Error::new(
-                    ErrorKind::PlanLimit,
-                    format!(
-                        "more than {MAX_PROMOTED} agents have the label {from:?}: name at most {MAX_PROMOTED} in agent_ids"
-                    ),
-                ));
-            }
-        }
-        Ok(bearers)
+        Ok((change, bearers))
     }
 
     async fn labels_of(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<(StoredAgent, Labels), Error> {
@@ -340,7 +333,7 @@ impl AgentCfg {
         let key = records::labels(access.workspace(), agent_id.as_str());
         let (agent, found) = self.read((agent_key, key.clone())).await?;
         let agent = agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?.value;
-        Ok((agent, Labels { key, found }))
+        Ok((agent, Labels::of(key, found)))
     }
 }
 
@@ -358,24 +351,60 @@ struct Changed {
 }
 
 impl Labels {
+    /// Labels as they are in the record that was read.
+    pub(super) fn of(key: EntityKey<StoredLabels>, found: Option<Stored<StoredLabels>>) -> Self {
+        let later = BTreeMap::new();
+        Self { key, found, later }
+    }
+
+    /// Takes back moves that the record has and that are later than the moment to be shown: by label, its version before.
+    pub(super) fn take_back(&mut self, moved: BTreeMap<String, Option<u64>>) -> Result<(), Error> {
+        for (label, before) in moved {
+            self.later.insert(label.parse()?, before);
+        }
+        Ok(())
+    }
+
+    /// The labels that point at a version, in their order.
+    pub(super) fn of_version(&self, version: u64) -> Vec<Label> {
+        let all = self.versions();
+        let labels = all.into_iter().filter(|(_, at)| *at == version);
+        labels.map(|(label, _)| label.clone()).collect()
+    }
+
+    fn versions(&self) -> BTreeMap<&Label, u64> {
+        let found = self.found.iter().flat_map(|found| &found.value.labels);
+        let mut versions: BTreeMap<_, _> = found.map(|(label, found)| (label, found.version)).collect();
+        for (label, before) in &self.later {
+            match before {
+                Some(version) => versions.insert(label, *version),
+                None => versions.remove(label),
+            };
+        }
+        versions
+    }
+
     fn label(&self, label: &Label) -> Option<&StoredLabel> {
         self.found.as_ref()?.value.labels.get(label)
     }
 
     fn version(&self, label: &Label) -> Option<u64> {
-        self.label(label).map(|found| found.version)
+        match self.later.get(label) {
+            Some(before) => *before,
+            None => self.label(label).map(|found| found.version),
+        }
     }
 
     /// As [`Self::version`], where the reserved label is the current version.
-    fn version_of(&self, label: &Label, agent: &StoredAgent) -> Option<u64> {
+    fn version_of(&self, label: &Label, current: u64) -> Option<u64> {
         match label.is_latest() {
-            true => Some(agent.version()),
+            true => Some(current),
             false => self.version(label),
         }
     }
 
     fn count(&self) -> usize {
-        self.found.as_ref().map_or(0, |found| found.value.labels.len())
+        self.versions().len()
     }
 
     fn set(self, label: &Label, to: &StoredLabel) -> Changed {
@@ -400,7 +429,7 @@ impl Labels {
 impl Changed {
     /// Puts the labels, under the check that they are as they were read.
     fn put_into(self, change: Change<'_>) -> Result<Change<'_>, Error> {
-        let Labels { key, found } = self.before;
+        let Labels { key, found, .. } = self.before;
         let change = change.check(key.unchanged(found.as_ref()));
         match self.after.labels.is_empty() {
             true => Ok(change.delete(key)),

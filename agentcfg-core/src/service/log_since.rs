@@ -122,6 +122,11 @@ impl LogSince {
         self.labels.get(agent_id)
     }
 
+    /// As [`Self::moved_labels`], of all agents.
+    pub(super) fn into_moved_labels(self) -> BTreeMap<String, BTreeMap<String, Option<u64>>> {
+        self.labels
+    }
+
     /// The agents after one identifier, up to another one, whose labels were moved since the revision.
     pub(super) fn agents_of_moved_labels(&self, after: Option<&str>, last: Option<&str>) -> Vec<String> {
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);

@@ -27,6 +27,7 @@ mod long_reads;
 mod master_keys;
 mod members;
 mod models;
+mod moment;
 mod past;
 mod provider_keys;
 mod records;

@@ -22,18 +22,47 @@ impl AsOf {
     pub(super) fn is_present(self, now: impl FnOnce() -> Timestamp) -> bool {
         matches!(self, Self::At(moment) if moment >= now())
     }
+}
+
+/// A state of the past: what the log says up to a revision and, where a time is named, up to then. So it is of one moment
+/// however many reads it takes, also where a clock is behind and a later entry has an earlier time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Past {
+    last: u64,
+    until: Option<Timestamp>,
+}
+
+impl Past {
+    /// The state at a revision.
+    pub(super) fn at_revision(last: u64) -> Self {
+        Self { last, until: None }
+    }
+
+    /// The state that is named, as the log tells it up to a revision that was read.
+    fn of(as_of: AsOf, read: u64) -> Self {
+        match as_of {
+            AsOf::Revision(last) => Self::at_revision(last),
+            AsOf::At(until) => Self {
+                last: read,
+                until: Some(until),
+            },
+        }
+    }
 
     /// Whether an event of this revision and time is part of this past.
     fn includes(self, revision: u64, at: Timestamp) -> bool {
-        match self {
-            Self::At(moment) => at <= moment,
-            Self::Revision(last) => revision <= last,
-        }
+        revision <= self.last && self.until.is_none_or(|until| at <= until)
     }
 }
 
 /// An agent as it was, with the number of its version.
 pub(super) type PastAgent = (Agent, u64);
+
+/// Agents as they were stored when the log had this many entries.
+pub(super) struct ReadAgents {
+    pub(super) agents: Vec<StoredAgent>,
+    pub(super) revision: u64,
+}
 
 impl AgentCfg {
     /// The list of agents at a moment in the past, with its tag.
@@ -45,6 +74,7 @@ impl AgentCfg {
     ) -> Result<Tagged<AgentList>, Error> {
         let workspace = access.workspace();
         let revision = self.check_moment(workspace, as_of).await?;
+        let past = Past::of(as_of, revision);
         let epoch = self.epoch().await?;
         let cursor = Cursor::new(epoch, workspace, revision);
         let is_long = filter.agent_id.is_none();
@@ -53,11 +83,11 @@ impl AgentCfg {
         loop {
             let service = self.clone();
             let piece = async move {
-                let Some(agents) = pages.next(&service).await? else {
+                let Some(read) = pages.next(&service).await? else {
                     return Ok((listed, None));
                 };
-                let past = service.at_moment(workspace, as_of, agents).await?;
-                let listed = blocking_if(is_long, move || listed.add(past)).await??;
+                let agents = service.in_past(workspace, past, read).await?;
+                let listed = blocking_if(is_long, move || listed.add(agents)).await??;
                 Ok((listed, Some(pages)))
             };
             let (with_piece, rest) = self.long_read_if(is_long, workspace, piece).await?;
@@ -73,7 +103,7 @@ impl AgentCfg {
 
     /// Checks that the moment exists. Returns the revision that names its list: the requested one, or for a point in
     /// time the current one.
-    pub(super) async fn check_moment(&self, workspace: WorkspaceId, as_of: AsOf) -> Result<u64, Error> {
+    async fn check_moment(&self, workspace: WorkspaceId, as_of: AsOf) -> Result<u64, Error> {
         let (head, found) = self
             .read((records::revision(workspace), records::workspace(workspace)))
             .await?;
@@ -92,21 +122,22 @@ impl AgentCfg {
         }
     }
 
-    /// The states of some agents at a moment, without those that did not exist.
-    pub(super) async fn at_moment(
+    /// The states of some agents in a past, without those that did not exist.
+    pub(super) async fn in_past(
         &self,
         workspace: WorkspaceId,
-        as_of: AsOf,
-        agents: Vec<StoredAgent>,
+        past: Past,
+        read: ReadAgents,
     ) -> Result<Vec<PastAgent>, Error> {
-        let mut past = Vec::with_capacity(agents.len());
+        let mut found = Vec::with_capacity(read.agents.len());
         let mut searched = Vec::new();
-        for stored in agents {
-            let version = stored.version();
-            match as_of {
-                // The record's times say enough: nothing has changed since, or the agent was not there yet.
-                AsOf::At(moment) if stored.agent.updated_at <= moment => past.push((stored.agent, version)),
-                AsOf::At(moment) if stored.agent.created_at > moment => {}
+        for stored in read.agents {
+            let (version, agent) = (stored.version(), &stored.agent);
+            // If the record has no later entry, its times say enough: nothing has changed since, or the agent was not there yet.
+            let is_within = |at: Timestamp| past.until.is_none_or(|until| at <= until);
+            match read.revision <= past.last {
+                true if is_within(agent.updated_at) => found.push((stored.agent, version)),
+                true if !is_within(agent.created_at) => {}
                 _ => searched.push(Searched {
                     agent: stored.agent,
                     versions: Search::new(stored.history.versions),
@@ -114,9 +145,9 @@ impl AgentCfg {
                 }),
             }
         }
-        self.search(&mut searched, |searched| &mut searched.versions, as_of)
+        self.search(&mut searched, |searched| &mut searched.versions, past)
             .await?;
-        self.search(&mut searched, |searched| &mut searched.touches, as_of)
+        self.search(&mut searched, |searched| &mut searched.touches, past)
             .await?;
         let mut configs = Vec::new();
         for (index, searched) in searched.iter().enumerate() {
@@ -126,21 +157,37 @@ impl AgentCfg {
             }
         }
         let (indexes, keys): (Vec<usize>, Vec<_>) = configs.into_iter().unzip();
-        let found = match keys.is_empty() {
+        let stored = match keys.is_empty() {
             true => Vec::new(),
             false => self.read_many(keys).await?,
         };
         let mut configs: Vec<Option<AgentConfig>> = searched.iter().map(|_| None).collect();
-        for (index, found) in indexes.into_iter().zip(found) {
-            configs[index] = Some(found.ok_or_else(missing)?.value.config);
+        for (index, stored) in indexes.into_iter().zip(stored) {
+            configs[index] = Some(stored.ok_or_else(missing)?.value.config);
         }
-        past.extend(
+        found.extend(
             searched
                 .into_iter()
                 .zip(configs)
                 .filter_map(|(searched, config)| searched.state(config)),
         );
-        Ok(past)
+        Ok(found)
+    }
+
+    /// The state of one agent in a past, from its record alone; `None` if it did not exist.
+    pub(super) async fn past_of(
+        &self,
+        workspace: WorkspaceId,
+        as_of: AsOf,
+        agent: StoredAgent,
+    ) -> Result<Option<PastAgent>, Error> {
+        // A record and its history are of one moment, whichever the revision is.
+        let past = Past::of(as_of, u64::MAX);
+        let read = ReadAgents {
+            agents: vec![agent],
+            revision: u64::MAX,
+        };
+        Ok(self.in_past(workspace, past, read).await?.pop())
     }
 
     /// Searches the versions or the touches of some agents, each step for all of them in one read.
@@ -148,7 +195,7 @@ impl AgentCfg {
         &self,
         searched: &mut [Searched],
         part: impl Fn(&mut Searched) -> &mut Search<T>,
-        as_of: AsOf,
+        past: Past,
     ) -> Result<(), Error> {
         loop {
             let mut probes = Vec::new();
@@ -165,7 +212,7 @@ impl AgentCfg {
             for ((index, number, _), found) in probes.into_iter().zip(self.read_many(keys).await?) {
                 let record = found.ok_or_else(missing)?.value;
                 let (revision, at) = record.moment();
-                part(&mut searched[index]).learn(number, record, as_of.includes(revision, at));
+                part(&mut searched[index]).learn(number, record, past.includes(revision, at));
             }
         }
     }
@@ -311,6 +358,7 @@ impl<T> Search<T> {
 
 /// The stored agents of a workspace in pieces, or the single agent that a filter names.
 struct Pages {
+    workspace: WorkspaceId,
     /// The agent that a filter names, until it is read.
     one: Option<Option<EntityKey<StoredAgent>>>,
     pieces: Chunks<StoredAgent>,
@@ -319,6 +367,7 @@ struct Pages {
 impl Pages {
     fn new(workspace: WorkspaceId, filter: &AgentFilter) -> Self {
         Self {
+            workspace,
             one: filter
                 .agent_id
                 .as_ref()
@@ -327,18 +376,31 @@ impl Pages {
         }
     }
 
-    async fn next(&mut self, service: &AgentCfg) -> Result<Option<Vec<StoredAgent>>, Error> {
-        if let Some(one) = &mut self.one {
-            let found = match one.take() {
-                Some(one) => service.read(one).await?,
-                None => None,
-            };
-            return Ok(found.map(|found| vec![found.value]));
-        }
-        match self.pieces.next(service).await? {
-            Some(piece) => chunked_reads::values(piece).await.map(Some),
-            None => Ok(None),
-        }
+    async fn next(&mut self, service: &AgentCfg) -> Result<Option<ReadAgents>, Error> {
+        let Some(one) = &mut self.one else {
+            return self.pieces.next_agents(service, self.workspace).await;
+        };
+        let Some(one) = one.take() else { return Ok(None) };
+        let (revision, found) = service.read((records::revision(self.workspace), one)).await?;
+        Ok(found.map(|found| ReadAgents {
+            agents: vec![found.value],
+            revision,
+        }))
+    }
+}
+
+impl Chunks<StoredAgent> {
+    /// The next agents of the workspace, with the revision of their snapshot.
+    pub(super) async fn next_agents(
+        &mut self,
+        service: &AgentCfg,
+        workspace: WorkspaceId,
+    ) -> Result<Option<ReadAgents>, Error> {
+        let Some((piece, revision)) = self.next_with(service, records::revision(workspace)).await? else {
+            return Ok(None);
+        };
+        let agents = chunked_reads::values(piece).await?;
+        Ok(Some(ReadAgents { agents, revision }))
     }
 }
 

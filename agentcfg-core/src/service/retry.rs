@@ -1,12 +1,35 @@
 //! Retries of mutations that lost a race against another writer.
 
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+use tokio::sync::oneshot;
+
 use super::AgentCfg;
 use super::records::Outcome;
 use crate::error::{Error, ErrorKind};
+use crate::model::WorkspaceId;
+use crate::store::Hold;
 
 /// How many attempts a mutation has at most. An attempt fails when another writer committed first. Of concurrent
 /// attempts at least one succeeds, so this bounds how many writers can go first.
 const MAX_ROUNDS: usize = 2000;
+
+/// How many attempts a decision on many records makes before others have to wait for it.
+const PATIENCE: usize = 8;
+
+/// How many attempts it makes while they wait. The first one may lose against commits that were on their way.
+const ATTEMPTS_HELD: usize = 4;
+
+/// The turn of an attempt: with a hold, the others who append to the workspace's log wait for its commit.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Turn(Option<Arc<Hold>>);
+
+impl Turn {
+    pub(super) fn hold(&self) -> Option<&Hold> {
+        self.0.as_deref()
+    }
+}
 
 /// How an attempt at a mutation ended.
 pub(super) enum Attempt<T> {
@@ -45,6 +68,68 @@ impl AgentCfg {
             if let Attempt::Done(value) = attempt().await? {
                 return Ok(value);
             }
+            rounds.lost().await?;
+        }
+    }
+}
+
+impl AgentCfg {
+    /// As [`Self::retry_lost_races`], for a decision on so many records that other writers could always be faster. After
+    /// some attempts they wait for it: the store orders it among them.
+    pub(super) async fn retry_decision<T, F>(
+        &self,
+        workspace: WorkspaceId,
+        attempt: impl Fn(Turn) -> F + Send + Sync + 'static,
+    ) -> Result<T, Error>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<Attempt<T>, Error>> + Send,
+    {
+        for _ in 0..PATIENCE {
+            if let Attempt::Done(value) = attempt(Turn::default()).await? {
+                return Ok(value);
+            }
+            tokio::task::yield_now().await;
+        }
+        let Ok(runtime) = Handle::try_current() else {
+            return self.decide_first(workspace, attempt, || false).await;
+        };
+        // A task of its own, because others wait for it: an attempt that has begun ends, whatever its caller does.
+        let (caller, decision) = oneshot::channel();
+        let service = self.clone();
+        runtime.spawn(async move {
+            let decided = service.decide_first(workspace, attempt, || caller.is_closed()).await;
+            // The caller may have left meanwhile.
+            drop(caller.send(decided));
+        });
+        decision
+            .await
+            .map_err(|error| Error::new(ErrorKind::Internal, "a decision was not finished").because(error))?
+    }
+
+    /// Makes attempts while others wait for them.
+    async fn decide_first<T, F>(
+        &self,
+        workspace: WorkspaceId,
+        attempt: impl Fn(Turn) -> F,
+        has_left: impl Fn() -> bool,
+    ) -> Result<T, Error>
+    where
+        F: Future<Output = Result<Attempt<T>, Error>>,
+    {
+        let mut rounds = Rounds::default();
+        loop {
+            let turn = Turn(self.store().hold(workspace).await?.map(Arc::new));
+            let attempts = turn.hold().map_or(1, |_| ATTEMPTS_HELD);
+            for _ in 0..attempts {
+                if has_left() {
+                    return Err(Error::new(ErrorKind::Unavailable, "the caller has left"));
+                }
+                if let Attempt::Done(value) = attempt(turn.clone()).await? {
+                    return Ok(value);
+                }
+            }
+            drop(turn);
             rounds.lost().await?;
         }
     }

@@ -55,12 +55,14 @@ impl AgentCfg {
             .access_default(caller, workspace, Permission::AgentsConfigure)
             .await?;
         let key = agent_key(&access, agent_id)?;
-        let labels = records::labels(access.workspace(), agent_id.as_str());
-        let (stored, labels) = self.read((key, labels)).await?;
+        let labels_key = records::labels(access.workspace(), agent_id.as_str());
+        let (stored, labels) = self.read((key, labels_key.clone())).await?;
         let stored = stored
             .filter(|stored| stored.value.agent.is_active)
             .ok_or_else(|| not_found("agent", agent_id.as_str()))?;
         self.require(condition, &stored).await?;
+        // A version never changes, but a label may leave it before the commit.
+        let label_stays = to.label.is_some().then(|| labels_key.unchanged(labels.as_ref()));
         let found = AgentWithLabels {
             agent: stored.value.clone(),
             labels: labels.map(|labels| labels.value).unwrap_or_default(),
@@ -80,6 +82,6 @@ impl AgentCfg {
             ..agent
         };
         let change = AgentChange::new(Some(stored), agent).restored_from(number);
-        self.commit_agent(&access, change, None).await
+        self.commit_agent(&access, change.given(label_stays), None).await
     }
 }

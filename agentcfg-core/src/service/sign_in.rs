@@ -422,16 +422,19 @@ impl AgentCfg {
         let mut removed = 0;
         let mut pieces = Chunks::of(Entries::<T>::of(place()));
         while let Some(found) = pieces.next(self).await? {
-            let mut transaction = Transaction::default();
+            let (mut transaction, mut ended) = (Transaction::default(), 0);
             for record in found {
                 let record = record.decode()?;
                 if has_ended(&record.value) {
-                    transaction = transaction.delete(record.key);
-                    removed += 1;
+                    transaction = transaction.check(record.unchanged()).delete(record.key);
+                    ended += 1;
                 }
             }
-            if !transaction.is_empty() {
-                self.commit(transaction).await?;
+            // One that was used again meanwhile leaves this piece to the next sweep.
+            if !transaction.is_empty()
+                && let Outcome::Done(_) = self.commit(transaction).await?
+            {
+                removed += ended;
             }
         }
         Ok(removed)

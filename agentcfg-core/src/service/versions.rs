@@ -1,21 +1,21 @@
 //! Versions of agents: reading and comparing them.
 
-use std::collections::HashMap;
-
 use similar::TextDiff;
+use uuid::Uuid;
 
 use super::access::Access;
 use super::agents::agent_key;
 use super::blocking::blocking;
-use super::chunked_reads::{self, Chunks};
-use super::past::{is_there, missing};
-use super::records::{self, Encoded, Entries, StoredLabels, StoredVersion, VersionHead};
+use super::chunked_reads;
+use super::labels::Labels;
+use super::past::{PastAgent, is_there, missing};
+use super::records::{self, Entries, StoredLabels, StoredVersion, VersionHead};
 use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission, StoredAgent,
-    VersionPage, VersionSelector, WorkspaceId,
+    Timestamp, VersionPage, VersionSelector, WorkspaceId,
 };
 use crate::validate::{DEFAULT_LIMIT, quoted};
 
@@ -107,46 +107,38 @@ impl AgentCfg {
     ) -> Result<Vec<AgentVersion>, Error> {
         let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
         let workspace = access.workspace();
-        let mut labels = HashMap::new();
-        let mut pieces = Chunks::of(Entries::in_workspace(workspace));
-        while let Some((piece, rest)) = self.long_read(workspace, next_labels(self.clone(), pieces)).await? {
-            labels.extend(piece);
-            pieces = rest;
-        }
+        let mut agents = self.labelled_agents(workspace, true).await?;
         let mut rows = Vec::new();
-        let mut pieces = Chunks::of(Entries::in_workspace(workspace));
-        while let Some((piece, rest)) = self
-            .long_read(workspace, next_current(self.clone(), workspace, pieces))
-            .await?
-        {
-            for (agent, version) in piece {
-                let labels = labels.remove(agent.agent.agent_id.as_str()).unwrap_or_default();
-                let order = (agent.agent.created_at, agent.agent.id);
-                rows.push((order, AgentWithLabels { agent, labels }.labelled(&version)));
-            }
-            pieces = rest;
+        while let Some(piece) = agents.next().await? {
+            let service = self.clone();
+            let heads = async move { service.heads_of_active(workspace, piece).await };
+            rows.extend(self.long_read(workspace, heads).await?);
         }
         rows.sort_unstable_by_key(|(order, _)| *order);
         Ok(rows.into_iter().map(|(_, row)| row).collect())
     }
 
-    /// Agents with their current versions, in one read.
-    async fn with_current_versions(
+    /// The versions of the active ones among some agents, read at once, each with its place in the list.
+    async fn heads_of_active(
         &self,
         workspace: WorkspaceId,
-        agents: Vec<StoredAgent>,
-    ) -> Result<Vec<(StoredAgent, VersionHead)>, Error> {
-        let key = |agent: &StoredAgent| records::version(workspace, &agent.agent.agent_id, agent.version());
-        let keys: Vec<_> = agents.iter().map(key).collect();
-        if keys.is_empty() {
+        mut agents: Vec<(PastAgent, Labels)>,
+    ) -> Result<Vec<((Timestamp, Uuid), AgentVersion)>, Error> {
+        agents.retain(|((agent, _), _)| agent.is_active);
+        if agents.is_empty() {
             return Ok(Vec::new());
         }
-        let found = self.read_many(keys).await?;
-        let pairs = agents.into_iter().zip(found).map(|(agent, found)| {
-            let version = found.ok_or_else(missing)?;
-            Ok((agent, version.value))
-        });
-        pairs.collect()
+        let key = |((agent, version), _): &(PastAgent, Labels)| records::version(workspace, &agent.agent_id, *version);
+        let found = self.read_many::<VersionHead>(agents.iter().map(key).collect()).await?;
+        let rows = agents
+            .into_iter()
+            .zip(found)
+            .map(|(((agent, version), labels), found)| {
+                let head = found.ok_or_else(missing)?.value;
+                let order = (agent.created_at, agent.id);
+                Ok((order, shown(agent.agent_id, &head, labels.of_version(version))))
+            });
+        rows.collect()
     }
 
     /// Reads one version of an agent with its content. Deactivated agents have versions too.
@@ -213,10 +205,8 @@ impl AgentCfg {
                 format!("the agent {:?} had no version then", agent.agent_id),
             )
         };
-        let past = self
-            .at_moment(agent.workspace_id, as_of, vec![found.agent.clone()])
-            .await?;
-        past.first().map(|(_, number)| *number).ok_or_else(none)
+        let past = self.past_of(agent.workspace_id, as_of, found.agent.clone()).await?;
+        past.map(|(_, number)| number).ok_or_else(none)
     }
 
     /// Compares two versions of an agent.
@@ -330,45 +320,21 @@ impl AgentWithLabels {
     }
 
     fn labelled(&self, version: &VersionHead) -> AgentVersion {
-        AgentVersion {
-            agent_id: self.agent.agent.agent_id.clone(),
-            version: version.version,
-            created_at: version.created_at,
-            actor: Some(version.actor.clone()),
-            message: version.message.clone(),
-            restored_from: version.restored_from,
-            labels: self.labels.of_version(version.version),
-        }
+        let labels = self.labels.of_version(version.version);
+        shown(self.agent.agent.agent_id.clone(), version, labels)
     }
 }
 
-/// The next records of one kind, and the entries after them; `None` at the end.
-type Next<T, R> = Result<Option<(Vec<R>, Chunks<T>)>, Error>;
-
-/// Reads the labels of the next agents, by agent.
-async fn next_labels(
-    service: AgentCfg,
-    mut pieces: Chunks<StoredLabels>,
-) -> Next<StoredLabels, (String, StoredLabels)> {
-    let Some(piece) = pieces.next(&service).await? else {
-        return Ok(None);
-    };
-    let decode = |record: Encoded<StoredLabels>| Ok((record.key().item().to_owned(), record.value()?));
-    Ok(Some((chunked_reads::decoded(piece, decode).await?, pieces)))
-}
-
-/// Reads the next active agents with their current versions.
-async fn next_current(
-    service: AgentCfg,
-    workspace: WorkspaceId,
-    mut pieces: Chunks<StoredAgent>,
-) -> Next<StoredAgent, (StoredAgent, VersionHead)> {
-    let Some(piece) = pieces.next(&service).await? else {
-        return Ok(None);
-    };
-    let mut agents = chunked_reads::values(piece).await?;
-    agents.retain(|agent| agent.agent.is_active);
-    Ok(Some((service.with_current_versions(workspace, agents).await?, pieces)))
+fn shown(agent_id: AgentId, version: &VersionHead, labels: Vec<Label>) -> AgentVersion {
+    AgentVersion {
+        agent_id,
+        version: version.version,
+        created_at: version.created_at,
+        actor: Some(version.actor.clone()),
+        message: version.message.clone(),
+        restored_from: version.restored_from,
+        labels,
+    }
 }
 
 /// Returns the number if the agent has a version with it.

@@ -25,11 +25,11 @@ impl AgentCfg {
         match &caller.kind {
             CallerKind::ApiKey(key) => {
                 let access = self.access_of_key(key).await?;
-                let record = self.read(records::api_key(key.id.as_str())).await?;
-                let record = record.ok_or_else(unauthorized)?.value;
                 let id = access.workspace();
-                let (workspace, active_agents) =
-                    self.read((records::workspace(id), records::active_agents(id))).await?;
+                let key = records::api_key(key.id.as_str());
+                let query = (key, records::workspace(id), records::active_agents(id));
+                let (record, workspace, active_agents) = self.read(query).await?;
+                let record = record.ok_or_else(unauthorized)?.value;
                 let workspace = workspace.ok_or_else(no_member)?.value;
                 let scope = Some(record.scope);
                 let workspace = self.caller_workspace(workspace, None, scope, access.permissions(), active_agents);
@@ -41,11 +41,8 @@ impl AgentCfg {
                 })
             }
             CallerKind::User { user_id, session } => {
-                let mut views = self.list_workspaces(caller).await?;
-                views.retain(|view| view.role.is_some());
-                let counters = views.iter().map(|view| records::active_agents(view.workspace.id));
-                let active_agents = self.read(counters.collect::<Vec<_>>()).await?;
-                let workspaces = views.into_iter().zip(active_agents).map(|(view, active_agents)| {
+                let found = self.workspaces_of(user_id).await?.into_iter();
+                let workspaces = found.map(|(view, active_agents)| {
                     let permissions = view.role.map(Role::permissions).unwrap_or_default();
                     self.caller_workspace(view.workspace, view.role, None, permissions, active_agents)
                 });

@@ -3,13 +3,13 @@
 use super::access::Access;
 use super::change::Change;
 use super::entry::CallerKind;
-use super::records::{self, Entries, Membership, Outcome, Stored};
+use super::records::{self, EntityKey, Entries, Membership, Outcome, Stored};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Actor, Member, NewWorkspace, Permission, Role, TargetType, Workspace, WorkspaceId, WorkspacePatch,
-    WorkspaceView,
+    Action, Actor, Member, NewWorkspace, Permission, Role, TargetType, Timestamp, Workspace, WorkspaceId,
+    WorkspacePatch, WorkspaceView,
 };
 use crate::validate::IntoValid;
 
@@ -91,32 +91,38 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn list_workspaces(&self, caller: &Caller) -> Result<Vec<WorkspaceView>, Error> {
-        let mut views = match &caller.kind {
+        let mut views: Vec<_> = match &caller.kind {
             CallerKind::ApiKey(key) => {
                 let access = self.access_of_key(key).await?;
                 let found = self.read(records::workspace(access.workspace())).await?;
                 found.into_iter().map(|found| view(found, None)).collect()
             }
-            CallerKind::User { user_id, .. } => self.workspaces_of(user_id).await?,
+            CallerKind::User { user_id, .. } => {
+                let found = self.workspaces_of(user_id).await?.into_iter();
+                found.map(|(view, _)| view).collect()
+            }
         };
-        views.sort_unstable_by_key(|view| (view.workspace.created_at, view.workspace.id));
+        views.sort_unstable_by_key(order);
         Ok(views)
     }
 
-    async fn workspaces_of(&self, user_id: &str) -> Result<Vec<WorkspaceView>, Error> {
+    /// The workspaces of a user, in the order of the list, each with the number of its active agents.
+    pub(super) async fn workspaces_of(&self, user_id: &str) -> Result<Vec<(WorkspaceView, u64)>, Error> {
         let entries = Entries::<Membership>::of(records::memberships(user_id));
-        let mut keys = Vec::new();
-        for membership in self.scan(entries).await?.into_keys() {
-            let id = membership.workspace()?;
-            keys.push((records::workspace(id), records::member(id, user_id)));
-        }
-        let mut views = Vec::with_capacity(keys.len());
-        for found in self.read(keys).await? {
-            // A membership that ended between the two reads has no member record any more.
-            if let (Some(workspace), Some(member)) = found {
-                views.push(view(workspace, Some(member.value.role)));
-            }
-        }
+        let keys = |memberships: &[EntityKey<Membership>]| {
+            let keys = memberships.iter().map(|membership| {
+                let id = membership.workspace()?;
+                let counter = records::active_agents(id);
+                Ok((records::workspace(id), records::member(id, user_id), counter))
+            });
+            keys.collect::<Result<Vec<_>, Error>>()
+        };
+        let (_, found) = self.scan_linked(entries, keys).await?;
+        let views = found.into_iter().filter_map(|(workspace, member, active_agents)| {
+            Some((view(workspace?, Some(member?.value.role)), active_agents))
+        });
+        let mut views: Vec<_> = views.collect();
+        views.sort_unstable_by_key(|(view, _)| order(view));
         Ok(views)
     }
 
@@ -200,6 +206,11 @@ impl AgentCfg {
         let found = self.read(records::workspace(id)).await?;
         found.ok_or_else(|| not_found("workspace", &id.to_string()))
     }
+}
+
+/// The place of a workspace in the list.
+fn order(view: &WorkspaceView) -> (Timestamp, WorkspaceId) {
+    (view.workspace.created_at, view.workspace.id)
 }
 
 fn view(found: Stored<Workspace>, role: Option<Role>) -> WorkspaceView {

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 
 use super::plan::{decode_key, plan, scan_range};
 use super::{
-    Batch, CommitError, Committed, Direction, Key, Kind, Marks, Notifier, Record, Scan, Scanned, Stamp, Store,
-    StoreError, Tracker, Trackers, Watcher,
+    Batch, CommitError, Committed, Direction, Hold, Holds, Key, Kind, Marks, Notifier, Record, Scan, Scanned, Stamp,
+    Store, StoreError, Tracker, Trackers, Watcher,
 };
 use crate::model::WorkspaceId;
 
@@ -40,6 +40,7 @@ pub struct MemoryStore {
     commits: Marks,
     notifier: Notifier,
     trackers: Trackers,
+    holds: Holds,
 }
 
 #[derive(Debug, Default)]
@@ -61,6 +62,7 @@ impl MemoryStore {
             commits: Marks::new(1),
             notifier: Notifier::default(),
             trackers: Trackers::default(),
+            holds: Holds::default(),
         }
     }
 }
@@ -96,11 +98,16 @@ impl Store for MemoryStore {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        let (touched, tracked) = (batch.touched(), batch.tracked());
-        let committed = self.apply(batch)?;
-        self.trackers.note(&tracked);
-        self.notifier.notify(touched);
-        Ok(committed)
+        self.holds.wait(&batch).await;
+        self.commit_now(batch)
+    }
+
+    async fn hold(&self, log: WorkspaceId) -> Result<Option<Hold>, StoreError> {
+        Ok(Some(Hold::new(self.holds.take(log).await)))
+    }
+
+    async fn commit_held(&self, _: &Hold, batch: Batch) -> Result<Committed, CommitError> {
+        self.commit_now(batch)
     }
 
     fn stamp(&self, _: &Key) -> Option<Stamp> {
@@ -121,6 +128,14 @@ impl Store for MemoryStore {
 }
 
 impl MemoryStore {
+    fn commit_now(&self, batch: Batch) -> Result<Committed, CommitError> {
+        let (touched, tracked) = (batch.touched(), batch.tracked());
+        let committed = self.apply(batch)?;
+        self.trackers.note(&tracked);
+        self.notifier.notify(touched);
+        Ok(committed)
+    }
+
     fn apply(&self, batch: Batch) -> Result<Committed, CommitError> {
         let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
         let plan = plan(batch, state.last_version, |key| {

@@ -32,6 +32,9 @@
 //! 10. **Changes are complete.** The entries of [`Store::changed_since`], from a call without a position on, each further call
 //!     with the position of the one before, and each put over those before: they are the records that a scan would find at the
 //!     last call.
+//! 11. **A hold lets others wait.** While a [`Hold`] of a log lives, no other batch that appends to this log begins; those on
+//!     their way may still take effect. It ends when it is dropped, when its process ends, and by itself within seconds where other
+//!     processes wait for it. It is for progress alone: what its holder has decided is checked like any other batch.
 //!
 //! # What a caller owes
 //!
@@ -41,6 +44,9 @@
 //!    so a batch has at most one for each log. A check may name a key that a write names as well.
 //! 3. **A revision needs an entry.** A batch with a [`Write::PutRevised`] appends to the log of its workspace; see
 //!    [`Batch::check_revised`].
+//! 4. **A decision is of one moment.** Each call of [`Store::get`] and [`Store::scan`] is a snapshot of its own. What was read by
+//!    several calls is of one moment only if something says so: the head of a log that is the same in all of them, or the entries
+//!    between. A batch checks each record that it was decided on, or one that each change of those writes, such as the head.
 //!
 //! A store may refuse anything else with [`StoreError::Misuse`]. The stores of this crate refuse a batch that names a key
 //! in two writes.
@@ -62,6 +68,7 @@ pub mod envelope;
 mod error;
 mod format;
 pub mod group;
+mod hold;
 mod key;
 mod kind;
 mod memory;
@@ -89,6 +96,7 @@ pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision
 pub use self::changes::{Changes, Position};
 pub use self::error::StoreError;
 pub use self::format::{BUILD, FORMAT, OtherFormat};
+pub use self::hold::{HeldLog, Hold, Holds};
 pub use self::key::{Key, Partition};
 pub(crate) use self::kind::ACTIVE_AGENTS;
 pub use self::kind::{KeyPart, Kind, Link, PartitionKind};
@@ -170,7 +178,7 @@ pub trait Store: Send + Sync + 'static {
     ///
     /// Each method with a default body goes to that store, past the methods of the wrapper. So a wrapper loses none of its
     /// guarantees, nor those of methods that later releases add. One that changes what reads find, or when, overrides
-    /// [`Self::stamp`], [`Self::is_current`] and [`Self::marks`] too.
+    /// [`Self::stamp`], [`Self::is_current`] and [`Self::marks`] too, and one that changes commits [`Self::commit_held`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -277,6 +285,50 @@ pub trait Store: Send + Sync + 'static {
     /// # }
     /// ```
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError>;
+
+    /// Lets other batches that append to a log wait, for a decision that loses its races; see guarantee 11. Others that want to
+    /// hold it wait too, in the order of their calls. `None` where this store cannot do that.
+    ///
+    /// The caller reads after this call, and commits by [`Self::commit_held`] soon: any other batch of it would wait for itself.
+    ///
+    /// The default of an engine gives none, so that the decision is repeated until it is the first.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`] when the storage does not answer.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_core::store::{Batch, MemoryStore, Store, Write};
+    /// let store = MemoryStore::new();
+    /// let log = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let batch = Batch { writes: vec![Write::Append { log, value: b"{}".to_vec() }], ..Batch::default() };
+    /// let hold = store.hold(log).await?.ok_or("this store gives holds")?;
+    /// store.commit_held(&hold, batch.clone()).await?;
+    /// drop(hold);
+    /// store.commit(batch).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    async fn hold(&self, log: WorkspaceId) -> Result<Option<Hold>, StoreError> {
+        match self.inner() {
+            Some(inner) => inner.hold(log).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Commits a batch as [`Self::commit`] does, before those that wait for this hold.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::commit`].
+    async fn commit_held(&self, hold: &Hold, batch: Batch) -> Result<Committed, CommitError> {
+        match self.inner() {
+            Some(inner) => inner.commit_held(hold, batch).await,
+            None => self.commit(batch).await,
+        }
+    }
 
     /// A stamp for a record that is read after this call; `None` when this store gives none, or not now.
     ///

@@ -19,6 +19,7 @@ mod labels;
 mod lists;
 mod members;
 mod model;
+mod moments;
 mod past;
 mod past_model;
 mod races;

@@ -21,7 +21,7 @@ use super::health::MAX_BYTES;
 use super::layout::{self, Held, Layout};
 use super::protocol::{Compare, RangeRequest, RangeResponse, RequestOp, TxnRequest};
 use super::transaction_outcome::TransactionOutcome;
-use super::{Cluster, read};
+use super::{Cluster, hold, read};
 
 /// The greatest number of operations, and of bytes, that several batches in one transaction have together. One alone may have
 /// as many operations as the cluster allows, and [`MAX_BYTES`].
@@ -48,11 +48,26 @@ pub(super) const LIMITS: Limits = Limits {
 #[async_trait]
 impl GroupEngine for Cluster {
     async fn commit_group(&self, batches: Vec<Batch>) -> Vec<Verdict> {
-        commit_group(self, batches).await
+        commit_group(self, batches, Others::Wait).await
     }
 }
 
-async fn commit_group(cluster: &Cluster, batches: Vec<Batch>) -> Vec<Verdict> {
+/// Whether the holds of logs concern a commit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Others {
+    /// It waits for them.
+    Wait,
+    /// It is the one of a hold.
+    Held,
+}
+
+/// Commits a batch of a hold at once.
+pub(super) async fn commit_held(cluster: &Cluster, batch: Batch) -> Verdict {
+    let verdict = commit_group(cluster, vec![batch], Others::Held).await.pop();
+    verdict.unwrap_or_else(|| Err(left_out().into()))
+}
+
+async fn commit_group(cluster: &Cluster, batches: Vec<Batch>, others: Others) -> Vec<Verdict> {
     let deadline = Instant::now() + cluster.commit_timeout;
     let mut verdicts: Vec<Option<Verdict>> = batches.iter().map(|_| None).collect();
     let mut waiting: VecDeque<(usize, Arc<Wanted>)> = batches
@@ -68,7 +83,7 @@ async fn commit_group(cluster: &Cluster, batches: Vec<Batch>) -> Vec<Verdict> {
         if chosen.is_empty() {
             continue;
         }
-        let round = round(cluster, &chosen, known, &mut compressed, deadline).await;
+        let round = round(cluster, &chosen, known, (&mut compressed, others), deadline).await;
         known = KnownOutcome::Assumed;
         match round {
             Round::Decided { decided, left } => {
@@ -92,11 +107,14 @@ async fn commit_group(cluster: &Cluster, batches: Vec<Batch>) -> Vec<Verdict> {
             Round::Failed(error) => fail(&mut verdicts, &chosen, &error),
         }
     }
-    let missing = || Err(StoreError::Unavailable("the batch was left out".into()).into());
     verdicts
         .into_iter()
-        .map(|verdict| verdict.unwrap_or_else(missing))
+        .map(|verdict| verdict.unwrap_or_else(|| Err(left_out().into())))
         .collect()
+}
+
+fn left_out() -> StoreError {
+    StoreError::Unavailable("the batch was left out".into())
 }
 
 /// Waits a moment when others contend for the same records, longer each time.
@@ -162,7 +180,7 @@ async fn round(
     cluster: &Cluster,
     chosen: &[(usize, Arc<Wanted>)],
     known: KnownOutcome,
-    compressed: &mut Compressed,
+    (compressed, others): (&mut Compressed, Others),
     deadline: Instant,
 ) -> Round {
     let (state, is_read) = match known {
@@ -203,12 +221,18 @@ async fn round(
         Ok(success) => success,
         Err(error) => return Round::Failed(error),
     };
+    let records = keys.iter().map(|key| cluster.layout.record(key));
+    // A hold changes the head of its log, so that a condition on that does not hold.
+    let holds: BTreeSet<_> = chosen
+        .iter()
+        .flat_map(|(_, wanted)| hold::keys(cluster, &wanted.batch))
+        .collect();
     let txn = TxnRequest {
         compare: keys.iter().map(|key| condition(cluster, key, &state)).collect(),
         success,
-        failure: keys
-            .iter()
-            .map(|key| RequestOp::range(RangeRequest::key(cluster.layout.record(key))))
+        failure: records
+            .chain(holds)
+            .map(|key| RequestOp::range(RangeRequest::key(key)))
             .collect(),
     };
     if let Err(error) = require_fit(&txn) {
@@ -231,7 +255,14 @@ async fn round(
                 left,
             }
         }
-        Ok(TransactionOutcome::Refused(ranges)) => {
+        Ok(TransactionOutcome::Refused(mut ranges)) => {
+            let holds = ranges.split_off(keys.len().min(ranges.len()));
+            if others == Others::Wait && holds.iter().any(|range| !range.kvs.is_empty()) {
+                return match hold::wait_for(cluster, holds).await {
+                    Ok(()) => Round::Lost(KnownOutcome::Assumed),
+                    Err(error) => Round::Failed(error),
+                };
+            }
             // The answers have all that is needed, unless some batches were refused or wait: those rely on further records.
             let state = match joint.accepted.len() == chosen.len() {
                 true => found(cluster, &keys, ranges),

@@ -7,11 +7,13 @@
 //! | `r/` and an [encoded key](agentcfg_core::store::Key::encode) | a record in its [envelope](envelope), which may be [compressed](compress) |
 //! | `servers/` and a process | empty; it exists as long as the process is connected |
 //! | `commits/`, a process and a number | the last commit that was sent with this marker |
+//! | `holds/` and a workspace | the process that holds the workspace's log |
 //! | `windows/` and a subject | a rate window: its end and its count |
 
 use std::borrow::Cow;
 use std::io::{Read as _, Write as _};
 
+use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::{Record, StoreError, envelope};
 use flate2::Compression;
 use flate2::read::ZlibDecoder;
@@ -102,6 +104,10 @@ impl Layout {
 
     pub(super) fn marker(&self, process: &str, number: u64) -> Vec<u8> {
         format!("{}commits/{process}/{number}", self.prefix).into_bytes()
+    }
+
+    pub(super) fn hold(&self, log: WorkspaceId) -> Vec<u8> {
+        format!("{}holds/{log}", self.prefix).into_bytes()
     }
 
     pub(super) fn window(&self, subject: &str) -> Vec<u8> {

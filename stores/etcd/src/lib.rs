@@ -18,6 +18,9 @@
 //! counters and the numbers of log entries as plain values. When a condition does not hold, the batch is decided again on the
 //! current records, which the answer has.
 //!
+//! A decision that loses its races [holds](Store::hold) the log: the next commit of each other process finds the head changed and,
+//! with that answer, the key of the hold, for whose end it waits.
+//!
 //! # Unknown outcomes
 //!
 //! When an answer is lost, the store finds out whether the transaction was executed, and prevents that it still is, before it
@@ -41,6 +44,7 @@ mod client;
 mod commit;
 mod error;
 mod health;
+mod hold;
 mod layout;
 mod options;
 mod protocol;
@@ -56,10 +60,11 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use agentcfg_core::clock::{Clock, Entropy, SystemEntropy};
+use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::group::{Combiner, GroupCommit};
 use agentcfg_core::store::{
-    BUILD, Batch, Changes, CommitError, Committed, FORMAT, Key, Kind, OtherFormat, Partition, Position, Record, Scan,
-    Scanned, Store, StoreError,
+    BUILD, Batch, Changes, CommitError, Committed, FORMAT, Hold, Holds, Key, Kind, OtherFormat, Partition, Position,
+    Record, Scan, Scanned, Store, StoreError,
 };
 use async_trait::async_trait;
 use quick_cache::sync::Cache;
@@ -95,6 +100,7 @@ pub struct EtcdStore {
     reads: Combiner<Reading>,
     next_read: AtomicU64,
     counts: Combiner<Counting>,
+    holds: Holds,
 }
 
 /// The cluster, as the tasks of the store share it.
@@ -206,6 +212,7 @@ impl EtcdStore {
             reads: Combiner::new(Reading(Arc::clone(&cluster)), read::LIMITS),
             next_read: AtomicU64::new(0),
             counts: Combiner::new(Counting::new(Arc::clone(&cluster)), windows::LIMITS),
+            holds: Holds::default(),
             cluster,
         })
     }
@@ -266,7 +273,19 @@ impl Store for EtcdStore {
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
         self.cluster.require_open()?;
+        self.holds.wait(&batch).await;
         self.commits.commit(batch).await
+    }
+
+    async fn hold(&self, log: WorkspaceId) -> Result<Option<Hold>, StoreError> {
+        self.cluster.require_open()?;
+        let queue = self.holds.take(log).await;
+        hold::hold(&self.cluster, log, queue).await.map(Some)
+    }
+
+    async fn commit_held(&self, _: &Hold, batch: Batch) -> Result<Committed, CommitError> {
+        self.cluster.require_open()?;
+        commit::commit_held(&self.cluster, batch).await
     }
 
     async fn ready(&self) -> Result<(), StoreError> {

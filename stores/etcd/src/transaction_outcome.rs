@@ -77,6 +77,11 @@ impl Identity {
         &self.process
     }
 
+    /// The lease of this process, under which its keys disappear with it.
+    pub(super) fn lease(&self) -> i64 {
+        self.lease.load(Ordering::Relaxed)
+    }
+
     /// Gets a lease, and shows under it that the process is connected.
     pub(super) async fn register(
         &self,

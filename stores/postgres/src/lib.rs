@@ -42,6 +42,9 @@
 //! deadlocks. The absence of a record is locked by a row without a value. All of this is correct as well
 //! under an engine that only has `SERIALIZABLE`; its serialisation failures are retried.
 //!
+//! A decision that loses its races [holds](Store::hold) the head of the log: a transaction locks that row, the appends of all servers
+//! queue behind it, and the batch is committed in this transaction. The database ends it after seconds without a statement.
+//!
 //! # Reads
 //!
 //! A read is one statement. Concurrent reads by key share statements in the same way, and so do concurrent requests that are
@@ -81,6 +84,7 @@ mod changes;
 mod commit;
 mod contention;
 mod error;
+mod hold;
 mod many_rows_sql;
 mod options;
 mod pipeline;
@@ -104,13 +108,14 @@ use std::time::Duration;
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::group::{GroupCommit, Limits};
 use agentcfg_core::store::{
-    Batch, Changes, CommitError, Committed, Key, Kind, Partition, Position, Record, Scan, Scanned, Stamp, Store,
+    Batch, Changes, CommitError, Committed, Hold, Key, Kind, Partition, Position, Record, Scan, Scanned, Stamp, Store,
     StoreError,
 };
 use async_trait::async_trait;
 
 use self::contention::Contention;
 pub use self::error::ConnectError;
+use self::hold::LogHolds;
 pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
 use self::queries::Queries;
@@ -133,6 +138,7 @@ pub struct PostgresStore {
     engine: Arc<Engine>,
     commits: GroupCommit<Arc<Engine>>,
     queries: Queries,
+    holds: LogHolds,
 }
 
 /// What reads and commits need.
@@ -182,6 +188,7 @@ impl PostgresStore {
         Ok(Self {
             commits: GroupCommit::new(Arc::clone(&engine), limits),
             queries: Queries::new(Arc::clone(&engine), options.pool_size, options.acquire_timeout),
+            holds: LogHolds::new(options.pool_size),
             engine,
         })
     }
@@ -253,7 +260,16 @@ impl Store for PostgresStore {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        self.holds.wait(&batch).await;
         self.commits.commit(batch).await
+    }
+
+    async fn hold(&self, log: WorkspaceId) -> Result<Option<Hold>, StoreError> {
+        self.holds.hold(&self.engine, log).await
+    }
+
+    async fn commit_held(&self, hold: &Hold, batch: Batch) -> Result<Committed, CommitError> {
+        hold::commit(&self.engine, hold, batch).await
     }
 
     /// None: other servers write to the same database, so only a read can prove that a value is current.

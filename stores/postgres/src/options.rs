@@ -43,7 +43,8 @@ pub struct PostgresOptions {
     /// the certificate and its name. `sslrootcert` names a PEM file of authorities to trust instead of
     /// the public ones.
     pub url: String,
-    /// The maximum number of connections.
+    /// The maximum number of connections. Fewer than four give no [hold](agentcfg_core::store::Store::hold): a decision that loses
+    /// its races is repeated instead.
     pub pool_size: usize,
     /// Whether statements are prepared.
     pub statements: Statements,

@@ -182,6 +182,11 @@ impl Connections {
         }
     }
 
+    /// Closes a connection whose transaction is to end.
+    pub(super) fn close_one(&self, client: Client) {
+        drop(Object::take(client));
+    }
+
     /// Closes a connection that broke or timed out, and all idle ones, because they lead to the same server.
     pub(super) fn discard(&self, client: Client) {
         drop(Object::take(client));

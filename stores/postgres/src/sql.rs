@@ -5,6 +5,8 @@
 
 use std::collections::HashMap;
 
+use agentcfg_core::model::WorkspaceId;
+
 use super::many_rows_sql::{self, Existing, ManySql};
 use super::table::{TABLES, Table};
 
@@ -26,6 +28,9 @@ pub(super) struct TableSql {
     pub(super) delete_version: String,
     /// `$3` the version that the record must have; locks the row, so the version stays until the commit.
     pub(super) check_version: String,
+    /// As `check_version` for a row that the same transaction writes later. A shared lock of two transactions would let none of them
+    /// write.
+    pub(super) lock_version: String,
     /// `$3` the version before the first; fails if there is a record, and else locks the key with a tombstone.
     pub(super) check_absent: String,
     /// `$3` the version of the key's first record, `$4` the addend, `$5` the maximum of the sum.
@@ -58,6 +63,10 @@ pub(super) struct Sql {
 /// client can keep its locks.
 pub(super) const BEGIN: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '5s'; \
                                 SET LOCAL idle_in_transaction_session_timeout = '15s'";
+
+/// Begins the transaction of a hold. The database ends one that sends nothing for seconds.
+pub(super) const BEGIN_HOLD: &str = "BEGIN; SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = '5s'; \
+                                     SET LOCAL idle_in_transaction_session_timeout = '3s'";
 
 /// The maximum of a counter.
 pub(super) const MAX: u64 = u64::MAX;
@@ -97,6 +106,14 @@ impl Sql {
             window_sweep: format!("DELETE FROM {windows} WHERE ends_at < {now} - 60000"),
             schema: schema.to_owned(),
         }
+    }
+
+    /// Locks the head of a log and, before it in the order of all transactions, the counters that its appends may change too. The
+    /// identifier in the text is a UUID.
+    pub(super) fn lock_log(&self, log: WorkspaceId) -> String {
+        let rows = |table: &str| format!("SELECT 1 FROM {}.{table} WHERE workspace_id = '{log}'", self.schema);
+        let (counters, heads) = (rows("counters"), rows("log_heads"));
+        format!("{counters} ORDER BY name FOR UPDATE; {heads} FOR UPDATE")
     }
 
     /// The statements on a table.
@@ -149,6 +166,9 @@ impl TableSql {
             )),
             check_version: require_row(&format!(
                 "SELECT '0' AS number FROM {name} AS r WHERE {record} AND r.version = $3 FOR SHARE"
+            )),
+            lock_version: require_row(&format!(
+                "SELECT '0' AS number FROM {name} AS r WHERE {record} AND r.version = $3 FOR UPDATE"
             )),
             check_absent: require_row(&format!(
                 "{insert} VALUES ($1, $2, $3, NULL) {conflict} version = r.version WHERE r.value IS NULL \

@@ -25,7 +25,7 @@ impl AgentCfg {
         body: &ApplyAgents,
         workspace: WorkspaceId,
     ) -> Result<(), Error> {
-        let last = state.last_revision;
+        let last = state.revision;
         let since = match base.revision_in(workspace, self.epoch().await?, last) {
             Ok(revision) => revision,
             Err(error @ CursorError::OtherWorkspace) => return Err(Invalid::new("base", error).into()),

@@ -14,6 +14,7 @@ use crate::service::agents::over_limit;
 use crate::service::change::Change;
 use crate::service::records::{self, SetMember, Stored, WorkspacePlan};
 use crate::service::{AgentCfg, diff};
+use crate::store::Check;
 
 /// After how many agents the task yields to others.
 const YIELD_AFTER: usize = 32;
@@ -34,6 +35,7 @@ impl AgentCfg {
             set: state.set,
             set_name: body.set.clone(),
             agents: Vec::with_capacity(body.agents.len()),
+            untouched: Vec::new(),
             joined: Vec::new(),
             left: Vec::new(),
         };
@@ -52,9 +54,9 @@ impl AgentCfg {
                 Some(found) => wanted(spec, found, at)?,
             });
         }
-        if body.prune {
-            for (agent_id, (found, member)) in state.others {
-                if let Some(found) = found.filter(|found| found.value.agent.is_active) {
+        for (agent_id, (found, member)) in state.others {
+            match found {
+                Some(found) if body.prune && found.value.agent.is_active => {
                     let agent = Agent {
                         is_active: false,
                         updated_at: at,
@@ -65,6 +67,9 @@ impl AgentCfg {
                         .agents
                         .push(AgentDecision::Change(ApplyAction::Deactivate, change));
                 }
+                found => decided.untouched.extend(found.map(|found| found.unchanged())),
+            }
+            if body.prune {
                 decided.left.push((agent_id, member));
             }
         }
@@ -115,6 +120,8 @@ pub(super) struct ApplyDecision {
     set_name: Option<SetName>,
     /// The agents of the body in its order, and then the pruned ones that were active.
     agents: Vec<AgentDecision>,
+    /// That the other agents of the set are as they were read: not active, or not changed since the base.
+    untouched: Vec<Check>,
     /// The agents that join the set.
     joined: Vec<AgentId>,
     /// The agents that leave the set, each with the record of its membership.
@@ -176,7 +183,8 @@ impl ApplyDecision {
     ) -> Result<(Change<'a>, Vec<AppliedAgent>), Error> {
         let (workspace, growth) = (access.workspace(), self.growth());
         let id = workspace.to_string();
-        let mut change = Change::new(access, at, Action::AgentsApplied, TargetType::Workspace, id);
+        let change = Change::new(access, at, Action::AgentsApplied, TargetType::Workspace, id);
+        let mut change = self.untouched.iter().cloned().fold(change, Change::check);
         if growth > 0 {
             change = change.check(self.plan.unchanged());
         }

@@ -12,6 +12,7 @@ mod codec;
 mod entity;
 mod history;
 mod kinds;
+mod query;
 mod read;
 mod transaction;
 mod webhooks;
@@ -20,7 +21,8 @@ pub(super) use self::codec::{encode, not_read, not_written};
 pub(super) use self::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;
 pub(super) use self::kinds::*;
-pub(super) use self::read::{ChangedRecords, Entries, Lookup, Scanned};
+pub(super) use self::query::{Counted, Lookup, Query};
+pub(super) use self::read::{ChangedRecords, Entries, Scanned};
 pub(super) use self::transaction::{Outcome, Transaction};
 pub(super) use self::webhooks::*;
 

@@ -7,6 +7,7 @@ use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
+use crate::service::retry::Turn;
 use crate::store::{Batch, Check, CommitError, Write};
 
 /// Checks and writes that happen together or not at all.
@@ -42,6 +43,13 @@ impl Transaction {
     #[must_use]
     pub(in crate::service) fn check(mut self, check: Check) -> Self {
         self.batch.checks.push(check);
+        self
+    }
+
+    /// Adds conditions.
+    #[must_use]
+    pub(in crate::service) fn check_all(mut self, checks: impl IntoIterator<Item = Check>) -> Self {
+        self.batch.checks.extend(checks);
         self
     }
 
@@ -106,11 +114,28 @@ impl AgentCfg {
     ///
     /// When storage fails.
     pub(in crate::service) async fn commit(&self, transaction: Transaction) -> Result<Outcome, Error> {
+        self.commit_in_turn(transaction, &Turn::default()).await
+    }
+
+    /// As [`Self::commit`], before those who wait for this turn.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::commit`].
+    pub(in crate::service) async fn commit_in_turn(
+        &self,
+        transaction: Transaction,
+        turn: &Turn,
+    ) -> Result<Outcome, Error> {
         let Transaction { batch, subject, entry } = transaction;
         // A store that notifies wakes the readers of the feed by itself.
         let touched = self.is_watched().then(|| batch.touched());
         let appended = self.inner.new_events.of(&batch);
-        let numbers = match self.store().commit(batch).await {
+        let committed = match turn.hold() {
+            Some(hold) => self.store().commit_held(hold, batch).await,
+            None => self.store().commit(batch).await,
+        };
+        let numbers = match committed {
             Ok(committed) => committed.numbers,
             Err(CommitError::Conflict(_)) => return Ok(Outcome::Raced),
             Err(CommitError::Limit(_)) => return Ok(Outcome::Limit),

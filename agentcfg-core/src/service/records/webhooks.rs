@@ -175,6 +175,14 @@ pub(in crate::service) fn webhook_state(workspace: WorkspaceId, id: WebhookId) -
     EntityKey::in_workspace(workspace, id.to_string())
 }
 
+/// The key of the state that belongs to a webhook.
+pub(in crate::service) fn state_of_webhook(
+    workspace: WorkspaceId,
+    webhook: &EntityKey<StoredWebhook>,
+) -> EntityKey<WebhookState> {
+    EntityKey::in_workspace(workspace, webhook.item())
+}
+
 impl WebhookState {
     /// The revision up to which every event was delivered or given up.
     pub(in crate::service) fn confirmed(&self) -> u64 {
@@ -250,16 +258,9 @@ pub(in crate::service) fn webhook_test(
     EntityKey::in_workspace(workspace, format!("{webhook}/t{test}"))
 }
 
-/// The attempts of a webhook, the last one first. Records of other kinds follow; [`EntityKey::is_attempt_of`] tells
-/// them apart.
-pub(in crate::service) fn webhook_attempts(workspace: WorkspaceId, webhook: WebhookId) -> Entries<WebhookDelivery> {
-    let behind = EntityKey::in_workspace(workspace, format!("{webhook}/b"));
-    Entries::in_workspace(workspace).after(&behind).descending()
-}
-
-/// The tests of a webhook, the last one first. Records of other kinds follow; [`EntityKey::is_test_of`] tells them
-/// apart.
-pub(in crate::service) fn webhook_tests(workspace: WorkspaceId, webhook: WebhookId) -> Entries<WebhookDelivery> {
+/// The deliveries of a webhook: its tests, the last one first, and then its attempts in the same order. Records of other webhooks
+/// follow; [`EntityKey::is_test_of`] and [`EntityKey::is_attempt_of`] tell them apart.
+pub(in crate::service) fn webhook_deliveries(workspace: WorkspaceId, webhook: WebhookId) -> Entries<WebhookDelivery> {
     let behind = EntityKey::in_workspace(workspace, format!("{webhook}/u"));
     Entries::in_workspace(workspace).after(&behind).descending()
 }

@@ -54,14 +54,19 @@ impl AgentCfg {
     pub async fn webhook_deliveries(&self, caller: &Caller, id: WebhookId) -> Result<Vec<WebhookDelivery>, Error> {
         let (access, _) = self.webhook_for(caller, id, Permission::WebhooksRead).await?;
         let workspace = access.workspace();
-        let attempts = self.scan(records::webhook_attempts(workspace, id).limit(KEPT)).await?;
-        let tests = self.scan(records::webhook_tests(workspace, id).limit(KEPT)).await?;
-        let attempts = attempts.into_iter().take_while(|found| found.key().is_attempt_of(id));
-        let tests = tests.into_iter().take_while(|found| found.key().is_test_of(id));
-        let mut all = attempts
-            .chain(tests)
-            .map(|found| found.value())
-            .collect::<Result<Vec<_>, _>>()?;
+        // In one snapshot. Tests that run at the same time may leave some more than are kept.
+        let found = self
+            .scan(records::webhook_deliveries(workspace, id).limit(4 * KEPT))
+            .await?;
+        let (mut tests, mut attempts) = (Vec::new(), Vec::new());
+        for found in found {
+            match found.key() {
+                key if key.is_test_of(id) => tests.push(found.value()?),
+                key if key.is_attempt_of(id) => attempts.push(found.value()?),
+                _ => break,
+            }
+        }
+        let mut all: Vec<WebhookDelivery> = attempts.into_iter().chain(tests).collect();
         // The sort is stable, so attempts of one millisecond stay in the order of their numbers.
         all.sort_by_key(|delivery| std::cmp::Reverse(delivery.at));
         all.truncate(KEPT);
@@ -74,7 +79,9 @@ impl AgentCfg {
         workspace: WorkspaceId,
         id: WebhookId,
     ) -> Result<Vec<EntityKey<WebhookDelivery>>, Error> {
-        let found = self.scan(records::webhook_tests(workspace, id).limit(2 * KEPT)).await?;
+        let found = self
+            .scan(records::webhook_deliveries(workspace, id).limit(2 * KEPT))
+            .await?;
         Ok(found.into_keys().take_while(|key| key.is_test_of(id)).collect())
     }
 

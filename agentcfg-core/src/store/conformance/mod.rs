@@ -4,7 +4,7 @@
 //! that a test runner can name the test that failed. A test fails by panicking.
 //!
 //! A store that leaves [`Store::stamp`], [`Store::is_current`], [`Store::watch`], [`Store::track`],
-//! [`Store::changed_since`] and [`Store::ready`] at their default bodies passes too.
+//! [`Store::changed_since`], [`Store::hold`] and [`Store::ready`] at their default bodies passes too.
 //!
 //! Use a multi-threaded runtime: on one thread the tests of races pass as well, but detect fewer defects.
 //!
@@ -24,6 +24,7 @@ mod atomicity;
 mod changes;
 mod counters;
 mod groups;
+mod holds;
 mod logs;
 mod races;
 mod reads;
@@ -65,6 +66,9 @@ macro_rules! for_all_tests {
             groups:
                 concurrent_batches_have_an_order,
                 concurrent_workspaces_stay_apart;
+            holds:
+                a_hold_ends_when_it_is_dropped,
+                a_holder_goes_before_writers_that_never_rest;
             logs:
                 a_failed_batch_takes_no_log_number,
                 a_record_can_have_the_revision_of_its_batch,

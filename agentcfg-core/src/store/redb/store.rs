@@ -10,7 +10,8 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::super::{
-    Batch, CommitError, Committed, Key, Kind, Marks, Record, Scan, Scanned, Stamp, Store, StoreError, Tracker, Watcher,
+    Batch, CommitError, Committed, Hold, Holds, Key, Kind, Marks, Record, Scan, Scanned, Stamp, Store, StoreError,
+    Tracker, Watcher,
 };
 use super::error::OpenError;
 use super::health::Health;
@@ -57,6 +58,7 @@ pub struct RedbStore {
     pub(super) shared: Arc<StoreState>,
     pub(super) queue: Arc<RwLock<Option<SyncSender<Task>>>>,
     writer: Mutex<Option<JoinHandle<()>>>,
+    holds: Holds,
 }
 
 impl RedbStore {
@@ -204,11 +206,32 @@ impl RedbStore {
             shared,
             queue: Arc::new(RwLock::new(Some(sender))),
             writer: Mutex::new(Some(writer)),
+            holds: Holds::default(),
         })
     }
 }
 
 impl RedbStore {
+    async fn commit_now(&self, batch: Batch) -> Result<Committed, CommitError> {
+        let (answer, verdict) = oneshot::channel();
+        let sent = match &*self.queue.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(queue) => queue.try_send(Task::Commit(batch, answer)),
+            None => return Err(StoreError::Unavailable("the store is closed".into()).into()),
+        };
+        match sent {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => {
+                return Err(StoreError::Unavailable("the queue of commits is full".into()).into());
+            }
+            Err(TrySendError::Disconnected(_)) => {
+                return Err(StoreError::Unavailable("the writer thread has stopped".into()).into());
+            }
+        }
+        verdict
+            .await
+            .unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("the writer thread has stopped".into()).into()))
+    }
+
     /// Runs a scan on the blocking pool, so that it occupies no async worker; without a runtime, on the caller's thread.
     ///
     /// It starts from the beginning, because one call of [`Store::scan`] is one snapshot.
@@ -269,23 +292,16 @@ impl Store for RedbStore {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        let (answer, verdict) = oneshot::channel();
-        let sent = match &*self.queue.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(queue) => queue.try_send(Task::Commit(batch, answer)),
-            None => return Err(StoreError::Unavailable("the store is closed".into()).into()),
-        };
-        match sent {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => {
-                return Err(StoreError::Unavailable("the queue of commits is full".into()).into());
-            }
-            Err(TrySendError::Disconnected(_)) => {
-                return Err(StoreError::Unavailable("the writer thread has stopped".into()).into());
-            }
-        }
-        verdict
-            .await
-            .unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("the writer thread has stopped".into()).into()))
+        self.holds.wait(&batch).await;
+        self.commit_now(batch).await
+    }
+
+    async fn hold(&self, log: WorkspaceId) -> Result<Option<Hold>, StoreError> {
+        Ok(Some(Hold::new(self.holds.take(log).await)))
+    }
+
+    async fn commit_held(&self, _: &Hold, batch: Batch) -> Result<Committed, CommitError> {
+        self.commit_now(batch).await
     }
 
     fn stamp(&self, key: &Key) -> Option<Stamp> {

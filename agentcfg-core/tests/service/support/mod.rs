@@ -1,5 +1,6 @@
 //! A service on a clock that the test controls, and the callers that use it.
 
+mod between;
 mod counting;
 mod gated;
 pub mod race;
@@ -17,6 +18,7 @@ use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{MemoryStore, Store};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
 
+pub use self::between::{Between, Call};
 pub use self::counting::Counting;
 pub use self::gated::GatedStore;
 use self::store::Yielding;

@@ -14,16 +14,21 @@ use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::group::{GroupEngine, Limits, lane};
 use agentcfg_core::store::{Batch, CommitError, Committed, Partition, StoreError, Write};
 use async_trait::async_trait;
+use deadpool_postgres::Client;
 use tokio::time::timeout;
 use tokio_postgres::Row;
 
 use self::merge::{Merge, Merged};
 use self::refusal_reason::SnapshotState;
+use self::single_batch::Compiled;
 use super::error::{ErrorVerdict, describe, is_lost, rolled_back, unavailable, verdict};
 use super::many_rows_sql::Existing;
 use super::pipeline::{PipelineOutcome, Step, pipeline};
 use super::sql::BEGIN;
 use super::{Engine, flights};
+
+/// What precedes the statements of a transaction that has begun: nothing.
+const IN_TRANSACTION: &str = "";
 
 /// How many times a transaction is sent without success when others contend with it.
 const ATTEMPTS: u32 = 12;
@@ -65,7 +70,7 @@ impl GroupEngine for Engine {
 
 impl Engine {
     /// Commits one batch in a transaction of its own.
-    async fn commit_alone(&self, batch: Batch) -> Result<Committed, CommitError> {
+    pub(super) async fn commit_alone(&self, batch: Batch) -> Result<Committed, CommitError> {
         if batch.writes.is_empty() {
             let state = SnapshotState::read(self, [&batch]).await?;
             return state.decide(&batch).map(|()| Committed { numbers: Vec::new() });
@@ -73,13 +78,7 @@ impl Engine {
         let steps = single_batch::compile(&self.sql, self.base, &batch)?;
         for attempt in 0..ATTEMPTS {
             match self.send(&single_batch::steps(&steps)).await? {
-                Sent::Committed(rows) => {
-                    let committed = Committed {
-                        numbers: single_batch::numbers(&steps, &rows, batch.writes.len())?,
-                    };
-                    self.contention.note(ranges(appended(&batch, &committed)));
-                    return Ok(committed);
-                }
+                Sent::Committed(rows) => return self.committed(&batch, &steps, &rows),
                 Sent::Refused => {
                     // The database reports only that some condition failed. The common planner finds out
                     // which one, on a snapshot. If all hold there, the conflict has passed: retry.
@@ -92,23 +91,49 @@ impl Engine {
         Err(contended().into())
     }
 
+    fn committed(&self, batch: &Batch, steps: &[Compiled<'_>], rows: &[Vec<Row>]) -> Result<Committed, CommitError> {
+        let committed = Committed {
+            numbers: single_batch::numbers(steps, rows, batch.writes.len())?,
+        };
+        self.contention.note(ranges(appended(batch, &committed)));
+        Ok(committed)
+    }
+
+    /// Commits one batch in a transaction that has begun, and ends that.
+    pub(super) async fn commit_in(&self, client: Client, batch: Batch) -> Result<Committed, CommitError> {
+        let steps = single_batch::compile(&self.sql, self.base, &batch)?;
+        match self
+            .send_on(client, IN_TRANSACTION, &single_batch::steps(&steps))
+            .await?
+        {
+            Sent::Committed(rows) => self.committed(&batch, &steps, &rows),
+            // Nothing has changed. An attempt of its own finds out why, or succeeds.
+            _ => self.commit_alone(batch).await,
+        }
+    }
+
     /// Sends a transaction in one round trip.
     ///
     /// # Errors
     ///
     /// When the connection failed, so that the outcome may be unknown.
     async fn send(&self, steps: &[Step<'_>]) -> Result<Sent, StoreError> {
+        let client = self.connections.client().await?;
+        self.send_on(client, BEGIN, steps).await
+    }
+
+    /// As [`Self::send`], over this connection.
+    async fn send_on(&self, client: Client, begin: &str, steps: &[Step<'_>]) -> Result<Sent, StoreError> {
         let connections = &self.connections;
-        let client = connections.client().await?;
         let flight = timeout(
             connections.commit_timeout,
-            pipeline(&client, connections.statements, BEGIN, steps),
+            pipeline(&client, connections.statements, begin, steps),
         )
         .await;
         let (outcome, lost) = match flight {
             Ok(Ok(PipelineOutcome::Committed(rows))) => return Ok(Sent::Committed(rows)),
-            // Preparing failed: nothing of the transaction was sent.
-            Ok(Err(error)) => (Err(unavailable(&error)), is_lost(&error)),
+            // Preparing failed: nothing of the transaction was sent. One that has begun before ends with its connection.
+            Ok(Err(error)) => (Err(unavailable(&error)), is_lost(&error) || begin == IN_TRANSACTION),
             Ok(Ok(PipelineOutcome::Failed(error))) => match verdict(&error) {
                 ErrorVerdict::Refused => return Ok(Sent::Refused),
                 ErrorVerdict::Contended => return Ok(Sent::Contended),

@@ -60,7 +60,11 @@ pub(super) fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<
     }
     let mut steps = Vec::with_capacity(apart.len() + checks.len() + writes.len());
     for check in apart.into_iter().chain(checks.into_values()) {
-        steps.push((check.key().clone(), without_write(check_step(sql, base, check)?)));
+        let mut step = check_step(sql, base, check)?;
+        if let (Check::Version(key, _), true) = (check, written.contains(check.key())) {
+            step.sql = &sql.on(Location::of_key(key)?.table).lock_version;
+        }
+        steps.push((check.key().clone(), without_write(step)));
     }
     steps.append(&mut writes);
     steps.sort_by_cached_key(|(key, _)| order(key));
