@@ -14,7 +14,6 @@ fn fill(studio: &Studio<'_>) -> u64 {
             json!({"agent_id": agent_id, "display_name": agent_id, "persona_prompt": "x".repeat(5000)})
         })
         .collect();
-    studio.set_plan("enterprise");
     let target = format!("/api/agents/apply?workspace_id={}", studio.id);
     let apply = studio.server.post(target).bearer(&studio.owner);
     apply.json(&json!({"agents": agents})).send().expect(200);
