@@ -18,6 +18,27 @@ refuse() { # package, features, crates that it must not pull in
     echo "$package $features: $(wc -l <<<"$tree") crates, none of: $*"
 }
 
+# rustls panics in an app that has two crypto providers in its tree, so that each crate has the one of its features, and a
+# library by default that of rustls.
+provider() { # package, features, provider
+    local found
+    # shellcheck disable=SC2086 # the features are words of their own
+    found=$(cargo tree --locked -p "$1" $2 -e normal,features -i rustls --depth 1 --prefix none |
+        sed -n 's/^rustls feature "\(ring\|aws_lc_rs\)".*/\1/p' | sort -u | paste -sd' ')
+    [ "$found" = "$3" ] || { echo "error: $1 $2 has the crypto provider '$found', not '$3'" >&2; exit 1; }
+    echo "$1 $2: the crypto provider ${found:-of the app}"
+}
+
+for crate in agentcfg-client agentcfg-postgres agentcfg-etcd; do
+    provider $crate "" aws_lc_rs
+    provider $crate "--no-default-features --features tls-ring" ring
+    provider $crate "--no-default-features" ""
+done
+provider agentcfg-server "" ring
+provider agentcfg-server "--no-default-features --features process,tls-aws-lc" aws_lc_rs
+provider agentcfg-server "--no-default-features" ""
+provider agentcfg-cli "" ring
+
 refuse agentcfg-core "--all-features" hyper http hyper-util axum tower-http tonic prost tokio-postgres
 refuse agentcfg-core "--no-default-features" redb argon2 jsonwebtoken tokio
 # What compiles C comes with the features that need it: published keys and TLS. There is one library of cryptography that does.

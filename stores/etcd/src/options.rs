@@ -96,6 +96,8 @@ impl EtcdOptions {
     }
 
     fn tls(&self) -> Result<ClientTlsConfig, ConnectError> {
+        // The connector would panic without one.
+        tls::provider().map_err(|error| ConnectError::Options(error.to_string()))?;
         let invalid = |what: &str, path: &Path, why: &dyn fmt::Display| {
             ConnectError::Options(format!("the {what} at {} cannot be used: {why}", path.display()))
         };
