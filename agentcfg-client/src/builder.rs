@@ -89,7 +89,7 @@ impl Builder {
     /// ```
     /// use std::time::Duration;
     /// use agentcfg_client::{Client, Timeouts};
-    /// let patient = Timeouts { attempt: Duration::from_secs(60), total: Duration::from_secs(180), ..Timeouts::default() };
+    /// let patient = Timeouts::default().attempt(Duration::from_secs(60)).total(Duration::from_secs(180));
     /// let client = Client::builder("https://agents.example.com").timeouts(patient).build()?;
     /// # Ok::<(), agentcfg_client::Error>(())
     /// ```

@@ -11,7 +11,7 @@
 //! let workspace = client.list_workspaces().await?[0].workspace.id;
 //!
 //! let writer = client.create_agent(&NewAgent::new(workspace, "writer".parse()?, "Writer")).await?;
-//! let patch = AgentPatch { role: Patch::Set("author".into()), ..AgentPatch::default() };
+//! let patch = AgentPatch::default().role("author");
 //! match client.update_agent(None, "writer", &patch, &Precondition::matches(writer.tag)).await {
 //!     Ok(writer) => println!("changed at {}", writer.value.updated_at),
 //!     Err(error) if error.is_precondition_failed() => println!("another writer was faster"),

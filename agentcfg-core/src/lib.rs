@@ -7,7 +7,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let service = AgentCfg::builder(MemoryStore::new()).build();
 //! let ada = service.trusted_user("ada")?;
-//! let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+//! let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
 //! service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
 //! let agents = service.list_agents(&ada, studio.id, &Default::default()).await?;
 //! assert_eq!(agents.value.agents()?[0].agent_id, "writer");

@@ -50,6 +50,7 @@ async fn admit(service: &AgentCfg, headers: &HeaderMap, permission: Permission) 
             let response = (StatusCode::TOO_MANY_REQUESTS, wait, limited.to_string());
             return Err((figures(&limited.status), response).into_response());
         }
+        Err(_) => return Err(StatusCode::INTERNAL_SERVER_ERROR.into_response()),
     };
     let (caller, rate) = (entry.caller, entry.rate);
     let allowed = async {
@@ -136,18 +137,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let ada = service.trusted_user("ada")?;
     let name = "Studio".to_owned();
-    let studio = service.create_workspace(&ada, NewWorkspace { name }).await?.id;
+    let studio = service.create_workspace(&ada, NewWorkspace::new(name)).await?.id;
     let mut writer = NewAgent::new(studio, "writer".parse()?, "Writer");
     writer.persona_prompt = Some("You write.".into());
     service.create_agent(&ada, writer).await?;
-    let key = |scope, rate_limit| NewApiKey {
-        workspace_id: studio,
-        name: "pipeline".into(),
-        environment: Environment::Development,
-        scope,
-        expires_at: None,
-        rate_limit: Some(rate_limit),
-    };
+    let key =
+        |scope, rate_limit| NewApiKey::new(studio, "pipeline", Environment::Development, scope).rate_limit(rate_limit);
     let write = service.create_api_key(&ada, key(Scope::Write, 2)).await?.key;
     let read = service.create_api_key(&ada, key(Scope::Read, 100)).await?.key;
 

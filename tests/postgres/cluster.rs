@@ -252,12 +252,10 @@ impl Cluster {
 
     /// As [`Self::store`], with this kind of statements.
     pub async fn store_with(&self, statements: Statements) -> PostgresStore {
-        let options = PostgresOptions {
-            schema: self.schema(),
-            statements,
-            pool_size: 8,
-            ..PostgresOptions::new(self.url())
-        };
+        let options = PostgresOptions::new(self.url())
+            .schema(self.schema())
+            .statements(statements)
+            .pool_size(8);
         PostgresStore::connect(&options).await.unwrap()
     }
 

@@ -77,11 +77,9 @@ async fn the_contract_holds_through_a_transaction_pooler() {
     let Some(cluster) = Cluster::shared() else { return };
     let Some(pooler) = Pooler::start(&cluster) else { return };
     conformance::run(async || {
-        let options = PostgresOptions {
-            schema: cluster.schema(),
-            statements: Statements::Unnamed,
-            ..PostgresOptions::new(pooler.url("postgres"))
-        };
+        let options = PostgresOptions::new(pooler.url("postgres"))
+            .schema(cluster.schema())
+            .statements(Statements::Unnamed);
         Arc::new(PostgresStore::connect(&options).await.unwrap()) as Arc<dyn Store>
     })
     .await;

@@ -26,7 +26,7 @@ use crate::vault::Vault;
 /// ```
 /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
 /// let service = AgentCfg::builder(MemoryStore::new())
-///     .settings(Settings { status_ttl_seconds: 30, ..Settings::default() })
+///     .settings(Settings::default().status_ttl_seconds(30))
 ///     .list_cache_bytes(16 << 20)
 ///     .build();
 /// ```
@@ -63,7 +63,7 @@ impl Builder {
     /// ```
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
     /// let service = AgentCfg::builder(MemoryStore::new())
-    ///     .settings(Settings { session_rate_limit: 60, ..Settings::default() })
+    ///     .settings(Settings::default().session_rate_limit(60))
     ///     .build();
     /// assert_eq!(service.settings().session_rate_limit, 60);
     /// ```
@@ -172,7 +172,7 @@ impl Builder {
     /// let service = AgentCfg::builder(MemoryStore::new()).clock(clock.clone()).build();
     /// # let ada = service.trusted_user("ada")?;
     /// clock.advance_millis(1500);
-    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// assert_eq!(studio.created_at.to_string(), "2026-11-20T09:30:01.500Z");
     /// # Ok(())
     /// # }

@@ -91,7 +91,7 @@ use crate::vault::{SealError, Vault};
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let service = AgentCfg::builder(MemoryStore::new()).build();
 /// let ada = service.trusted_user("ada")?;
-/// let workspace = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+/// let workspace = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
 /// let writer = service.create_agent(&ada, NewAgent::new(workspace.id, "writer".parse()?, "Writer")).await?;
 /// assert!(writer.value.is_active);
 /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -148,10 +148,7 @@ impl EtcdStore {
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// use agentcfg_etcd::{EtcdOptions, EtcdStore};
-    /// let options = EtcdOptions {
-    ///     connect_wait: Duration::from_secs(30),
-    ///     ..EtcdOptions::new("http://etcd-1:2379")
-    /// };
+    /// let options = EtcdOptions::new("http://etcd-1:2379").connect_wait(Duration::from_secs(30));
     /// let store = EtcdStore::connect(&options).await?;
     /// # Ok(())
     /// # }

@@ -159,7 +159,7 @@ impl PostgresStore {
     /// use std::time::Duration;
     /// use agentcfg_postgres::{PostgresOptions, PostgresStore};
     /// let url = "postgres://agentcfg:secret@db-1,db-2/agentcfg?sslmode=verify-full";
-    /// let options = PostgresOptions { connect_wait: Duration::from_secs(30), ..PostgresOptions::new(url) };
+    /// let options = PostgresOptions::new(url).connect_wait(Duration::from_secs(30));
     /// let store = PostgresStore::connect(&options).await?;
     /// # Ok(())
     /// # }

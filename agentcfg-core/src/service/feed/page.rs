@@ -33,6 +33,7 @@ const ADDED_BYTES: usize = 256;
 /// # Ok(()) }) }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ChangePage {
     /// The events that the caller may see.
     pub events: Vec<ChangeEvent>,

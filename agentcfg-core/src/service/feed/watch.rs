@@ -61,6 +61,7 @@ pub struct Watch {
 /// # Ok(()) }) }
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Update {
     /// The events after the position of the watch, in order. The position is after them now.
     pub changes: Vec<SerializedEvent>,

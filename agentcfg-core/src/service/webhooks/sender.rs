@@ -43,7 +43,7 @@ const CHANGED: usize = 32;
 /// #[async_trait::async_trait]
 /// impl Transport for Taken {
 ///     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
-///         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
+///         DeliveryAnswer::default().status(200)
 ///     }
 /// }
 ///
@@ -140,7 +140,7 @@ impl WebhookSender {
     /// # #[async_trait::async_trait]
     /// # impl Transport for Taken {
     /// #     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
-    /// #         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
+    /// #         DeliveryAnswer::default().status(200)
     /// #     }
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -182,7 +182,7 @@ impl WebhookSender {
     /// # #[async_trait::async_trait]
     /// # impl Transport for Taken {
     /// #     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
-    /// #         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
+    /// #         DeliveryAnswer::default().status(200)
     /// #     }
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
