@@ -31,6 +31,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // A graceful shutdown: the app takes no more requests, waits for those in flight, and then writes the last uses of API
     // keys, which are otherwise written twice a minute. Every change was durable when its method returned.
-    service.flush().await?;
+    service.shutdown().await?;
     Ok(())
 }

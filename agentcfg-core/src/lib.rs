@@ -30,7 +30,9 @@
 //! | `AgentCfg::sweep_browser_sessions` | now and then, if users sign in with a browser |
 //! | `WebhookSender::tick` | about once a second, if there are webhooks. Its `Transport` is the app's: it sends one request |
 //! | `WebhookSender::send_changed` | when `WebhookSender::changed` is ready, if webhooks are not to wait for the next tick |
-//! | `AgentCfg::flush` | at the end: the last uses of keys are written |
+//! | `AgentCfg::shutdown` | at the end: watches end, the last uses of keys are written, and the file of the store is free |
+//!
+//! A change whose future is dropped, by a timeout for example, may be committed all the same: read before you repeat it.
 //!
 //! # Map
 //!

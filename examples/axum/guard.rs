@@ -157,7 +157,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The end: no more requests, then the last uses of keys, then the service itself.
     fake.abort();
     drop(app);
-    service.flush().await?;
+    service.shutdown().await?;
     let keys = service.list_api_keys(&ada, studio).await?;
     println!(
         "{} keys were used",

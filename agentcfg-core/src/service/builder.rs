@@ -10,6 +10,7 @@ use super::entry::{KeyTable, LastUses, Plaintexts, RateCounting};
 use super::feed::{CLOSED_SESSIONS, Heads, RecentEvents, StatusFeeds};
 use super::lists::Cache;
 use super::long_reads::LongReads;
+use super::shutdown::Lifetime;
 use super::webhooks::NewEvents;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
@@ -41,7 +42,6 @@ pub struct Builder {
     managed: Managed,
     vault: Option<Vault>,
     list_cache_bytes: u64,
-    remote_store: bool,
 }
 
 impl fmt::Debug for Builder {
@@ -49,7 +49,6 @@ impl fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("settings", &self.settings)
             .field("list_cache_bytes", &self.list_cache_bytes)
-            .field("remote_store", &self.remote_store)
             .finish_non_exhaustive()
     }
 }
@@ -220,26 +219,6 @@ impl Builder {
         self
     }
 
-    /// Says that the store is a server that other processes may use too, and each call of it a round trip over a network.
-    ///
-    /// Set it for PostgreSQL and etcd. [`AgentCfg::enter`] then reads what the request is likely to need together with the record
-    /// of its API key, and counts the request at the same time. Without it, this process takes itself to be the only one that
-    /// writes: its streams may repeat an event that the store has lost in a failover, and its webhook sender may take the lease
-    /// of a sender that is at work.
-    ///
-    /// ```
-    /// use agentcfg_core::AgentCfg;
-    /// use agentcfg_core::store::Store;
-    /// fn on_a_database(store: impl Store) -> AgentCfg {
-    ///     AgentCfg::builder(store).remote_store(true).build()
-    /// }
-    /// ```
-    #[must_use]
-    pub fn remote_store(mut self, remote: bool) -> Self {
-        self.remote_store = remote;
-        self
-    }
-
     /// Makes the service.
     ///
     /// ```
@@ -248,6 +227,7 @@ impl Builder {
     /// let same_service = service.clone();
     /// ```
     pub fn build(self) -> AgentCfg {
+        let is_shared = self.store.is_shared();
         AgentCfg {
             inner: Arc::new(Inner {
                 stamps: Stamps::of(&self.store),
@@ -270,9 +250,9 @@ impl Builder {
                 closed_sessions: broadcast::Sender::new(CLOSED_SESSIONS),
                 status_feeds: StatusFeeds::default(),
                 recent: RecentEvents::default(),
-                long_reads: LongReads::new(self.remote_store),
+                long_reads: LongReads::new(is_shared),
                 new_events: NewEvents::default(),
-                remote_store: self.remote_store,
+                lifetime: Lifetime::default(),
                 removing: tokio::sync::Mutex::default(),
             }),
         }
@@ -306,7 +286,6 @@ impl AgentCfg {
             managed: Managed::default(),
             vault: None,
             list_cache_bytes: 64 << 20,
-            remote_store: false,
         }
     }
 }

@@ -36,6 +36,7 @@ mod rollback;
 mod sealing;
 mod serialized_record;
 mod settings;
+mod shutdown;
 mod sign_in;
 mod single_flight;
 mod status;
@@ -67,6 +68,7 @@ use self::long_reads::LongReads;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
+use self::shutdown::Lifetime;
 pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
 pub use self::status::{StatusList, StatusPiece};
 use self::webhooks::NewEvents;
@@ -127,7 +129,7 @@ struct Inner {
     recent: RecentEvents,
     long_reads: Arc<LongReads>,
     new_events: NewEvents,
-    remote_store: bool,
+    lifetime: Lifetime,
     /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
     removing: tokio::sync::Mutex<()>,
 }
@@ -281,7 +283,7 @@ impl fmt::Debug for AgentCfg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentCfg")
             .field("settings", self.settings())
-            .field("remote_store", &self.inner.remote_store)
+            .field("is_shared", &self.store().is_shared())
             .finish_non_exhaustive()
     }
 }

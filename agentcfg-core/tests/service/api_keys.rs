@@ -5,7 +5,7 @@ use agentcfg_core::model::{AgentPatch, Environment, NewAgent, Permission, Role, 
 use agentcfg_core::store::{Batch, Key, Kind, Write};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, token};
 
-use super::support::{ANY, Unstamped, World, at, failure, kind, new_key};
+use super::support::{ANY, Shared, Unstamped, World, at, failure, kind, new_key};
 
 #[tokio::test]
 async fn a_new_key_shows_its_plaintext_once_and_works() {
@@ -185,9 +185,7 @@ async fn uses(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Ve
 /// A service on a store that gives stamps, one on a store that gives none, and one that reads ahead.
 fn each_kind_of_service(world: &World) -> [AgentCfg; 3] {
     let unstamped = || Unstamped::new(&world.store);
-    let remote = AgentCfg::builder(unstamped())
-        .clock(std::sync::Arc::clone(&world.clock) as _)
-        .remote_store(true);
+    let remote = AgentCfg::builder(Shared(unstamped())).clock(std::sync::Arc::clone(&world.clock) as _);
     [world.another_instance(), world.behind(unstamped()), remote.build()]
 }
 

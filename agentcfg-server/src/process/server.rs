@@ -143,7 +143,7 @@ impl Server {
             builder = builder.vault(vault);
         }
         if let Some(limiter) = backend.take_limiter() {
-            builder = builder.rate_limiter(limiter).remote_store(true);
+            builder = builder.rate_limiter(limiter);
         }
         let service = builder.build();
         Ok(Self {

@@ -239,6 +239,10 @@ impl Store for EtcdStore {
         None
     }
 
+    fn is_shared(&self) -> bool {
+        true
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.cluster.require_open()?;
         let keys = keys.iter().map(Key::encode).collect();

@@ -68,7 +68,7 @@
 //! use agentcfg_postgres::{PostgresOptions, PostgresStore};
 //! let store = Arc::new(PostgresStore::connect(&PostgresOptions::new("postgres://db/agentcfg")).await?);
 //! let limiter = SharedLimiter::new(store.clone());
-//! let service = AgentCfg::builder(store).remote_store(true).rate_limiter(limiter).build();
+//! let service = AgentCfg::builder(store).rate_limiter(limiter).build();
 //! # Ok(())
 //! # }
 //! ```
@@ -233,6 +233,10 @@ fn flights(pool_size: usize, queue_timeout: Duration) -> Limits {
 impl Store for PostgresStore {
     fn inner(&self) -> Option<&dyn Store> {
         None
+    }
+
+    fn is_shared(&self) -> bool {
+        true
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {

@@ -4,7 +4,9 @@ use std::error::Error;
 use std::io::Write;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args().nth(1).ok_or("the argument is a JSON file of rustdoc")?;
+    let path = std::env::args()
+        .nth(1)
+        .ok_or("the argument is a JSON file of rustdoc")?;
     let items = public_api::Builder::from_rustdoc_json(path)
         .omit_blanket_impls(true)
         .omit_auto_trait_impls(true)

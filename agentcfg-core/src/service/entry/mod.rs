@@ -122,7 +122,7 @@ impl AgentCfg {
     /// Admits a request: [authenticates](Self::authenticate) its credential and [counts](Self::admit) it. A server
     /// calls this once for each request.
     ///
-    /// On a [remote store](super::Builder::remote_store) the first service method that is called with this caller, within
+    /// On a [shared store](crate::store::Store::is_shared) the first service method that is called with this caller, within
     /// a second, decides on the records that were read here; each further call reads again.
     ///
     /// ```
@@ -155,7 +155,7 @@ impl AgentCfg {
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
         let at = self.moment();
         // Windows are in the key table unless requests are counted together with other servers.
-        let is_counted_here = !self.inner.remote_store && matches!(self.inner.counting, RateCounting::Here(_));
+        let is_counted_here = !self.store().is_shared() && matches!(self.inner.counting, RateCounting::Here(_));
         let known = match is_counted_here {
             true => self.known(self.inner.keys.enter(credential, at, &self.inner.stamps), at),
             false => None,
@@ -191,7 +191,7 @@ impl AgentCfg {
 
     /// [`Self::enter`] for a credential that the key table cannot answer for.
     async fn enter_by_store(&self, credential: &str, at: Moment) -> Result<Entry, EntryError> {
-        if self.inner.remote_store {
+        if self.store().is_shared() {
             return self.enter_with_prefetch(credential, at).await;
         }
         let caller = self.identify(credential, at).await?;

@@ -171,7 +171,7 @@ impl AgentCfg {
         let mut is_first = true;
         loop {
             let next = match after {
-                After::Cursor(_) if is_first && !self.inner.remote_store => {
+                After::Cursor(_) if is_first && !self.store().is_shared() => {
                     self.read_next(caller, Cursor::new(epoch, workspace, revision)).await?
                 }
                 After::Cursor(_) if is_first && !limits.expects_events => {

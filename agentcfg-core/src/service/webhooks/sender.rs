@@ -229,7 +229,7 @@ impl WebhookSender {
                 known.has_more = true;
                 false
             }
-            Some(known) => known.is_free(steady, self.service.inner.remote_store),
+            Some(known) => known.is_free(steady, self.service.store().is_shared()),
             None => true,
         });
     }
@@ -275,7 +275,7 @@ impl WebhookSender {
             }
             lag += head.saturating_sub(known.position);
             known.has_more |= known.is_active && head > known.began_head;
-            if known.is_due(head, now, steady, self.service.inner.remote_store) {
+            if known.is_due(head, now, steady, self.service.store().is_shared()) {
                 due.push(DueWebhook {
                     began_at: known.began_at,
                     head,

@@ -20,7 +20,7 @@ use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
 pub use self::counting::Counting;
 pub use self::gated::GatedStore;
 use self::store::Yielding;
-pub use self::store::{Fault, Faulty, Unstamped};
+pub use self::store::{Fault, Faulty, Shared, Unstamped};
 
 /// The secret of the local identity provider.
 pub const SECRET: &[u8; 32] = &[7; 32];

@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::support::START;
+use crate::support::{START, Shared};
 
 /// The receiver of most tests.
 const URL: &str = "https://hooks.example.com/agentcfg";
@@ -98,11 +98,14 @@ fn key(byte: u8) -> MasterKey {
 }
 
 fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, is_shared: bool) -> AgentCfg {
-    AgentCfg::builder(Arc::clone(store))
+    let store: Arc<dyn Store> = match is_shared {
+        true => Arc::new(Shared(Arc::clone(store))),
+        false => Arc::clone(store),
+    };
+    AgentCfg::builder(store)
         .clock(Arc::clone(clock) as _)
         .settings(Settings::default().webhook_allowed_hosts(vec!["hooks.internal:8080".parse().unwrap()]))
         .vault(Vault::new(vec![key(1)]).unwrap())
-        .remote_store(is_shared)
         .build()
 }
 
