@@ -2,6 +2,8 @@
 # Checks the dependency rules of ARCHITECTURE.md.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+# shellcheck source=scripts/need.sh
+. scripts/need.sh
 
 refuse() { # package, features, crates that it must not pull in
     local package=$1 features=$2 tree found
@@ -17,6 +19,19 @@ refuse() { # package, features, crates that it must not pull in
     done
     echo "$package $features: $(wc -l <<<"$tree") crates, none of: $*"
 }
+
+# No dependency needs a newer Rust than the crates say. Clippy (incompatible_msrv) compares what they use of the standard library.
+need jq jq
+newer=$(cargo metadata --locked --format-version 1 | jq -r '
+    def minor: split(".")[1] | tonumber;
+    (.packages[] | select(.name == "agentcfg-core").rust_version | minor) as $own
+    | .packages[] | select(.rust_version != null and (.rust_version | minor) > $own) | "\(.name) \(.version)"')
+[ -z "$newer" ] || fail "these need a newer Rust than rust-version in Cargo.toml: $newer"
+
+# What an app compiles that embeds the service with a store of its own.
+engine=$(cargo tree --locked -p agentcfg-core --no-default-features --features engine -e normal --prefix none |
+    cut -d' ' -f1 | sort -u | wc -l)
+[ "$engine" -le 64 ] || fail "agentcfg-core with the feature engine has $engine crates, more than 64"
 
 # rustls panics in an app that has two crypto providers in its tree, so that each crate has the one of its features, and a
 # library by default that of rustls.

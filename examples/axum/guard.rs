@@ -75,11 +75,7 @@ fn refusal(error: &agentcfg_core::Error) -> Response {
 }
 
 fn figures(rate: &RateStatus) -> [(&'static str, String); 3] {
-    [
-        ("x-ratelimit-limit", rate.limit.to_string()),
-        ("x-ratelimit-remaining", rate.remaining.to_string()),
-        ("x-ratelimit-reset", rate.reset_unix_seconds().to_string()),
-    ]
+    rate.headers().map(|(name, value)| (name, value.to_string()))
 }
 
 /// `POST /tasks`: a resource of the app, which agentcfg knows only by its permission.

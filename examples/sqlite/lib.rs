@@ -88,7 +88,7 @@ impl Store for SqliteStore {
     }
 
     /// It waits for the transaction that runs. Those that have not begun are refused, and so change nothing.
-    async fn close(&self) {
+    async fn shutdown(&self) {
         let connection = Arc::clone(&self.connection);
         let close = move || drop(connection.lock().unwrap_or_else(PoisonError::into_inner).take());
         // It fails with the runtime, which drops the connection.
@@ -219,7 +219,7 @@ mod tests {
     }
 
     async fn reopen(store: Arc<dyn Store>, folder: &TempDir) -> Arc<dyn Store> {
-        store.close().await;
+        store.shutdown().await;
         open(folder)
     }
 

@@ -62,7 +62,7 @@ pub use permission::{Permission, PermissionSet, Role, Scope};
 pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderKeyInfo};
 pub use rate_status::RateStatus;
 pub use status::{AgentStatus, LiveStatus, StatusReport};
-pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged};
+pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged, entity_tags};
 pub(crate) use text_id::TextId;
 pub use text_id::{AgentId, ApiKeyId, IdRef, Label, Message, SetName, UserId};
 pub use time::{InvalidTimestamp, Timestamp};

@@ -57,7 +57,7 @@ impl fmt::Debug for Builder {
 pub(super) type Managed = [Option<ProviderCredential>; Provider::COUNT];
 
 impl Builder {
-    /// Chooses the settings.
+    /// Chooses the settings. A `session_rate_limit` of 0 counts as 1.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
@@ -67,7 +67,9 @@ impl Builder {
     /// assert_eq!(service.settings().session_rate_limit, 60);
     /// ```
     #[must_use]
-    pub fn settings(mut self, settings: Settings) -> Self {
+    pub fn settings(mut self, mut settings: Settings) -> Self {
+        // A limit of 0 would refuse each user in silence.
+        settings.session_rate_limit = settings.session_rate_limit.max(1);
         self.settings = settings;
         self
     }

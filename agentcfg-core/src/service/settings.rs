@@ -22,7 +22,7 @@ settable! {
         plan_limits: PlanLimits,
         /// The plan of a new workspace.
         default_plan: Plan,
-        /// Requests per minute of each user; at least 1.
+        /// Requests per minute of each user, at least 1: 0 counts as 1.
         session_rate_limit: u32,
         /// How long a status report is live, in seconds.
         status_ttl_seconds: u32,

@@ -106,7 +106,7 @@ impl AgentCfg {
         lifetime.has_ended.send_replace(true);
         let _ = lifetime.tasks.subscribe().wait_for(|count| *count == 0).await;
         let flushed = self.flush().await;
-        self.store().close().await;
+        self.store().shutdown().await;
         flushed
     }
 }

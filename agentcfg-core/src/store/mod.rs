@@ -414,12 +414,12 @@ pub trait Store: Send + Sync + 'static {
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() {
     /// use agentcfg_core::store::{MemoryStore, Store};
-    /// MemoryStore::new().close().await;
+    /// MemoryStore::new().shutdown().await;
     /// # }
     /// ```
-    async fn close(&self) {
+    async fn shutdown(&self) {
         if let Some(inner) = self.inner() {
-            inner.close().await;
+            inner.shutdown().await;
         }
     }
 

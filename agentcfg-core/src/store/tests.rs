@@ -37,7 +37,7 @@ async fn make_redb() -> (Arc<dyn Store>, tempfile::TempDir) {
 }
 
 async fn reopen_redb(store: Arc<dyn Store>, place: &tempfile::TempDir) -> Arc<dyn Store> {
-    store.close().await;
+    store.shutdown().await;
     open(place)
 }
 

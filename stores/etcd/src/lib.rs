@@ -243,6 +243,10 @@ impl Store for EtcdStore {
         true
     }
 
+    async fn shutdown(&self) {
+        self.close().await;
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.cluster.require_open()?;
         let keys = keys.iter().map(Key::encode).collect();

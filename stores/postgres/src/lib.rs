@@ -239,6 +239,10 @@ impl Store for PostgresStore {
         true
     }
 
+    async fn shutdown(&self) {
+        self.close();
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.queries.get(keys).await
     }

@@ -156,7 +156,7 @@ pub use self::durability::{abandoned_commits_are_whole, answered_commits_survive
 ///     }
 ///
 ///     async fn reopen(store: Arc<dyn Store>, folder: &TempDir) -> Arc<dyn Store> {
-///         store.close().await;
+///         store.shutdown().await;
 ///         open(folder)
 ///     }
 ///

@@ -246,7 +246,7 @@ impl Store for RedbStore {
     }
 
     /// It waits for the commits in the queue.
-    async fn close(&self) {
+    async fn shutdown(&self) {
         self.close();
     }
 
