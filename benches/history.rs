@@ -12,9 +12,7 @@ use agentcfg_benches::product::Product;
 use agentcfg_benches::stats::{Series, rounds, seconds, setting};
 use agentcfg_benches::{Failure, load, request, runtime};
 use agentcfg_core::AgentCfg;
-use agentcfg_core::model::{
-    AgentFilter, AgentPatch, AgentState, AsOf, LabelTarget, Patch, Precondition, VersionSelector,
-};
+use agentcfg_core::model::{AgentFilter, AgentPatch, AgentState, AsOf, LabelTarget, Precondition, VersionSelector};
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 
 const CLIENTS: usize = 64;
@@ -131,10 +129,7 @@ async fn read() -> Result<(), Failure> {
 }
 
 async fn change(service: &AgentCfg, made: &Fixture, agent: usize, number: usize) -> Result<(), Failure> {
-    let patch = AgentPatch {
-        role: Patch::Set(format!("{number}")),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().role(format!("{number}"));
     let agent_id = format!("agent-{agent}");
     let changed = service.update_agent(&made.owner, Some(made.workspace), &agent_id, patch, &Precondition::None);
     changed.await?;
@@ -200,12 +195,8 @@ async fn past_lists(service: &AgentCfg, place: &std::path::Path) -> Result<(), F
     }
     let head = service.audit_log(&made.owner, made.workspace, 0, 1).await?[0].revision;
     let list = async |as_of: Option<AsOf>| {
-        let filter = AgentFilter {
-            // A list of all states is read each time.
-            state: AgentState::All,
-            as_of,
-            ..AgentFilter::default()
-        };
+        // A list of all states is read each time.
+        let filter = AgentFilter::default().state(AgentState::All).as_of(as_of);
         let started = Instant::now();
         let list = service.list_agents(&made.owner, made.workspace, &filter).await?.value;
         assert_eq!(list.len(), AGENTS, "every agent was there");

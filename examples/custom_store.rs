@@ -156,7 +156,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let service = AgentCfg::builder(MapStore::default()).build();
     let ada = service.trusted_user("ada")?;
     let name = "Studio".to_owned();
-    let studio = service.create_workspace(&ada, NewWorkspace { name }).await?;
+    let studio = service.create_workspace(&ada, NewWorkspace::new(name)).await?;
     service
         .create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer"))
         .await?;

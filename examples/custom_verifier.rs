@@ -57,10 +57,7 @@ impl SessionVerifier for AppSessions {
             return Err(SessionError::Invalid("it has expired"));
         }
         // Only the identity. The memberships that the service stores decide what the user may do.
-        Ok(Session {
-            user_id: signed_in.user_id.clone(),
-            expires_at: Some(signed_in.until),
-        })
+        Ok(Session::new(signed_in.user_id.clone()).expires_at(signed_in.until))
     }
 
     /// A map is always ready. A verifier that has to connect first returns the reason why it is not, and
@@ -82,9 +79,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let in_an_hour = SystemClock.now().plus_millis(3_600_000);
     sessions.sign_in("token-of-ada", "ada", in_an_hour);
     let ada = service.authenticate("token-of-ada").await?;
-    let studio = service
-        .create_workspace(&ada, NewWorkspace { name: "Studio".into() })
-        .await?;
+    let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     println!("{} made the workspace {}", ada.user_id()?, studio.name);
     assert_eq!(service.list_workspaces(&ada).await?.len(), 1);
 

@@ -20,7 +20,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // Your app authenticates its users; the service knows what they may do.
     let ada = service.trusted_user("ada")?;
     let name = "Studio".to_owned();
-    let studio = service.create_workspace(&ada, NewWorkspace { name }).await?;
+    let studio = service.create_workspace(&ada, NewWorkspace::new(name)).await?;
     service
         .create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer"))
         .await?;
@@ -31,6 +31,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // A graceful shutdown: the app takes no more requests, waits for those in flight, and then writes the last uses of API
     // keys, which are otherwise written twice a minute. Every change was durable when its method returned.
-    service.flush().await?;
+    service.shutdown().await?;
     Ok(())
 }

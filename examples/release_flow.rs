@@ -9,7 +9,7 @@
 use std::error::Error;
 
 use agentcfg_client::Client;
-use agentcfg_client::model::{AgentPatch, LabelTarget, NewAgent, Patch, Precondition, Promotion};
+use agentcfg_client::model::{AgentPatch, LabelTarget, NewAgent, Precondition, Promotion};
 use agentcfg_examples::{setting, workspace};
 
 const AGENT_ID: &str = "example-support";
@@ -22,10 +22,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let workspace = workspace(&client).await?;
     let (staging, production) = ("staging".parse()?, "production".parse()?);
 
-    let new = NewAgent {
-        model: Some("gpt-5.5".into()),
-        ..NewAgent::new(workspace, AGENT_ID.parse()?, "Support")
-    };
+    let new = NewAgent::new(workspace, AGENT_ID.parse()?, "Support").model("gpt-5.5");
     let good = match client.create_agent(&new).await {
         // A deleted agent keeps its identifier and its labels, so a second run restores the agent of the first one.
         Err(error) if error.is_conflict() => client.restore_agent(None, AGENT_ID, &Precondition::None).await?,
@@ -36,10 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .await?;
 
     // An edit makes a version and releases nothing.
-    let patch = AgentPatch {
-        model: Patch::Set(format!("experimental-{}", good.version)),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().model(format!("experimental-{}", good.version));
     let edited = client.update_agent(None, AGENT_ID, &patch, &Precondition::None).await?;
     let released = client.agents().label("production").get(AGENT_ID).await?;
     println!("current version {}, in production {}", edited.version, released.version);
@@ -48,19 +42,13 @@ async fn main() -> Result<(), Box<dyn Error>> {
     client
         .set_label(None, AGENT_ID, &staging, &LabelTarget::new(edited.version))
         .await?;
-    let release = Promotion {
-        agent_ids: Some(vec![AGENT_ID.parse()?]),
-        ..Promotion::new(staging, production.clone())
-    };
+    let release = Promotion::new(staging, production.clone()).agent_ids(Some(vec![AGENT_ID.parse()?]));
     for label in client.promote_labels(workspace, &release, false).await? {
         println!("released version {} of {}", label.version, label.agent_id);
     }
 
     // Back, but only if no other release came in between (compare-and-set).
-    let back = LabelTarget {
-        expected_version: Patch::Set(edited.version),
-        ..LabelTarget::new(good.version)
-    };
+    let back = LabelTarget::new(good.version).expected_version(edited.version);
     let why = client.with_message("Too many wrong answers".parse()?);
     why.set_label(None, AGENT_ID, &production, &back).await?;
     match why.set_label(None, AGENT_ID, &production, &back).await {

@@ -24,11 +24,9 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let workspace = workspace(&client).await?;
 
     // A deleted agent keeps its identifier, so a second run restores the agent of the first one.
-    let new = NewAgent {
-        role: Some("author".into()),
-        capabilities: vec!["draft".into(), "edit".into()],
-        ..NewAgent::new(workspace, AGENT_ID.parse()?, "Writer")
-    };
+    let new = NewAgent::new(workspace, AGENT_ID.parse()?, "Writer")
+        .role("author")
+        .capabilities(vec!["draft".into(), "edit".into()]);
     let agent = match client.create_agent(&new).await {
         Err(error) if error.is_conflict() => {
             println!("{error}");
@@ -47,11 +45,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // The condition (compare-and-set) prevents overwriting another writer's change.
     let unchanged = Precondition::matches(agent.tag);
-    let patch = AgentPatch {
-        model: Patch::Set("gpt-5.5".into()),
-        role: Patch::Null,
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().model("gpt-5.5").role(Patch::Null);
     let changed = client
         .update_agent(Some(workspace), AGENT_ID, &patch, &unchanged)
         .await?;

@@ -9,7 +9,7 @@
 use std::error::Error;
 
 use agentcfg_client::Client;
-use agentcfg_client::model::{AgentPatch, NewAgent, Patch, Precondition, Rollback, VersionPage};
+use agentcfg_client::model::{AgentPatch, NewAgent, Precondition, Rollback, VersionPage};
 use agentcfg_examples::{setting, workspace};
 
 const AGENT_ID: &str = "example-editor";
@@ -20,10 +20,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .api_key(setting("API_KEY")?)
         .build()?;
     let workspace = workspace(&client).await?;
-    let new = NewAgent {
-        persona_prompt: Some("You edit texts.\nKeep the author's voice.\n".into()),
-        ..NewAgent::new(workspace, AGENT_ID.parse()?, "Editor")
-    };
+    let new = NewAgent::new(workspace, AGENT_ID.parse()?, "Editor")
+        .persona_prompt("You edit texts.\nKeep the author's voice.\n");
     let first = match client.create_agent(&new).await {
         // A deleted agent keeps its identifier, so a second run restores the agent of the first one.
         Err(error) if error.is_conflict() => client.restore_agent(None, AGENT_ID, &Precondition::None).await?,
@@ -33,10 +31,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     // A message is kept with the version and in the audit log.
     let why = client.with_message("Readers asked for shorter texts".parse()?);
-    let patch = AgentPatch {
-        persona_prompt: Patch::Set("You edit texts.\nCut every second sentence.\n".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().persona_prompt("You edit texts.\nCut every second sentence.\n");
     let second = why
         .update_agent(None, AGENT_ID, &patch, &Precondition::matches(first.tag))
         .await?;

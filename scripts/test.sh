@@ -8,7 +8,7 @@ cd "$(dirname "$0")/.."
 . scripts/need.sh
 
 # What needs the programs waits for them in the background, beside what is compiled in the foreground.
-foreground=(format words dependencies lints documentation crates build doctests)
+foreground=(format words dependencies lints documentation public-api crates build doctests)
 background=(setup dashboard programs packages browser)
 parts=("${foreground[@]}" "${background[@]}" tests)
 
@@ -41,6 +41,8 @@ part_lints() {
 }
 
 part_documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-features; }
+
+part_public-api() { scripts/public-api.sh; }
 
 part_crates() { scripts/package/crates.sh target/packaging/crates; }
 

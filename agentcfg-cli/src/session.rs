@@ -165,12 +165,10 @@ fn choose(
 
 /// A client for a server with an API key or a session token.
 pub fn client(url: &str, secret: &str) -> Result<Client> {
-    let timeouts = Timeouts {
-        // An apply may change a thousand agents.
-        attempt: Duration::from_secs(60),
-        total: Duration::from_secs(120),
-        ..Timeouts::default()
-    };
+    // An apply may change a thousand agents.
+    let timeouts = Timeouts::default()
+        .attempt(Duration::from_secs(60))
+        .total(Duration::from_secs(120));
     if secret.to_ascii_lowercase().starts_with("bearer ") {
         let hint = "Give the key or the token alone, without `Bearer`.";
         return Err(CommandFailure::error("the credential begins with the word Bearer").hint(hint));

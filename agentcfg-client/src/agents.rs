@@ -142,7 +142,7 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// use agentcfg_client::model::NewAgent;
-    /// let new = NewAgent { model: Some("gpt-5.5".into()), ..NewAgent::new(workspace, "writer".parse()?, "Writer") };
+    /// let new = NewAgent::new(workspace, "writer".parse()?, "Writer").model("gpt-5.5");
     /// let writer = client.create_agent(&new).await?;
     /// println!("created at {}", writer.value.created_at);
     /// # Ok(())
@@ -167,7 +167,7 @@ impl Client {
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), agentcfg_client::Error> {
     /// use agentcfg_client::model::{AgentPatch, Patch, Precondition};
-    /// let patch = AgentPatch { model: Patch::Set("gpt-5.5".into()), role: Patch::Null, ..AgentPatch::default() };
+    /// let patch = AgentPatch::default().model("gpt-5.5").role(Patch::Null);
     /// let agent = client.update_agent(None, "writer", &patch, &Precondition::None).await?;
     /// assert_eq!(agent.value.role, None);
     /// # Ok(())
@@ -240,24 +240,16 @@ impl Client {
 }
 
 fn list(workspace: WorkspaceId, filter: &AgentFilter) -> Call {
-    // Each field is named, so that a new one cannot be forgotten here.
-    let AgentFilter {
-        agent_id,
-        state,
-        as_of,
-        offset,
-        limit,
-    } = filter;
-    let (at, revision) = match *as_of {
+    let (at, revision) = match filter.as_of {
         Some(AsOf::At(at)) => (Some(at), None),
         Some(AsOf::Revision(revision)) => (None, Some(revision)),
         None => (None, None),
     };
     Call::get(CONFIGS)
         .query("workspace_id", workspace)
-        .query_if("agent_id", agent_id.as_deref())
-        .query_if("state", (*state != AgentState::Active).then_some(*state))
+        .query_if("agent_id", filter.agent_id.as_deref())
+        .query_if("state", (filter.state != AgentState::Active).then_some(filter.state))
         .query_if("at", at)
         .query_if("revision", revision)
-        .page(*offset, *limit)
+        .page(filter.offset, filter.limit)
 }

@@ -41,15 +41,9 @@ impl Client {
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use agentcfg_client::model::{Environment, NewApiKey, Scope};
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// let created = client
-    ///     .create_api_key(&NewApiKey {
-    ///         workspace_id: "018f2d7c-0000-7000-8000-000000000001".parse()?,
-    ///         name: "continuous integration".into(),
-    ///         environment: Environment::Production,
-    ///         scope: Scope::Write,
-    ///         expires_at: None,
-    ///         rate_limit: Some(600),
-    ///     })
+    ///     .create_api_key(&NewApiKey::new(workspace, "CI", Environment::Production, Scope::Write).rate_limit(600))
     ///     .await?;
     /// let for_the_pipeline = client.with_api_key(&created.key)?;
     /// # Ok(())
@@ -71,7 +65,7 @@ impl Client {
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use agentcfg_client::model::RotateApiKey;
-    /// let an_hour = RotateApiKey { overlap_seconds: 3600 };
+    /// let an_hour = RotateApiKey::default().overlap_seconds(3600);
     /// let created = client.rotate_api_key("4fQ8mZr2LkV7xN0bTy6W", &an_hour).await?;
     /// let for_the_pipeline = client.with_api_key(&created.key)?;
     /// # Ok(())

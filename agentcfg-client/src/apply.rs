@@ -22,11 +22,11 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// use agentcfg_client::model::{AgentSpec, ApplyAgents};
-    /// let writer = AgentSpec { model: Some("gpt-5.5".into()), ..AgentSpec::new("writer".parse()?, "Writer") };
-    /// let docs = ApplyAgents { set: Some("docs".parse()?), prune: true, ..ApplyAgents::of(vec![writer]) };
+    /// let writer = AgentSpec::new("writer".parse()?, "Writer").model("gpt-5.5");
+    /// let docs = ApplyAgents::of(vec![writer]).set(Some("docs".parse()?)).prune(true);
     /// let plan = client.apply_agents(workspace, &docs, true).await?;
     /// // Apply what was shown, unless another client has changed one of the agents meanwhile.
-    /// let docs = ApplyAgents { base: Some(plan.cursor), ..docs };
+    /// let docs = docs.base(plan.cursor);
     /// for agent in client.apply_agents(workspace, &docs, false).await?.results {
     ///     println!("{} {}", agent.action, agent.agent_id);
     /// }

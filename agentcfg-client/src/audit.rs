@@ -53,7 +53,7 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use agentcfg_client::model::AuditFilter;
     /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-    /// let filter = AuditFilter { action: Some("label.*".into()), ..AuditFilter::default() };
+    /// let filter = AuditFilter::default().action("label.*");
     /// for entry in client.search_audit_log(workspace, &filter).await? {
     ///     println!("{} {} {}", entry.revision, entry.actor.id, entry.action);
     /// }

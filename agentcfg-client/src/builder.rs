@@ -4,9 +4,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use hyper::Uri;
+use rustls::ClientConfig;
 
 use crate::client::{ClientShared, Credential};
-use crate::{Client, Error, RetryPolicy, Timeouts, connect};
+use crate::connect::{self, Trust};
+use crate::{Client, Error, RetryPolicy, Timeouts};
 
 /// Settings for a new [`Client`], created by [`Client::builder`].
 ///
@@ -25,7 +27,7 @@ pub struct Builder {
     timeouts: Timeouts,
     retry: RetryPolicy,
     max_response_bytes: usize,
-    roots: Vec<u8>,
+    trust: Trust,
 }
 
 impl Client {
@@ -50,7 +52,7 @@ impl Builder {
             timeouts: Timeouts::default(),
             retry: RetryPolicy::default(),
             max_response_bytes: 64 * 1024 * 1024,
-            roots: Vec::new(),
+            trust: Trust::default(),
         }
     }
 
@@ -87,7 +89,7 @@ impl Builder {
     /// ```
     /// use std::time::Duration;
     /// use agentcfg_client::{Client, Timeouts};
-    /// let patient = Timeouts { attempt: Duration::from_secs(60), total: Duration::from_secs(180), ..Timeouts::default() };
+    /// let patient = Timeouts::default().attempt(Duration::from_secs(60)).total(Duration::from_secs(180));
     /// let client = Client::builder("https://agents.example.com").timeouts(patient).build()?;
     /// # Ok::<(), agentcfg_client::Error>(())
     /// ```
@@ -134,8 +136,30 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn root_certificates(mut self, pem: impl AsRef<[u8]>) -> Self {
-        self.roots.extend_from_slice(pem.as_ref());
-        self.roots.push(b'\n');
+        self.trust.roots.extend_from_slice(pem.as_ref());
+        self.trust.roots.push(b'\n');
+        self
+    }
+
+    /// Uses this configuration of TLS, for example with the roots of the system, a certificate of the client, or another
+    /// crypto provider. Its protocols for ALPN are ignored: the client speaks HTTP/1.1.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agentcfg_client::Client;
+    /// use rustls::{ClientConfig, RootCertStore};
+    ///
+    /// let provider = Arc::new(rustls::crypto::ring::default_provider());
+    /// let tls = ClientConfig::builder_with_provider(provider)
+    ///     .with_safe_default_protocol_versions()?
+    ///     .with_root_certificates(RootCertStore::empty())
+    ///     .with_no_client_auth();
+    /// let client = Client::builder("https://agents.internal").tls_config(tls).build()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn tls_config(mut self, config: ClientConfig) -> Self {
+        self.trust.config = Some(config);
         self
     }
 
@@ -146,7 +170,8 @@ impl Builder {
     /// # Errors
     ///
     /// For a URL that is not `http` or `https` with a host and an optional path, for a credential
-    /// that is empty or cannot be sent in a header, and for PEM text without a valid certificate.
+    /// that is empty or cannot be sent in a header, for PEM text without a valid certificate, and for
+    /// `https` without a crypto provider.
     ///
     /// ```
     /// use agentcfg_client::Client;
@@ -161,7 +186,7 @@ impl Builder {
             None => Credential::none(),
         };
         let shared = ClientShared {
-            http: connect::http(self.timeouts.connect, &self.roots)?,
+            http: connect::http(self.timeouts.connect, self.trust, base.starts_with("https:"))?,
             base,
             timeouts: self.timeouts,
             retry: self.retry,

@@ -34,6 +34,7 @@ const MAX_DELAY: Duration = Duration::from_secs(10);
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ChangePage {
     /// The events that the caller may see.
     pub events: Vec<ChangeEvent>,
@@ -54,6 +55,7 @@ pub struct ChangePage {
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub enum Followed {
     /// A change.
     Change(Box<ChangeEvent>),

@@ -114,7 +114,7 @@ impl Client {
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use agentcfg_client::model::{AgentPatch, Patch, Precondition};
-    /// let patch = AgentPatch { model: Patch::Set("gpt-5.5".into()), ..AgentPatch::default() };
+    /// let patch = AgentPatch::default().model("gpt-5.5");
     /// let client = client.with_message("Cheaper model for drafts".parse()?);
     /// client.update_agent(None, "writer", &patch, &Precondition::None).await?;
     /// # Ok(())

@@ -13,7 +13,7 @@ use hyper::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use rustls::ClientConfig;
+use rustls::{ClientConfig, RootCertStore};
 use tokio::net::TcpStream;
 use tower_service::Service;
 
@@ -29,20 +29,37 @@ const POOL_IDLE: Duration = Duration::from_secs(20);
 const POOL_SIZE: usize = 64;
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// Builds the pool without connecting. `roots` is PEM text, trusted in addition to the public roots.
-pub(crate) fn http(connect_timeout: Duration, roots: &[u8]) -> Result<Http, Error> {
+/// What secures connections.
+#[derive(Clone, Default)]
+pub(crate) struct Trust {
+    /// PEM text, trusted in addition to the public roots.
+    pub(crate) roots: Vec<u8>,
+    /// In place of the public roots and the crate's crypto provider.
+    pub(crate) config: Option<ClientConfig>,
+}
+
+/// Builds the pool without connecting. Connections to an `http` URL need no TLS.
+pub(crate) fn http(connect_timeout: Duration, trust: Trust, encrypted: bool) -> Result<Http, Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEPALIVE));
     tcp.set_connect_timeout(Some(connect_timeout));
-    let https = HttpsConnectorBuilder::new()
-        .with_tls_config(tls_config(roots)?)
-        .https_or_http()
-        .enable_http1()
-        .wrap_connector(tcp);
+    let inner = match encrypted {
+        true => Inner::Encrypted(
+            HttpsConnectorBuilder::new()
+                .with_tls_config(trust.config()?)
+                .https_only()
+                .enable_http1()
+                .wrap_connector(tcp),
+        ),
+        false => {
+            trust.roots()?;
+            Inner::Plain(tcp)
+        }
+    };
     let connector = Connector {
-        inner: https,
+        inner,
         timeout: connect_timeout,
     };
     Ok(hyper_util::client::legacy::Client::builder(TokioExecutor::new())
@@ -52,19 +69,44 @@ pub(crate) fn http(connect_timeout: Duration, roots: &[u8]) -> Result<Http, Erro
         .build(connector))
 }
 
-fn tls_config(roots: &[u8]) -> Result<ClientConfig, Error> {
-    let mut trusted = tls::public_roots();
-    if !roots.is_empty() {
-        tls::add_pem(&mut trusted, roots).map_err(|error| Error::input(error.to_string()))?;
+impl Trust {
+    fn config(&self) -> Result<ClientConfig, Error> {
+        let roots = self.roots()?;
+        let mut config = match &self.config {
+            Some(config) => config.clone(),
+            None => {
+                tls::client_config(roots).map_err(|error| Error::input(format!("TLS cannot be set up: {error}")))?
+            }
+        };
+        // The connector chooses the protocol.
+        config.alpn_protocols.clear();
+        Ok(config)
     }
-    tls::client_config(trusted).map_err(|error| Error::input(format!("TLS cannot be set up: {error}")))
+
+    fn roots(&self) -> Result<RootCertStore, Error> {
+        let mut roots = tls::public_roots();
+        if !self.roots.is_empty() {
+            if self.config.is_some() {
+                let fault = "root_certificates and tls_config exclude each other: the configuration has its own roots";
+                return Err(Error::input(fault));
+            }
+            tls::add_pem(&mut roots, &self.roots).map_err(|error| Error::input(error.to_string()))?;
+        }
+        Ok(roots)
+    }
 }
 
 /// Connects within one timeout that covers name resolution, TCP and the TLS handshake.
 #[derive(Clone)]
 pub(crate) struct Connector {
-    inner: HttpsConnector<HttpConnector>,
+    inner: Inner,
     timeout: Duration,
+}
+
+#[derive(Clone)]
+enum Inner {
+    Plain(HttpConnector),
+    Encrypted(HttpsConnector<HttpConnector>),
 }
 
 type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
@@ -75,12 +117,21 @@ impl Service<Uri> for Connector {
     type Future = Pin<Box<dyn Future<Output = Result<Stream, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        self.inner.poll_ready(cx)
+        match &mut self.inner {
+            Inner::Plain(tcp) => tcp.poll_ready(cx).map_err(Into::into),
+            Inner::Encrypted(tls) => tls.poll_ready(cx),
+        }
     }
 
     fn call(&mut self, target: Uri) -> Self::Future {
-        let connecting = self.inner.call(target);
+        let mut inner = self.inner.clone();
         let timeout = self.timeout;
+        let connecting = async move {
+            match &mut inner {
+                Inner::Plain(tcp) => Ok(MaybeHttpsStream::Http(tcp.call(target).await?)),
+                Inner::Encrypted(tls) => tls.call(target).await,
+            }
+        };
         Box::pin(async move {
             match tokio::time::timeout(timeout, connecting).await {
                 Ok(connected) => connected,

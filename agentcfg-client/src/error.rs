@@ -339,7 +339,7 @@ impl Error {
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// # use agentcfg_client::model::NewWorkspace;
-    /// match client.create_workspace(&NewWorkspace { name: "Studio".into() }).await {
+    /// match client.create_workspace(&NewWorkspace::new("Studio")).await {
     ///     Err(error) if error.may_have_been_applied() => println!("list the workspaces before trying again"),
     ///     other => drop(other?),
     /// }

@@ -22,7 +22,7 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use agentcfg_client::model::LabelFilter;
     /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-    /// let released = LabelFilter { label: Some("production"), ..LabelFilter::default() };
+    /// let released = LabelFilter::default().label("production");
     /// for label in client.list_labels(workspace, released).await? {
     ///     println!("{} is at version {}", label.agent_id, label.version);
     /// }
@@ -49,7 +49,7 @@ impl Client {
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use agentcfg_client::model::{LabelTarget, Patch};
-    /// let target = LabelTarget { expected_version: Patch::Set(2), ..LabelTarget::new(3) };
+    /// let target = LabelTarget::new(3).expected_version(2);
     /// match client.set_label(None, "writer", &"production".parse()?, &target).await {
     ///     Ok(label) => println!("released version {}", label.version),
     ///     Err(error) if error.is_precondition_failed() => println!("another release was faster"),

@@ -11,7 +11,7 @@
 //! let workspace = client.list_workspaces().await?[0].workspace.id;
 //!
 //! let writer = client.create_agent(&NewAgent::new(workspace, "writer".parse()?, "Writer")).await?;
-//! let patch = AgentPatch { role: Patch::Set("author".into()), ..AgentPatch::default() };
+//! let patch = AgentPatch::default().role("author");
 //! match client.update_agent(None, "writer", &patch, &Precondition::matches(writer.tag)).await {
 //!     Ok(writer) => println!("changed at {}", writer.value.updated_at),
 //!     Err(error) if error.is_precondition_failed() => println!("another writer was faster"),
@@ -41,6 +41,15 @@
 //! Calls need a Tokio runtime with time and I/O enabled; [`Builder::build`] does not. `https`
 //! trusts the roots of the Mozilla programme and those given to [`Builder::root_certificates`]; the
 //! crate installs no process-wide TLS provider.
+//!
+//! | feature | gives |
+//! |---|---|
+//! | `tls-aws-lc` (default) | the crypto provider aws-lc-rs, which is the default of rustls and compiles C |
+//! | `tls-ring` | the crypto provider *ring* |
+//!
+//! An app has one of them, the one that its other crates use: with both in the tree, `rustls::ClientConfig::builder()` of the
+//! app does not know which to take, and panics. Without either, `https` needs [`Builder::tls_config`] or a provider that the
+//! app has installed for the process.
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]

@@ -47,7 +47,7 @@ impl Client {
     /// ```
     pub async fn set_member(&self, workspace: WorkspaceId, user_id: &UserId, role: Role) -> Result<Member, Error> {
         let call = member(Call::put(MEMBERS), workspace, user_id);
-        self.send(call.json(&RoleChange { role }), ApiResponse::json).await
+        self.send(call.json(&RoleChange::new(role)), ApiResponse::json).await
     }
 
     /// Removes a member. Members may remove themselves.

@@ -55,10 +55,7 @@ impl Client {
 
     /// Reads the list with the deleted agents, because the event of a restored agent has few fields.
     async fn mirrored(&self, workspace: WorkspaceId) -> Result<AgentMirror, Error> {
-        let filter = AgentFilter {
-            state: AgentState::All,
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default().state(AgentState::All);
         let (agents, cursor) = self.list_agents_with_cursor(workspace, &filter).await?;
         Ok(AgentMirror::new(cursor, agents))
     }

@@ -18,6 +18,7 @@ use hyper::header::{DATE, RETRY_AFTER};
 /// # }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RateLimit {
     /// The number of requests allowed in a window.
     pub limit: u32,

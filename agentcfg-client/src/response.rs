@@ -95,11 +95,7 @@ impl ApiResponse {
             .headers
             .get(AGENT_VERSION)
             .and_then(|text| text.to_str().ok()?.parse().ok());
-        VersionedAgent {
-            value: agent.value,
-            tag: agent.tag,
-            version: version.unwrap_or_default(),
-        }
+        VersionedAgent::new(agent, version.unwrap_or_default())
     }
 
     /// The text of a header field.

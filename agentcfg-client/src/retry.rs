@@ -8,52 +8,54 @@ use tokio::time::{Instant, sleep};
 use crate::Error;
 use crate::attempt_outcome::AttemptOutcome;
 
-/// How often and with which delays a failed call is retried.
-///
-/// Delays double from `min_delay` to `max_delay`; each gets random jitter of up to its own length on
-/// top. The client waits out a server's `Retry-After` in full and adds one such delay, so that
-/// callers with the same `Retry-After` do not return at the same moment. A delay that does not fit
-/// into the rest of [`Timeouts::total`](crate::Timeouts::total) is not started: the call fails at once.
-///
-/// Whether a call is retried depends on what the failure reveals about the first attempt:
-///
-/// | failure | lists, reads, status reports | every other change |
-/// |---|---|---|
-/// | no connection, or the request was provably never sent | repeated | repeated |
-/// | 429: refused before the server processed it | repeated | repeated |
-/// | 503 of the server with `Retry-After`: nothing was changed | repeated | repeated |
-/// | the connection broke, or no response in time | repeated | never |
-/// | 502, 504, every other 503 | repeated | never |
-/// | every other status, a response that cannot be decoded, a refused certificate | never | never |
-///
-/// A change is not retried once the server may have applied it. This includes a 503 without `Retry-After`, which can mean
-/// that the server itself does not know the outcome, and a proxy's 503:
-///
-/// - `POST` would create a second workspace or key, or turn a success into 409.
-/// - `DELETE` would turn a success into 404, or delete a record that another caller restored in between.
-/// - `PATCH` would undo another caller's change and advance `updated_at` twice; with `If-Match` it
-///   would turn a success into 412.
-/// - `PUT` of a member would restore a role that another caller withdrew in between, and `PUT` of a provider key
-///   would restore a key that another caller replaced. `PUT` of a status is retried: only the last report counts, and
-///   it expires.
-///
-/// [`Error::may_have_been_applied`] shows whether to read the record before trying again.
-///
-/// ```
-/// use agentcfg_client::{Client, RetryPolicy};
-/// let patient = RetryPolicy { max_retries: 6, ..RetryPolicy::default() };
-/// let client = Client::builder("https://agents.example.com").retry(patient).build()?;
-/// let once = Client::builder("https://agents.example.com").retry(RetryPolicy::NEVER).build()?;
-/// # Ok::<(), agentcfg_client::Error>(())
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RetryPolicy {
-    /// The maximum number of retries after the first attempt.
-    pub max_retries: usize,
-    /// The first delay.
-    pub min_delay: Duration,
-    /// The longest delay, without its jitter.
-    pub max_delay: Duration,
+agentcfg_core::__settable! {
+    /// How often and with which delays a failed call is retried.
+    ///
+    /// Delays double from `min_delay` to `max_delay`; each gets random jitter of up to its own length on
+    /// top. The client waits out a server's `Retry-After` in full and adds one such delay, so that
+    /// callers with the same `Retry-After` do not return at the same moment. A delay that does not fit
+    /// into the rest of [`Timeouts::total`](crate::Timeouts::total) is not started: the call fails at once.
+    ///
+    /// Whether a call is retried depends on what the failure reveals about the first attempt:
+    ///
+    /// | failure | lists, reads, status reports | every other change |
+    /// |---|---|---|
+    /// | no connection, or the request was provably never sent | repeated | repeated |
+    /// | 429: refused before the server processed it | repeated | repeated |
+    /// | 503 of the server with `Retry-After`: nothing was changed | repeated | repeated |
+    /// | the connection broke, or no response in time | repeated | never |
+    /// | 502, 504, every other 503 | repeated | never |
+    /// | every other status, a response that cannot be decoded, a refused certificate | never | never |
+    ///
+    /// A change is not retried once the server may have applied it. This includes a 503 without `Retry-After`, which can mean
+    /// that the server itself does not know the outcome, and a proxy's 503:
+    ///
+    /// - `POST` would create a second workspace or key, or turn a success into 409.
+    /// - `DELETE` would turn a success into 404, or delete a record that another caller restored in between.
+    /// - `PATCH` would undo another caller's change and advance `updated_at` twice; with `If-Match` it
+    ///   would turn a success into 412.
+    /// - `PUT` of a member would restore a role that another caller withdrew in between, and `PUT` of a provider key
+    ///   would restore a key that another caller replaced. `PUT` of a status is retried: only the last report counts, and
+    ///   it expires.
+    ///
+    /// [`Error::may_have_been_applied`] shows whether to read the record before trying again.
+    ///
+    /// ```
+    /// use agentcfg_client::{Client, RetryPolicy};
+    /// let patient = RetryPolicy::default().max_retries(6);
+    /// let client = Client::builder("https://agents.example.com").retry(patient).build()?;
+    /// let once = Client::builder("https://agents.example.com").retry(RetryPolicy::NEVER).build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    RetryPolicy {
+        /// The maximum number of retries after the first attempt.
+        max_retries: usize,
+        /// The first delay.
+        min_delay: Duration,
+        /// The longest delay, without its jitter.
+        max_delay: Duration,
+    }
 }
 
 impl RetryPolicy {

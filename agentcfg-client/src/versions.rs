@@ -279,10 +279,7 @@ impl<'a> Agents<'a> {
         let Some(workspace) = self.workspace else {
             return Err(Error::input("a list needs a workspace"));
         };
-        let filter = AgentFilter {
-            as_of,
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default().as_of(as_of);
         self.client.list_agents(workspace, &filter).await
     }
 }

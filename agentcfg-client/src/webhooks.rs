@@ -63,7 +63,7 @@ impl Client {
     /// use agentcfg_client::model::WebhookPatch;
     /// let webhook = "0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4".parse()?;
     /// // Goes on from its cursor.
-    /// client.update_webhook(webhook, &WebhookPatch { enabled: Some(true), ..WebhookPatch::default() }).await?;
+    /// client.update_webhook(webhook, &WebhookPatch::default().enabled(true)).await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -119,7 +119,7 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// use agentcfg_client::model::{ReplayFrom, WebhookReplay};
     /// let webhook = "0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4".parse()?;
-    /// client.replay_webhook(webhook, &WebhookReplay { after: ReplayFrom::Start }).await?;
+    /// client.replay_webhook(webhook, &WebhookReplay::new(ReplayFrom::Start)).await?;
     /// # Ok(())
     /// # }
     /// ```

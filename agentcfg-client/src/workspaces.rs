@@ -38,7 +38,7 @@ impl Client {
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), agentcfg_client::Error> {
     /// use agentcfg_client::model::NewWorkspace;
-    /// let studio = client.create_workspace(&NewWorkspace { name: "Studio".into() }).await?;
+    /// let studio = client.create_workspace(&NewWorkspace::new("Studio")).await?;
     /// println!("{} on the plan {}", studio.id, studio.plan);
     /// # Ok(())
     /// # }
@@ -59,7 +59,7 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// use agentcfg_client::model::WorkspacePatch;
-    /// let rename = WorkspacePatch { name: Some("Studio South".into()), plan: None };
+    /// let rename = WorkspacePatch::default().name("Studio South");
     /// let studio = client.update_workspace(workspace, &rename).await?;
     /// # Ok(())
     /// # }

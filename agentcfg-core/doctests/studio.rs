@@ -12,7 +12,7 @@ fn run(example: impl AsyncFnOnce(AgentCfg, Caller, WorkspaceId) -> Outcome) -> O
     runtime.block_on(async {
         let service = AgentCfg::builder(MemoryStore::new()).build();
         let ada = service.trusted_user("ada")?;
-        let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+        let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
         service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
         example(service, ada, studio.id).await
     })

@@ -138,7 +138,7 @@ impl Error {
     ///
     /// ```
     /// use agentcfg_core::{Error, model::NewWorkspace};
-    /// let error: Error = NewWorkspace { name: " ".into() }.validate().unwrap_err().into();
+    /// let error: Error = NewWorkspace::new(" ").validate().unwrap_err().into();
     /// assert_eq!((error.faults()[0].field(), error.faults()[0].rule()), ("name", "must not be blank"));
     /// ```
     pub fn faults(&self) -> &[Fault] {

@@ -7,7 +7,7 @@
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! let service = AgentCfg::builder(MemoryStore::new()).build();
 //! let ada = service.trusted_user("ada")?;
-//! let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+//! let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
 //! service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
 //! let agents = service.list_agents(&ada, studio.id, &Default::default()).await?;
 //! assert_eq!(agents.value.agents()?[0].agent_id, "writer");
@@ -30,7 +30,9 @@
 //! | `AgentCfg::sweep_browser_sessions` | now and then, if users sign in with a browser |
 //! | `WebhookSender::tick` | about once a second, if there are webhooks. Its `Transport` is the app's: it sends one request |
 //! | `WebhookSender::send_changed` | when `WebhookSender::changed` is ready, if webhooks are not to wait for the next tick |
-//! | `AgentCfg::flush` | at the end: the last uses of keys are written |
+//! | `AgentCfg::shutdown` | at the end: watches end, the last uses of keys are written, and the file of the store is free |
+//!
+//! A change whose future is dropped, by a timeout for example, may be committed all the same: read before you repeat it.
 //!
 //! # Map
 //!
@@ -62,6 +64,7 @@
 //! | `local-sessions` (default) | sessions of tokens that the app signs itself |
 //! | `jwks` | sessions of OpenID Connect providers: the only feature of `engine` that compiles C, but for TLS |
 //! | `tls` | the TLS that connections to other servers use |
+//! | `tls-ring`, `tls-aws-lc` | its crypto provider; without one, the provider that the app has installed for the process |
 //! | `conformance` | tests for your own store |
 //! | `schema` | JSON Schemas of the types of the API, for an OpenAPI document |
 
@@ -83,20 +86,27 @@ mod body;
 mod json;
 mod rules;
 
-cfg_if::cfg_if! {
-    if #[cfg(feature = "engine")] {
-        pub mod clock;
-        pub mod rate_limit;
-        pub mod routing;
-        pub mod service;
-        pub mod session;
-        pub mod store;
-        pub mod token;
-        pub mod vault;
-        pub mod webhook;
+// Each by itself, because macros that a macro exports have no path.
+#[cfg(feature = "engine")]
+pub mod clock;
+#[cfg(feature = "engine")]
+pub mod rate_limit;
+#[cfg(feature = "engine")]
+pub mod routing;
+#[cfg(feature = "engine")]
+pub mod service;
+#[cfg(feature = "engine")]
+pub mod session;
+#[cfg(feature = "engine")]
+pub mod store;
+#[cfg(feature = "engine")]
+pub mod token;
+#[cfg(feature = "engine")]
+pub mod vault;
+#[cfg(feature = "engine")]
+pub mod webhook;
 
-        pub use service::{AgentCfg, Caller, Settings};
-    }
-}
+#[cfg(feature = "engine")]
+pub use service::{AgentCfg, Caller, Settings};
 
 pub use error::{Error, ErrorKind};

@@ -1,10 +1,11 @@
 //! TLS to other services, set up in one place for the database, model and identity providers, and the client.
 //!
-//! The crypto provider is named here, so that none has to be installed for the whole process.
+//! The crypto provider is named here, so that none has to be installed for the whole process. The features `tls-ring` and
+//! `tls-aws-lc` choose it.
 
 use std::sync::Arc;
 
-use rustls::crypto::{CryptoProvider, ring};
+use rustls::crypto::CryptoProvider;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
@@ -33,6 +34,7 @@ pub enum RootsError {
 ///
 /// ```
 /// use agentcfg_core::tls::{client_config, public_roots};
+/// # #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 /// let config = client_config(public_roots())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -66,28 +68,66 @@ pub fn add_pem(roots: &mut RootCertStore, pem: &[u8]) -> Result<(), RootsError> 
     }
 }
 
-/// The crypto provider.
+/// There is no crypto provider, so that TLS cannot be spoken.
 ///
 /// ```
-/// assert!(!agentcfg_core::tls::provider().cipher_suites.is_empty());
+/// assert!(agentcfg_core::tls::NoProvider.to_string().contains("tls-aws-lc"));
 /// ```
-pub fn provider() -> Arc<CryptoProvider> {
-    Arc::new(ring::default_provider())
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "no crypto provider: enable the feature tls-aws-lc or tls-ring of the crate, or install a provider for the whole process"
+)]
+pub struct NoProvider;
+
+/// The crypto provider: the one that the app has installed for the whole process, or else the one that the features
+/// `tls-ring` and `tls-aws-lc` choose. With both features it is *ring*. None is ever installed here.
+///
+/// # Errors
+///
+/// [`NoProvider`], within [`rustls::Error::Other`], if there is none.
+///
+/// ```
+/// # #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+/// assert!(!agentcfg_core::tls::provider()?.cipher_suites.is_empty());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn provider() -> Result<Arc<CryptoProvider>, rustls::Error> {
+    match CryptoProvider::get_default() {
+        Some(installed) => Ok(installed.clone()),
+        None => of_features(),
+    }
+}
+
+cfg_if::cfg_if! {
+    if #[cfg(feature = "tls-ring")] {
+        fn of_features() -> Result<Arc<CryptoProvider>, rustls::Error> {
+            Ok(Arc::new(rustls::crypto::ring::default_provider()))
+        }
+    } else if #[cfg(feature = "tls-aws-lc")] {
+        fn of_features() -> Result<Arc<CryptoProvider>, rustls::Error> {
+            Ok(Arc::new(rustls::crypto::aws_lc_rs::default_provider()))
+        }
+    } else {
+        fn of_features() -> Result<Arc<CryptoProvider>, rustls::Error> {
+            Err(rustls::Error::Other(rustls::OtherError(Arc::new(NoProvider))))
+        }
+    }
 }
 
 /// A configuration that still lacks whom to trust.
 ///
 /// # Errors
 ///
-/// When the crypto provider supports no version of TLS, which this one does.
+/// When there is no crypto provider, or it supports no version of TLS.
 ///
 /// ```
 /// use agentcfg_core::tls;
+/// # #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 /// let config = tls::builder()?.with_root_certificates(tls::public_roots()).with_no_client_auth();
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::Error> {
-    ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()
+    ClientConfig::builder_with_provider(provider()?).with_safe_default_protocol_versions()
 }
 
 /// A configuration for services that prove who they are to one of these authorities.
@@ -98,6 +138,7 @@ pub fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::E
 ///
 /// ```
 /// use agentcfg_core::tls::{client_config, public_roots};
+/// # #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
 /// let config = client_config(public_roots())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -124,6 +165,13 @@ mod tests {
             Err(RootsError::Unusable(_))
         ));
         assert_eq!(roots.len(), public_roots().len());
-        assert!(client_config(roots).is_ok());
+        assert_eq!(client_config(roots).is_ok(), provider().is_ok());
+    }
+
+    #[test]
+    fn a_provider_is_used_without_being_installed() {
+        let has_one = cfg!(any(feature = "tls-ring", feature = "tls-aws-lc"));
+        assert_eq!(provider().is_ok(), has_one);
+        assert!(CryptoProvider::get_default().is_none());
     }
 }

@@ -1,7 +1,11 @@
 //! The REST API of agentcfg as a library: everything behind the `agentcfg-server` binary.
 //!
 //! [`App`] is the API as a [`tower_service::Service`], for an app that mounts it beside its own routes. The feature
-//! `process` (on by default) adds the rest of the binary: command line, settings, engines, listener, logs and metrics.
+//! `process` (on by default) adds the rest of the binary: command line, settings, engines, listener, logs and metrics. Of
+//! these the module `listen` is for other crates, too.
+//!
+//! An app leaves the program out and names the crypto provider that its other crates use, for calls to model providers and
+//! webhooks: `default-features = false, features = ["dashboard", "tls-aws-lc"]`, or `tls-ring`.
 //!
 //! ```
 //! use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -31,14 +35,17 @@ pub mod listen;
 #[doc(hidden)]
 pub use listen::fuzzing;
 mod outbound;
+// The program: no part of the interface.
 #[cfg(feature = "process")]
+#[doc(hidden)]
 pub mod process;
 #[cfg(feature = "process")]
 mod secret;
 
-pub use api::{
-    Answered, App, CallTimeouts, Content, Definition, ModelCalls, Needs, Observer, Route, Streams, endpoints, routes,
-};
+pub use api::{Answered, App, CallTimeouts, ModelCalls, Observer, Streams};
+// What the tests of the workspace read of the endpoints: no part of the interface.
+#[doc(hidden)]
+pub use api::{Content, Definition, Needs, Route, endpoints, routes};
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
 pub use http::{Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};

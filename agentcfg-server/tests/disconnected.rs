@@ -100,16 +100,9 @@ async fn a_read_ends_when_its_client_has_disconnected(start: &str, rest: &str, s
     })
     .build();
     let ada = service.trusted_user("ada").unwrap();
-    let new = NewWorkspace { name: "Studio".into() };
+    let new = NewWorkspace::new("Studio");
     let studio = service.create_workspace(&ada, new).await.unwrap().id;
-    let new = NewApiKey {
-        workspace_id: studio,
-        name: "key".into(),
-        environment: Environment::Production,
-        scope: Scope::Admin,
-        expires_at: None,
-        rate_limit: None,
-    };
+    let new = NewApiKey::new(studio, "key", Environment::Production, Scope::Admin);
     let key = service.create_api_key(&ada, new).await.unwrap().key;
     // The first use costs a slow hash, during which the paused clock would go on.
     service.authenticate(&key).await.unwrap();

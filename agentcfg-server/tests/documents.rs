@@ -96,16 +96,9 @@ fn every_metric_is_in_the_pages() {
 async fn tools(scope: Scope) -> Vec<String> {
     let service = AgentCfg::builder(MemoryStore::new()).build();
     let ada = service.trusted_user("ada").unwrap();
-    let new = NewWorkspace { name: "Studio".into() };
+    let new = NewWorkspace::new("Studio");
     let studio = service.create_workspace(&ada, new).await.unwrap().id;
-    let new = NewApiKey {
-        workspace_id: studio,
-        name: "key".into(),
-        environment: Environment::Production,
-        scope,
-        expires_at: None,
-        rate_limit: None,
-    };
+    let new = NewApiKey::new(studio, "key", Environment::Production, scope);
     let key = service.create_api_key(&ada, new).await.unwrap().key;
     let message = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}});
     let request = Request::post("/mcp")

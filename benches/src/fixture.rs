@@ -1,6 +1,8 @@
 //! A workspace with agents and API keys, to measure on.
 
-use agentcfg_core::model::{Environment, NewAgent, NewApiKey, NewWorkspace, Plan, PlanLimits, Scope, WorkspaceId};
+use agentcfg_core::model::{
+    Environment, NewAgent, NewApiKey, NewWorkspace, Parameters, Plan, PlanLimits, Scope, WorkspaceId,
+};
 use agentcfg_core::{AgentCfg, Caller, Settings};
 use tokio::task::JoinSet;
 
@@ -16,24 +18,17 @@ pub struct Fixture {
 
 /// Settings without effective limits.
 pub fn unlimited() -> Settings {
-    Settings {
-        plan_limits: PlanLimits {
-            free: None,
-            pro: None,
-            team: None,
-            enterprise: None,
-        },
-        // A later server with the default limits then finds no workspace above the limit of its plan.
-        default_plan: Plan::Enterprise,
-        ..Settings::default()
-    }
+    // A later server with the default limits then finds no workspace above the limit of its plan.
+    Settings::default()
+        .plan_limits(PlanLimits::default())
+        .default_plan(Plan::Enterprise)
 }
 
 /// Creates a workspace with this many agents and keys.
 pub async fn make(service: &AgentCfg, agents: usize, keys: usize) -> Fixture {
     let owner = service.trusted_user("owner").expect("a user id");
     let workspace = service
-        .create_workspace(&owner, NewWorkspace { name: "bench".into() })
+        .create_workspace(&owner, NewWorkspace::new("bench"))
         .await
         .expect("a workspace")
         .id;
@@ -46,14 +41,8 @@ pub async fn make(service: &AgentCfg, agents: usize, keys: usize) -> Fixture {
     let made = at_once(0..keys, |i| {
         let (service, owner) = (service.clone(), owner.clone());
         async move {
-            let new = NewApiKey {
-                workspace_id: workspace,
-                name: format!("key {i}"),
-                environment: Environment::Production,
-                scope: Scope::Write,
-                expires_at: None,
-                rate_limit: Some(1_000_000),
-            };
+            let new = NewApiKey::new(workspace, format!("key {i}"), Environment::Production, Scope::Write)
+                .rate_limit(1_000_000);
             service.create_api_key(&owner, new).await.expect("a key").key
         }
     });
@@ -95,13 +84,14 @@ where
 
 /// An agent of a realistic size: about 420 bytes of JSON.
 pub fn agent(workspace: WorkspaceId, i: usize) -> NewAgent {
-    NewAgent {
-        role: Some("Researcher".into()),
-        model: Some("claude-sonnet-4".into()),
-        color: Some("#7c3aed".into()),
-        persona_prompt: Some("You read carefully, you cite what you found, and you say what you do not know.".into()),
-        capabilities: vec!["search".into(), "summarise".into()],
-        parameters: [("warmth".to_owned(), 70.into()), ("rigour".to_owned(), 90.into())].into(),
-        ..NewAgent::new(workspace, format!("agent-{i}").parse().unwrap(), format!("Agent {i}"))
-    }
+    NewAgent::new(workspace, format!("agent-{i}").parse().unwrap(), format!("Agent {i}"))
+        .role("Researcher")
+        .model("claude-sonnet-4")
+        .color("#7c3aed")
+        .persona_prompt("You read carefully, you cite what you found, and you say what you do not know.")
+        .capabilities(vec!["search".into(), "summarise".into()])
+        .parameters(Parameters::from([
+            ("warmth".to_owned(), 70.into()),
+            ("rigour".to_owned(), 90.into()),
+        ]))
 }

@@ -50,6 +50,7 @@ async fn admit(service: &AgentCfg, headers: &HeaderMap, permission: Permission) 
             let response = (StatusCode::TOO_MANY_REQUESTS, wait, limited.to_string());
             return Err((figures(&limited.status), response).into_response());
         }
+        Err(_) => return Err(StatusCode::INTERNAL_SERVER_ERROR.into_response()),
     };
     let (caller, rate) = (entry.caller, entry.rate);
     let allowed = async {
@@ -74,11 +75,7 @@ fn refusal(error: &agentcfg_core::Error) -> Response {
 }
 
 fn figures(rate: &RateStatus) -> [(&'static str, String); 3] {
-    [
-        ("x-ratelimit-limit", rate.limit.to_string()),
-        ("x-ratelimit-remaining", rate.remaining.to_string()),
-        ("x-ratelimit-reset", rate.reset_unix_seconds().to_string()),
-    ]
+    rate.headers().map(|(name, value)| (name, value.to_string()))
 }
 
 /// `POST /tasks`: a resource of the app, which agentcfg knows only by its permission.
@@ -136,18 +133,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
 
     let ada = service.trusted_user("ada")?;
     let name = "Studio".to_owned();
-    let studio = service.create_workspace(&ada, NewWorkspace { name }).await?.id;
+    let studio = service.create_workspace(&ada, NewWorkspace::new(name)).await?.id;
     let mut writer = NewAgent::new(studio, "writer".parse()?, "Writer");
     writer.persona_prompt = Some("You write.".into());
     service.create_agent(&ada, writer).await?;
-    let key = |scope, rate_limit| NewApiKey {
-        workspace_id: studio,
-        name: "pipeline".into(),
-        environment: Environment::Development,
-        scope,
-        expires_at: None,
-        rate_limit: Some(rate_limit),
-    };
+    let key =
+        |scope, rate_limit| NewApiKey::new(studio, "pipeline", Environment::Development, scope).rate_limit(rate_limit);
     let write = service.create_api_key(&ada, key(Scope::Write, 2)).await?.key;
     let read = service.create_api_key(&ada, key(Scope::Read, 100)).await?.key;
 
@@ -162,7 +153,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     // The end: no more requests, then the last uses of keys, then the service itself.
     fake.abort();
     drop(app);
-    service.flush().await?;
+    service.shutdown().await?;
     let keys = service.list_api_keys(&ada, studio).await?;
     println!(
         "{} keys were used",

@@ -41,7 +41,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .session_token(token)
         .build()?;
     let name = "Studio".to_owned();
-    let studio = client.create_workspace(&NewWorkspace { name }).await?;
+    let studio = client.create_workspace(&NewWorkspace::new(name)).await?;
     client
         .create_agent(&NewAgent::new(studio.id, "writer".parse()?, "Writer"))
         .await?;

@@ -19,7 +19,7 @@ unpacked=$work/unpacked-crates
 rm -rf "$unpacked"
 mkdir -p "$unpacked"
 {
-    printf '[workspace]\nresolver = "3"\nmembers = ["agentcfg-*"]\n[patch.crates-io]\n'
+    printf '[workspace]\nresolver = "3"\nmembers = ["agentcfg-*", "rustls-app"]\n[patch.crates-io]\n'
     for crate in "${crates[@]}"; do
         tar -xzf "target/package/$crate-$version.crate" -C "$unpacked"
         echo "$crate = { path = \"$crate-$version\" }"
@@ -27,10 +27,12 @@ mkdir -p "$unpacked"
     sed -n '/^\[profile/,$p' Cargo.toml
 } >"$unpacked/Cargo.toml"
 cp Cargo.lock "$unpacked"
+cp -r tests/rustls-app "$unpacked"
+export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
 for crate in "${crates[@]}"; do
-    CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target} \
-        cargo check --offline --manifest-path "$unpacked/Cargo.toml" --package "$crate"
+    cargo check --offline --manifest-path "$unpacked/Cargo.toml" --package "$crate"
 done
+cargo test --offline --manifest-path "$unpacked/Cargo.toml" --package rustls-app
 rm -rf "$unpacked"
 
 largest=$((1 << 20))

@@ -364,10 +364,7 @@ impl Cluster {
 
     /// The options of a new store.
     pub fn options(&self) -> EtcdOptions {
-        EtcdOptions {
-            prefix: self.prefix(),
-            ..EtcdOptions::new(self.endpoints())
-        }
+        EtcdOptions::new(self.endpoints()).prefix(self.prefix())
     }
 
     /// A new, empty store.

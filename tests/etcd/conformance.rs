@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use agentcfg_core::clock::ManualClock;
+use agentcfg_core::clock::{Clock, ManualClock};
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::rate_limit::SharedWindows;
 use agentcfg_core::store::{
     BUILD, Batch, Check, CommitError, Direction, FORMAT, Key, Kind, OtherFormat, Partition, Scan, Store, StoreError,
     Write, conformance,
 };
-use agentcfg_etcd::{ConnectError, EtcdOptions, EtcdStore};
+use agentcfg_etcd::{ConnectError, EtcdStore};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -286,10 +286,7 @@ async fn processes_share_a_window() {
     const LENGTH: i64 = 60_000;
     let Some(cluster) = Cluster::shared() else { return };
     let clock = Arc::new(ManualClock::at("2026-11-20T09:30:00Z".parse().unwrap()));
-    let options = EtcdOptions {
-        clock: Arc::clone(&clock) as _,
-        ..cluster.options()
-    };
+    let options = cluster.options().clock(Arc::clone(&clock) as Arc<dyn Clock>);
     let stores = [
         EtcdStore::connect(&options).await.unwrap(),
         EtcdStore::connect(&options).await.unwrap(),

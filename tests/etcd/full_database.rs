@@ -100,10 +100,7 @@ async fn a_server_starts_on_a_full_database_and_serves_reads() {
     assert_eq!(api.list(&workspace).await.expect(200).as_array().unwrap().len(), 1);
 
     // A new store would be a change.
-    let other = EtcdOptions {
-        prefix: cluster.prefix(),
-        ..EtcdOptions::new(cluster.endpoints())
-    };
+    let other = EtcdOptions::new(cluster.endpoints()).prefix(cluster.prefix());
     let refused = EtcdStore::connect(&other).await.unwrap_err();
     assert!(matches!(refused, ConnectError::Full(_)), "{refused}");
 

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use agentcfg_core::AgentCfg;
-use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Precondition, WorkspaceId};
+use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Parameters, Precondition, WorkspaceId};
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
 use agentcfg_etcd::{EtcdOptions, EtcdStore};
@@ -34,10 +34,7 @@ fn open(dir: &Path) -> Arc<dyn Store> {
 
 fn options(database: &str) -> EtcdOptions {
     let (endpoints, prefix) = database.split_once('#').unwrap();
-    EtcdOptions {
-        prefix: prefix.to_owned(),
-        ..EtcdOptions::new(endpoints)
-    }
+    EtcdOptions::new(endpoints).prefix(prefix.to_owned())
 }
 
 async fn put(store: &dyn Store, key: &Key) -> u64 {
@@ -47,13 +44,13 @@ async fn put(store: &dyn Store, key: &Key) -> u64 {
 
 async fn fill(service: &AgentCfg) -> WorkspaceId {
     let ada = service.trusted_user("ada").unwrap();
-    let new = NewWorkspace { name: "Süd".into() };
+    let new = NewWorkspace::new("Süd");
     let workspace = service.create_workspace(&ada, new).await.unwrap().id;
     for agent in ["a", "b", "c"] {
-        let new = NewAgent {
-            parameters: [("x".to_owned(), serde_json::from_str("1e16").unwrap())].into(),
-            ..NewAgent::new(workspace, agent.parse().unwrap(), "Ä")
-        };
+        let new = NewAgent::new(workspace, agent.parse().unwrap(), "Ä").parameters(Parameters::from([(
+            "x".to_owned(),
+            serde_json::from_str("1e16").unwrap(),
+        )]));
         service.create_agent(&ada, new).await.unwrap();
     }
     workspace
@@ -101,10 +98,7 @@ async fn a_store_migrates_to_a_cluster_and_back_and_versions_continue() {
     );
     assert!(put(&*store, &kept).await > kept_version);
     let ada = service.trusted_user("ada").unwrap();
-    let patch = AgentPatch {
-        display_name: Some("Moved".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().display_name("Moved");
     service
         .update_agent(&ada, Some(workspace), "a", patch, &Precondition::None)
         .await

@@ -14,7 +14,7 @@ async fn answers_and_decisions_of_two_servers_are_of_one_moment() {
     let mut services = Vec::new();
     for _ in 0..2 {
         let store = EtcdStore::connect(&options).await.unwrap();
-        services.push(service(Arc::new(store), true));
+        services.push(service(Arc::new(store)));
     }
     let found = violations("etcd with two servers", &services, Size::short()).await;
     assert!(found.is_empty(), "{}: {:#?}", found.len(), found.first());

@@ -108,10 +108,7 @@ impl Members {
             databases.push(format!("{}#{PREFIX}", addresses.join(",")));
             clients.push(own);
         }
-        let options = EtcdOptions {
-            prefix: PREFIX.into(),
-            ..EtcdOptions::new(cluster.endpoints())
-        };
+        let options = EtcdOptions::new(cluster.endpoints()).prefix(PREFIX);
         Some(Self {
             store: EtcdStore::connect(&options).await.unwrap(),
             servers: Servers::start(databases).await,

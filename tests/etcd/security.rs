@@ -102,12 +102,11 @@ impl Secured {
 
     /// The options of a new store.
     fn options(&self) -> EtcdOptions {
-        EtcdOptions {
-            user: Some((USER.into(), PASSWORD.into())),
-            tls_ca: Some(self.file("authority.crt")),
-            tls_identity: Some((self.file("client.crt"), self.file("client.key"))),
-            ..self.cluster.options()
-        }
+        self.cluster
+            .options()
+            .user(Some((USER.into(), PASSWORD.into())))
+            .tls_ca(self.file("authority.crt"))
+            .tls_identity((self.file("client.crt"), self.file("client.key")))
     }
 
     /// The settings of a server beside the addresses, as [`agentcfg_tests::harness::database_settings`] reads them.
@@ -171,85 +170,44 @@ async fn wrong_credentials_are_refused_with_the_reason() {
     let cases = [
         (
             "no authorities",
-            EtcdOptions {
-                tls_ca: Some(secured.file("client.key")),
-                ..good.clone()
-            },
+            good.clone().tls_ca(secured.file("client.key")),
             "file of authorities (tls_ca)",
         ),
         (
             "a key of another certificate",
-            EtcdOptions {
-                tls_identity: Some((secured.file("client.crt"), secured.file("stranger.key"))),
-                ..good.clone()
-            },
+            good.clone()
+                .tls_identity((secured.file("client.crt"), secured.file("stranger.key"))),
             "key (tls_key) for the certificate (tls_cert)",
         ),
         (
             "another authority",
-            EtcdOptions {
-                tls_ca: Some(secured.file("foreign.crt")),
-                ..good.clone()
-            },
+            good.clone().tls_ca(secured.file("foreign.crt")),
             "UnknownIssuer",
         ),
-        (
-            "public authorities",
-            EtcdOptions {
-                tls_ca: None,
-                ..good.clone()
-            },
-            "UnknownIssuer",
-        ),
-        (
-            "no certificate",
-            EtcdOptions {
-                tls_identity: None,
-                ..good.clone()
-            },
-            "fatal alert",
-        ),
+        ("public authorities", good.clone().tls_ca(None), "UnknownIssuer"),
+        ("no certificate", good.clone().tls_identity(None), "fatal alert"),
         (
             "a foreign certificate",
-            EtcdOptions {
-                tls_identity: pair("stranger"),
-                ..good.clone()
-            },
+            good.clone().tls_identity(pair("stranger")),
             "fatal alert",
         ),
         (
             "a wrong password",
-            EtcdOptions {
-                user: user(USER, "wrong-canary"),
-                ..good.clone()
-            },
+            good.clone().user(user(USER, "wrong-canary")),
             "invalid user ID or password",
         ),
         (
             "an unknown user",
-            EtcdOptions {
-                user: user("eve", PASSWORD),
-                ..good.clone()
-            },
+            good.clone().user(user("eve", PASSWORD)),
             "invalid user ID or password",
         ),
         (
             "a user without rights",
-            EtcdOptions {
-                user: user("other", "other"),
-                ..good.clone()
-            },
+            good.clone().user(user("other", "other")),
             "the user needs readwrite on the keys that begin with",
         ),
         // The certificate's name is then the user, and there is none with it.
-        (
-            "no user",
-            EtcdOptions {
-                user: None,
-                ..good.clone()
-            },
-            "permission denied",
-        ),
+        ("no user", good.clone().user(None), "permission denied"),
     ];
     for (case, options, says) in cases {
         let said = refused(options).await;
@@ -263,7 +221,7 @@ async fn wrong_credentials_are_refused_with_the_reason() {
     // The name in a certificate can be the user: etcd takes it where there is no token.
     secured.cluster.ctl(&["user", "add", "client:any"]);
     secured.cluster.ctl(&["user", "grant-role", "client", "agentcfg"]);
-    EtcdStore::connect(&EtcdOptions { user: None, ..good }).await.unwrap();
+    EtcdStore::connect(&good.user(None)).await.unwrap();
     // The server names the settings.
     let database = secured.database().replace(PASSWORD, "wrong-canary");
     let said = tokio::task::spawn_blocking(move || Server::refused(&database, &[]))
@@ -279,11 +237,7 @@ async fn wrong_credentials_are_refused_with_the_reason() {
 #[tokio::test]
 async fn a_user_is_refused_by_a_cluster_without_users() {
     let Some(cluster) = Cluster::shared() else { return };
-    let said = refused(EtcdOptions {
-        user: Some((USER.into(), PASSWORD.into())),
-        ..cluster.options()
-    })
-    .await;
+    let said = refused(cluster.options().user(Some((USER.into(), PASSWORD.into())))).await;
     assert!(said.contains("authentication is not enabled"), "{said}");
 }
 

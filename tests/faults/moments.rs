@@ -10,7 +10,7 @@ use crate::oracle::{self, Planted, Size, service, violations};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_and_decisions_are_of_one_moment_in_memory() {
-    let service = service(Arc::new(MemoryStore::new()), false);
+    let service = service(Arc::new(MemoryStore::new()));
     let found = violations("memory", &[service], Size::short()).await;
     assert!(found.is_empty(), "{}: {:#?}", found.len(), found.first());
 }
@@ -19,7 +19,7 @@ async fn answers_and_decisions_are_of_one_moment_in_memory() {
 async fn answers_and_decisions_are_of_one_moment_on_disk() {
     let place = scratch();
     let store = RedbStore::open(place.path().join("store.redb"), RedbOptions::default()).unwrap();
-    let found = violations("redb", &[service(Arc::new(store), false)], Size::short()).await;
+    let found = violations("redb", &[service(Arc::new(store))], Size::short()).await;
     assert!(found.is_empty(), "{}: {:#?}", found.len(), found.first());
 }
 
@@ -29,7 +29,7 @@ async fn the_oracle_finds_decisions_and_answers_without_their_checks() {
         let mut found = Vec::new();
         for _ in 0..5 {
             let memory: Arc<dyn Store> = Arc::new(MemoryStore::new());
-            let service = service(Planted::new(memory, fault), false);
+            let service = service(Planted::new(memory, fault));
             found = violations(&format!("a store with {fault:?}"), &[service], Size::least()).await;
             if !found.is_empty() {
                 break;

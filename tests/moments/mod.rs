@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use agentcfg_core::model::{
     Agent, AgentFilter, AgentId, AgentPatch, AgentSpec, AgentState, ApplyAgents, AsOf, AuditFilter, LabelFilter,
-    LabelTarget, NewWorkspace, Patch, Plan, Precondition, Promotion, Rollback, WorkspaceId,
+    LabelTarget, NewWorkspace, Plan, Precondition, Promotion, Rollback, SetName, WorkspaceId,
 };
 use agentcfg_core::store::{Batch, Check, CommitError, Key, Store, Write};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
@@ -101,21 +101,15 @@ struct Client {
 }
 
 /// The service on a store, as the oracle needs it.
-pub fn service(store: Arc<dyn Store>, is_remote: bool) -> AgentCfg {
-    let settings = Settings {
-        default_plan: Plan::Enterprise,
-        ..Settings::default()
-    };
-    AgentCfg::builder(store)
-        .settings(settings)
-        .remote_store(is_remote)
-        .build()
+pub fn service(store: Arc<dyn Store>) -> AgentCfg {
+    let settings = Settings::default().default_plan(Plan::Enterprise);
+    AgentCfg::builder(store).settings(settings).build()
 }
 
 /// Works on a workspace through these instances, and returns what the log contradicts.
 pub async fn violations(name: &str, services: &[AgentCfg], size: Size) -> Vec<String> {
     let ada = services[0].trusted_user("ada").unwrap();
-    let new = NewWorkspace { name: "Studio".into() };
+    let new = NewWorkspace::new("Studio");
     let workspace = services[0].create_workspace(&ada, new).await.unwrap().id;
     let done = Arc::new(Done::default());
     let clients: Vec<Client> = services
@@ -243,15 +237,9 @@ impl Client {
 
     /// Applies the first agents as a set.
     async fn apply(&self, agents: usize, role: &str, prune: bool) {
-        let spec = |number| AgentSpec {
-            role: Some(role.into()),
-            ..AgentSpec::new(agent(number), "Agent")
-        };
-        let body = ApplyAgents {
-            set: Some("all".parse().unwrap()),
-            prune,
-            ..ApplyAgents::of((0..agents).map(spec).collect())
-        };
+        let spec = |number| AgentSpec::new(agent(number), "Agent").role(role);
+        let body = ApplyAgents::of((0..agents).map(spec).collect());
+        let body = body.set("all".parse::<SetName>().unwrap()).prune(prune);
         let applied = self.service.apply_agents(&self.ada, self.workspace, body, false);
         applied.await.unwrap();
     }
@@ -279,10 +267,7 @@ impl Client {
                 1 => ("next", "stable", None),
                 _ => ("latest", "pinned", Some((0..NAMED).map(agent).collect())),
             };
-            let promotion = Promotion {
-                agent_ids,
-                ..Promotion::new(from.parse().unwrap(), to.parse().unwrap())
-            };
+            let promotion = Promotion::new(from.parse().unwrap(), to.parse().unwrap()).agent_ids(agent_ids);
             let promoted = self.service.promote_labels(&self.ada, self.workspace, promotion, false);
             // A named agent may be deactivated.
             expect(promoted.await, &[ErrorKind::NotFound]);
@@ -312,10 +297,7 @@ impl Client {
                     &mine,
                 )),
                 3 => {
-                    let patch = AgentPatch {
-                        role: Patch::Set(format!("edit-{edit}")),
-                        ..AgentPatch::default()
-                    };
+                    let patch = AgentPatch::default().role(format!("edit-{edit}"));
                     let edited = service.update_agent(ada, to, &id, patch, &Precondition::None).await;
                     expect(edited, &mine);
                 }
@@ -390,11 +372,8 @@ impl Client {
                 (Form::Labels, listed(rows), None)
             }
             3 => {
-                let filter = AgentFilter {
-                    state: AgentState::All,
-                    as_of: dice.once_in(2).then_some(AsOf::Revision(past)),
-                    ..AgentFilter::default()
-                };
+                let as_of = dice.once_in(2).then_some(AsOf::Revision(past));
+                let filter = AgentFilter::default().state(AgentState::All).as_of(as_of);
                 let list = service.list_agents(ada, workspace, &filter).await.unwrap().value;
                 let rows = list.decode().unwrap();
                 let rows = rows.iter().map(|agent: &Agent| -> Listed {
@@ -414,10 +393,7 @@ impl Client {
 
     /// The revision of the workspace, which no later answer is older than.
     async fn revision(&self) -> u64 {
-        let filter = AgentFilter {
-            agent_id: Some(agent(0)),
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default().agent_id(agent(0));
         let list = self
             .service
             .list_agents(&self.ada, self.workspace, &filter)
@@ -428,10 +404,7 @@ impl Client {
 
     /// The whole log, oldest first.
     async fn log(&self) -> Vec<agentcfg_core::model::AuditEntry> {
-        let all = AuditFilter {
-            limit: Some(u32::MAX),
-            ..AuditFilter::default()
-        };
+        let all = AuditFilter::default().limit(u32::MAX);
         let mut log = self
             .service
             .search_audit_log(&self.ada, self.workspace, &all)

@@ -26,10 +26,7 @@ fn report(number: usize) -> Write {
 
 /// A store of 500 reports, in the schema `changes`.
 async fn filled(cluster: &Cluster) -> PostgresStore {
-    let options = PostgresOptions {
-        schema: "changes".into(),
-        ..PostgresOptions::new(cluster.url())
-    };
+    let options = PostgresOptions::new(cluster.url()).schema("changes");
     let store = PostgresStore::connect(&options).await.unwrap();
     put(&store, 0..ALL).await;
     store

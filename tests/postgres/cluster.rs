@@ -252,20 +252,13 @@ impl Cluster {
 
     /// As [`Self::store`], with this kind of statements.
     pub async fn store_with(&self, statements: Statements) -> PostgresStore {
-        let options = PostgresOptions {
-            statements,
-            ..self.options()
-        };
+        let options = self.options().statements(statements);
         PostgresStore::connect(&options).await.unwrap()
     }
 
     /// The options of a store in a schema of its own.
     pub fn options(&self) -> PostgresOptions {
-        PostgresOptions {
-            schema: self.schema(),
-            pool_size: 8,
-            ..PostgresOptions::new(self.url())
-        }
+        PostgresOptions::new(self.url()).schema(self.schema()).pool_size(8)
     }
 
     /// The command of the server.

@@ -55,11 +55,7 @@ async fn values_keep_their_bytes() {
 async fn tables_are_created_once() {
     let Some(cluster) = Cluster::shared() else { return };
     let schema = cluster.schema();
-    let options = PostgresOptions {
-        schema: schema.clone(),
-        pool_size: 2,
-        ..PostgresOptions::new(cluster.url())
-    };
+    let options = PostgresOptions::new(cluster.url()).schema(schema.clone()).pool_size(2);
     let starts = (0..8).map(|_| {
         let options = options.clone();
         tokio::spawn(async move { PostgresStore::connect(&options).await.map(drop) })
@@ -76,10 +72,7 @@ async fn tables_are_created_once() {
 async fn other_formats_are_refused() {
     let Some(cluster) = Cluster::shared() else { return };
     let schema = cluster.schema();
-    let options = PostgresOptions {
-        schema: schema.clone(),
-        ..PostgresOptions::new(cluster.url())
-    };
+    let options = PostgresOptions::new(cluster.url()).schema(schema.clone());
     PostgresStore::connect(&options).await.unwrap();
     cluster.sql(&format!("DROP TABLE {schema}.agents"));
     for (change, found, build) in [
@@ -116,10 +109,7 @@ async fn a_window_ends_one_length_from_now_at_the_latest() {
     const LENGTH: i64 = 60_000;
     let Some(cluster) = Cluster::shared() else { return };
     let schema = cluster.schema();
-    let options = PostgresOptions {
-        schema: schema.clone(),
-        ..PostgresOptions::new(cluster.url())
-    };
+    let options = PostgresOptions::new(cluster.url()).schema(schema.clone());
     let store = PostgresStore::connect(&options).await.unwrap();
     let first = store.hit("subject", LENGTH).await.unwrap();
     let again = store.hit("subject", LENGTH).await.unwrap();

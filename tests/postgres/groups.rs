@@ -134,11 +134,9 @@ async fn a_key_that_has_a_row_already_fails_no_other_batch() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_locked_workspace_does_not_delay_the_others() {
     let Some(cluster) = Cluster::shared() else { return };
-    let options = PostgresOptions {
-        schema: cluster.schema(),
-        pool_size: 8,
-        ..PostgresOptions::new(cluster.url())
-    };
+    let options = PostgresOptions::new(cluster.url())
+        .schema(cluster.schema())
+        .pool_size(8);
     let store = Arc::new(PostgresStore::connect(&options).await.unwrap());
     store.commit(create(1, "first", "1")).await.unwrap();
     let schema = options.schema.clone();

@@ -21,16 +21,10 @@ fn operations() -> usize {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn each_list_is_answered_again() {
     let Some(cluster) = Cluster::shared() else { return };
-    let options = PostgresOptions {
-        schema: cluster.schema(),
-        ..PostgresOptions::new(cluster.url())
-    };
+    let options = PostgresOptions::new(cluster.url()).schema(cluster.schema());
     let store = PostgresStore::connect(&options).await.unwrap();
     let clock = Arc::new(ManualClock::at(START.parse().unwrap()));
-    let settings = Settings {
-        plan_limits: limits(Some(5)),
-        ..Settings::default()
-    };
+    let settings = Settings::default().plan_limits(limits(Some(5)));
     let builder = AgentCfg::builder(store)
         .clock(Arc::clone(&clock) as _)
         .settings(settings);

@@ -5,7 +5,9 @@ use std::process::Output;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
-use agentcfg_core::model::{Agent, AgentPatch, NewAgent, NewWorkspace, Precondition, Role, Tag, WorkspaceId};
+use agentcfg_core::model::{
+    Agent, AgentPatch, NewAgent, NewWorkspace, Parameters, Precondition, Role, Tag, WorkspaceId,
+};
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
 use agentcfg_postgres::{PostgresOptions, PostgresStore};
@@ -27,15 +29,15 @@ async fn fill(service: &AgentCfg) -> Vec<WorkspaceId> {
     let mut workspaces = Vec::new();
     for name in ["North", "Süd"] {
         let workspace = service
-            .create_workspace(&ada, NewWorkspace { name: name.into() })
+            .create_workspace(&ada, NewWorkspace::new(name))
             .await
             .unwrap()
             .id;
         for agent in ["a", "b", "c"] {
-            let new = NewAgent {
-                parameters: [("x".to_owned(), serde_json::from_str("1e16").unwrap())].into(),
-                ..NewAgent::new(workspace, agent.parse().unwrap(), "Ä")
-            };
+            let new = NewAgent::new(workspace, agent.parse().unwrap(), "Ä").parameters(Parameters::from([(
+                "x".to_owned(),
+                serde_json::from_str("1e16").unwrap(),
+            )]));
             service.create_agent(&ada, new).await.unwrap();
         }
         service
@@ -144,10 +146,7 @@ async fn a_store_migrates_to_a_database_and_back_and_versions_continue() {
     );
     assert!(put(&*store, &kept).await > kept_version);
     let ada = service.trusted_user("ada").unwrap();
-    let patch = AgentPatch {
-        display_name: Some("Moved".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().display_name("Moved");
     service
         .update_agent(&ada, Some(workspaces[0]), "a", patch, &Precondition::None)
         .await

@@ -15,7 +15,7 @@ async fn answers_and_decisions_of_two_servers_are_of_one_moment() {
     let mut services = Vec::new();
     for _ in 0..2 {
         let store = PostgresStore::connect(&options).await.unwrap();
-        services.push(service(Arc::new(store), true));
+        services.push(service(Arc::new(store)));
     }
     let found = violations("PostgreSQL with two servers", &services, Size::short()).await;
     assert!(found.is_empty(), "{}: {:#?}", found.len(), found.first());
@@ -28,7 +28,7 @@ async fn the_oracle_finds_decisions_of_two_servers_without_their_checks() {
     let mut services = Vec::new();
     for _ in 0..2 {
         let store: Arc<dyn Store> = Arc::new(PostgresStore::connect(&options).await.unwrap());
-        services.push(service(Planted::new(store, Planted::FAULTS[0]), true));
+        services.push(service(Planted::new(store, Planted::FAULTS[0])));
     }
     let found = violations("PostgreSQL without checks", &services, Size::least()).await;
     assert!(!found.is_empty());

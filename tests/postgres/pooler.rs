@@ -77,11 +77,9 @@ async fn the_contract_holds_through_a_transaction_pooler() {
     let Some(cluster) = Cluster::shared() else { return };
     let Some(pooler) = Pooler::start(&cluster) else { return };
     conformance::run(async || {
-        let options = PostgresOptions {
-            schema: cluster.schema(),
-            statements: Statements::Unnamed,
-            ..PostgresOptions::new(pooler.url("postgres"))
-        };
+        let options = PostgresOptions::new(pooler.url("postgres"))
+            .schema(cluster.schema())
+            .statements(Statements::Unnamed);
         Arc::new(PostgresStore::connect(&options).await.unwrap()) as Arc<dyn Store>
     })
     .await;
@@ -116,10 +114,7 @@ async fn servers_work_through_a_transaction_pooler() {
 async fn prepared_statements_behind_a_transaction_pooler_fail_with_the_name_of_the_setting() {
     let Some(cluster) = Cluster::shared() else { return };
     let Some(pooler) = Pooler::start(&cluster) else { return };
-    let options = PostgresOptions {
-        schema: cluster.schema(),
-        ..PostgresOptions::new(pooler.url("postgres"))
-    };
+    let options = PostgresOptions::new(pooler.url("postgres")).schema(cluster.schema());
     let said = match PostgresStore::connect(&options).await {
         Ok(store) => first_failure(Arc::new(store)).await,
         Err(error) => error.to_string(),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentcfg_client::model::{DisabledReason, NewWebhook, Patch, ReplayFrom, WebhookPatch, WebhookReplay};
+use agentcfg_client::model::{DisabledReason, NewWebhook, ReplayFrom, WebhookPatch, WebhookReplay};
 use agentcfg_client::{Client, Timeouts};
 use agentcfg_tests::harness::Studio;
 use serde_json::json;
@@ -15,10 +15,7 @@ async fn every_method_does_what_it_says() {
     let receiver = Receiver::start();
     let server = tokio::task::block_in_place(|| server_for(&[&receiver]));
     let studio = tokio::task::block_in_place(|| Studio::on(&server));
-    let timeouts = Timeouts {
-        attempt: Duration::from_secs(20),
-        ..Timeouts::default()
-    };
+    let timeouts = Timeouts::default().attempt(Duration::from_secs(20));
     let client = Client::builder(server.url())
         .session_token(&studio.owner)
         .timeouts(timeouts)
@@ -44,20 +41,14 @@ async fn every_method_does_what_it_says() {
     assert_eq!(client.webhook_deliveries(webhook.id).await.unwrap(), [attempt]);
     let rotated = client.rotate_webhook_secret(webhook.id).await.unwrap();
     assert_ne!(rotated.secret, created.secret);
-    let patch = WebhookPatch {
-        description: Patch::Set("Deploys".into()),
-        enabled: Some(false),
-        ..WebhookPatch::default()
-    };
+    let patch = WebhookPatch::default().description("Deploys").enabled(false);
     let changed = client.update_webhook(webhook.id, &patch).await.unwrap();
     assert_eq!(
         (changed.description.as_deref(), changed.enabled),
         (Some("Deploys"), false)
     );
     assert_eq!(changed.disabled_reason, None::<DisabledReason>);
-    let replay = WebhookReplay {
-        after: ReplayFrom::After(webhook.cursor),
-    };
+    let replay = WebhookReplay::new(ReplayFrom::After(webhook.cursor));
     assert_eq!(
         client.replay_webhook(webhook.id, &replay).await.unwrap().cursor,
         webhook.cursor

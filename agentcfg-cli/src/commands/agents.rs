@@ -41,11 +41,9 @@ async fn list(context: &mut Context, state: &str, at: Option<String>, revision: 
         Some(at) => Some(AsOf::At(parse("at", &at)?)),
         None => revision.map(AsOf::Revision),
     };
-    let filter = AgentFilter {
-        state: parse("state", state)?,
-        as_of,
-        ..AgentFilter::default()
-    };
+    let filter = AgentFilter::default()
+        .state(parse::<AgentState>("state", state)?)
+        .as_of(as_of);
     let session = context.session()?;
     let agents = session
         .client

@@ -9,17 +9,16 @@ use crate::output::{changed, minute, or_dash};
 use crate::session::parse;
 
 pub async fn list(context: &mut Context, filter: Audit) -> Result<Code> {
-    let filter = AuditFilter {
-        actor: filter.actor,
-        action: filter.action,
-        target_type: filter.target_type,
-        target_id: filter.target_id,
-        since: filter.since.map(|at| parse("since", &at)).transpose()?,
-        until: filter.until.map(|at| parse("until", &at)).transpose()?,
-        before: filter.before,
-        offset: 0,
-        limit: filter.limit,
-    };
+    let filter = AuditFilter::default()
+        .actor(filter.actor)
+        .action(filter.action)
+        .target_type(filter.target_type)
+        .target_id(filter.target_id)
+        .since(filter.since.map(|at| parse("since", &at)).transpose()?)
+        .until(filter.until.map(|at| parse("until", &at)).transpose()?)
+        .before(filter.before)
+        .offset(0)
+        .limit(filter.limit);
     let session = context.session()?;
     let entries = session
         .client

@@ -15,12 +15,10 @@ use crate::terminal::{self, Progress};
 fn body(arguments: &args::Directory, base: Option<&str>) -> Result<Option<ApplyAgents>> {
     let base = base.map(|base| parse("base", base)).transpose()?;
     let directory = Directory::open(&arguments.dir)?;
-    let body = ApplyAgents {
-        set: arguments.set.as_deref().map(|set| parse("set", set)).transpose()?,
-        prune: arguments.prune,
-        base,
-        ..ApplyAgents::of(directory.read()?)
-    };
+    let body = ApplyAgents::of(directory.read()?)
+        .set(arguments.set.as_deref().map(|set| parse("set", set)).transpose()?)
+        .prune(arguments.prune)
+        .base(base);
     if directory.is_empty() && !body.prune {
         return Ok(None);
     }
@@ -65,10 +63,7 @@ async fn planned(
         .client
         .list_agents_with_cursor(workspace, &AgentFilter::default())
         .await?;
-    Ok(AppliedAgents {
-        cursor,
-        results: Vec::new(),
-    })
+    Ok(AppliedAgents::nothing(cursor))
 }
 
 pub async fn apply(

@@ -118,11 +118,7 @@ fn exists(path: &Path) -> Result<bool> {
 /// The active agents of a set, of which there is at least one.
 async fn members(session: &Session, workspace: WorkspaceId, set: &SetName) -> Result<Vec<Agent>> {
     // The API has no other way to the members for one who is not an owner: they are what an apply of nothing would take out.
-    let nothing = ApplyAgents {
-        set: Some(set.clone()),
-        prune: true,
-        ..ApplyAgents::default()
-    };
+    let nothing = ApplyAgents::default().set(set.clone()).prune(true);
     let pruned = session.client.apply_agents(workspace, &nothing, true).await;
     let pruned = pruned.map_err(|error| match error.is_forbidden() {
         true => CommandFailure::with_code(Code::Refused, error.message()).hint(
@@ -149,10 +145,7 @@ async fn members(session: &Session, workspace: WorkspaceId, set: &SetName) -> Re
 
 /// The agents that the workspace has or had.
 async fn known(session: &Session, workspace: WorkspaceId) -> Result<BTreeSet<String>> {
-    let all = AgentFilter {
-        state: AgentState::All,
-        ..AgentFilter::default()
-    };
+    let all = AgentFilter::default().state(AgentState::All);
     let agents = session.client.list_agents(workspace, &all).await?.value;
     Ok(agents.into_iter().map(|agent| agent.agent_id.to_string()).collect())
 }

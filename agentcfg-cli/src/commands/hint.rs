@@ -34,7 +34,7 @@ fn of_certificate(error: &(dyn Error + 'static)) -> Option<String> {
     })?;
     let hint = match fault {
         CertificateError::UnknownIssuer => format!(
-            "The certificate is of an authority that is not trusted here: set {CA_FILE} to a PEM file with that authority."
+            "If you trust the authority of the certificate, set {CA_FILE} to a PEM file with it."
         ),
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
             "The certificate is for another name: use that name in the URL, or give the server a certificate for this one."

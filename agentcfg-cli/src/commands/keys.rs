@@ -22,23 +22,21 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
             expires_at,
             rate_limit,
         } => {
-            let new = NewApiKey {
-                workspace_id: session.workspace().await?,
+            let new = NewApiKey::new(
+                session.workspace().await?,
                 name,
-                environment: parse("environment", &environment)?,
-                scope: parse("scope", &scope)?,
-                expires_at: expires_at.map(|at| parse("expires_at", &at)).transpose()?,
-                rate_limit,
-            };
+                parse("environment", &environment)?,
+                parse("scope", &scope)?,
+            )
+            .expires_at(expires_at.map(|at| parse("expires_at", &at)).transpose()?)
+            .rate_limit(rate_limit);
             let key = session.client.create_api_key(&new).await?;
             let what = format!("Created the key {} ({}).", key.record.id, key.record.scope);
             show_once(output, &key, &what)?;
         }
         Keys::Rotate { key, overlap } => {
             not_the_key_itself(&key)?;
-            let rotate = RotateApiKey {
-                overlap_seconds: overlap,
-            };
+            let rotate = RotateApiKey::default().overlap_seconds(overlap);
             let new = session.client.rotate_api_key(&key, &rotate).await?;
             let end = match overlap {
                 0 => "no longer works".to_owned(),

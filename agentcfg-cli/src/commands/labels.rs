@@ -24,10 +24,7 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 Some("none") => Patch::Null,
                 Some(version) => Patch::Set(parse("expected", version)?),
             };
-            let target = LabelTarget {
-                expected_version,
-                ..LabelTarget::new(version)
-            };
+            let target = LabelTarget::new(version).expected_version(expected_version);
             let client = session.because(&reason)?;
             let label = client
                 .set_label(session.named, &agent.agent, &parse("label", &label)?, &target)
@@ -50,10 +47,9 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
             })?;
         }
         Label::List { agent, label } => {
-            let filter = LabelFilter {
-                agent_id: agent.as_deref(),
-                label: label.as_deref(),
-            };
+            let filter = LabelFilter::default()
+                .agent_id(agent.as_deref())
+                .label(label.as_deref());
             let labels = session.client.list_labels(session.workspace().await?, filter).await?;
             output.show(&labels, |output| {
                 let row = |label: &AgentLabel| {
@@ -82,10 +78,8 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 .iter()
                 .map(|agent| parse("agent_id", agent))
                 .collect::<Result<Vec<_>>>()?;
-            let promotion = Promotion {
-                agent_ids: (!ids.is_empty()).then_some(ids),
-                ..Promotion::new(parse("label", &from)?, parse("label", &to)?)
-            };
+            let promotion = Promotion::new(parse("label", &from)?, parse("label", &to)?)
+                .agent_ids((!ids.is_empty()).then_some(ids));
             let client = session.because(&reason)?;
             let workspace = session.workspace().await?;
             let promoted = client.promote_labels(workspace, &promotion, dry_run).await?;

@@ -11,7 +11,7 @@ use crate::session::parse;
 
 pub async fn list(context: &mut Context, agent_id: &str, limit: Option<u32>, before: Option<u64>) -> Result<Code> {
     let session = context.session()?;
-    let page = VersionPage { before, limit };
+    let page = VersionPage::default().before(before).limit(limit);
     let versions = session.client.list_versions(session.named, agent_id, page).await?;
     context.output.show(&versions, |output| {
         let row = |version: &AgentVersion| {

@@ -39,6 +39,7 @@ pub async fn run(context: &mut Context, watch: Watch) -> Result<Code> {
                 None
             }
             Followed::Bookmark(cursor) => Some(*cursor),
+            _ => None,
         };
         // Written after the event: a watch that is killed in between shows the event again, and never misses one.
         if let (Some(path), Some(cursor)) = (&watch.cursor_file, cursor) {

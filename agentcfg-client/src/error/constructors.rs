@@ -2,6 +2,8 @@
 
 use std::io;
 
+use rustls::CertificateError;
+
 use super::{BoxError, Error, Inner, Kind, ResponseFacts};
 use crate::attempt_outcome::AttemptOutcome;
 
@@ -58,12 +60,10 @@ impl Error {
                 .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
         });
         let mut failed = if error.is_connect() {
-            let outcome = if causes(&error).any(is_refused_certificate) {
-                AttemptOutcome::Final
-            } else {
-                AttemptOutcome::NotApplied
-            };
-            Self::new(Kind::Connect, outcome, "no connection could be made")
+            match causes(&error).find_map(refused_certificate) {
+                Some(fault) => Self::new(Kind::Connect, AttemptOutcome::Final, of_certificate(fault)),
+                None => Self::new(Kind::Connect, AttemptOutcome::NotApplied, "no connection could be made"),
+            }
         } else if unsent {
             let message = "the connection closed before the request was sent";
             Self::new(Kind::Exchange, AttemptOutcome::NotApplied, message)
@@ -143,7 +143,24 @@ fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
     })
 }
 
-/// Whether the server's certificate was refused, so that retries will hardly help.
-fn is_refused_certificate(cause: &Cause) -> bool {
-    matches!(cause.downcast_ref(), Some(rustls::Error::InvalidCertificate(_)))
+/// Why the server's certificate was refused, if it was: then retries will hardly help.
+fn refused_certificate(cause: &Cause) -> Option<&CertificateError> {
+    match cause.downcast_ref() {
+        Some(rustls::Error::InvalidCertificate(fault)) => Some(fault),
+        _ => None,
+    }
+}
+
+fn of_certificate(fault: &CertificateError) -> String {
+    use CertificateError::{
+        Expired, ExpiredContext, NotValidForName, NotValidForNameContext, NotValidYet, NotValidYetContext,
+        UnknownIssuer,
+    };
+    match fault {
+        UnknownIssuer => "the server's certificate is of an authority that is not trusted here".to_owned(),
+        NotValidForName | NotValidForNameContext { .. } => "the server's certificate is for another name".to_owned(),
+        Expired | ExpiredContext { .. } => "the server's certificate has expired".to_owned(),
+        NotValidYet | NotValidYetContext { .. } => "the server's certificate is not valid yet".to_owned(),
+        other => format!("the server's certificate was refused: {other}"),
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use rustls::ServerConfig;
+use agentcfg_core::tls;
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::TlsAcceptor;
 
 use super::server::{Server, answer};
@@ -47,7 +48,29 @@ async fn a_refused_certificate_ends_the_call_without_a_retry() {
     let client = builder(&server).retry(RetryPolicy::default()).build().unwrap();
     let error = client.list_workspaces().await.unwrap_err();
     assert!(error.is_connect() && !error.is_timeout(), "{error:?}");
+    assert_eq!(
+        error.to_string(),
+        "the server's certificate is of an authority that is not trusted here"
+    );
     assert_eq!((server.connections(), server.requests().len()), (1, 0));
+}
+
+#[tokio::test]
+async fn an_own_configuration_replaces_roots_and_provider() {
+    let server = server().await;
+    let mut roots = RootCertStore::empty();
+    tls::add_pem(&mut roots, AUTHORITY.as_bytes()).unwrap();
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let build = || builder(&server).tls_config(config.clone());
+    let client = build().build().unwrap();
+    assert_eq!(client.list_workspaces().await.unwrap(), []);
+    let both = build().root_certificates(AUTHORITY).build().unwrap_err();
+    assert!(both.to_string().contains("exclude each other"), "{both}");
 }
 
 #[test]

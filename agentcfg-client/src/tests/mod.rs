@@ -32,16 +32,18 @@ fn writer() -> NewAgent {
 fn builder(server: &Server) -> Builder {
     Client::builder(server.url())
         .api_key("svc_test_canary")
-        .timeouts(Timeouts {
-            connect: Duration::from_secs(20),
-            attempt: Duration::from_secs(20),
-            total: Duration::from_secs(20),
-        })
-        .retry(RetryPolicy {
-            max_retries: 2,
-            min_delay: Duration::from_millis(1),
-            max_delay: Duration::from_millis(1),
-        })
+        .timeouts(
+            Timeouts::default()
+                .connect(Duration::from_secs(20))
+                .attempt(Duration::from_secs(20))
+                .total(Duration::from_secs(20)),
+        )
+        .retry(
+            RetryPolicy::default()
+                .max_retries(2)
+                .min_delay(Duration::from_millis(1))
+                .max_delay(Duration::from_millis(1)),
+        )
 }
 
 fn client(server: &Server) -> Client {

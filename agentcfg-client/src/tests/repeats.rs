@@ -145,11 +145,7 @@ const HOUR: Duration = Duration::from_secs(3600);
 
 #[tokio::test]
 async fn an_attempt_ends_with_its_timeout() {
-    let timeouts = Timeouts {
-        attempt: MINUTE,
-        total: HOUR,
-        ..Timeouts::default()
-    };
+    let timeouts = Timeouts::default().attempt(MINUTE).total(HOUR);
     let stall = || Reply::Stall(MINUTE);
     let server = Server::start([stall(), answer(200, "", "[]"), stall()]).await;
     let client = builder(&server).timeouts(timeouts).build().unwrap();
@@ -164,11 +160,7 @@ async fn an_attempt_ends_with_its_timeout() {
 
 #[tokio::test]
 async fn the_total_timeout_ends_a_running_attempt() {
-    let timeouts = Timeouts {
-        attempt: HOUR,
-        total: MINUTE,
-        ..Timeouts::default()
-    };
+    let timeouts = Timeouts::default().attempt(HOUR).total(MINUTE);
     let server = Server::start([Reply::Stall(MINUTE)]).await;
     let client = builder(&server).timeouts(timeouts).build().unwrap();
     let error = client
@@ -183,11 +175,7 @@ async fn the_total_timeout_ends_a_running_attempt() {
 async fn a_hanging_tls_handshake_is_a_connect_timeout() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
-    let timeouts = Timeouts {
-        connect: MINUTE,
-        attempt: HOUR,
-        total: HOUR,
-    };
+    let timeouts = Timeouts::default().connect(MINUTE).attempt(HOUR).total(HOUR);
     let once = Client::builder(url).timeouts(timeouts).retry(RetryPolicy::NEVER);
     let client = once.build().unwrap();
     let silent = async {

@@ -31,20 +31,15 @@ async fn every_method_calls_its_endpoint() {
         assert_eq!(error.unwrap().status(), Some(418));
         failed += 1;
     };
-    let part = AgentFilter {
-        agent_id: Some("a-b".parse().unwrap()),
-        state: AgentState::All,
-        as_of: None,
-        offset: 3,
-        limit: Some(2),
-    };
+    let part = AgentFilter::default()
+        .agent_id(Some("a-b".parse().unwrap()))
+        .state(AgentState::All)
+        .offset(3)
+        .limit(2);
     seen(c.list_agents(ws, &AgentFilter::default()).await.err());
     seen(c.list_agents(ws, &part).await.err());
     seen(c.create_agent(&writer()).await.err());
-    let patch = AgentPatch {
-        role: Patch::Null,
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().role(Patch::Null);
     seen(c.update_agent(Some(ws), "writer", &patch, &tag).await.err());
     seen(c.delete_agent(None, "writer", &tag).await.err());
     seen(c.restore_agent(None, "writer", &Precondition::None).await.err());
@@ -55,11 +50,8 @@ async fn every_method_calls_its_endpoint() {
             .err(),
     );
     seen(c.list_workspaces().await.err());
-    seen(c.create_workspace(&NewWorkspace { name: "Studio".into() }).await.err());
-    let plan = WorkspacePatch {
-        plan: Some(Plan::Pro),
-        ..WorkspacePatch::default()
-    };
+    seen(c.create_workspace(&NewWorkspace::new("Studio")).await.err());
+    let plan = WorkspacePatch::default().plan(Plan::Pro);
     seen(c.update_workspace(ws, &plan).await.err());
     seen(c.list_members(ws).await.err());
     seen(
@@ -69,14 +61,8 @@ async fn every_method_calls_its_endpoint() {
     );
     seen(c.remove_member(ws, &"a&b".parse().unwrap()).await.err());
     seen(c.list_api_keys(ws).await.err());
-    let new = NewApiKey {
-        workspace_id: ws,
-        name: "ci".into(),
-        environment: Environment::Production,
-        scope: Scope::Write,
-        expires_at: Some("2030-01-01T00:00:00Z".parse().unwrap()),
-        rate_limit: None,
-    };
+    let new = NewApiKey::new(ws, "ci", Environment::Production, Scope::Write)
+        .expires_at(Some("2030-01-01T00:00:00Z".parse().unwrap()));
     seen(c.create_api_key(&new).await.err());
     seen(c.revoke_api_key("abc").await.err());
     seen(
@@ -99,17 +85,11 @@ async fn every_method_calls_its_endpoint() {
     let hook = "0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4".parse().unwrap();
     seen(c.list_webhooks(ws).await.err());
     seen(c.create_webhook(&NewWebhook::new(ws, "https://h.example/")).await.err());
-    let patch = WebhookPatch {
-        description: Patch::Null,
-        enabled: Some(true),
-        ..WebhookPatch::default()
-    };
+    let patch = WebhookPatch::default().description(Patch::Null).enabled(true);
     seen(c.update_webhook(hook, &patch).await.err());
     seen(c.delete_webhook(hook).await.err());
     seen(c.test_webhook(hook).await.err());
-    let replay = WebhookReplay {
-        after: ReplayFrom::Start,
-    };
+    let replay = WebhookReplay::new(ReplayFrom::Start);
     seen(c.replay_webhook(hook, &replay).await.err());
     seen(c.rotate_webhook_secret(hook).await.err());
     seen(c.webhook_deliveries(hook).await.err());
@@ -218,10 +198,7 @@ async fn versions_and_labels_call_their_endpoints() {
         assert_eq!(error.unwrap().status(), Some(418));
         failed += 1;
     };
-    let page = VersionPage {
-        before: Some(7),
-        limit: Some(2),
-    };
+    let page = VersionPage::default().before(7).limit(2);
     seen(c.list_versions(None, "writer", page).await.err());
     seen(c.current_versions(Some(ws)).await.err());
     seen(c.agents().get("writer").await.err());
@@ -234,34 +211,25 @@ async fn versions_and_labels_call_their_endpoints() {
     let tag = Precondition::matches("\"a7\"");
     seen(c.roll_back_agent(Some(ws), "writer", &back, &tag).await.err());
     let production = "production".parse().unwrap();
-    let filter = LabelFilter {
-        agent_id: Some("writer"),
-        label: Some("production"),
-    };
+    let filter = LabelFilter::default().agent_id("writer").label("production");
     seen(c.list_labels(ws, filter).await.err());
-    let target = LabelTarget {
-        expected_version: Patch::Null,
-        ..LabelTarget::new(3)
-    };
+    let target = LabelTarget::new(3).expected_version(Patch::Null);
     seen(c.set_label(None, "writer", &production, &target).await.err());
     seen(c.remove_label(None, "writer", &production).await.err());
-    let promotion = Promotion {
-        agent_ids: Some(vec!["writer".parse().unwrap()]),
-        ..Promotion::new("latest".parse().unwrap(), production)
-    };
+    let promotion =
+        Promotion::new("latest".parse().unwrap(), production).agent_ids(Some(vec!["writer".parse().unwrap()]));
     seen(c.promote_labels(ws, &promotion, false).await.err());
     seen(c.promote_labels(ws, &promotion, true).await.err());
-    let filter = AuditFilter {
-        actor: Some("ada@example.com".into()),
-        action: Some("agent.*".into()),
-        target_type: Some("agent".into()),
-        target_id: Some("writer".into()),
-        since: Some(at),
-        until: Some(at),
-        before: Some(118),
-        offset: 1,
-        limit: Some(5),
-    };
+    let filter = AuditFilter::default()
+        .actor("ada@example.com")
+        .action("agent.*")
+        .target_type("agent")
+        .target_id("writer")
+        .since(at)
+        .until(at)
+        .before(118)
+        .offset(1)
+        .limit(5);
     seen(c.search_audit_log(ws, &filter).await.err());
     assert_eq!(failed, 15);
     let sent: Vec<_> = server.requests().iter().map(|request| line_and_body(request)).collect();

@@ -41,7 +41,10 @@ macro_rules! body {
         $(whole: $whole:path,)?
     ) => {
         $(#[doc = $about])*
+        ///
+        /// A later release may add fields, so that other crates make it with its methods.
         #[derive($($derive),+, serde::Serialize)]
+        #[non_exhaustive]
         pub struct $body {
             $(
                 $(#[doc = $doc])*
@@ -51,6 +54,10 @@ macro_rules! body {
         }
 
         impl $body {
+            $crate::model::into_field::setters! {
+                $($(#[doc = $doc])* $field: $crate::body::field_type!($mode $presence $type),)+
+            }
+
             /// Reads the JSON text of a request.
             ///
             /// # Errors
@@ -136,6 +143,7 @@ macro_rules! record {
             [
                 $(#[doc = $about])*
                 #[derive($($derive),+, serde::Serialize, serde::Deserialize)]
+                #[non_exhaustive]
                 pub struct $record
             ]
             $([$(#[doc = $doc])* $(#[serde(rename = $key)])?] pub $field: $presence $type,)+

@@ -213,7 +213,7 @@ macro_rules! agent_fields {
             /// ```
             /// use agentcfg_core::model::{NewAgent, WorkspaceId};
             /// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-            /// let agent = NewAgent { model: Some("gpt-5.5".into()), ..NewAgent::new(workspace, "writer".parse()?, "Writer") };
+            /// let agent = NewAgent::new(workspace, "writer".parse()?, "Writer").model("gpt-5.5");
             /// assert!(agent.validate().is_ok());
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
@@ -260,7 +260,7 @@ macro_rules! agent_fields {
             ///
             /// ```
             /// use agentcfg_core::model::AgentSpec;
-            /// let spec = AgentSpec { model: Some("gpt-5.5".into()), ..AgentSpec::new("writer".parse()?, "Writer") };
+            /// let spec = AgentSpec::new("writer".parse()?, "Writer").model("gpt-5.5");
             /// assert!(spec.validate().is_ok());
             /// # Ok::<(), Box<dyn std::error::Error>>(())
             /// ```
@@ -322,7 +322,7 @@ macro_rules! agent_fields {
             ///
             /// ```
             /// use agentcfg_core::model::{AgentPatch, Patch};
-            /// let patch = AgentPatch { role: Patch::Null, model: Patch::Set("gpt-5.5".into()), ..AgentPatch::default() };
+            /// let patch = AgentPatch::default().role(Patch::Null).model("gpt-5.5");
             /// assert_eq!(serde_json::to_string(&patch)?, r#"{"role":null,"model":"gpt-5.5"}"#);
             /// # Ok::<(), serde_json::Error>(())
             /// ```
@@ -390,7 +390,7 @@ macro_rules! agent_fields {
             /// ```
             /// use agentcfg_core::model::{Agent, AgentPatch, Patch};
             /// fn promote(agent: &mut Agent) {
-            ///     let patch = AgentPatch { role: Patch::Set("editor".into()), ..AgentPatch::default() };
+            ///     let patch = AgentPatch::default().role("editor");
             ///     patch.apply(agent);
             /// }
             /// ```

@@ -2,6 +2,7 @@
 
 use super::word_enum::word_enum;
 use super::{AgentId, AsOf};
+use crate::model::into_field::settable;
 
 word_enum! {
     /// Which agents a list shows, by whether they were deleted.
@@ -39,23 +40,25 @@ impl AgentState {
     }
 }
 
-/// Which agents to list. The default lists all active agents.
-///
-/// ```
-/// use agentcfg_core::model::{AgentFilter, AgentState};
-/// let second_page = AgentFilter { offset: 100, limit: Some(100), ..AgentFilter::default() };
-/// let deleted = AgentFilter { state: AgentState::Inactive, ..AgentFilter::default() };
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AgentFilter {
-    /// Only the agent with this identifier: the list then has one element or none.
-    pub agent_id: Option<AgentId>,
-    /// Active agents, deleted ones, or both.
-    pub state: AgentState,
-    /// The agents as they were listed at a moment in the past; `None` for now.
-    pub as_of: Option<AsOf>,
-    /// The number of agents to skip.
-    pub offset: u64,
-    /// The maximum number of agents; `None` for no maximum. Over HTTP it is 1–1000.
-    pub limit: Option<u32>,
+settable! {
+    /// Which agents to list. The default lists all active agents.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{AgentFilter, AgentState};
+    /// let second_page = AgentFilter::default().offset(100).limit(100);
+    /// let deleted = AgentFilter::default().state(AgentState::Inactive);
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq, Default)]
+    AgentFilter {
+        /// Only the agent with this identifier: the list then has one element or none.
+        agent_id: Option<AgentId>,
+        /// Active agents, deleted ones, or both.
+        state: AgentState,
+        /// The agents as they were listed at a moment in the past; `None` for now.
+        as_of: Option<AsOf>,
+        /// The number of agents to skip.
+        offset: u64,
+        /// The maximum number of agents; `None` for no maximum. Over HTTP it is 1–1000.
+        limit: Option<u32>,
+    }
 }

@@ -33,9 +33,9 @@ body! {
     /// ```
     /// use agentcfg_core::model::{AgentSpec, ApplyAgents};
     /// let writer = AgentSpec::new("writer".parse()?, "Writer");
-    /// let apply = ApplyAgents { set: Some("docs".parse()?), prune: true, ..ApplyAgents::of(vec![writer]) };
+    /// let apply = ApplyAgents::of(vec![writer]).set(Some("docs".parse()?)).prune(true);
     /// assert!(apply.validate().is_ok());
-    /// let without_set = ApplyAgents { set: None, ..apply };
+    /// let without_set = apply.set(None);
     /// assert_eq!(without_set.validate().unwrap_err().to_string(), "set is required when prune is true");
     /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
@@ -158,4 +158,21 @@ record! {
             "changes": { "model": { "from": "gpt-5.5", "to": "claude-sonnet-5-5" } },
         }],
     }],
+}
+
+impl AppliedAgents {
+    /// Nothing was applied to the state at this cursor.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{AppliedAgents, Cursor};
+    /// fn has_changed(base: Cursor, applied: &AppliedAgents) -> bool {
+    ///     *applied != AppliedAgents::nothing(base)
+    /// }
+    /// ```
+    pub fn nothing(cursor: Cursor) -> Self {
+        Self {
+            cursor,
+            results: Vec::new(),
+        }
+    }
 }

@@ -93,14 +93,9 @@ body! {
     ///
     /// ```
     /// use agentcfg_core::model::{Environment, NewApiKey, Scope};
-    /// let new = NewApiKey {
-    ///     workspace_id: "018f2d7c-0000-7000-8000-000000000001".parse()?,
-    ///     name: "Nightly build".into(),
-    ///     environment: Environment::Production,
-    ///     scope: Scope::Write,
-    ///     expires_at: Some("2099-01-31T18:00:00+01:00".parse()?),
-    ///     rate_limit: None,
-    /// };
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let new = NewApiKey::new(workspace, "Nightly build", Environment::Production, Scope::Write)
+    ///     .expires_at(Some("2099-01-31T18:00:00+01:00".parse()?));
     /// assert!(new.validate().is_ok());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -139,13 +134,35 @@ body! {
     ],
 }
 
+impl NewApiKey {
+    /// A key that never expires and may make 100 requests per minute.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Environment, NewApiKey, Scope};
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let new = NewApiKey::new(workspace, "Nightly build", Environment::Production, Scope::Write).rate_limit(250);
+    /// assert_eq!((new.expires_at, new.rate_limit), (None, Some(250)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn new(workspace_id: WorkspaceId, name: impl Into<String>, environment: Environment, scope: Scope) -> Self {
+        Self {
+            workspace_id,
+            name: name.into(),
+            environment,
+            scope,
+            expires_at: None,
+            rate_limit: None,
+        }
+    }
+}
+
 body! {
     /// How an API key is replaced by a new one.
     ///
     /// ```
     /// use agentcfg_core::model::RotateApiKey;
     /// // Both keys work for an hour.
-    /// let rotate = RotateApiKey { overlap_seconds: 3600 };
+    /// let rotate = RotateApiKey::default().overlap_seconds(3600);
     /// assert!(rotate.validate().is_ok());
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -166,6 +183,7 @@ body! {
 /// }
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct CreatedApiKey {
     /// The record.
     #[serde(flatten)]

@@ -8,6 +8,7 @@ use uuid::Uuid;
 use super::word_enum::word_enum;
 use super::{Message, Timestamp, WorkspaceId};
 use crate::body::record;
+use crate::model::into_field::settable;
 use crate::rules;
 
 word_enum! {
@@ -30,7 +31,7 @@ record! {
     /// ```
     /// use agentcfg_core::model::{Actor, ActorType};
     /// let ada: Actor = serde_json::from_str(r#"{"type":"user","id":"ada"}"#)?;
-    /// assert_eq!(ada, Actor { kind: ActorType::User, id: "ada".into() });
+    /// assert_eq!((ada.kind, &*ada.id), (ActorType::User, "ada"));
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -152,7 +153,7 @@ record! {
     /// ```
     /// use agentcfg_core::model::{Target, TargetType};
     /// let writer: Target = serde_json::from_str(r#"{"type":"agent","id":"writer"}"#)?;
-    /// assert_eq!(writer, Target { kind: TargetType::Agent, id: "writer".into() });
+    /// assert_eq!((writer.kind, &*writer.id), (TargetType::Agent, "writer"));
     /// # Ok::<(), serde_json::Error>(())
     /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -237,31 +238,33 @@ record! {
     }],
 }
 
-/// Which entries of an audit log to list, newest first. The default lists the last 100.
-///
-/// ```
-/// use agentcfg_core::model::AuditFilter;
-/// let changes_of_agents = AuditFilter { action: Some("agent.*".into()), ..AuditFilter::default() };
-/// let next_page = AuditFilter { before: Some(118), ..changes_of_agents };
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct AuditFilter {
-    /// Only entries of the actor with this identifier.
-    pub actor: Option<String>,
-    /// Only entries of this action, or of a family of actions such as `agent.*`. An unknown one selects nothing.
-    pub action: Option<String>,
-    /// Only entries whose target is of this type. An unknown one selects nothing.
-    pub target_type: Option<String>,
-    /// Only entries whose target has this identifier.
-    pub target_id: Option<String>,
-    /// Only entries from this moment on.
-    pub since: Option<Timestamp>,
-    /// Only entries before this moment.
-    pub until: Option<Timestamp>,
-    /// Only entries with a smaller revision.
-    pub before: Option<u64>,
-    /// How many of these entries to skip.
-    pub offset: u64,
-    /// The greatest number of entries, 1–1000; `None` for 100.
-    pub limit: Option<u32>,
+settable! {
+    /// Which entries of an audit log to list, newest first. The default lists the last 100.
+    ///
+    /// ```
+    /// use agentcfg_core::model::AuditFilter;
+    /// let changes_of_agents = AuditFilter::default().action("agent.*");
+    /// let next_page = changes_of_agents.before(118);
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq, Default)]
+    AuditFilter {
+        /// Only entries of the actor with this identifier.
+        actor: Option<String>,
+        /// Only entries of this action, or of a family of actions such as `agent.*`. An unknown one selects nothing.
+        action: Option<String>,
+        /// Only entries whose target is of this type. An unknown one selects nothing.
+        target_type: Option<String>,
+        /// Only entries whose target has this identifier.
+        target_id: Option<String>,
+        /// Only entries from this moment on.
+        since: Option<Timestamp>,
+        /// Only entries before this moment.
+        until: Option<Timestamp>,
+        /// Only entries with a smaller revision.
+        before: Option<u64>,
+        /// How many of these entries to skip.
+        offset: u64,
+        /// The greatest number of entries, 1–1000; `None` for 100.
+        limit: Option<u32>,
+    }
 }

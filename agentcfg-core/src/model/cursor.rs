@@ -37,6 +37,7 @@ pub struct Cursor {
 /// assert_eq!("yesterday".parse::<Cursor>(), Err(CursorError::NoCursor));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum CursorError {
     /// The text has not the form of a cursor.
     #[error("must be a cursor that this service has given out")]

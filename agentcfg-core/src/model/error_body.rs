@@ -36,6 +36,19 @@ record! {
     examples: [{ "success": true }],
 }
 
+impl ErrorBody {
+    /// A body with this message.
+    ///
+    /// ```
+    /// use agentcfg_core::model::ErrorBody;
+    /// assert_eq!(serde_json::to_string(&ErrorBody::new("not found"))?, r#"{"error":"not found"}"#);
+    /// # Ok::<(), serde_json::Error>(())
+    /// ```
+    pub fn new(error: impl Into<String>) -> Self {
+        Self { error: error.into() }
+    }
+}
+
 impl Success {
     /// `{"success": true}`.
     ///

@@ -2,6 +2,7 @@
 
 use super::{Actor, AgentId, Label, Timestamp};
 use crate::body::{body, record};
+use crate::model::into_field::settable;
 use crate::rules;
 use crate::validate::Faults;
 
@@ -42,7 +43,7 @@ body! {
     /// ```
     /// use agentcfg_core::model::{LabelTarget, Patch};
     /// // Only if the label points at version 2 now:
-    /// let target = LabelTarget { expected_version: Patch::Set(2), ..LabelTarget::new(3) };
+    /// let target = LabelTarget::new(3).expected_version(2);
     /// assert_eq!(serde_json::to_string(&target)?, r#"{"version":3,"expected_version":2}"#);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
@@ -145,16 +146,18 @@ record! {
     examples: [{ "agent_id": "release-writer", "label": "production", "version": 3, "previous_version": 2 }],
 }
 
-/// Which labels to list. The default lists all labels of a workspace.
-///
-/// ```
-/// use agentcfg_core::model::LabelFilter;
-/// let in_production = LabelFilter { label: Some("production"), ..LabelFilter::default() };
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LabelFilter<'a> {
-    /// Only labels of this agent.
-    pub agent_id: Option<&'a str>,
-    /// Only this label.
-    pub label: Option<&'a str>,
+settable! {
+    /// Which labels to list. The default lists all labels of a workspace.
+    ///
+    /// ```
+    /// use agentcfg_core::model::LabelFilter;
+    /// let in_production = LabelFilter::default().label("production");
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    LabelFilter<'a> {
+        /// Only labels of this agent.
+        agent_id: Option<&'a str>,
+        /// Only this label.
+        label: Option<&'a str>,
+    }
 }

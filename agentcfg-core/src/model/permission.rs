@@ -51,7 +51,7 @@ word_enum! {
         ProviderKeysManage = "provider_keys:manage",
         /// Rename the workspace. Sessions only.
         WorkspaceManage = "workspace:manage",
-    }
+    }, non_exhaustive
 }
 
 word_enum! {

@@ -20,6 +20,21 @@ pub struct RateStatus {
 }
 
 impl RateStatus {
+    /// The header fields that tell a caller of HTTP, as the API does.
+    ///
+    /// ```
+    /// use agentcfg_core::model::RateStatus;
+    /// let status = RateStatus { limit: 100, remaining: 99, reset_unix_millis: 1_795_167_060_001 };
+    /// assert_eq!(status.headers()[1], ("x-ratelimit-remaining", 99.into()));
+    /// ```
+    pub fn headers(&self) -> [(&'static str, i64); 3] {
+        [
+            ("x-ratelimit-limit", self.limit.into()),
+            ("x-ratelimit-remaining", self.remaining.into()),
+            ("x-ratelimit-reset", self.reset_unix_seconds()),
+        ]
+    }
+
     /// When the window ends, in seconds since the Unix epoch, rounded up.
     ///
     /// ```

@@ -65,7 +65,7 @@ body! {
     /// use agentcfg_core::model::{LiveStatus, StatusReport};
     /// let report = StatusReport::working("T-7", "Write the release notes");
     /// assert_eq!(report.status, LiveStatus::Working);
-    /// let without_task = StatusReport { current_task_id: None, ..report };
+    /// let without_task = report.current_task_id(None);
     /// assert_eq!(without_task.validate().unwrap_err().to_string(), "current_task_id is required when status is working");
     /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -106,6 +106,20 @@ fn task_fits(status: LiveStatus, field: &str, is_given: bool, faults: &mut Fault
 }
 
 impl StatusReport {
+    /// A report without a task.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{LiveStatus, StatusReport};
+    /// assert_eq!(StatusReport::new(LiveStatus::Idle), StatusReport::idle());
+    /// ```
+    pub fn new(status: LiveStatus) -> Self {
+        Self {
+            status,
+            current_task_id: None,
+            current_task_title: None,
+        }
+    }
+
     /// The agent is up and has no task.
     ///
     /// ```
@@ -113,11 +127,7 @@ impl StatusReport {
     /// assert_eq!(StatusReport::idle().status, LiveStatus::Idle);
     /// ```
     pub fn idle() -> Self {
-        Self {
-            status: LiveStatus::Idle,
-            current_task_id: None,
-            current_task_title: None,
-        }
+        Self::new(LiveStatus::Idle)
     }
 
     /// The agent is down.
@@ -127,11 +137,7 @@ impl StatusReport {
     /// assert_eq!(StatusReport::offline().status, LiveStatus::Offline);
     /// ```
     pub fn offline() -> Self {
-        Self {
-            status: LiveStatus::Offline,
-            current_task_id: None,
-            current_task_title: None,
-        }
+        Self::new(LiveStatus::Offline)
     }
 
     /// The agent works on a task.

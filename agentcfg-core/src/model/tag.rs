@@ -41,6 +41,17 @@ const LIST: char = 'w';
 const UNKNOWN: char = 'u';
 
 impl Tag {
+    /// The tag as an entity tag of HTTP, for the header field `ETag`: strong, and in quotes.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Tag;
+    /// assert_eq!("k3j9x0ab-a7".parse::<Tag>()?.to_etag(), "\"k3j9x0ab-a7\"");
+    /// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+    /// ```
+    pub fn to_etag(self) -> String {
+        format!("\"{self}\"")
+    }
+
     /// The tag of one agent's record.
     ///
     /// ```
@@ -215,7 +226,50 @@ pub enum Precondition {
     OneOf(Vec<Expected>),
 }
 
+/// The members of a list of entity tags, as they stand in `If-Match` or `If-None-Match`: a comma within quotes belongs to the
+/// tag. Empty members are left out.
+///
+/// ```
+/// use agentcfg_core::model::entity_tags;
+/// assert_eq!(entity_tags("\"a,b\", W/\"c\",,*"), ["\"a,b\"", "W/\"c\"", "*"]);
+/// ```
+pub fn entity_tags(field: &str) -> Vec<&str> {
+    let mut is_quoted = false;
+    field
+        .split(|character: char| {
+            is_quoted ^= character == '"';
+            character == ',' && !is_quoted
+        })
+        .map(str::trim)
+        .filter(|tag| !tag.is_empty())
+        .collect()
+}
+
 impl Precondition {
+    /// The condition in a header field `If-Match`. What is no strong entity tag of this service matches no record.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Precondition, Tag};
+    /// let tag: Tag = "k3j9x0ab-a7".parse()?;
+    /// assert_eq!(Precondition::from_if_match("\"k3j9x0ab-a7\""), Precondition::matches(tag));
+    /// assert_eq!(Precondition::from_if_match("*"), Precondition::Exists);
+    /// assert!(!Precondition::from_if_match("W/\"k3j9x0ab-a7\"").is_met_by(tag));
+    /// # Ok::<(), agentcfg_core::model::InvalidTag>(())
+    /// ```
+    pub fn from_if_match(field: &str) -> Self {
+        let expected = |tag: &str| {
+            let text = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"'));
+            match text.and_then(|text| text.parse().ok()) {
+                Some(tag) => Expected::Tag(tag),
+                None => Expected::Unknown(tag.to_owned()),
+            }
+        };
+        match entity_tags(field)[..] {
+            ["*"] => Self::Exists,
+            ref tags => Self::OneOf(tags.iter().copied().map(expected).collect()),
+        }
+    }
+
     /// The record must have this version.
     ///
     /// ```

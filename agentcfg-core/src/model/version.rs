@@ -1,7 +1,8 @@
 //! Versions of agents: what an agent's content was, who changed it, and why.
 
-use super::{Actor, Agent, AgentConfig, AgentId, Changes, Label, Message, Tag, Timestamp};
+use super::{Actor, Agent, AgentConfig, AgentId, Changes, Label, Message, Tag, Tagged, Timestamp};
 use crate::body::{body, record};
+use crate::model::into_field::settable;
 use crate::validate::Faults;
 
 record! {
@@ -231,7 +232,7 @@ impl From<Timestamp> for VersionSelector<'_> {
 ///
 /// ```
 /// use agentcfg_core::model::{AgentFilter, AsOf};
-/// let yesterday = AgentFilter { as_of: Some(AsOf::At("2026-11-19T18:00:00Z".parse()?)), ..AgentFilter::default() };
+/// let yesterday = AgentFilter::default().as_of(Some(AsOf::At("2026-11-19T18:00:00Z".parse()?)));
 /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -242,18 +243,20 @@ pub enum AsOf {
     Revision(u64),
 }
 
-/// The part of an agent's versions to list, newest first.
-///
-/// ```
-/// use agentcfg_core::model::VersionPage;
-/// let older = VersionPage { before: Some(7), limit: Some(20) };
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct VersionPage {
-    /// Only versions with a smaller number.
-    pub before: Option<u64>,
-    /// The greatest number of versions, 1–1000; `None` for 100.
-    pub limit: Option<u32>,
+settable! {
+    /// The part of an agent's versions to list, newest first.
+    ///
+    /// ```
+    /// use agentcfg_core::model::VersionPage;
+    /// let older = VersionPage::default().before(7).limit(20);
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+    VersionPage {
+        /// Only versions with a smaller number.
+        before: Option<u64>,
+        /// The greatest number of versions, 1–1000; `None` for 100.
+        limit: Option<u32>,
+    }
 }
 
 /// An agent with the tag of its record and the number of its current version.
@@ -266,6 +269,7 @@ pub struct VersionPage {
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct VersionedAgent {
     /// The agent.
     pub value: Agent,
@@ -273,4 +277,22 @@ pub struct VersionedAgent {
     pub tag: Tag,
     /// The number of its current version. A client has 0 here where a proxy removed the header field that holds it.
     pub version: u64,
+}
+
+impl VersionedAgent {
+    /// An agent and the number of its version.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Agent, Tagged, VersionedAgent};
+    /// fn first(agent: Tagged<Agent>) -> VersionedAgent {
+    ///     VersionedAgent::new(agent, 1)
+    /// }
+    /// ```
+    pub fn new(agent: Tagged<Agent>, version: u64) -> Self {
+        Self {
+            value: agent.value,
+            tag: agent.tag,
+            version,
+        }
+    }
 }

@@ -128,7 +128,7 @@ impl NewWebhook {
     /// ```
     /// use agentcfg_core::model::NewWebhook;
     /// let workspace = "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05".parse()?;
-    /// let new = NewWebhook { ordered: true, ..NewWebhook::new(workspace, "https://hooks.example.com/") };
+    /// let new = NewWebhook::new(workspace, "https://hooks.example.com/").ordered(true);
     /// # Ok::<(), agentcfg_core::model::InvalidId>(())
     /// ```
     pub fn new(workspace_id: WorkspaceId, url: impl Into<String>) -> Self {
@@ -147,7 +147,7 @@ body! {
     ///
     /// ```
     /// use agentcfg_core::model::WebhookPatch;
-    /// let again = WebhookPatch { enabled: Some(true), ..WebhookPatch::default() };
+    /// let again = WebhookPatch::default().enabled(true);
     /// assert!(again.validate().is_ok());
     /// ```
     #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -231,7 +231,7 @@ body! {
     ///
     /// ```
     /// use agentcfg_core::model::{ReplayFrom, WebhookReplay};
-    /// let all = WebhookReplay { after: ReplayFrom::Start };
+    /// let all = WebhookReplay::new(ReplayFrom::Start);
     /// assert!(all.validate().is_ok());
     /// ```
     #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -241,6 +241,18 @@ body! {
     }
     read_only: &[],
     examples: [{ "after": "k3j9x0ab-0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05-c7" }, { "after": "start" }],
+}
+
+impl WebhookReplay {
+    /// Sends the events after this place again.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{ReplayFrom, WebhookReplay};
+    /// assert!(WebhookReplay::new(ReplayFrom::Start).validate().is_ok());
+    /// ```
+    pub fn new(after: ReplayFrom) -> Self {
+        Self { after }
+    }
 }
 
 record! {
@@ -298,6 +310,7 @@ record! {
 /// }
 /// ```
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WebhookWithSecret {
     /// The webhook.
     #[serde(flatten)]

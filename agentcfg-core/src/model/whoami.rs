@@ -100,7 +100,7 @@ body! {
     ///
     /// ```
     /// use agentcfg_core::model::SignIn;
-    /// let sign_in = SignIn { code: "4fQ8mZr2LkV7xN0bTy6W1234-YWRh".into() };
+    /// let sign_in = SignIn::new("4fQ8mZr2LkV7xN0bTy6W1234-YWRh");
     /// assert!(sign_in.validate().is_ok());
     /// ```
     #[derive(Clone, PartialEq, Eq)]
@@ -110,6 +110,18 @@ body! {
     }
     read_only: &[],
     examples: [{ "code": "not-a-code-but-an-example" }],
+}
+
+impl SignIn {
+    /// Redeems this code.
+    ///
+    /// ```
+    /// use agentcfg_core::model::SignIn;
+    /// assert!(SignIn::new("").validate().is_err());
+    /// ```
+    pub fn new(code: impl Into<String>) -> Self {
+        Self { code: code.into() }
+    }
 }
 
 /// The code is a secret until it is used.

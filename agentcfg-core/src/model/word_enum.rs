@@ -4,10 +4,12 @@ use crate::validate::Invalid;
 
 /// Defines an enum whose values are words: `as_str`, `ALL`, `Display`, `FromStr`, serde.
 ///
+/// `, non_exhaustive` behind it says that a later release may add words, which this one refuses.
+///
 /// With `or Unknown` behind it, a word that a later release adds can be read as that value, so that one of them does
 /// not fail a whole answer. The value is not in `ALL`, `FromStr` gives it for no word, and writing it is an error.
 macro_rules! word_enum {
-    ($(#[doc = $doc:literal])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ }) => {
+    ($(#[doc = $doc:literal])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ } $(, $attribute:ident)?) => {
         $(#[doc = $doc])*
         ///
         /// ```
@@ -15,6 +17,7 @@ macro_rules! word_enum {
         $(#[doc = concat!("assert_eq!(\"", $word, "\".parse(), Ok(", stringify!($name), "::", stringify!($variant), "));")])+
         /// ```
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        $(#[$attribute])?
         pub enum $name {
             $($(#[$vdoc])* $variant,)+
         }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::word_enum::word_enum;
 use super::{Role, Timestamp, UserId, WorkspaceId};
 use crate::body::{body, record};
+use crate::model::into_field::settable;
 use crate::rules;
 use crate::validate::MAX_NAME;
 
@@ -34,24 +35,26 @@ impl Plan {
     }
 }
 
-/// How many active agents each plan allows; `None` is no limit.
-///
-/// ```
-/// use agentcfg_core::model::{Plan, PlanLimits};
-/// let limits = PlanLimits { free: Some(5), ..PlanLimits::default() };
-/// assert_eq!(limits.of(Plan::Free), Some(5));
-/// assert_eq!(limits.of(Plan::Enterprise), None);
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PlanLimits {
-    /// On [`Plan::Free`].
-    pub free: Option<u32>,
-    /// On [`Plan::Pro`].
-    pub pro: Option<u32>,
-    /// On [`Plan::Team`].
-    pub team: Option<u32>,
-    /// On [`Plan::Enterprise`].
-    pub enterprise: Option<u32>,
+settable! {
+    /// How many active agents each plan allows; `None` is no limit.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Plan, PlanLimits};
+    /// let limits = PlanLimits::default().free(5);
+    /// assert_eq!(limits.of(Plan::Free), Some(5));
+    /// assert_eq!(limits.of(Plan::Enterprise), None);
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    PlanLimits {
+        /// On [`Plan::Free`].
+        free: Option<u32>,
+        /// On [`Plan::Pro`].
+        pro: Option<u32>,
+        /// On [`Plan::Team`].
+        team: Option<u32>,
+        /// On [`Plan::Enterprise`].
+        enterprise: Option<u32>,
+    }
 }
 
 impl PlanLimits {
@@ -124,6 +127,7 @@ record! {
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct WorkspaceView {
     /// The workspace.
     #[serde(flatten)]
@@ -138,7 +142,7 @@ body! {
     ///
     /// ```
     /// use agentcfg_core::model::NewWorkspace;
-    /// let new = NewWorkspace { name: "Studio North".into() };
+    /// let new = NewWorkspace::new("Studio North");
     /// assert!(new.validate().is_ok());
     /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
@@ -150,13 +154,25 @@ body! {
     examples: [{ "name": "Studio North" }],
 }
 
+impl NewWorkspace {
+    /// A workspace with this name.
+    ///
+    /// ```
+    /// use agentcfg_core::model::NewWorkspace;
+    /// assert!(NewWorkspace::new("Studio North").validate().is_ok());
+    /// ```
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into() }
+    }
+}
+
 body! {
     /// The fields to change; what is left out stays.
     ///
     /// ```
     /// use agentcfg_core::model::{Plan, WorkspacePatch};
-    /// let rename = WorkspacePatch { name: Some("Studio South".into()), ..WorkspacePatch::default() };
-    /// let upgrade = WorkspacePatch { plan: Some(Plan::Team), ..WorkspacePatch::default() };
+    /// let rename = WorkspacePatch::default().name("Studio South");
+    /// let upgrade = WorkspacePatch::default().plan(Plan::Team);
     /// ```
     #[derive(Debug, Clone, PartialEq, Eq, Default)]
     change WorkspacePatch {
@@ -195,7 +211,7 @@ body! {
     ///
     /// ```
     /// use agentcfg_core::model::{Role, RoleChange};
-    /// let body = serde_json::to_string(&RoleChange { role: Role::Member })?;
+    /// let body = serde_json::to_string(&RoleChange::new(Role::Member))?;
     /// assert_eq!(body, r#"{"role":"member"}"#);
     /// # Ok::<(), serde_json::Error>(())
     /// ```
@@ -206,4 +222,16 @@ body! {
     }
     read_only: &["user_id", "created_at"],
     examples: [{ "role": "member" }],
+}
+
+impl RoleChange {
+    /// Gives this role.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Role, RoleChange};
+    /// assert!(RoleChange::new(Role::Admin).validate().is_ok());
+    /// ```
+    pub fn new(role: Role) -> Self {
+        Self { role }
+    }
 }

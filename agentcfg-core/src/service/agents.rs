@@ -28,7 +28,7 @@ impl AgentCfg {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// let ada = service.trusted_user("ada")?;
-    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// let created = service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
     /// assert_eq!(service.get_agent(&ada, studio.id, &created.value.agent_id).await?, created);
     /// let unknown = service.get_agent(&ada, studio.id, "editor").await.unwrap_err();
@@ -61,7 +61,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let new = NewAgent { model: Some("gpt-5.5".into()), ..NewAgent::new(studio, "reviewer".parse()?, "Reviewer") };
+    /// let new = NewAgent::new(studio, "reviewer".parse()?, "Reviewer").model("gpt-5.5");
     /// let reviewer = service.create_agent(&ada, new).await?;
     /// assert!(reviewer.value.is_active);
     /// # Ok(()) }) }
@@ -130,11 +130,11 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let patch = AgentPatch { role: Patch::Set("author".into()), ..AgentPatch::default() };
+    /// let patch = AgentPatch::default().role("author");
     /// let writer = service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
     /// assert_eq!(writer.value.role.as_deref(), Some("author"));
     /// // From now on only if nothing else has changed the agent:
-    /// let patch = AgentPatch { role: Patch::Null, ..AgentPatch::default() };
+    /// let patch = AgentPatch::default().role(Patch::Null);
     /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::matches(writer.tag)).await?;
     /// # Ok(()) }) }
     /// ```

@@ -80,14 +80,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let new = NewApiKey {
-    ///     workspace_id: studio,
-    ///     name: "Nightly build".into(),
-    ///     environment: Environment::Production,
-    ///     scope: Scope::Read,
-    ///     expires_at: None,
-    ///     rate_limit: Some(600),
-    /// };
+    /// let new = NewApiKey::new(studio, "Nightly build", Environment::Production, Scope::Read).rate_limit(600);
     /// let created = service.create_api_key(&ada, new).await?;
     /// assert!(created.key.starts_with("svc_live_"));
     /// # Ok(()) }) }
@@ -152,14 +145,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// # let new = NewApiKey {
-    /// #     workspace_id: studio,
-    /// #     name: "Nightly build".into(),
-    /// #     environment: Environment::Production,
-    /// #     scope: Scope::Read,
-    /// #     expires_at: None,
-    /// #     rate_limit: None,
-    /// # };
+    /// # let new = NewApiKey::new(studio, "Nightly build", Environment::Production, Scope::Read);
     /// # let created = service.create_api_key(&ada, new).await?;
     /// service.revoke_api_key(&ada, &created.record.id).await?;
     /// assert!(service.authenticate(&created.key).await.is_err());
@@ -207,14 +193,7 @@ impl AgentCfg {
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// # use agentcfg_core::model::RotateApiKey;
-    /// # let new = NewApiKey {
-    /// #     workspace_id: studio,
-    /// #     name: "Nightly build".into(),
-    /// #     environment: Environment::Production,
-    /// #     scope: Scope::Read,
-    /// #     expires_at: None,
-    /// #     rate_limit: None,
-    /// # };
+    /// # let new = NewApiKey::new(studio, "Nightly build", Environment::Production, Scope::Read);
     /// # let old = service.create_api_key(&ada, new).await?;
     /// let new = service.rotate_api_key(&ada, &old.record.id, RotateApiKey::default()).await?;
     /// assert!(service.authenticate(&new.key).await.is_ok());

@@ -38,7 +38,7 @@ impl AgentCfg {
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// let editor = AgentSpec::new("editor".parse()?, "Editor");
-    /// let body = ApplyAgents { set: Some("docs".parse()?), ..ApplyAgents::of(vec![editor]) };
+    /// let body = ApplyAgents::of(vec![editor]).set(Some("docs".parse()?));
     /// let applied = service.apply_agents(&ada, studio, body.clone(), false).await?;
     /// assert_eq!(applied.results[0].action, ApplyAction::Create);
     /// let again = service.apply_agents(&ada, studio, body, false).await?;

@@ -61,7 +61,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let of_writer = AuditFilter { target_id: Some("writer".into()), ..AuditFilter::default() };
+    /// let of_writer = AuditFilter::default().target_id("writer");
     /// let entries = service.search_audit_log(&ada, studio, &of_writer).await?;
     /// assert_eq!((entries.len(), entries[0].revision), (1, 2));
     /// # Ok(()) }) }
@@ -216,7 +216,7 @@ impl AuditPages {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let one = AuditFilter { limit: Some(1), ..AuditFilter::default() };
+    /// let one = AuditFilter::default().limit(1);
     /// let newest = service.audit_pages(&ada, studio, &one).await?.next().await?;
     /// assert_eq!(newest.unwrap()[0].action, Action::AgentCreated);
     /// # Ok(()) }) }

@@ -10,6 +10,7 @@ use super::entry::{KeyTable, LastUses, Plaintexts, RateCounting};
 use super::feed::{CLOSED_SESSIONS, Heads, RecentEvents, StatusFeeds};
 use super::lists::Cache;
 use super::long_reads::LongReads;
+use super::shutdown::Lifetime;
 use super::webhooks::NewEvents;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
@@ -26,7 +27,7 @@ use crate::vault::Vault;
 /// ```
 /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
 /// let service = AgentCfg::builder(MemoryStore::new())
-///     .settings(Settings { status_ttl_seconds: 30, ..Settings::default() })
+///     .settings(Settings::default().status_ttl_seconds(30))
 ///     .list_cache_bytes(16 << 20)
 ///     .build();
 /// ```
@@ -41,7 +42,6 @@ pub struct Builder {
     managed: Managed,
     vault: Option<Vault>,
     list_cache_bytes: u64,
-    remote_store: bool,
 }
 
 impl fmt::Debug for Builder {
@@ -49,7 +49,6 @@ impl fmt::Debug for Builder {
         f.debug_struct("Builder")
             .field("settings", &self.settings)
             .field("list_cache_bytes", &self.list_cache_bytes)
-            .field("remote_store", &self.remote_store)
             .finish_non_exhaustive()
     }
 }
@@ -58,17 +57,19 @@ impl fmt::Debug for Builder {
 pub(super) type Managed = [Option<ProviderCredential>; Provider::COUNT];
 
 impl Builder {
-    /// Chooses the settings.
+    /// Chooses the settings. A `session_rate_limit` of 0 counts as 1.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
     /// let service = AgentCfg::builder(MemoryStore::new())
-    ///     .settings(Settings { session_rate_limit: 60, ..Settings::default() })
+    ///     .settings(Settings::default().session_rate_limit(60))
     ///     .build();
     /// assert_eq!(service.settings().session_rate_limit, 60);
     /// ```
     #[must_use]
-    pub fn settings(mut self, settings: Settings) -> Self {
+    pub fn settings(mut self, mut settings: Settings) -> Self {
+        // A limit of 0 would refuse each user in silence.
+        settings.session_rate_limit = settings.session_rate_limit.max(1);
         self.settings = settings;
         self
     }
@@ -172,7 +173,7 @@ impl Builder {
     /// let service = AgentCfg::builder(MemoryStore::new()).clock(clock.clone()).build();
     /// # let ada = service.trusted_user("ada")?;
     /// clock.advance_millis(1500);
-    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// assert_eq!(studio.created_at.to_string(), "2026-11-20T09:30:01.500Z");
     /// # Ok(())
     /// # }
@@ -220,26 +221,6 @@ impl Builder {
         self
     }
 
-    /// Says that the store is a server that other processes may use too, and each call of it a round trip over a network.
-    ///
-    /// Set it for PostgreSQL and etcd. [`AgentCfg::enter`] then reads what the request is likely to need together with the record
-    /// of its API key, and counts the request at the same time. Without it, this process takes itself to be the only one that
-    /// writes: its streams may repeat an event that the store has lost in a failover, and its webhook sender may take the lease
-    /// of a sender that is at work.
-    ///
-    /// ```
-    /// use agentcfg_core::AgentCfg;
-    /// use agentcfg_core::store::Store;
-    /// fn on_a_database(store: impl Store) -> AgentCfg {
-    ///     AgentCfg::builder(store).remote_store(true).build()
-    /// }
-    /// ```
-    #[must_use]
-    pub fn remote_store(mut self, remote: bool) -> Self {
-        self.remote_store = remote;
-        self
-    }
-
     /// Makes the service.
     ///
     /// ```
@@ -248,6 +229,7 @@ impl Builder {
     /// let same_service = service.clone();
     /// ```
     pub fn build(self) -> AgentCfg {
+        let is_shared = self.store.is_shared();
         AgentCfg {
             inner: Arc::new(Inner {
                 stamps: Stamps::of(&self.store),
@@ -270,9 +252,9 @@ impl Builder {
                 closed_sessions: broadcast::Sender::new(CLOSED_SESSIONS),
                 status_feeds: StatusFeeds::default(),
                 recent: RecentEvents::default(),
-                long_reads: LongReads::new(self.remote_store),
+                long_reads: LongReads::new(is_shared),
                 new_events: NewEvents::default(),
-                remote_store: self.remote_store,
+                lifetime: Lifetime::default(),
                 removing: tokio::sync::Mutex::default(),
             }),
         }
@@ -306,7 +288,6 @@ impl AgentCfg {
             managed: Managed::default(),
             vault: None,
             list_cache_bytes: 64 << 20,
-            remote_store: false,
         }
     }
 }

@@ -42,7 +42,7 @@ impl AgentCfg {
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// service.set_label(&ada, Some(studio), "writer", "production", LabelTarget::new(1)).await?;
-    /// let released = LabelFilter { label: Some("production"), ..LabelFilter::default() };
+    /// let released = LabelFilter::default().label("production");
     /// let labels = service.list_labels(&ada, studio, released).await?;
     /// assert_eq!((labels[0].agent_id.as_str(), labels[0].version), ("writer", 1));
     /// # Ok(()) }) }
@@ -88,7 +88,7 @@ impl AgentCfg {
     /// let label = service.set_label(&ada, Some(studio), "writer", "production", LabelTarget::new(1)).await?;
     /// assert_eq!(label.version, 1);
     /// // Compare and set: the label must not exist.
-    /// let new = LabelTarget { expected_version: Patch::Null, ..LabelTarget::new(1) };
+    /// let new = LabelTarget::new(1).expected_version(Patch::Null);
     /// assert!(service.set_label(&ada, Some(studio), "writer", "production", new).await.is_err());
     /// # Ok(()) }) }
     /// ```

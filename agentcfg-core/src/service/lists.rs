@@ -39,9 +39,9 @@ impl AgentCfg {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// let ada = service.trusted_user("ada")?;
-    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// service.create_agent(&ada, NewAgent::new(studio.id, "writer".parse()?, "Writer")).await?;
-    /// let first = AgentFilter { limit: Some(10), ..AgentFilter::default() };
+    /// let first = AgentFilter::default().limit(10);
     /// let list = service.list_agents(&ada, studio.id, &first).await?;
     /// assert_eq!(list.value.agents()?[0].display_name, "Writer");
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -40,9 +40,9 @@ struct Permit {
 
 impl LongReads {
     /// On a remote store a read waits most of its time, so that more may run.
-    pub(super) fn new(remote_store: bool) -> Arc<Self> {
+    pub(super) fn new(is_shared: bool) -> Arc<Self> {
         let cores = available_parallelism().map_or(1, usize::from);
-        Self::of(match remote_store {
+        Self::of(match is_shared {
             true => 2 * cores,
             false => (cores - 1).max(1),
         })

@@ -32,6 +32,7 @@ const BATCH: usize = 64;
 /// # Ok(()) }) }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct MasterKeysNeeded {
     /// The keys that something may be sealed under, the sealing one first. Empty for a store that was
     /// never used with a master key.
@@ -71,10 +72,11 @@ fn shown(ids: &[KeyId]) -> String {
 ///
 /// ```
 /// use agentcfg_core::service::RewrapProgress;
-/// let progress = RewrapProgress { examined: 64, rewrapped: 63, unreadable: 1 };
+/// let progress = RewrapProgress::default();
 /// println!("{} of {} sealed again", progress.rewrapped, progress.examined);
 /// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct RewrapProgress {
     /// Provider keys and webhooks that were checked.
     pub examined: u64,

@@ -37,6 +37,7 @@ mod rollback;
 mod sealing;
 mod serialized_record;
 mod settings;
+mod shutdown;
 mod sign_in;
 mod single_flight;
 mod status;
@@ -68,6 +69,7 @@ use self::long_reads::LongReads;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::models::{ModelCall, ModelRequest, ModelRoute};
 pub use self::settings::Settings;
+use self::shutdown::Lifetime;
 pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
 pub use self::status::{StatusList, StatusPiece};
 use self::webhooks::NewEvents;
@@ -92,7 +94,7 @@ use crate::vault::{SealError, Vault};
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 /// let service = AgentCfg::builder(MemoryStore::new()).build();
 /// let ada = service.trusted_user("ada")?;
-/// let workspace = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+/// let workspace = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
 /// let writer = service.create_agent(&ada, NewAgent::new(workspace.id, "writer".parse()?, "Writer")).await?;
 /// assert!(writer.value.is_active);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -128,7 +130,7 @@ struct Inner {
     recent: RecentEvents,
     long_reads: Arc<LongReads>,
     new_events: NewEvents,
-    remote_store: bool,
+    lifetime: Lifetime,
     /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
     removing: tokio::sync::Mutex<()>,
 }
@@ -282,7 +284,7 @@ impl fmt::Debug for AgentCfg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentCfg")
             .field("settings", self.settings())
-            .field("remote_store", &self.inner.remote_store)
+            .field("is_shared", &self.store().is_shared())
             .finish_non_exhaustive()
     }
 }

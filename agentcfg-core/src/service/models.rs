@@ -6,6 +6,7 @@ use super::access::Access;
 use super::records;
 use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
+use crate::model::into_field::settable;
 use crate::model::{
     AgentId, CredentialSource, IdRef, ModelInfo, Permission, Plan, Provider, VersionSelector, WorkspaceId,
 };
@@ -13,27 +14,29 @@ use crate::routing::{self, CredentialFacts, Reason};
 use crate::secret::ProviderCredential;
 use crate::vault::{OpenError, Sealed};
 
-/// The request of a model call, as far as routing needs it.
-///
-/// ```
-/// use agentcfg_core::model::Provider;
-/// use agentcfg_core::service::ModelRequest;
-/// let request = ModelRequest { model: Some("gpt-5.5"), ..ModelRequest::new(Provider::OpenAi, "v1/responses") };
-/// assert_eq!(request.path, "v1/responses");
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ModelRequest<'a> {
-    /// The provider whose API is called.
-    pub provider: Provider,
-    /// The path below the provider's address, without a slash at either end.
-    pub path: &'a str,
-    /// The model that the request names.
-    pub model: Option<&'a str>,
-    /// Whether the agent's model can be filled in. Where it cannot, such as in a form with a file, the agent's model is
-    /// ignored.
-    pub takes_agent_model: bool,
-    /// The version of the agent whose model and persona are filled in: the current one, or one by its number or a label.
-    pub version: VersionSelector<'a>,
+settable! {
+    /// The request of a model call, as far as routing needs it.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::service::ModelRequest;
+    /// let request = ModelRequest::new(Provider::OpenAi, "v1/responses").model("gpt-5.5");
+    /// assert_eq!(request.path, "v1/responses");
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    ModelRequest<'a> {
+        /// The provider whose API is called.
+        provider: Provider,
+        /// The path below the provider's address, without a slash at either end.
+        path: &'a str,
+        /// The model that the request names.
+        model: Option<&'a str>,
+        /// Whether the agent's model can be filled in. Where it cannot, such as in a form with a file, the agent's model is
+        /// ignored.
+        takes_agent_model: bool,
+        /// The version of the agent whose model and persona are filled in: the current one, or one by its number or a label.
+        version: VersionSelector<'a>,
+    }
 }
 
 impl<'a> ModelRequest<'a> {
@@ -67,6 +70,7 @@ impl<'a> ModelRequest<'a> {
 /// }
 /// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct ModelCall {
     /// Whose API is called.
     pub provider: Provider,
@@ -96,6 +100,7 @@ pub struct ModelCall {
 /// }
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ModelRoute {
     /// Whose API would be called.
     pub provider: Provider,
@@ -138,7 +143,7 @@ impl AgentCfg {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// let ada = service.trusted_user("ada")?;
-    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// let models = service.list_models(&ada, studio.id).await?;
     /// assert_eq!(models.len(), 7);
     /// assert!(models.iter().all(|model| model.credential == CredentialSource::None));
@@ -194,7 +199,7 @@ impl AgentCfg {
     ///     .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed")?)
     ///     .build();
     /// let ada = service.trusted_user("ada")?;
-    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// let mut writer = NewAgent::new(studio.id, "writer".parse()?, "Writer");
     /// writer.model = Some("gpt-5.5".into());
     /// service.create_agent(&ada, writer).await?;

@@ -87,11 +87,11 @@ impl AgentCfg {
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new())
-    ///     .settings(Settings { default_plan: Plan::Pro, ..Settings::default() })
+    ///     .settings(Settings::default().default_plan(Plan::Pro))
     ///     .vault(Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?)
     ///     .build();
     /// let ada = service.trusted_user("ada")?;
-    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// let key = ProviderCredential::new("sk-canary")?;
     /// service.save_provider_key(&ada, studio.id, Provider::OpenAi, &key).await?;
     /// assert_eq!(service.list_provider_keys(&ada, studio.id).await?[0].provider, Provider::OpenAi);

@@ -6,8 +6,6 @@
 //! goes on after a crash where it stopped. Each piece deletes what it found, which does no harm when another server has
 //! deleted it already. The [`StoredRemoval`] is deleted last.
 
-use tokio::runtime::Handle;
-
 use super::chunked_reads;
 use super::records::{self, Entries, StoredRemoval};
 use super::retry::Attempt;
@@ -48,14 +46,12 @@ impl AgentCfg {
         self.retry_lost_races(|| self.try_delete_workspace(caller, workspace, confirm))
             .await?;
         let revoked = self.revoke_all(workspace).await;
-        if let Ok(runtime) = Handle::try_current() {
-            let service = self.clone();
-            runtime.spawn(async move {
-                if let Err(error) = service.remove_deleted_workspaces().await {
-                    tracing::warn!(?error, %workspace, "could not remove all records of a deleted workspace, trying again later");
-                }
-            });
-        }
+        let service = self.clone();
+        self.in_background(async move {
+            if let Err(error) = service.remove_deleted_workspaces().await {
+                tracing::warn!(?error, %workspace, "could not remove all records of a deleted workspace, trying again later");
+            }
+        });
         // The deletion is committed, so an error that says that nothing was changed would be wrong.
         let not_all =
             "the workspace is deleted, but some of its credentials may be valid for a while yet; repeat the request";

@@ -24,7 +24,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let patch = AgentPatch { display_name: Some("Author".into()), ..AgentPatch::default() };
+    /// let patch = AgentPatch::default().display_name("Author");
     /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
     /// let writer = service.roll_back_agent(&ada, Some(studio), "writer", Rollback::to_version(1), &Precondition::None).await?;
     /// assert_eq!((writer.version, writer.value.display_name.as_str()), (3, "Writer"));

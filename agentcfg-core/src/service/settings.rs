@@ -2,36 +2,37 @@
 
 use std::collections::BTreeSet;
 
+use crate::model::into_field::settable;
 use crate::model::{AllowedHost, Plan, PlanLimits};
 
-/// The settings of a deployment.
-///
-/// ```
-/// use agentcfg_core::Settings;
-/// use agentcfg_core::model::{Plan, PlanLimits};
-/// let settings = Settings {
-///     default_plan: Plan::Free,
-///     plan_limits: PlanLimits { free: Some(5), ..PlanLimits::default() },
-///     operators: ["root".to_owned()].into(),
-///     ..Settings::default()
-/// };
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settings {
-    /// How many active agents each plan allows.
-    pub plan_limits: PlanLimits,
-    /// The plan of a new workspace.
-    pub default_plan: Plan,
-    /// Requests per minute of each user; at least 1.
-    pub session_rate_limit: u32,
-    /// How long a status report is live, in seconds.
-    pub status_ttl_seconds: u32,
-    /// Whether keys of scope `write` may configure agents.
-    pub write_scope_configures_agents: bool,
-    /// Users who may change the plan of any workspace.
-    pub operators: BTreeSet<String>,
-    /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443.
-    pub webhook_allowed_hosts: Vec<AllowedHost>,
+settable! {
+    /// The settings of a deployment.
+    ///
+    /// ```
+    /// use agentcfg_core::Settings;
+    /// use agentcfg_core::model::{Plan, PlanLimits};
+    /// let mut settings = Settings::default()
+    ///     .default_plan(Plan::Free)
+    ///     .plan_limits(PlanLimits::default().free(5));
+    /// settings.operators.insert("root".to_owned());
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    Settings {
+        /// How many active agents each plan allows.
+        plan_limits: PlanLimits,
+        /// The plan of a new workspace.
+        default_plan: Plan,
+        /// Requests per minute of each user, at least 1: 0 counts as 1.
+        session_rate_limit: u32,
+        /// How long a status report is live, in seconds.
+        status_ttl_seconds: u32,
+        /// Whether keys of scope `write` may configure agents.
+        write_scope_configures_agents: bool,
+        /// Users who may change the plan of any workspace.
+        operators: BTreeSet<String>,
+        /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443.
+        webhook_allowed_hosts: Vec<AllowedHost>,
+    }
 }
 
 impl Default for Settings {

@@ -45,6 +45,7 @@ const IDLE: i64 = 8 * HOUR;
 pub const LOGIN_CODE_SECONDS: u32 = 300;
 
 /// A new browser session.
+#[non_exhaustive]
 pub struct BrowserSession {
     /// The secret that the cookie holds. The store has its hash alone.
     pub cookie: Zeroizing<String>,
@@ -57,6 +58,7 @@ pub struct BrowserSession {
 }
 
 /// A text that signs a user in once.
+#[non_exhaustive]
 pub struct LoginCode {
     /// The code: a random text, `-`, and the id of the user in the URL-safe form of base64. The store has its hash alone.
     pub code: Zeroizing<String>,

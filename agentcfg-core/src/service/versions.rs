@@ -41,7 +41,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let patch = AgentPatch { model: Patch::Set("gpt-5.5".into()), ..AgentPatch::default() };
+    /// let patch = AgentPatch::default().model("gpt-5.5");
     /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
     /// let versions = service.list_versions(&ada, Some(studio), "writer", VersionPage::default()).await?;
     /// assert_eq!(versions.iter().map(|version| version.version).collect::<Vec<_>>(), [2, 1]);
@@ -218,7 +218,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let patch = AgentPatch { persona_prompt: Patch::Set("Be brief.\n".into()), ..AgentPatch::default() };
+    /// let patch = AgentPatch::default().persona_prompt("Be brief.\n");
     /// service.update_agent(&ada, Some(studio), "writer", patch, &Precondition::None).await?;
     /// let diff = service.diff_versions(&ada, Some(studio), "writer", 1, VersionSelector::Current).await?;
     /// assert_eq!((diff.from, diff.to), (1, 2));

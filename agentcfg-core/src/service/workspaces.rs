@@ -23,7 +23,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let workspace = service.create_workspace(&ada, NewWorkspace { name: "Studio North".into() }).await?;
+    /// let workspace = service.create_workspace(&ada, NewWorkspace::new("Studio North")).await?;
     /// println!("{} has the plan {}", workspace.id, workspace.plan);
     /// # Ok(()) }) }
     /// ```
@@ -137,7 +137,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let patch = WorkspacePatch { name: Some("Studio South".into()), plan: None };
+    /// let patch = WorkspacePatch::default().name("Studio South");
     /// let workspace = service.update_workspace(&ada, studio, patch).await?;
     /// assert_eq!(workspace.name, "Studio South");
     /// # Ok(()) }) }

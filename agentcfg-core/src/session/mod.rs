@@ -44,14 +44,50 @@ pub const LEEWAY_SECONDS: u32 = 10;
 ///
 /// ```
 /// use agentcfg_core::session::Session;
-/// let session = Session { user_id: "ada".into(), expires_at: None };
+/// let session = Session::new("ada");
+/// assert_eq!(session.expires_at, None);
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Session {
     /// The user's identifier: the token's `sub`.
     pub user_id: String,
     /// When the token expires, if the verifier knows it. Long calls, such as a stream of changes, end then.
     pub expires_at: Option<Timestamp>,
+}
+
+impl Session {
+    /// A user whose token has no end that is known here.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Timestamp;
+    /// use agentcfg_core::session::Session;
+    /// fn of_token(subject: &str, expires_at: Timestamp) -> Session {
+    ///     Session::new(subject).expires_at(expires_at)
+    /// }
+    /// ```
+    pub fn new(user_id: impl Into<String>) -> Self {
+        Self {
+            user_id: user_id.into(),
+            expires_at: None,
+        }
+    }
+
+    /// Sets when the token expires.
+    ///
+    /// ```
+    /// use agentcfg_core::session::Session;
+    /// let session = Session::new("ada").expires_at("2099-01-31T18:00:00Z".parse()?);
+    /// assert!(session.expires_at.is_some());
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
+    #[must_use]
+    pub fn expires_at(self, end: Timestamp) -> Self {
+        Self {
+            expires_at: Some(end),
+            ..self
+        }
+    }
 }
 
 /// How long a browser session lasts that a user opens with a session token.
@@ -79,6 +115,7 @@ pub enum CookieLife {
 /// assert_eq!(SessionError::Invalid("it has expired").to_string(), "the session token is not valid: it has expired");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum SessionError {
     /// The token is not valid; trying again does not help.
     #[error("the session token is not valid: {0}")]
@@ -102,7 +139,7 @@ pub enum SessionError {
 /// impl SessionVerifier for Tokens {
 ///     async fn verify(&self, token: &str, _now: Timestamp) -> Result<Session, SessionError> {
 ///         let user_id = self.0.get(token).cloned().ok_or(SessionError::Invalid("it is unknown"))?;
-///         Ok(Session { user_id, expires_at: None })
+///         Ok(Session::new(user_id))
 ///     }
 ///
 ///     fn ready(&self) -> Result<(), SessionError> {

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorKind};
 /// assert_eq!(error.message(), "storage is unavailable, try again");
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum StoreError {
     /// The engine cannot be reached, or refuses work because its queue is full (back-pressure). Nothing changed; try later.
     #[error("storage is unavailable: {0}")]

@@ -444,6 +444,37 @@ pub trait Store: Send + Sync + 'static {
         }
     }
 
+    /// Whether other processes may use the store too, so that each call is a round trip over a network.
+    ///
+    /// A service on a shared store reads what a request is likely to need together with the record of its API key, and counts
+    /// the request at the same time. On another it takes its process to be the only one that writes: streams may repeat an
+    /// event that the store has lost in a failover, and its webhook sender may take the lease of a sender that is at work. The
+    /// default of an engine is `false`.
+    ///
+    /// ```
+    /// use agentcfg_core::store::{MemoryStore, Store};
+    /// assert!(!MemoryStore::new().is_shared());
+    /// ```
+    fn is_shared(&self) -> bool {
+        self.inner().is_some_and(Store::is_shared)
+    }
+
+    /// Ends the use of the store by this process: what was committed is durable, and what it holds of the system, such as a
+    /// locked file, is free. Calls after it may fail. The default of an engine does nothing.
+    ///
+    /// ```
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() {
+    /// use agentcfg_core::store::{MemoryStore, Store};
+    /// MemoryStore::new().shutdown().await;
+    /// # }
+    /// ```
+    async fn shutdown(&self) {
+        if let Some(inner) = self.inner() {
+            inner.shutdown().await;
+        }
+    }
+
     /// Why the store refuses commits now while it may serve reads, such as a full disk; `None` when nothing is known that would make
     /// a commit fail. This must be cheap. The text is for logs.
     ///

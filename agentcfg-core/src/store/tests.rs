@@ -12,41 +12,46 @@ use super::{
 };
 use crate::model::WorkspaceId;
 
-macro_rules! suite {
-    ($($module:ident: $($test:ident),*;)*) => {
-        mod memory {
-            $( $( suite!(@ $test, super::memory); )* )*
-        }
-        mod wrapped {
-            $( $( suite!(@ $test, super::wrapped); )* )*
-        }
-        mod redb {
-            $( $( suite!(@ $test, super::redb); )* )*
-        }
-    };
-    (@ $test:ident, $make:path) => {
-        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-        async fn $test() {
-            let (store, _place) = $make();
-            crate::store::conformance::$test(store).await;
-        }
-    };
+mod memory {
+    crate::conformance_tests!(super::make_memory);
 }
 
-conformance::for_all_tests!(suite);
-
-fn memory() -> (Arc<dyn Store>, ()) {
-    (Arc::new(MemoryStore::new()), ())
+mod wrapped {
+    crate::conformance_tests!(super::make_wrapped);
 }
 
-fn wrapped() -> (Arc<dyn Store>, ()) {
+mod redb {
+    crate::conformance_tests!(super::make_redb, reopen: super::reopen_redb);
+}
+
+async fn make_memory() -> (Arc<dyn Store>, ()) {
+    (memory(), ())
+}
+
+async fn make_wrapped() -> (Arc<dyn Store>, ()) {
     (Arc::new(Wrapper(Box::new(MemoryStore::new()) as Box<dyn Store>)), ())
 }
 
-fn redb() -> (Arc<dyn Store>, tempfile::TempDir) {
+async fn make_redb() -> (Arc<dyn Store>, tempfile::TempDir) {
+    in_file()
+}
+
+async fn reopen_redb(store: Arc<dyn Store>, place: &tempfile::TempDir) -> Arc<dyn Store> {
+    store.shutdown().await;
+    open(place)
+}
+
+fn memory() -> Arc<dyn Store> {
+    Arc::new(MemoryStore::new())
+}
+
+fn in_file() -> (Arc<dyn Store>, tempfile::TempDir) {
     let place = tempfile::tempdir().unwrap();
-    let store = super::redb::RedbStore::open(place.path().join("store.redb"), Default::default()).unwrap();
-    (Arc::new(store), place)
+    (open(&place), place)
+}
+
+fn open(place: &tempfile::TempDir) -> Arc<dyn Store> {
+    Arc::new(super::redb::RedbStore::open(place.path().join("store.redb"), Default::default()).unwrap())
 }
 
 proptest! {
@@ -54,20 +59,20 @@ proptest! {
 
     #[test]
     fn the_redb_store_agrees_with_the_model(steps in proptest::collection::vec(step(), 1..40)) {
-        let (store, _place) = redb();
+        let (store, _place) = in_file();
         run(store, &steps);
     }
 }
 
 #[tokio::test]
 async fn the_suite_runs_on_one_thread_too() {
-    conformance::run(async || memory().0).await;
+    conformance::run(async || memory()).await;
 }
 
 #[tokio::test]
 async fn a_batch_that_writes_a_key_twice_is_refused_and_changes_nothing() {
-    let (in_a_file, _place) = redb();
-    let stores = [memory().0, in_a_file];
+    let (in_a_file, _place) = in_file();
+    let stores = [memory(), in_a_file];
     let (other, key) = (Key::global("p", Kind::Meta, "a"), Key::global("p", Kind::Meta, "b"));
     for store in stores {
         let writes = [&other, &key, &key].map(|key| Write::Put(key.clone(), b"1".to_vec()));

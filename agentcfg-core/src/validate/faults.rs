@@ -22,7 +22,7 @@ impl Fault {
     ///
     /// ```
     /// use agentcfg_core::model::NewWorkspace;
-    /// let invalid = NewWorkspace { name: String::new() }.validate().unwrap_err();
+    /// let invalid = NewWorkspace::new(String::new()).validate().unwrap_err();
     /// assert_eq!(invalid.faults()[0].field(), "name");
     /// ```
     pub fn field(&self) -> &str {
@@ -33,7 +33,7 @@ impl Fault {
     ///
     /// ```
     /// use agentcfg_core::model::NewWorkspace;
-    /// let invalid = NewWorkspace { name: String::new() }.validate().unwrap_err();
+    /// let invalid = NewWorkspace::new(String::new()).validate().unwrap_err();
     /// assert_eq!(invalid.faults()[0].rule(), "must be 1 to 100 characters, got 0");
     /// ```
     pub fn rule(&self) -> &str {
@@ -53,7 +53,7 @@ impl fmt::Display for Fault {
 ///
 /// ```
 /// use agentcfg_core::model::NewWorkspace;
-/// let invalid = NewWorkspace { name: " ".into() }.validate().unwrap_err();
+/// let invalid = NewWorkspace::new(" ").validate().unwrap_err();
 /// let faults: Vec<(&str, &str)> = invalid.faults().iter().map(|fault| (fault.field(), fault.rule())).collect();
 /// assert_eq!(faults, [("name", "must not be blank")]);
 /// assert_eq!(invalid.to_string(), "name must not be blank");

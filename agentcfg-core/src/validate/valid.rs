@@ -14,7 +14,7 @@ use crate::body::{self, Body};
 /// use agentcfg_core::model::NewWorkspace;
 /// use agentcfg_core::validate::{IntoValid, Valid};
 /// let read: Valid<NewWorkspace> = NewWorkspace::from_json(br#"{"name":"Studio"}"#)?;
-/// let made: Valid<NewWorkspace> = NewWorkspace { name: "Studio".into() }.into_valid()?;
+/// let made: Valid<NewWorkspace> = NewWorkspace::new("Studio").into_valid()?;
 /// assert_eq!(read, made);
 /// assert_eq!(read.name, "Studio");
 /// # Ok::<(), agentcfg_core::validate::Invalid>(())
@@ -28,7 +28,7 @@ impl<T> Valid<T> {
     /// ```
     /// use agentcfg_core::model::NewWorkspace;
     /// let body = NewWorkspace::from_json(br#"{"name":"Studio"}"#)?.into_inner();
-    /// assert_eq!(body, NewWorkspace { name: "Studio".into() });
+    /// assert_eq!(body, NewWorkspace::new("Studio"));
     /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
     pub fn into_inner(self) -> T {
@@ -61,7 +61,7 @@ pub(crate) fn read<T: Body>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
 ///     Ok(new.into_valid()?.into_inner().name)
 /// }
 ///
-/// assert_eq!(names(NewWorkspace { name: "Studio".into() })?, "Studio");
+/// assert_eq!(names(NewWorkspace::new("Studio"))?, "Studio");
 /// assert_eq!(names(NewWorkspace::from_json(br#"{"name":"Studio"}"#)?)?, "Studio");
 /// # Ok::<(), Invalid>(())
 /// ```
@@ -75,8 +75,8 @@ pub trait IntoValid<T> {
     /// ```
     /// use agentcfg_core::model::NewWorkspace;
     /// use agentcfg_core::validate::IntoValid;
-    /// assert!(NewWorkspace { name: "Studio".into() }.into_valid().is_ok());
-    /// assert!(NewWorkspace { name: " ".into() }.into_valid().is_err());
+    /// assert!(NewWorkspace::new("Studio").into_valid().is_ok());
+    /// assert!(NewWorkspace::new(" ").into_valid().is_err());
     /// ```
     fn into_valid(self) -> Result<Valid<T>, Invalid>;
 }

@@ -5,6 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use crate::model::into_field::settable;
+
 /// A message to send by `POST`, as JSON.
 ///
 /// ```
@@ -31,24 +33,26 @@ pub struct Outgoing {
     pub body: Bytes,
 }
 
-/// The result of an attempt.
-///
-/// ```
-/// use agentcfg_core::webhook::DeliveryAnswer;
-/// let answer = DeliveryAnswer { status: Some(204), ..DeliveryAnswer::default() };
-/// assert!(answer.is_success());
-/// assert!(!DeliveryAnswer { status: Some(302), ..DeliveryAnswer::default() }.is_success());
-/// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct DeliveryAnswer {
-    /// The status code, if an answer came.
-    pub status: Option<u16>,
-    /// The header `Retry-After`.
-    pub retry_after: Option<String>,
-    /// The first KiB of the answer's body.
-    pub response: Option<String>,
-    /// Why there is no answer.
-    pub error: Option<String>,
+settable! {
+    /// The result of an attempt.
+    ///
+    /// ```
+    /// use agentcfg_core::webhook::DeliveryAnswer;
+    /// let answer = DeliveryAnswer::default().status(204);
+    /// assert!(answer.is_success());
+    /// assert!(!DeliveryAnswer::default().status(302).is_success());
+    /// ```
+    #[derive(Debug, Clone, Default, PartialEq, Eq)]
+    DeliveryAnswer {
+        /// The status code, if an answer came.
+        status: Option<u16>,
+        /// The header `Retry-After`.
+        retry_after: Option<String>,
+        /// The first KiB of the answer's body.
+        response: Option<String>,
+        /// Why there is no answer.
+        error: Option<String>,
+    }
 }
 
 impl DeliveryAnswer {
@@ -87,7 +91,7 @@ impl DeliveryAnswer {
 /// #[async_trait::async_trait]
 /// impl Transport for Taken {
 ///     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
-///         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
+///         DeliveryAnswer::default().status(200)
 ///     }
 /// }
 /// ```

@@ -91,10 +91,7 @@ async fn run(world: &World, operation: Operation, caller: &Caller, workspace: Wo
         }
         AuditLog => drop(service.audit_log(caller, workspace, 0, 1).await?),
         Rename => {
-            let patch = WorkspacePatch {
-                name: Some("x".into()),
-                plan: None,
-            };
+            let patch = WorkspacePatch::default().name("x");
             service.update_workspace(caller, workspace, patch).await?;
         }
     }
@@ -185,7 +182,7 @@ async fn an_api_key_can_neither_create_nor_manage_workspaces() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let (_, key) = world.key_caller(workspace, "ada", Scope::Admin).await;
-    let new = NewWorkspace { name: "x".into() };
+    let new = NewWorkspace::new("x");
     let error = world.service.create_workspace(&key, new).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Forbidden);
     assert!(key.user_id().is_err());

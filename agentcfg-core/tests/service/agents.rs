@@ -2,7 +2,7 @@
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::{AgentFilter, AgentState};
-use agentcfg_core::model::{AgentType, NewAgent, Plan};
+use agentcfg_core::model::{AgentType, NewAgent, Parameters, Plan};
 
 use super::support::{ANY, World, failure, kind};
 
@@ -27,14 +27,12 @@ async fn a_created_agent_reads_back_as_sent_with_its_defaults() {
     );
     assert!(body.contains(r#""created_at":"2026-11-20T09:30:00.000Z""#), "{body}");
 
-    let full = NewAgent {
-        role: Some(String::new()),
-        agent_type: AgentType::Human,
-        color: Some("#7C3AED".into()),
-        capabilities: vec!["b".into(), "a".into(), "b".into()],
-        parameters: serde_json::from_str(r#"{"warmth":70,"wit":0.7}"#).unwrap(),
-        ..NewAgent::new(workspace, "editor".parse().unwrap(), "Editor")
-    };
+    let full = NewAgent::new(workspace, "editor".parse().unwrap(), "Editor")
+        .role(String::new())
+        .agent_type(AgentType::Human)
+        .color("#7C3AED")
+        .capabilities(vec!["b".into(), "a".into(), "b".into()])
+        .parameters(serde_json::from_str::<Parameters>(r#"{"warmth":70,"wit":0.7}"#).unwrap());
     let agent = world.service.create_agent(&ada, full.clone()).await.unwrap().value;
     let list = world
         .service
@@ -71,11 +69,7 @@ async fn the_list_is_ordered_by_creation_and_paginated() {
         (4, None, "[]"),
         (u64::MAX, Some(u32::MAX), "[]"),
     ] {
-        let filter = AgentFilter {
-            offset,
-            limit,
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default().offset(offset).limit(limit);
         let list = world.service.list_agents(&ada, workspace, &filter).await.unwrap().value;
         let ids: Vec<_> = list.agents().unwrap().iter().map(|agent| &*agent.agent_id).collect();
         assert_eq!(serde_json::to_string(&ids).unwrap(), expected);
@@ -85,10 +79,7 @@ async fn the_list_is_ordered_by_creation_and_paginated() {
         assert_eq!((list.json_len(), list.len()), (list.json().len(), ids.len()));
     }
     for (agent_id, count) in [("a", 1), ("nobody", 0)] {
-        let filter = AgentFilter {
-            agent_id: Some(agent_id.parse().unwrap()),
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default().agent_id(Some(agent_id.parse().unwrap()));
         let list = world.service.list_agents(&ada, workspace, &filter).await.unwrap().value;
         assert_eq!(list.agents().unwrap().len(), count, "{agent_id:?}");
     }
@@ -178,11 +169,9 @@ async fn a_list_shows_active_agents_deleted_ones_or_both() {
     }
     world.service.delete_agent(&ada, None, "b", ANY).await.unwrap();
     let list = async |state, agent_id: Option<&str>| {
-        let filter = AgentFilter {
-            state,
-            agent_id: agent_id.map(|id| id.parse().unwrap()),
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default()
+            .state(state)
+            .agent_id(agent_id.map(|id| id.parse().unwrap()));
         let list = world.service.list_agents(&ada, workspace, &filter).await.unwrap();
         let agents = list.value.agents().unwrap();
         let ids: Vec<String> = agents.iter().map(|agent| agent.agent_id.to_string()).collect();
@@ -198,12 +187,7 @@ async fn a_list_shows_active_agents_deleted_ones_or_both() {
     assert_ne!(own, tag);
     assert_eq!(list(AgentState::All, Some("b")).await, (one, own));
     assert_eq!(list(AgentState::Inactive, Some("a")).await, (String::new(), tag));
-    let page = AgentFilter {
-        state: AgentState::All,
-        offset: 1,
-        limit: Some(1),
-        ..AgentFilter::default()
-    };
+    let page = AgentFilter::default().state(AgentState::All).offset(1).limit(1);
     let page = world.service.list_agents(&ada, workspace, &page).await.unwrap().value;
     assert_eq!(page.agents().unwrap()[0].agent_id, "b");
 }

@@ -1,13 +1,11 @@
 //! The life cycle of API keys: creation, use, expiry, revocation.
 
 use agentcfg_core::model::AgentFilter;
-use agentcfg_core::model::{
-    AgentPatch, Environment, NewAgent, NewApiKey, Permission, Role, RotateApiKey, Scope, WorkspaceId,
-};
+use agentcfg_core::model::{AgentPatch, Environment, NewAgent, Permission, Role, RotateApiKey, Scope, WorkspaceId};
 use agentcfg_core::store::{Batch, Key, Kind, Write};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, token};
 
-use super::support::{ANY, Unstamped, World, at, failure, kind, new_key};
+use super::support::{ANY, Shared, Unstamped, World, at, failure, kind, new_key};
 
 #[tokio::test]
 async fn a_new_key_shows_its_plaintext_once_and_works() {
@@ -18,10 +16,7 @@ async fn a_new_key_shows_its_plaintext_once_and_works() {
         (Environment::Production, "svc_live_"),
         (Environment::Development, "svc_test_"),
     ] {
-        let new = NewApiKey {
-            environment,
-            ..new_key(workspace, Scope::Read)
-        };
+        let new = new_key(workspace, Scope::Read).environment(environment);
         let created = world.service.create_api_key(&ada, new).await.unwrap();
         assert!(created.key.starts_with(prefix) && created.key.len() == 78);
         assert_eq!(token::parse(&created.key), Some(&*created.record.id));
@@ -56,10 +51,7 @@ async fn every_bad_key_gets_the_same_answer() {
     for text in [&wrong_secret, &wrong_prefix] {
         assert!(token::parse(text).is_some());
     }
-    let expiring = NewApiKey {
-        expires_at: Some(at("2026-11-20T09:31:00Z")),
-        ..new_key(workspace, Scope::Read)
-    };
+    let expiring = new_key(workspace, Scope::Read).expires_at(at("2026-11-20T09:31:00Z"));
     let expired = world.service.create_api_key(&ada, expiring).await.unwrap().key;
     let revoked = world.key(workspace, "ada", Scope::Read).await;
     world.service.revoke_api_key(&ada, &revoked.record.id).await.unwrap();
@@ -113,10 +105,7 @@ async fn a_key_is_refused_from_its_expiry_on() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
-    let expiring = |text: &str| NewApiKey {
-        expires_at: Some(at(text)),
-        ..new_key(workspace, Scope::Read)
-    };
+    let expiring = |text: &str| new_key(workspace, Scope::Read).expires_at(at(text));
     for past in [
         "2026-11-20T09:29:59.999Z",
         "2026-11-20T09:30:00Z",
@@ -173,10 +162,7 @@ async fn revocation_takes_effect_at_once_on_every_instance() {
 
 /// Reads of each kind and two writes. None of them leaves anything that would make the next ones fail.
 async fn uses(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Vec<Result<(), Error>> {
-    let one = AgentFilter {
-        agent_id: Some("writer".parse().unwrap()),
-        ..AgentFilter::default()
-    };
+    let one = AgentFilter::default().agent_id(Some("writer".parse().unwrap()));
     let patch = AgentPatch::default();
     vec![
         service
@@ -199,9 +185,7 @@ async fn uses(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Ve
 /// A service on a store that gives stamps, one on a store that gives none, and one that reads ahead.
 fn each_kind_of_service(world: &World) -> [AgentCfg; 3] {
     let unstamped = || Unstamped::new(&world.store);
-    let remote = AgentCfg::builder(unstamped())
-        .clock(std::sync::Arc::clone(&world.clock) as _)
-        .remote_store(true);
+    let remote = AgentCfg::builder(Shared(unstamped())).clock(std::sync::Arc::clone(&world.clock) as _);
     [world.another_instance(), world.behind(unstamped()), remote.build()]
 }
 
@@ -242,10 +226,7 @@ async fn a_kept_caller_does_nothing_after_its_key_expired() {
         let service = &each_kind_of_service(&world)[number];
         let workspace = world.workspace("ada").await;
         world.agent(workspace, "ada", "writer").await;
-        let new = NewApiKey {
-            expires_at: Some(at("2026-11-20T09:30:01Z")),
-            ..new_key(workspace, Scope::Admin)
-        };
+        let new = new_key(workspace, Scope::Admin).expires_at(at("2026-11-20T09:30:01Z"));
         let created = world.service.create_api_key(&world.user("ada"), new).await.unwrap();
         let kept = [
             service.authenticate(&created.key).await.unwrap(),
@@ -465,13 +446,10 @@ async fn a_key_that_is_rotated_again_gives_the_lifetime_that_it_had() {
     let ada = world.user("ada");
     for lifetime in [None, Some(DAY)] {
         let ends = |millis: i64| lifetime.map(|lifetime| world.now().plus_millis(lifetime + millis));
-        let new = NewApiKey {
-            expires_at: ends(0),
-            ..new_key(workspace, Scope::Read)
-        };
+        let new = new_key(workspace, Scope::Read).expires_at(ends(0));
         let old = world.service.create_api_key(&ada, new).await.unwrap().record;
         let rotate = async || {
-            let overlap = RotateApiKey { overlap_seconds: 3600 };
+            let overlap = RotateApiKey::default().overlap_seconds(3600);
             let made = world.service.rotate_api_key(&ada, &old.id, overlap).await;
             made.unwrap().record.expires_at
         };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use agentcfg_core::model::{
     Action, Agent, AgentFilter, AgentPatch, AgentSpec, AgentState, AppliedAgents, ApplyAction, ApplyAgents, Cursor,
-    Patch, Plan, Role, TargetType, WorkspaceId,
+    Plan, Role, TargetType, WorkspaceId,
 };
 use agentcfg_core::store::{Kind, Partition, Scan};
 use agentcfg_core::{Error, ErrorKind};
@@ -17,10 +17,7 @@ fn spec(agent_id: &str) -> AgentSpec {
 }
 
 pub fn with_role(agent_id: &str, role: &str) -> AgentSpec {
-    AgentSpec {
-        role: Some(role.into()),
-        ..spec(agent_id)
-    }
+    spec(agent_id).role(Some(role.into()))
 }
 
 fn of<const N: usize>(agents: [&str; N]) -> ApplyAgents {
@@ -28,17 +25,11 @@ fn of<const N: usize>(agents: [&str; N]) -> ApplyAgents {
 }
 
 fn in_set<const N: usize>(set: &str, agents: [&str; N]) -> ApplyAgents {
-    ApplyAgents {
-        set: Some(set.parse().unwrap()),
-        ..of(agents)
-    }
+    of(agents).set(Some(set.parse().unwrap()))
 }
 
 fn pruning<const N: usize>(set: &str, agents: [&str; N]) -> ApplyAgents {
-    ApplyAgents {
-        prune: true,
-        ..in_set(set, agents)
-    }
+    in_set(set, agents).prune(true)
 }
 
 pub async fn apply(world: &World, workspace: WorkspaceId, body: ApplyAgents) -> Result<AppliedAgents, Error> {
@@ -64,10 +55,7 @@ fn actions(applied: &AppliedAgents) -> Vec<(&str, ApplyAction)> {
 
 /// All agents by identifier, with whether they are active.
 pub async fn agents(world: &World, workspace: WorkspaceId) -> BTreeMap<String, Agent> {
-    let filter = AgentFilter {
-        state: AgentState::All,
-        ..AgentFilter::default()
-    };
+    let filter = AgentFilter::default().state(AgentState::All);
     let ada = world.user("ada");
     let list = world.service.list_agents(&ada, workspace, &filter).await.unwrap();
     let agents = list.value.agents().unwrap().iter();
@@ -107,11 +95,7 @@ async fn agents_are_created_changed_restored_and_left_as_they_are() {
     for agent_id in ["a", "b", "c"] {
         world.agent(workspace, "ada", agent_id).await;
     }
-    let patch = AgentPatch {
-        role: Patch::Set("old".into()),
-        model: Patch::Set("gpt-5.5".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().role("old").model("gpt-5.5");
     for agent_id in ["b", "c"] {
         let changed = world
             .service
@@ -242,10 +226,7 @@ async fn a_base_refuses_what_has_changed_since() {
     world.set_plan(workspace, Plan::Team).await;
     let first = apply(&world, workspace, in_set("docs", ["a", "b"])).await.unwrap();
     world.agent(workspace, "ada", "other").await;
-    let based = |body: ApplyAgents, base: Cursor| ApplyAgents {
-        base: Some(base),
-        ..body
-    };
+    let based = |body: ApplyAgents, base: Cursor| body.base(base);
     let change = |agent_id: &'static str| {
         let (service, ada) = (&world.service, &ada);
         async move {
@@ -337,10 +318,7 @@ async fn callers_without_the_right_are_refused_before_anything_else() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let viewer = world.member(workspace, "ada", "vic", Role::Viewer).await;
-    let foreign = AgentSpec {
-        workspace_id: Some(world.workspace("eve").await),
-        ..spec("a")
-    };
+    let foreign = spec("a").workspace_id(world.workspace("eve").await);
     let body = ApplyAgents::of(vec![spec("b"), foreign]);
     for caller in [&viewer, &world.user("eve")] {
         let refused = world.service.apply_agents(caller, workspace, body.clone(), false).await;
@@ -349,10 +327,7 @@ async fn callers_without_the_right_are_refused_before_anything_else() {
     let refused = failure(apply(&world, workspace, body).await);
     let message = "agents[1].workspace_id must be the workspace of the request, or be left out";
     assert_eq!(refused, (ErrorKind::Invalid, message.to_owned()));
-    let own = AgentSpec {
-        workspace_id: Some(workspace),
-        ..spec("a")
-    };
+    let own = spec("a").workspace_id(workspace);
     apply(&world, workspace, ApplyAgents::of(vec![own])).await.unwrap();
 }
 
@@ -372,10 +347,7 @@ async fn a_lost_race_is_decided_again() {
             .apply_agents(&ada, workspace, in_set("docs", ["c"]), false)
             .await
             .unwrap();
-        let role = AgentPatch {
-            role: Patch::Set("raced".into()),
-            ..AgentPatch::default()
-        };
+        let role = AgentPatch::default().role("raced");
         other.update_agent(&ada, Some(workspace), "a", role, ANY).await.unwrap();
     };
     faulty.script([Fault::After(Box::pin(meanwhile))]);

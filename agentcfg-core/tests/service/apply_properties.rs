@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use agentcfg_core::ErrorKind;
-use agentcfg_core::model::{Agent, AgentSpec, ApplyAction, ApplyAgents, WorkspaceId};
+use agentcfg_core::model::{Agent, ApplyAction, ApplyAgents, WorkspaceId};
 use agentcfg_core::store::{Key, Kind};
 use proptest::prelude::*;
 
@@ -12,9 +12,12 @@ use super::support::{World, limits};
 
 /// A body of up to eight agents with few contents, so that agents are often as wanted already.
 fn bodies() -> impl Strategy<Value = ApplyAgents> {
-    let agent = (0..8u8, 0..3u8, any::<bool>()).prop_map(|(id, role, has_tag)| AgentSpec {
-        capabilities: if has_tag { vec!["tag".into()] } else { vec![] },
-        ..with_role(&format!("agent-{id}"), &format!("role-{role}"))
+    let agent = (0..8u8, 0..3u8, any::<bool>()).prop_map(|(id, role, has_tag)| {
+        with_role(&format!("agent-{id}"), &format!("role-{role}")).capabilities(if has_tag {
+            vec!["tag".into()]
+        } else {
+            vec![]
+        })
     });
     let agents = proptest::collection::vec(agent, 1..8).prop_map(|agents| {
         let mut named = BTreeSet::new();
@@ -23,10 +26,10 @@ fn bodies() -> impl Strategy<Value = ApplyAgents> {
             .filter(|agent| named.insert(agent.agent_id.clone()))
             .collect::<Vec<_>>()
     });
-    (agents, proptest::option::of(0..2u8), any::<bool>()).prop_map(|(agents, set, prune)| ApplyAgents {
-        prune: prune && set.is_some(),
-        set: set.map(|set| format!("set-{set}").parse().unwrap()),
-        ..ApplyAgents::of(agents)
+    (agents, proptest::option::of(0..2u8), any::<bool>()).prop_map(|(agents, set, prune)| {
+        ApplyAgents::of(agents)
+            .prune(prune && set.is_some())
+            .set(set.map(|set| format!("set-{set}").parse().unwrap()))
     })
 }
 
@@ -96,8 +99,8 @@ proptest! {
             let workspace = world.workspace("ada").await;
             let set = Some("docs".parse().unwrap());
             let (one, two) = (
-                ApplyAgents { set: set.clone(), prune: true, ..one },
-                ApplyAgents { set, prune: true, ..two },
+                one.set(set.clone()).prune(true),
+                two.set(set).prune(true),
             );
             let race = |body: ApplyAgents, seed| {
                 let service = world.yielding(seed);

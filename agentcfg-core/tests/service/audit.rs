@@ -6,8 +6,9 @@ use std::sync::Arc;
 use agentcfg_core::ErrorKind;
 use agentcfg_core::clock::SystemEntropy;
 use agentcfg_core::model::{
-    Action, AgentPatch, AgentSpec, ApplyAgents, LabelTarget, NewAgent, NewWebhook, NewWorkspace, Patch, Plan,
-    Promotion, Provider, ReplayFrom, Role, Rollback, RotateApiKey, Scope, WebhookPatch, WebhookReplay, WorkspacePatch,
+    Action, AgentPatch, AgentSpec, ApplyAgents, LabelTarget, NewAgent, NewWebhook, NewWorkspace, Parameters, Patch,
+    Plan, Promotion, Provider, ReplayFrom, Role, Rollback, RotateApiKey, Scope, WebhookPatch, WebhookReplay,
+    WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::store::{Direction, Kind, Partition, PartitionKind, Scan};
@@ -21,17 +22,14 @@ async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
     let world = World::new();
     let ada = world.user("ada");
     let service = &world.service;
-    let new = NewWorkspace { name: "Studio".into() };
+    let new = NewWorkspace::new("Studio");
     let workspace = service.create_workspace(&ada, new).await.unwrap().id;
     let id = workspace.to_string();
     let user = json!({"type": "user", "id": "ada"});
     let mut expected: Vec<Value> = vec![json!([user, "workspace.created", "workspace", id, {
         "name": {"from": null, "to": "Studio"}, "plan": {"from": null, "to": "free"},
     }])];
-    let rename = WorkspacePatch {
-        name: Some("Atelier".into()),
-        plan: None,
-    };
+    let rename = WorkspacePatch::default().name("Atelier");
     service.update_workspace(&ada, workspace, rename).await.unwrap();
     expected.push(json!([user, "workspace.updated", "workspace", id, {"name": {"from": "Studio", "to": "Atelier"}}]));
     world.set_plan(workspace, Plan::Pro).await;
@@ -66,22 +64,17 @@ async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
         "scope": {"from": null, "to": "write"}, "rate_limit": {"from": null, "to": 100},
     }]));
     let by_key = json!({"type": "api_key", "id": key_id});
-    let new = NewAgent {
-        role: Some("author".into()),
-        ..NewAgent::new(workspace, "writer".parse().unwrap(), "Writer")
-    };
+    let new = NewAgent::new(workspace, "writer".parse().unwrap(), "Writer").role("author");
     service.create_agent(&key, new).await.unwrap();
     expected.push(json!([by_key, "agent.created", "agent", "writer", {
         "display_name": {"from": null, "to": "Writer"}, "role": {"from": null, "to": "author"},
         "agent_type": {"from": null, "to": "ai"}, "capabilities": {"from": null, "to": []},
         "parameters": {"from": null, "to": {}}, "is_active": {"from": null, "to": true},
     }]));
-    let patch = AgentPatch {
-        display_name: Some("Writer".into()),
-        role: Patch::Null,
-        parameters: Some(serde_json::from_str(r#"{"wit":0.7}"#).unwrap()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default()
+        .display_name("Writer")
+        .role(Patch::Null)
+        .parameters(serde_json::from_str::<Parameters>(r#"{"wit":0.7}"#).unwrap());
     service.update_agent(&key, None, "writer", patch, ANY).await.unwrap();
     expected.push(json!([by_key, "agent.updated", "agent", "writer", {
         "role": {"from": "author", "to": null}, "parameters": {"from": {}, "to": {"wit": 0.7}},
@@ -156,10 +149,7 @@ async fn every_action_is_written_by_its_operation() {
     let key = service.rotate_api_key(&ada, &key, rotate).await.unwrap().record.id;
     service.revoke_api_key(&ada, &key).await.unwrap();
     world.agent(studio, "ada", "writer").await;
-    let named = AgentPatch {
-        display_name: Some("Second".into()),
-        ..AgentPatch::default()
-    };
+    let named = AgentPatch::default().display_name("Second");
     service.update_agent(&ada, at, "writer", named, ANY).await.unwrap();
     let first = Rollback::to_version(1);
     service.roll_back_agent(&ada, at, "writer", first, ANY).await.unwrap();
@@ -177,15 +167,10 @@ async fn every_action_is_written_by_its_operation() {
     service.delete_provider_key(&ada, studio, openai).await.unwrap();
     let hook = NewWebhook::new(studio, "https://hooks.example.com/");
     let hook = service.create_webhook(&ada, hook).await.unwrap().webhook.id;
-    let described = WebhookPatch {
-        description: Patch::Set("docs".into()),
-        ..WebhookPatch::default()
-    };
+    let described = WebhookPatch::default().description("docs");
     service.update_webhook(&ada, hook, described).await.unwrap();
     service.rotate_webhook_secret(&ada, hook).await.unwrap();
-    let replay = WebhookReplay {
-        after: ReplayFrom::Start,
-    };
+    let replay = WebhookReplay::new(ReplayFrom::Start);
     service.replay_webhook(&ada, hook, replay).await.unwrap();
     service.delete_webhook(&ada, hook).await.unwrap();
     service.export_workspace(&ada, studio).await.unwrap();
@@ -207,10 +192,7 @@ async fn a_refused_request_writes_no_entry() {
     world.agent(workspace, "ada", "writer").await;
     let before = world.log(workspace, "ada").await;
     let new = |agent_id: &str| NewAgent::new(workspace, agent_id.parse().unwrap(), "A");
-    let nameless = NewAgent {
-        display_name: String::new(),
-        ..new("x")
-    };
+    let nameless = new("x").display_name(String::new());
     assert_eq!(kind(service.create_agent(&ada, nameless).await), ErrorKind::Invalid);
     assert_eq!(
         kind(service.create_agent(&world.user("eve"), new("x")).await),
@@ -240,10 +222,7 @@ async fn the_log_is_read_newest_first_in_pages() {
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
     for name in ["a", "b", "c", "d"] {
-        let patch = WorkspacePatch {
-            name: Some(name.into()),
-            plan: None,
-        };
+        let patch = WorkspacePatch::default().name(Some(name.into()));
         world.service.update_workspace(&ada, workspace, patch).await.unwrap();
     }
     for (offset, limit, expected) in [

@@ -15,30 +15,24 @@ async fn only_named_fields_change_and_updated_at_increases() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
     let ada = world.user("ada");
-    let new = NewAgent {
-        role: Some("author".into()),
-        model: Some("m".into()),
-        capabilities: vec!["x".into()],
-        ..NewAgent::new(workspace, "writer".parse().unwrap(), "Writer")
-    };
+    let new = NewAgent::new(workspace, "writer".parse().unwrap(), "Writer")
+        .role("author")
+        .model("m")
+        .capabilities(vec!["x".into()]);
     let before = world.service.create_agent(&ada, new).await.unwrap().value;
-    let change = AgentPatch {
-        workspace_id: Some(workspace),
-        agent_id: Some("writer".into()),
-        display_name: Some("Author".into()),
-        role: Patch::Null,
-        capabilities: Some(vec![]),
-        ..patch()
-    };
+    let change = patch()
+        .workspace_id(workspace)
+        .agent_id("writer")
+        .display_name("Author")
+        .role(Patch::Null)
+        .capabilities(vec![]);
     let update = |patch| world.service.update_agent(&ada, Some(workspace), "writer", patch, ANY);
     let after = update(change).await.unwrap().value;
-    let expected = agentcfg_core::model::Agent {
-        display_name: "Author".into(),
-        role: None,
-        capabilities: vec![],
-        updated_at: before.updated_at.plus_millis(1),
-        ..before.clone()
-    };
+    let mut expected = before.clone();
+    expected.display_name = "Author".into();
+    expected.role = None;
+    expected.capabilities = vec![];
+    expected.updated_at = before.updated_at.plus_millis(1);
     assert_eq!(after, expected);
     // Strictly increasing: also for an empty patch, a clock that stops and one that is set back.
     let mut last = after.updated_at;
@@ -58,11 +52,7 @@ async fn the_identity_is_immutable_and_checked_after_existence() {
     let (workspace, other) = (world.workspace("ada").await, world.workspace("ada").await);
     let ada = world.user("ada");
     world.agent(workspace, "ada", "writer").await;
-    let foreign = AgentPatch {
-        workspace_id: Some(other),
-        agent_id: Some("Editor".into()),
-        ..patch()
-    };
+    let foreign = patch().workspace_id(other).agent_id("Editor");
     let update = |agent_id: &'static str| {
         world
             .service
@@ -79,10 +69,7 @@ async fn the_identity_is_immutable_and_checked_after_existence() {
         assert_eq!(kind(update(missing).await), ErrorKind::NotFound, "{missing:?}");
     }
     // A body that breaks a rule is reported first.
-    let invalid = AgentPatch {
-        display_name: Some(String::new()),
-        ..patch()
-    };
+    let invalid = patch().display_name(String::new());
     let result = world
         .service
         .update_agent(&ada, Some(workspace), "nobody", invalid, ANY)

@@ -7,10 +7,7 @@ use agentcfg_core::model::{AgentPatch, Plan, Precondition, Role, StatusReport, T
 use super::support::{ANY, World, kind, unknown_tag};
 
 async fn list_tag(world: &World, workspace: agentcfg_core::model::WorkspaceId, agent_id: Option<&str>) -> Tag {
-    let filter = AgentFilter {
-        agent_id: agent_id.map(|id| id.parse().unwrap()),
-        ..AgentFilter::default()
-    };
+    let filter = AgentFilter::default().agent_id(agent_id.map(|id| id.parse().unwrap()));
     let list = world.service.list_agents(&world.user("ada"), workspace, &filter).await;
     list.unwrap().tag
 }

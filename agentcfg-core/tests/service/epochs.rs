@@ -43,7 +43,7 @@ async fn a_tag_from_before_a_restore_is_good_for_nothing() {
     let place = tempfile::tempdir().unwrap();
     let store = open(&place.path().join("store.redb"));
     let (service, ada) = start(&store);
-    let new = NewWorkspace { name: "Studio".into() };
+    let new = NewWorkspace::new("Studio");
     let workspace = service.create_workspace(&ada, new).await.unwrap().id;
     service
         .create_agent(&ada, NewAgent::new(workspace, "writer".parse().unwrap(), "Writer"))
@@ -73,7 +73,7 @@ async fn a_store_keeps_its_epoch_over_a_restart() {
     let path = place.path().join("store.redb");
     let store = open(&path);
     let (service, ada) = start(&store);
-    let new = NewWorkspace { name: "Studio".into() };
+    let new = NewWorkspace::new("Studio");
     let workspace = service.create_workspace(&ada, new).await.unwrap().id;
     let tag = list_tag(&service, &ada, workspace).await;
     drop((service, store));
@@ -108,10 +108,7 @@ async fn a_store_without_an_epoch_gets_one_and_nothing_else_is_written() {
         .list_agents(
             &ada,
             workspace,
-            &agentcfg_core::service::AgentFilter {
-                agent_id: Some("writer".parse().unwrap()),
-                ..Default::default()
-            },
+            &agentcfg_core::service::AgentFilter::default().agent_id(Some("writer".parse().unwrap())),
         )
         .await
         .unwrap();
@@ -129,7 +126,7 @@ async fn two_new_stores_have_different_epochs() {
     for _ in 0..2 {
         let service = AgentCfg::builder(MemoryStore::new()).build();
         let ada = service.trusted_user("ada").unwrap();
-        let new = NewWorkspace { name: "Studio".into() };
+        let new = NewWorkspace::new("Studio");
         let workspace = service.create_workspace(&ada, new).await.unwrap().id;
         epochs.push(list_tag(&service, &ada, workspace).await.epoch());
     }

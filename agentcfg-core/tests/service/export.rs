@@ -42,10 +42,7 @@ fn agents<'a>(lines: impl IntoIterator<Item = &'a ExportLine>) -> Vec<Agent> {
 
 /// All agents of a workspace as a list shows them.
 async fn listed(world: &World, workspace: WorkspaceId) -> Vec<Agent> {
-    let filter = AgentFilter {
-        state: AgentState::All,
-        ..AgentFilter::default()
-    };
+    let filter = AgentFilter::default().state(AgentState::All);
     let list = world
         .service
         .list_agents(&world.user("ada"), workspace, &filter)
@@ -61,10 +58,7 @@ async fn long_agents(world: &World, workspace: WorkspaceId, count: usize) {
     world.set_plan(workspace, Plan::Enterprise).await;
     for number in 0..count {
         let agent_id = format!("agent-{number:03}").parse().unwrap();
-        let new = NewAgent {
-            persona_prompt: Some("p".repeat(5000)),
-            ..NewAgent::new(workspace, agent_id, "Agent")
-        };
+        let new = NewAgent::new(workspace, agent_id, "Agent").persona_prompt("p".repeat(5000));
         world.service.create_agent(&world.user("ada"), new).await.unwrap();
     }
 }
@@ -107,10 +101,8 @@ async fn an_export_has_every_kind_and_no_secret() {
         .save_provider_key(&ada, workspace, Provider::OpenAi, &credential)
         .await
         .unwrap();
-    let set = ApplyAgents {
-        set: Some("docs".parse().unwrap()),
-        ..ApplyAgents::of(vec![AgentSpec::new("writer".parse().unwrap(), "Agent")])
-    };
+    let set =
+        ApplyAgents::of(vec![AgentSpec::new("writer".parse().unwrap(), "Agent")]).set(Some("docs".parse().unwrap()));
     let applied = world.service.apply_agents(&ada, workspace, set, false).await.unwrap();
     assert_eq!(applied.results.len(), 1);
 
@@ -197,11 +189,9 @@ async fn an_export_shows_one_revision_while_others_change_the_workspace() {
         // Two changes of one agent: that of the revision is before both.
         for role in ["first", "second"] {
             for agent_id in ["agent-079", "agent-040"] {
-                let patch = AgentPatch {
-                    role: Patch::Set(format!("{role} {round}")),
-                    persona_prompt: Patch::Null,
-                    ..AgentPatch::default()
-                };
+                let patch = AgentPatch::default()
+                    .role(format!("{role} {round}"))
+                    .persona_prompt(Patch::Null);
                 let changed = service.update_agent(&ada, Some(workspace), agent_id, patch, ANY).await;
                 changed.unwrap();
             }

@@ -54,7 +54,7 @@ async fn mutate(service: &AgentCfg, ada: &Caller, workspace: WorkspaceId, number
             return Ok(0);
         }
         _ => {
-            service.create_workspace(ada, NewWorkspace { name: "x".into() }).await?;
+            service.create_workspace(ada, NewWorkspace::new("x")).await?;
             return Ok(0);
         }
     }
@@ -172,10 +172,7 @@ async fn a_retry_sees_concurrent_changes() {
 async fn a_retry_uses_the_current_plan_and_record() {
     let (world, faulty, service, workspace) = with_faulty_store().await;
     let ada = world.user("ada");
-    let plan = |plan| WorkspacePatch {
-        name: None,
-        plan: Some(plan),
-    };
+    let plan = |plan| WorkspacePatch::default().plan(plan);
     let meanwhile = |patch: WorkspacePatch| {
         let (operator, root) = (world.service.clone(), world.user("root"));
         Fault::After(Box::pin(async move {
@@ -194,10 +191,7 @@ async fn a_retry_uses_the_current_plan_and_record() {
     assert_eq!(kind(created), ErrorKind::PlanLimit);
     // The plan changes during a rename: neither change is lost.
     faulty.script([meanwhile(plan(Plan::Team))]);
-    let rename = WorkspacePatch {
-        name: Some("Atelier".into()),
-        plan: None,
-    };
+    let rename = WorkspacePatch::default().name("Atelier");
     let after = service.update_workspace(&ada, workspace, rename).await.unwrap();
     assert_eq!((&*after.name, after.plan), ("Atelier", Plan::Team));
     // The agent is deleted during a status report.

@@ -10,10 +10,7 @@ use super::support::race::{at_once, everywhere, tally};
 use super::support::{ANY, World, failure, kind};
 
 async fn change(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId, agent_id: &str, name: &str) {
-    let patch = AgentPatch {
-        display_name: Some(name.into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().display_name(Some(name.into()));
     service
         .update_agent(caller, Some(workspace), agent_id, patch, ANY)
         .await
@@ -175,10 +172,7 @@ async fn the_expected_version_is_compared_first() {
     world.agent(workspace, "ada", "writer").await;
     change(service, &ada, workspace, "writer", "Second").await;
     let set = async |version, expected_version| {
-        let target = LabelTarget {
-            version,
-            expected_version,
-        };
+        let target = LabelTarget::new(version).expected_version(expected_version);
         let label = service
             .set_label(&ada, Some(workspace), "writer", "production", target)
             .await;
@@ -243,7 +237,7 @@ async fn labels_are_listed_by_agent_and_label_also_of_deactivated_agents() {
         (Some("No Agent\0"), None, 0),
         (None, Some("No Label"), 0),
     ] {
-        let filter = LabelFilter { agent_id, label };
+        let filter = LabelFilter::default().agent_id(agent_id).label(label);
         let found = service.list_labels(&ada, workspace, filter).await.unwrap();
         assert_eq!(found.len(), count, "{filter:?}");
     }
@@ -270,9 +264,9 @@ async fn a_promotion_moves_the_labels_of_all_bearers_in_one_commit() {
         .unwrap();
     service.delete_agent(&ada, Some(workspace), "d", ANY).await.unwrap();
     let before = world.log(workspace, "ada").await.len();
-    let promotion = |from: &str, to: &str, ids: Option<&[&str]>| Promotion {
-        agent_ids: ids.map(|ids| ids.iter().map(|id| id.parse().unwrap()).collect()),
-        ..Promotion::new(from.parse().unwrap(), to.parse().unwrap())
+    let promotion = |from: &str, to: &str, ids: Option<&[&str]>| {
+        Promotion::new(from.parse().unwrap(), to.parse().unwrap())
+            .agent_ids(ids.map(|ids| ids.iter().map(|id| id.parse().unwrap()).collect()))
     };
     let promote = async |promotion| service.promote_labels(&ada, workspace, promotion, false).await;
     let all = promotion("staging", "production", None);
@@ -354,10 +348,7 @@ async fn at_most_a_thousand_agents_are_promoted() {
     let refused = service.promote_labels(&ada, workspace, promotion.clone(), false).await;
     assert_eq!(kind(refused), ErrorKind::PlanLimit);
     let ids: Vec<_> = (0..1001).map(|number| format!("a{number}").parse().unwrap()).collect();
-    let too_many = Promotion {
-        agent_ids: Some(ids),
-        ..promotion
-    };
+    let too_many = promotion.agent_ids(ids);
     assert_eq!(
         kind(service.promote_labels(&ada, workspace, too_many, false).await),
         ErrorKind::Invalid
@@ -414,10 +405,7 @@ fn one_of_many_concurrent_moves_finds_what_it_expects() {
             let world = std::sync::Arc::clone(&world);
             move |_: usize| {
                 let (service, ada) = (world.service.clone(), world.user("ada"));
-                let target = LabelTarget {
-                    version,
-                    expected_version: expected_version.clone(),
-                };
+                let target = LabelTarget::new(version).expected_version(expected_version.clone());
                 async move {
                     service
                         .set_label(&ada, Some(workspace), "writer", "production", target)
@@ -467,10 +455,7 @@ fn concurrent_promotions_are_whole() {
                     .all(|label| label.previous_version == promoted[0].previous_version)
             );
         }
-        let filter = LabelFilter {
-            label: Some("live"),
-            ..LabelFilter::default()
-        };
+        let filter = LabelFilter::default().label("live");
         let live = world.service.list_labels(&ada, workspace, filter).await.unwrap();
         assert!(live.iter().all(|label| label.version == live[0].version), "{live:?}");
     });

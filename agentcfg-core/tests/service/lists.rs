@@ -58,10 +58,7 @@ impl Setting {
 
     fn ask_from(&self, offset: u64) -> JoinHandle<Listed> {
         let (service, caller, workspace) = (self.service.clone(), self.caller.clone(), self.workspace);
-        let filter = AgentFilter {
-            offset,
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default().offset(offset);
         tokio::spawn(async move { service.list_agents(&caller, workspace, &filter).await })
     }
 
@@ -206,10 +203,8 @@ async fn holding_only_the_text_keeps_a_large_list_shared() {
     let setting = Setting::with_cache(100).await;
     setting.world.set_plan(setting.workspace, Plan::Enterprise).await;
     for i in 0..8 {
-        let long = NewAgent {
-            persona_prompt: Some("\u{10ffff}".repeat(5000)),
-            ..NewAgent::new(setting.workspace, format!("long-{i}").parse().unwrap(), "Long")
-        };
+        let long = NewAgent::new(setting.workspace, format!("long-{i}").parse().unwrap(), "Long")
+            .persona_prompt("\u{10ffff}".repeat(5000));
         let ada = setting.world.user("ada");
         setting.world.service.create_agent(&ada, long).await.unwrap();
     }
@@ -282,10 +277,8 @@ fn a_long_list_is_encoded_away_from_the_async_workers() {
         assert_eq!(short.len(), 2);
         setting.world.set_plan(setting.workspace, Plan::Enterprise).await;
         for i in 0..16 {
-            let long = NewAgent {
-                persona_prompt: Some("\u{10ffff}".repeat(5000)),
-                ..NewAgent::new(setting.workspace, format!("long-{i}").parse().unwrap(), "Long")
-            };
+            let long = NewAgent::new(setting.workspace, format!("long-{i}").parse().unwrap(), "Long")
+                .persona_prompt("\u{10ffff}".repeat(5000));
             let ada = setting.world.user("ada");
             setting.world.service.create_agent(&ada, long).await.unwrap();
         }

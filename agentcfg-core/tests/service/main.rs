@@ -27,6 +27,7 @@ mod random_numbers;
 mod rate_windows;
 mod removal;
 mod sessions;
+mod shutdown;
 mod sign_in;
 mod status;
 mod status_lists;

@@ -1,16 +1,13 @@
 //! The past: lists and versions as they were answered at a revision or at a time.
 
-use agentcfg_core::model::{AgentFilter, AgentPatch, AgentState, AsOf, Patch, VersionSelector};
+use agentcfg_core::model::{AgentFilter, AgentPatch, AgentState, AsOf, VersionSelector};
 use agentcfg_core::{AgentCfg, ErrorKind, Settings};
 
 use super::past_model::compare;
 use super::support::{ANY, World, at, kind, limits};
 
 fn settings() -> Settings {
-    Settings {
-        plan_limits: limits(Some(5)),
-        ..Settings::default()
-    }
+    Settings::default().plan_limits(limits(Some(5)))
 }
 
 /// How many operations a run has: few by default, and as many as `AGENTCFG_TEST_OPERATIONS` names in a long run.
@@ -47,10 +44,7 @@ async fn texts(
     workspace: agentcfg_core::model::WorkspaceId,
     as_of: AsOf,
 ) -> Vec<String> {
-    let filter = AgentFilter {
-        as_of: Some(as_of),
-        ..AgentFilter::default()
-    };
+    let filter = AgentFilter::default().as_of(as_of);
     let list = service
         .list_agents(&world.user("ada"), workspace, &filter)
         .await
@@ -71,10 +65,7 @@ async fn a_moment_is_included_and_its_bounds_are_checked() {
     world.clock.advance_millis(1000);
     let made = world.agent(workspace, "ada", "writer").await.created_at;
     world.clock.advance_millis(1000);
-    let patch = AgentPatch {
-        display_name: Some("Second".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().display_name("Second");
     let changed = world
         .service
         .update_agent(&ada, Some(workspace), "writer", patch, ANY)
@@ -104,10 +95,7 @@ async fn a_moment_is_included_and_its_bounds_are_checked() {
         AsOf::At(at("2026-11-20T09:29:59.999Z")),
         AsOf::At(at("0001-01-01T00:00:00Z")),
     ] {
-        let filter = AgentFilter {
-            as_of: Some(as_of),
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default().as_of(as_of);
         let refused = world.service.list_agents(&ada, workspace, &filter).await;
         assert_eq!(kind(refused), ErrorKind::Invalid, "{as_of:?}");
     }
@@ -150,32 +138,19 @@ async fn a_past_list_is_filtered_and_tagged_like_a_present_one() {
         .delete_agent(&ada, Some(workspace), "b", ANY)
         .await
         .unwrap();
-    let patch = AgentPatch {
-        role: Patch::Set("x".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().role("x");
     world
         .service
         .update_agent(&ada, Some(workspace), "a", patch, ANY)
         .await
         .unwrap();
     let list = async |filter: AgentFilter| world.service.list_agents(&ada, workspace, &filter).await.unwrap();
-    let at_four = AgentFilter {
-        as_of: Some(AsOf::Revision(4)),
-        ..AgentFilter::default()
-    };
+    let at_four = AgentFilter::default().as_of(AsOf::Revision(4));
     let past = list(at_four.clone()).await;
     assert_eq!((past.value.json(), past.tag), (present.value.json(), present.tag));
-    let page = AgentFilter {
-        offset: 1,
-        limit: Some(1),
-        ..at_four.clone()
-    };
+    let page = at_four.clone().offset(1).limit(1);
     assert_eq!(list(page).await.value.agents().unwrap()[0].agent_id, "b");
-    let one = AgentFilter {
-        agent_id: Some("a".parse().unwrap()),
-        ..at_four.clone()
-    };
+    let one = at_four.clone().agent_id(Some("a".parse().unwrap()));
     let one = list(one).await;
     assert_eq!((one.value.len(), one.value.version()), (1, Some(1)));
     for (revision, state, ids) in [
@@ -184,11 +159,7 @@ async fn a_past_list_is_filtered_and_tagged_like_a_present_one() {
         (5, AgentState::All, &["a", "b", "c"]),
         (5, AgentState::Active, &["a", "c"]),
     ] {
-        let filter = AgentFilter {
-            as_of: Some(AsOf::Revision(revision)),
-            state,
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default().as_of(AsOf::Revision(revision)).state(state);
         let found = list(filter).await;
         let found: Vec<_> = found
             .value

@@ -50,7 +50,7 @@ pub async fn compare(
 ) {
     let mut numbers = Numbers::from_seed(seed);
     let ada = service.trusted_user("ada").unwrap();
-    let name = NewWorkspace { name: "Past".into() };
+    let name = NewWorkspace::new("Past");
     let workspace = service.create_workspace(&ada, name).await.unwrap().id;
     let mut run = Run {
         service,
@@ -154,11 +154,7 @@ impl Run<'_> {
     }
 
     async fn list(&self, state: AgentState, as_of: Option<AsOf>) -> u64 {
-        let filter = AgentFilter {
-            state,
-            as_of,
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default().state(state).as_of(as_of);
         let list = self
             .service
             .list_agents(&self.ada, self.workspace, &filter)

@@ -115,10 +115,7 @@ fn one_writer_wins_with_if_match() {
         let tag = world.service.create_agent(&world.user("ada"), new).await.unwrap().tag;
         let results = at_once(8, |number| {
             let (service, ada) = (world.service.clone(), world.user("ada"));
-            let patch = AgentPatch {
-                role: Patch::Set(format!("{number}")),
-                ..AgentPatch::default()
-            };
+            let patch = AgentPatch::default().role(format!("{number}"));
             async move {
                 service
                     .update_agent(&ada, None, "writer", patch, &Precondition::matches(tag))
@@ -140,29 +137,14 @@ fn updates_of_different_fields_lose_nothing() {
             let (service, ada) = (world.service.clone(), world.user("ada"));
             let none = AgentPatch::default();
             let patch = match number {
-                0 => AgentPatch { role: text(0), ..none },
-                1 => AgentPatch {
-                    description: text(1),
-                    ..none
-                },
-                2 => AgentPatch { model: text(2), ..none },
-                3 => AgentPatch { color: text(3), ..none },
-                4 => AgentPatch {
-                    persona_prompt: text(4),
-                    ..none
-                },
-                5 => AgentPatch {
-                    display_name: Some("five".into()),
-                    ..none
-                },
-                6 => AgentPatch {
-                    capabilities: Some(vec!["six".into()]),
-                    ..none
-                },
-                _ => AgentPatch {
-                    parameters: Some(Parameters::from([("seven".into(), 7.into())])),
-                    ..none
-                },
+                0 => none.role(text(0)),
+                1 => none.description(text(1)),
+                2 => none.model(text(2)),
+                3 => none.color(text(3)),
+                4 => none.persona_prompt(text(4)),
+                5 => none.display_name("five"),
+                6 => none.capabilities(Some(vec!["six".into()])),
+                _ => none.parameters(Some(Parameters::from([("seven".into(), 7.into())]))),
             };
             async move { service.update_agent(&ada, None, "writer", patch, ANY).await }
         })

@@ -1,6 +1,6 @@
 //! Fixed rate windows of keys and users.
 
-use agentcfg_core::model::{NewApiKey, Scope};
+use agentcfg_core::model::Scope;
 use agentcfg_core::service::EntryError;
 
 use super::support::{World, at, new_key};
@@ -10,10 +10,7 @@ async fn the_window_of_a_key_starts_with_its_first_request_and_lasts_a_minute() 
     let world = World::new();
     let workspace = world.workspace("ada").await;
     for (limit, allowed) in [(None, 100), (Some(1), 1), (Some(7), 7)] {
-        let new = NewApiKey {
-            rate_limit: limit,
-            ..new_key(workspace, Scope::Read)
-        };
+        let new = new_key(workspace, Scope::Read).rate_limit(limit);
         let key = world.service.create_api_key(&world.user("ada"), new).await.unwrap();
         let caller = world.service.authenticate(&key.key).await.unwrap();
         for window in 0..2 {
@@ -73,10 +70,7 @@ async fn the_reset_is_shown_in_whole_seconds_rounded_up() {
 async fn a_refused_entry_counts_and_has_the_figures_too() {
     let world = World::new();
     let workspace = world.workspace("ada").await;
-    let new = NewApiKey {
-        rate_limit: Some(2),
-        ..new_key(workspace, Scope::Read)
-    };
+    let new = new_key(workspace, Scope::Read).rate_limit(2);
     let key = world.service.create_api_key(&world.user("ada"), new).await.unwrap();
     // The first entry reads the record, the second finds the key in memory.
     for remaining in [1, 0] {
@@ -106,10 +100,7 @@ async fn a_clock_that_was_set_by_hours_locks_no_key_out() {
     const HOURS: i64 = 5 * 3_600_000;
     let world = World::with(|settings| settings.session_rate_limit = 1);
     let workspace = world.workspace("ada").await;
-    let new = NewApiKey {
-        rate_limit: Some(1),
-        ..new_key(workspace, Scope::Read)
-    };
+    let new = new_key(workspace, Scope::Read).rate_limit(1);
     let key = world.service.create_api_key(&world.user("ada"), new).await.unwrap();
     let key = world.service.authenticate(&key.key).await.unwrap();
     for caller in [world.user("ada"), key] {

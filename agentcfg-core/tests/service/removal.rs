@@ -103,10 +103,7 @@ async fn a_deleted_workspace_is_refused_at_once_and_removed() {
     }
     let list = service.list_agents(&known, workspace, &Default::default()).await;
     assert_eq!(kind(list), ErrorKind::Unauthorized);
-    let plan = WorkspacePatch {
-        name: None,
-        plan: Some(Plan::Pro),
-    };
+    let plan = WorkspacePatch::default().plan(Plan::Pro);
     let changed = service.update_workspace(&world.user("root"), workspace, plan).await;
     assert_eq!(kind(changed), ErrorKind::NotFound);
     let again = service.delete_workspace(&world.user("ada"), workspace, NAME).await;

@@ -134,10 +134,7 @@ impl SessionVerifier for Asked {
         if self.0.load(std::sync::atomic::Ordering::SeqCst) {
             return Err(SessionError::Invalid("it was revoked"));
         }
-        Ok(Session {
-            user_id: token.to_owned(),
-            expires_at: None,
-        })
+        Ok(Session::new(token.to_owned()))
     }
 
     fn ready(&self) -> Result<(), SessionError> {

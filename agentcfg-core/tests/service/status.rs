@@ -6,13 +6,14 @@ use agentcfg_core::model::{AgentStatus, LiveStatus, Plan, Role, Scope, StatusRep
 use super::support::{ANY, World, kind};
 
 fn entry(agent_id: &str, status: LiveStatus, task: Option<(&str, &str)>) -> AgentStatus {
-    AgentStatus {
-        agent_id: agent_id.parse().unwrap(),
-        display_name: "Agent".into(),
-        status,
-        current_task_id: task.map(|(id, _)| id.into()),
-        current_task_title: task.map(|(_, title)| title.into()),
-    }
+    let entry = serde_json::json!({
+        "agent_id": agent_id,
+        "display_name": "Agent",
+        "status": status,
+        "current_task_id": task.map(|(id, _)| id),
+        "current_task_title": task.map(|(_, title)| title),
+    });
+    serde_json::from_value(entry).unwrap()
 }
 
 #[tokio::test]
@@ -106,10 +107,7 @@ async fn a_report_needs_an_active_agent_and_tasks_update() {
     assert_eq!(kind(report(&reader, "writer").await), ErrorKind::Forbidden);
     let (_, writer) = world.key_caller(workspace, "ada", Scope::Write).await;
     report(&writer, "writer").await.unwrap();
-    let wrong = StatusReport {
-        status: LiveStatus::Working,
-        ..StatusReport::idle()
-    };
+    let wrong = StatusReport::idle().status(LiveStatus::Working);
     let result = world
         .service
         .report_status(&ada, Some(workspace), "nobody", wrong)

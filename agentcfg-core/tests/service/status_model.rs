@@ -61,10 +61,7 @@ pub async fn follow(world: &World, seed: u64) {
                     created += 1;
                 }
                 3 => {
-                    let patch = AgentPatch {
-                        display_name: Some(format!("Name {step}")),
-                        ..AgentPatch::default()
-                    };
+                    let patch = AgentPatch::default().display_name(format!("Name {step}"));
                     drop(
                         service
                             .update_agent(&ada, Some(workspace), &*agent_id, patch, ANY)

@@ -1,8 +1,8 @@
 //! Versions: what makes one, how they are read and compared, and going back.
 
 use agentcfg_core::model::{
-    Action, AgentPatch, AuditFilter, NewAgent, Parameters, Patch, Precondition, Rollback, Scope, VersionPage,
-    VersionSelector, WorkspaceId,
+    Action, AgentPatch, AuditFilter, NewAgent, Parameters, Precondition, Rollback, Scope, VersionPage, VersionSelector,
+    WorkspaceId,
 };
 use agentcfg_core::{AgentCfg, Caller, ErrorKind};
 
@@ -10,10 +10,7 @@ use super::support::race::{at_once, everywhere};
 use super::support::{ANY, World, failure, kind, unknown_tag};
 
 fn named(name: &str) -> AgentPatch {
-    AgentPatch {
-        display_name: Some(name.into()),
-        ..AgentPatch::default()
-    }
+    AgentPatch::default().display_name(Some(name.into()))
 }
 
 async fn numbers(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId, agent_id: &str) -> Vec<u64> {
@@ -29,10 +26,10 @@ async fn each_change_of_the_content_is_a_version_and_nothing_else() {
     let workspace = world.workspace("ada").await;
     let (service, ada) = (&world.service, world.user("ada"));
     let (workspace_of, writer) = (Some(workspace), "writer");
-    let new = NewAgent {
-        parameters: [("x".to_owned(), 70.into()), ("y".to_owned(), 1.into())].into(),
-        ..NewAgent::new(workspace, writer.parse().unwrap(), "Writer")
-    };
+    let new = NewAgent::new(workspace, writer.parse().unwrap(), "Writer").parameters(Parameters::from([
+        ("x".to_owned(), 70.into()),
+        ("y".to_owned(), 1.into()),
+    ]));
     assert_eq!(service.create_agent(&ada, new).await.unwrap().version, 1);
     let change = async |patch: AgentPatch| {
         let agent = service
@@ -45,10 +42,7 @@ async fn each_change_of_the_content_is_a_version_and_nothing_else() {
     assert_eq!(change(named("Author")).await, 2, "the same content");
     assert_eq!(change(AgentPatch::default()).await, 2);
     let reordered: Parameters = serde_json::from_str(r#"{"y": 1, "x": 70}"#).unwrap();
-    let patch = |parameters| AgentPatch {
-        parameters: Some(parameters),
-        ..AgentPatch::default()
-    };
+    let patch = |parameters| AgentPatch::default().parameters(parameters);
     assert_eq!(change(patch(reordered)).await, 2, "other order, same content");
     service.delete_agent(&ada, workspace_of, writer, ANY).await.unwrap();
     let restored = service.restore_agent(&ada, workspace_of, writer, ANY).await.unwrap();
@@ -79,7 +73,7 @@ async fn versions_are_listed_newest_first_in_pages() {
             .unwrap();
     }
     let page = async |before, limit| {
-        let page = VersionPage { before, limit };
+        let page = VersionPage::default().before(before).limit(limit);
         let versions = service.list_versions(&ada, Some(workspace), "a", page).await.unwrap();
         assert!(versions.iter().all(|version| version.agent_id == "a"));
         versions.iter().map(|version| version.version).collect::<Vec<_>>()
@@ -207,11 +201,9 @@ async fn a_difference_names_versions_by_their_numbers() {
     let workspace = world.workspace("ada").await;
     let (service, ada) = (&world.service, world.user("ada"));
     world.agent(workspace, "ada", "writer").await;
-    let patch = AgentPatch {
-        persona_prompt: Patch::Set("One.\nTwo.\n".into()),
-        parameters: Some([("x".to_owned(), 1.into())].into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default()
+        .persona_prompt("One.\nTwo.\n")
+        .parameters(Some([("x".to_owned(), 1.into())].into()));
     service
         .update_agent(&ada, Some(workspace), "writer", patch, ANY)
         .await
@@ -292,10 +284,7 @@ async fn a_rollback_is_a_new_version_that_names_its_source() {
     ] {
         assert_eq!(kind(back(unknown, ANY).await), ErrorKind::NotFound);
     }
-    let both = Rollback {
-        version: Some(1),
-        label: Some("beta".parse().unwrap()),
-    };
+    let both = Rollback::to_version(1).label(Some("beta".parse().unwrap()));
     let (error, message) = failure(back(both, ANY).await);
     assert_eq!(
         (error, message.as_str()),
@@ -332,10 +321,7 @@ fn concurrent_changes_leave_no_gap_between_versions() {
             .unwrap();
         assert_eq!(versions.len(), 33);
         // Versions are in the order of the log: each has the content that its entry tells of.
-        let filter = AuditFilter {
-            target_id: Some("writer".into()),
-            ..AuditFilter::default()
-        };
+        let filter = AuditFilter::default().target_id("writer");
         let log = world.service.search_audit_log(&ada, workspace, &filter).await.unwrap();
         for (version, entry) in versions.iter().zip(&log) {
             let found = world

@@ -7,26 +7,18 @@ use uuid::Uuid;
 use super::support::{World, failure, kind};
 
 fn rename(name: &str) -> WorkspacePatch {
-    WorkspacePatch {
-        name: Some(name.into()),
-        plan: None,
-    }
+    WorkspacePatch::default().name(Some(name.into()))
 }
 
 fn plan(plan: Plan) -> WorkspacePatch {
-    WorkspacePatch {
-        name: None,
-        plan: Some(plan),
-    }
+    WorkspacePatch::default().plan(plan)
 }
 
 #[tokio::test]
 async fn the_founder_is_the_owner_and_the_plan_is_the_default() {
     let world = World::with(|settings| settings.default_plan = Plan::Team);
     let ada = world.user("ada");
-    let new = NewWorkspace {
-        name: " Studio ".into(),
-    };
+    let new = NewWorkspace::new(" Studio ");
     let workspace = world.service.create_workspace(&ada, new).await.unwrap();
     assert_eq!((&*workspace.name, workspace.plan), (" Studio ", Plan::Team));
     assert_eq!(workspace.created_at, workspace.updated_at);
@@ -38,7 +30,7 @@ async fn the_founder_is_the_owner_and_the_plan_is_the_default() {
     let views = world.service.list_workspaces(&ada).await.unwrap();
     assert_eq!((&views[0].workspace, views[0].role), (&workspace, Some(Role::Owner)));
     for name in ["", "\u{2003}", &"n".repeat(101)] {
-        let new = NewWorkspace { name: name.into() };
+        let new = NewWorkspace::new(name);
         assert_eq!(
             kind(world.service.create_workspace(&ada, new).await),
             ErrorKind::Invalid
@@ -123,10 +115,7 @@ async fn only_an_operator_changes_the_plan() {
             .update_workspace(&world.user(user), workspace, patch)
             .await
     };
-    let both = WorkspacePatch {
-        name: Some("x".into()),
-        ..plan(Plan::Pro)
-    };
+    let both = plan(Plan::Pro).name("x");
     // The role `owner` does not make an operator.
     assert_eq!(
         failure(update("ada", workspace, plan(Plan::Pro)).await),

@@ -125,8 +125,10 @@ impl Answer for AgentRecord {
     };
 
     fn into_reply(self) -> Result<Reply, Failure> {
-        let VersionedAgent { value, tag, version } = self.0;
-        Ok(Reply::json(&value)?.tagged(tag).of_version(Some(version)))
+        let agent = self.0;
+        Ok(Reply::json(&agent.value)?
+            .tagged(agent.tag)
+            .of_version(Some(agent.version)))
     }
 }
 

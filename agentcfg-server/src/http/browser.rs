@@ -52,6 +52,7 @@ pub enum Cookie {
     /// The session of a user.
     Session,
     /// The state of a sign-in at the identity provider.
+    #[cfg_attr(not(feature = "dashboard"), allow(dead_code))]
     SignIn,
 }
 
@@ -132,7 +133,7 @@ impl Browser {
     /// Whether browsers always reach the server by HTTPS, under a name that is not a loopback name. Then they may be
     /// told to use nothing else. A browser applies that to all ports of a name, so `localhost` is left out.
     #[cfg(feature = "dashboard")]
-    pub fn is_always_https(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn is_always_https(&self, headers: &HeaderMap) -> bool {
         match &self.public {
             Some(public) => public.origin.starts_with("https://"),
             None => self.speaks_tls && host(headers).is_some_and(|host| !is_loopback(name_of(host))),
@@ -158,7 +159,7 @@ impl Browser {
     }
 
     /// The value of a cookie of the request.
-    pub fn cookie<'a>(&self, cookie: Cookie, headers: &'a HeaderMap) -> Option<&'a str> {
+    pub(crate) fn cookie<'a>(&self, cookie: Cookie, headers: &'a HeaderMap) -> Option<&'a str> {
         if !headers.contains_key(header::COOKIE) {
             return None;
         }
@@ -177,7 +178,7 @@ impl Browser {
     /// # Errors
     ///
     /// 500 when the value cannot be sent, which none of this server is.
-    pub fn set_cookie(
+    pub(crate) fn set_cookie(
         &self,
         cookie: Cookie,
         value: &str,
@@ -202,12 +203,12 @@ impl Browser {
     /// # Errors
     ///
     /// As [`Self::set_cookie`].
-    pub fn remove_cookie(&self, cookie: Cookie, headers: &HeaderMap) -> Result<HeaderValue, Failure> {
+    pub(crate) fn remove_cookie(&self, cookie: Cookie, headers: &HeaderMap) -> Result<HeaderValue, Failure> {
         self.set_cookie(cookie, "", 0, headers)
     }
 
     /// The URL of the server as the browser sees it, without a slash at the end.
-    pub fn base_url(&self, headers: &HeaderMap) -> String {
+    pub(crate) fn base_url(&self, headers: &HeaderMap) -> String {
         match &self.public {
             Some(public) => public.url.clone(),
             None => {
@@ -226,7 +227,7 @@ impl Browser {
     /// # Errors
     ///
     /// 403, unless `Sec-Fetch-Site` is `same-origin` or, without that field, `Origin` is that of this server.
-    pub fn check_same_origin(&self, headers: &HeaderMap) -> Result<(), Failure> {
+    pub(crate) fn check_same_origin(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let is_own = match site(headers) {
             Some(is_same) => is_same,
             None => self.origin(headers) == Some(true),
@@ -244,7 +245,7 @@ impl Browser {
     /// # Errors
     ///
     /// 403 with another `Origin`, or with a `Sec-Fetch-Site` that is not `same-origin`.
-    pub fn check_not_foreign(&self, headers: &HeaderMap) -> Result<(), Failure> {
+    pub(crate) fn check_not_foreign(&self, headers: &HeaderMap) -> Result<(), Failure> {
         let is_foreign = site(headers) == Some(false) || self.origin(headers) == Some(false);
         if is_foreign {
             return Err(Failure::forbidden(
@@ -255,7 +256,7 @@ impl Browser {
     }
 
     /// Whether the request comes from a page of another origin.
-    pub fn has_foreign_origin(&self, headers: &HeaderMap) -> bool {
+    pub(crate) fn has_foreign_origin(&self, headers: &HeaderMap) -> bool {
         self.origin(headers) == Some(false)
     }
 

@@ -1,7 +1,7 @@
 //! The conditions of a request: `If-Match` and `If-None-Match`.
 
 use agentcfg_core::Error;
-use agentcfg_core::model::{Expected, Precondition, Tag};
+use agentcfg_core::model::{Expected, Precondition, Tag, entity_tags};
 use hyper::header::{self, HeaderMap, HeaderName};
 
 use crate::http::compression::plain_form;
@@ -88,31 +88,18 @@ fn is_quoted(tag: &str) -> bool {
     tag.len() >= 2 && tag.starts_with('"') && tag.ends_with('"')
 }
 
-/// The entity tags of a header field; a comma within quotes belongs to the tag.
+/// The entity tags of a header field.
 fn tags(headers: &HeaderMap, name: HeaderName) -> Option<Vec<String>> {
     if !headers.contains_key(&name) {
         return None;
     }
+    let fields = headers.get_all(name).iter();
+    let fields = fields.map(|field| String::from_utf8_lossy(field.as_bytes()));
     let mut tags = Vec::new();
-    for field in headers.get_all(name) {
-        let mut tag = String::new();
-        let mut quoted = false;
-        for character in String::from_utf8_lossy(field.as_bytes()).chars() {
-            quoted ^= character == '"';
-            if character == ',' && !quoted {
-                tags.push(std::mem::take(&mut tag));
-            } else {
-                tag.push(character);
-            }
-        }
-        tags.push(tag);
+    for field in fields {
+        tags.extend(entity_tags(&field).into_iter().map(str::to_owned));
     }
-    Some(
-        tags.iter()
-            .map(|tag| tag.trim().to_owned())
-            .filter(|tag| !tag.is_empty())
-            .collect(),
-    )
+    Some(tags)
 }
 
 #[cfg(test)]

@@ -168,6 +168,7 @@ impl From<EntryError> for Failure {
         match error {
             EntryError::Credential(error) => error.into(),
             EntryError::RateLimited { limited, .. } => limited.into(),
+            other => Self::internal(other.to_string()),
         }
     }
 }

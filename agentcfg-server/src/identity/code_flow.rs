@@ -233,7 +233,7 @@ impl CodeFlow {
         let verified = self.id_tokens.verify(token, SystemClock.now()).await;
         let session = verified.map_err(|error| match error {
             SessionError::Invalid(why) => CodeFlowError::Refused(format!("its ID token is not valid: {why}")),
-            SessionError::Unavailable(why) => CodeFlowError::Unavailable(why),
+            error => CodeFlowError::Unavailable(error.to_string()),
         })?;
         let claims = token
             .split('.')

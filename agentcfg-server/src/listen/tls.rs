@@ -55,7 +55,7 @@ impl Tls {
     ///
     /// # Errors
     ///
-    /// When the crypto provider supports no version of TLS, which this one does.
+    /// When there is no crypto provider, or it supports no version of TLS.
     ///
     /// ```no_run
     /// # fn example(certificate: std::sync::Arc<dyn rustls::server::ResolvesServerCert>) -> Result<(), rustls::Error> {
@@ -64,7 +64,7 @@ impl Tls {
     /// # }
     /// ```
     pub fn new(resolver: Arc<dyn ResolvesServerCert>) -> Result<Self, rustls::Error> {
-        let mut config = ServerConfig::builder_with_provider(tls::provider())
+        let mut config = ServerConfig::builder_with_provider(tls::provider()?)
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_cert_resolver(resolver);

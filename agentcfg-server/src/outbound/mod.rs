@@ -41,20 +41,22 @@ type BoxError = Box<dyn Error + Send + Sync>;
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
-/// The settings of the connection pool.
-///
-/// ```
-/// use agentcfg_server::OutboundOptions;
-/// let options = OutboundOptions { idle_connections: 8, ..OutboundOptions::default() };
-/// ```
-#[derive(Debug, Clone)]
-pub struct Options {
-    /// The time limit for name resolution, TCP and TLS together.
-    pub connect_timeout: Duration,
-    /// The maximum number of idle connections for each host.
-    pub idle_connections: usize,
-    /// Certificate authorities that are trusted in addition to the public ones.
-    pub extra_roots: Vec<CertificateDer<'static>>,
+agentcfg_core::__settable! {
+    /// The settings of the connection pool.
+    ///
+    /// ```
+    /// use agentcfg_server::OutboundOptions;
+    /// let options = OutboundOptions::default().idle_connections(8);
+    /// ```
+    #[derive(Debug, Clone)]
+    Options {
+        /// The time limit for name resolution, TCP and TLS together.
+        connect_timeout: Duration,
+        /// The maximum number of idle connections for each host.
+        idle_connections: usize,
+        /// Certificate authorities that are trusted in addition to the public ones.
+        extra_roots: Vec<CertificateDer<'static>>,
+    }
 }
 
 impl Default for Options {

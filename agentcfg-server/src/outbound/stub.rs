@@ -63,7 +63,7 @@ impl Stub {
             .collect::<Result<Vec<_>, _>>()
             .unwrap();
         let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/localhost.key")).unwrap();
-        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        let config = ServerConfig::builder_with_provider(agentcfg_core::tls::provider().unwrap())
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()

@@ -151,12 +151,10 @@ async fn answer(response: Response<Incoming>, limit: Duration) -> DeliveryAnswer
         kept.extend_from_slice(&data[..data.len().min(room)]);
     }
     let retry_after = head.headers.get(header::RETRY_AFTER);
-    DeliveryAnswer {
-        status: Some(head.status.as_u16()),
-        retry_after: retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned),
-        response: Some(String::from_utf8_lossy(&kept).into_owned()),
-        error: None,
-    }
+    DeliveryAnswer::default()
+        .status(head.status.as_u16())
+        .retry_after(retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned))
+        .response(String::from_utf8_lossy(&kept).into_owned())
 }
 
 /// Why there is no answer: the connector's own reason, or the chain of causes.

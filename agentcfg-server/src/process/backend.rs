@@ -344,11 +344,9 @@ pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendEr
 fn open_file(path: &Path, dir: &DataDir, cache_mb: u64) -> Result<RedbStore, BackendError> {
     let shares = CacheShares::of(cache_mb);
     let bytes = |share| usize::try_from(share).unwrap_or(usize::MAX);
-    let options = RedbOptions {
-        cache_bytes: bytes(shares.pages),
-        hot_bytes: bytes(shares.records),
-        ..RedbOptions::default()
-    };
+    let options = RedbOptions::default()
+        .cache_bytes(bytes(shares.pages))
+        .hot_bytes(bytes(shares.records));
     RedbStore::open(path, options).map_err(|source| BackendError::in_dir(dir, source))
 }
 
@@ -415,7 +413,7 @@ mod tests {
         let server = Server::open(config).await.unwrap();
         let service = server.service();
         let ada = service.trusted_user("ada").unwrap();
-        let new = NewWorkspace { name: "Studio".into() };
+        let new = NewWorkspace::new("Studio");
         let workspace = service.create_workspace(&ada, new).await.unwrap().id;
         for number in 0..30 {
             let mut agent = NewAgent::new(workspace, format!("a{number}").parse().unwrap(), "A");

@@ -98,7 +98,7 @@ impl Files {
         let text = Zeroizing::new(read("tls_key", key, |found| is_private(key, found))?);
         let private = PrivateKeyDer::from_pem_slice(&text);
         let private = private.map_err(|_| content("tls_key", key, "a private key without a password"))?;
-        let pair = CertifiedKey::from_der(chain, private, &tls::provider());
+        let pair = tls::provider().and_then(|provider| CertifiedKey::from_der(chain, private, &provider));
         pair.map(Arc::new).map_err(|source| match source {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertificateError::Mismatch {
                 cert: cert.clone(),

@@ -1,5 +1,6 @@
 //! The server as a whole: data directory, store, core, listener, and their graceful shutdown.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
@@ -142,7 +143,7 @@ impl Server {
             builder = builder.vault(vault);
         }
         if let Some(limiter) = backend.take_limiter() {
-            builder = builder.rate_limiter(limiter).remote_store(true);
+            builder = builder.rate_limiter(limiter);
         }
         let service = builder.build();
         Ok(Self {
@@ -428,20 +429,20 @@ fn managed_credentials(config: &Config) -> Result<Vec<(Provider, ProviderCredent
 
 fn settings(config: &Config) -> Settings {
     let limit = |agents: u64| (agents > 0).then(|| u32::try_from(agents).unwrap_or(u32::MAX));
-    Settings {
-        plan_limits: PlanLimits {
-            free: limit(config.plan_limit_free),
-            pro: limit(config.plan_limit_pro),
-            team: limit(config.plan_limit_team),
-            enterprise: limit(config.plan_limit_enterprise),
-        },
-        default_plan: config.default_plan,
-        session_rate_limit: config.session_rate_limit,
-        status_ttl_seconds: u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX),
-        write_scope_configures_agents: config.write_scope_configures_agents,
-        operators: config.operators.iter().cloned().collect(),
-        webhook_allowed_hosts: config.webhook_allowed_hosts.clone(),
-    }
+    Settings::default()
+        .plan_limits(
+            PlanLimits::default()
+                .free(limit(config.plan_limit_free))
+                .pro(limit(config.plan_limit_pro))
+                .team(limit(config.plan_limit_team))
+                .enterprise(limit(config.plan_limit_enterprise)),
+        )
+        .default_plan(config.default_plan)
+        .session_rate_limit(config.session_rate_limit)
+        .status_ttl_seconds(u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX))
+        .write_scope_configures_agents(config.write_scope_configures_agents)
+        .operators(config.operators.iter().cloned().collect::<BTreeSet<_>>())
+        .webhook_allowed_hosts(config.webhook_allowed_hosts.clone())
 }
 
 #[cfg(test)]

@@ -45,10 +45,7 @@ async fn main() -> Result<(), Failure> {
     match args[..] {
         ["api", data, agents] => api(Path::new(data), agents.parse()?, RedbOptions::default()).await,
         ["api", data, agents, "--single"] => {
-            let options = RedbOptions {
-                group_size: 1,
-                ..RedbOptions::default()
-            };
+            let options = RedbOptions::default().group_size(1);
             api(Path::new(data), agents.parse()?, options).await
         }
         ["fill", file, workspaces, agents] => fill(Path::new(file), workspaces.parse()?, agents.parse()?, None).await,

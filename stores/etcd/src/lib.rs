@@ -154,10 +154,7 @@ impl EtcdStore {
     /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
     /// use std::time::Duration;
     /// use agentcfg_etcd::{EtcdOptions, EtcdStore};
-    /// let options = EtcdOptions {
-    ///     connect_wait: Duration::from_secs(30),
-    ///     ..EtcdOptions::new("http://etcd-1:2379")
-    /// };
+    /// let options = EtcdOptions::new("http://etcd-1:2379").connect_wait(Duration::from_secs(30));
     /// let store = EtcdStore::connect(&options).await?;
     /// # Ok(())
     /// # }
@@ -247,6 +244,14 @@ impl fmt::Debug for EtcdStore {
 impl Store for EtcdStore {
     fn inner(&self) -> Option<&dyn Store> {
         None
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn shutdown(&self) {
+        self.close().await;
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {

@@ -14,38 +14,38 @@ use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use super::error::ConnectError;
 
-/// The addresses of the cluster, and limits of its use.
-///
-/// ```
-/// use agentcfg_etcd::EtcdOptions;
-/// let options = EtcdOptions {
-///     user: Some(("agentcfg".into(), "secret".into())),
-///     ..EtcdOptions::new("https://etcd-1:2379,https://etcd-2:2379,https://etcd-3:2379")
-/// };
-/// assert!(!format!("{options:?}").contains("secret"));
-/// ```
-#[derive(Clone)]
-pub struct EtcdOptions {
-    /// The addresses of the members, separated by commas: `http://host:port` or `https://host:port`. The port is 2379 where it
-    /// is left out. Name all members, because the store uses those alone.
-    pub endpoints: String,
-    /// The name and the password of a user, for a cluster with authentication.
-    pub user: Option<(String, String)>,
-    /// A PEM file of authorities to trust instead of the public ones, for `https`.
-    pub tls_ca: Option<PathBuf>,
-    /// A PEM file of a certificate that the cluster asks for, and one of its key.
-    pub tls_identity: Option<(PathBuf, PathBuf)>,
-    /// What the name of each key begins with, followed by a slash: 1 to 40 letters, digits, dots, hyphens and underscores.
-    /// Stores with different prefixes share a cluster.
-    pub prefix: String,
-    /// How long the first connection is retried while the cluster does not answer.
-    pub connect_wait: Duration,
-    /// The time limit of a read, over all members that it is tried on.
-    pub read_timeout: Duration,
-    /// The time limit of a commit, with the search for its outcome. After it, the outcome is unknown.
-    pub commit_timeout: Duration,
-    /// The clock of the rate windows.
-    pub clock: Arc<dyn Clock>,
+agentcfg_core::__settable! {
+    /// The addresses of the cluster, and limits of its use.
+    ///
+    /// ```
+    /// use agentcfg_etcd::EtcdOptions;
+    /// let options = EtcdOptions::new("https://etcd-1:2379,https://etcd-2:2379,https://etcd-3:2379")
+    ///     .user(("agentcfg".to_owned(), "secret".to_owned()));
+    /// assert!(!format!("{options:?}").contains("secret"));
+    /// ```
+    #[derive(Clone)]
+    EtcdOptions {
+        /// The addresses of the members, separated by commas: `http://host:port` or `https://host:port`. The port is 2379 where it
+        /// is left out. Name all members, because the store uses those alone.
+        endpoints: String,
+        /// The name and the password of a user, for a cluster with authentication.
+        user: Option<(String, String)>,
+        /// A PEM file of authorities to trust instead of the public ones, for `https`.
+        tls_ca: Option<PathBuf>,
+        /// A PEM file of a certificate that the cluster asks for, and one of its key.
+        tls_identity: Option<(PathBuf, PathBuf)>,
+        /// What the name of each key begins with, followed by a slash: 1 to 40 letters, digits, dots, hyphens and underscores.
+        /// Stores with different prefixes share a cluster.
+        prefix: String,
+        /// How long the first connection is retried while the cluster does not answer.
+        connect_wait: Duration,
+        /// The time limit of a read, over all members that it is tried on.
+        read_timeout: Duration,
+        /// The time limit of a commit, with the search for its outcome. After it, the outcome is unknown.
+        commit_timeout: Duration,
+        /// The clock of the rate windows.
+        clock: Arc<dyn Clock>,
+    }
 }
 
 impl EtcdOptions {
@@ -96,6 +96,8 @@ impl EtcdOptions {
     }
 
     fn tls(&self) -> Result<ClientTlsConfig, ConnectError> {
+        // The connector would panic without one.
+        tls::provider().map_err(|error| ConnectError::Options(error.to_string()))?;
         let invalid = |what: &str, path: &Path, why: &dyn fmt::Display| {
             ConnectError::Options(format!("the {what} at {} cannot be used: {why}", path.display()))
         };
@@ -223,15 +225,9 @@ mod tests {
 
     #[test]
     fn an_option_that_breaks_a_rule_is_named() {
-        let wrong = EtcdOptions {
-            prefix: "a/b".into(),
-            ..EtcdOptions::new("http://a")
-        };
+        let wrong = EtcdOptions::new("http://a").prefix("a/b");
         assert!(wrong.key_prefix().unwrap_err().to_string().contains("a/b"));
-        let lacks_file = EtcdOptions {
-            tls_ca: Some("/no/such/file.pem".into()),
-            ..EtcdOptions::new("https://a")
-        };
+        let lacks_file = EtcdOptions::new("https://a").tls_ca("/no/such/file.pem");
         let refused = lacks_file.members().map(drop).unwrap_err().to_string();
         assert!(refused.contains("/no/such/file.pem"), "{refused}");
     }

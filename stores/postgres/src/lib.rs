@@ -71,7 +71,7 @@
 //! use agentcfg_postgres::{PostgresOptions, PostgresStore};
 //! let store = Arc::new(PostgresStore::connect(&PostgresOptions::new("postgres://db/agentcfg")).await?);
 //! let limiter = SharedLimiter::new(store.clone());
-//! let service = AgentCfg::builder(store).remote_store(true).rate_limiter(limiter).build();
+//! let service = AgentCfg::builder(store).rate_limiter(limiter).build();
 //! # Ok(())
 //! # }
 //! ```
@@ -165,7 +165,7 @@ impl PostgresStore {
     /// use std::time::Duration;
     /// use agentcfg_postgres::{PostgresOptions, PostgresStore};
     /// let url = "postgres://agentcfg:secret@db-1,db-2/agentcfg?sslmode=verify-full";
-    /// let options = PostgresOptions { connect_wait: Duration::from_secs(30), ..PostgresOptions::new(url) };
+    /// let options = PostgresOptions::new(url).connect_wait(Duration::from_secs(30));
     /// let store = PostgresStore::connect(&options).await?;
     /// # Ok(())
     /// # }
@@ -240,6 +240,14 @@ fn flights(pool_size: usize, queue_timeout: Duration) -> Limits {
 impl Store for PostgresStore {
     fn inner(&self) -> Option<&dyn Store> {
         None
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn shutdown(&self) {
+        self.close();
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {

@@ -12,10 +12,8 @@ use super::error::{ConnectError, describe};
 ///
 /// ```
 /// use agentcfg_postgres::{PostgresOptions, Statements};
-/// let behind_pgbouncer = PostgresOptions {
-///     statements: Statements::Unnamed,
-///     ..PostgresOptions::new("postgres://agentcfg@pooler:6432/agentcfg")
-/// };
+/// let behind_pgbouncer =
+///     PostgresOptions::new("postgres://agentcfg@pooler:6432/agentcfg").statements(Statements::Unnamed);
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Statements {
@@ -26,38 +24,40 @@ pub enum Statements {
     Unnamed,
 }
 
-/// The address of the database, and limits of its use.
-///
-/// ```
-/// use agentcfg_postgres::PostgresOptions;
-/// let options = PostgresOptions { pool_size: 32, ..PostgresOptions::new("postgres://agentcfg:secret@db/agentcfg") };
-/// assert!(!format!("{options:?}").contains("secret"));
-/// ```
-#[derive(Clone, PartialEq, Eq)]
-pub struct PostgresOptions {
-    /// `postgres://user:password@host:port/database?…`; several hosts are separated by commas. The
-    /// store always connects to the host that accepts writes.
+agentcfg_core::__settable! {
+    /// The address of the database, and limits of its use.
     ///
-    /// `sslmode` is `disable`, `prefer` (the default: encrypted if the server offers it, with any
-    /// certificate), `require`, `verify-ca` or `verify-full`; the last three are the same here and verify
-    /// the certificate and its name. `sslrootcert` names a PEM file of authorities to trust instead of
-    /// the public ones.
-    pub url: String,
-    /// The maximum number of connections. Fewer than four give no [hold](agentcfg_core::store::Store::hold): a decision that loses
-    /// its races is repeated instead.
-    pub pool_size: usize,
-    /// Whether statements are prepared.
-    pub statements: Statements,
-    /// The schema with the store's tables: lower-case letters, digits and underscores.
-    pub schema: String,
-    /// How long the first connection is retried while the database does not answer.
-    pub connect_wait: Duration,
-    /// The time limit of the wait for a free connection.
-    pub acquire_timeout: Duration,
-    /// The time limit of a read.
-    pub read_timeout: Duration,
-    /// The time limit of a commit. After it, the outcome is unknown.
-    pub commit_timeout: Duration,
+    /// ```
+    /// use agentcfg_postgres::PostgresOptions;
+    /// let options = PostgresOptions::new("postgres://agentcfg:secret@db/agentcfg").pool_size(32);
+    /// assert!(!format!("{options:?}").contains("secret"));
+    /// ```
+    #[derive(Clone, PartialEq, Eq)]
+    PostgresOptions {
+        /// `postgres://user:password@host:port/database?…`; several hosts are separated by commas. The
+        /// store always connects to the host that accepts writes.
+        ///
+        /// `sslmode` is `disable`, `prefer` (the default: encrypted if the server offers it, with any
+        /// certificate), `require`, `verify-ca` or `verify-full`; the last three are the same here and verify
+        /// the certificate and its name. `sslrootcert` names a PEM file of authorities to trust instead of
+        /// the public ones.
+        url: String,
+        /// The maximum number of connections. Fewer than four give no [hold](agentcfg_core::store::Store::hold): a decision that
+        /// loses its races is repeated instead.
+        pool_size: usize,
+        /// Whether statements are prepared.
+        statements: Statements,
+        /// The schema with the store's tables: lower-case letters, digits and underscores.
+        schema: String,
+        /// How long the first connection is retried while the database does not answer.
+        connect_wait: Duration,
+        /// The time limit of the wait for a free connection.
+        acquire_timeout: Duration,
+        /// The time limit of a read.
+        read_timeout: Duration,
+        /// The time limit of a commit. After it, the outcome is unknown.
+        commit_timeout: Duration,
+    }
 }
 
 impl PostgresOptions {

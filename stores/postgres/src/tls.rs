@@ -34,7 +34,7 @@ impl Tls {
             tls::builder()
                 .map_err(failed)?
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(tls::provider())))
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(tls::provider().map_err(failed)?)))
                 .with_no_client_auth()
         };
         Ok(Self(TlsConnector::from(Arc::new(config))))

@@ -40,15 +40,12 @@ impl Stage {
         let sessions = || LocalSessions::new(&SECRET).expect("a secret of 32 bytes");
         let token = sessions().issue("ada", 3600, SystemClock.now()).expect("a token");
         let service = AgentCfg::builder(MemoryStore::new())
-            .settings(Settings {
-                session_rate_limit: 1_000_000,
-                ..Settings::default()
-            })
+            .settings(Settings::default().session_rate_limit(1_000_000))
             .sessions(sessions())
             .build();
         let workspace = runtime.block_on(async {
             let ada = service.trusted_user("ada").expect("a user");
-            let studio = NewWorkspace { name: "Studio".into() };
+            let studio = NewWorkspace::new("Studio");
             let studio = service.create_workspace(&ada, studio).await.expect("a workspace");
             let mut writer = NewAgent::new(studio.id, "writer".parse().expect("an identifier"), "Writer");
             writer.persona_prompt = Some("You write.".into());

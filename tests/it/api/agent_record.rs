@@ -1,7 +1,7 @@
 //! Resources: the agent config.
 
 use agentcfg_client::AgentFilter;
-use agentcfg_client::model::{AgentPatch, AgentType, NewAgent, Patch, Precondition};
+use agentcfg_client::model::{AgentPatch, AgentType, NewAgent, Precondition};
 use agentcfg_tests::harness::Studio;
 use serde_json::{Value, json};
 
@@ -126,10 +126,7 @@ async fn an_update_changes_updated_at_and_not_created_at() {
         .await
         .unwrap()
         .value;
-    let patch = AgentPatch {
-        role: Patch::Set("author".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().role("author");
     let after = client
         .update_agent(Some(studio.id), "writer", &patch, &Precondition::None)
         .await
@@ -145,10 +142,7 @@ async fn an_agent_is_an_ai_or_a_human() {
     let studio = Studio::open();
     let client = studio.client();
     for kind in [AgentType::Ai, AgentType::Human] {
-        let new = NewAgent {
-            agent_type: kind,
-            ..NewAgent::new(studio.id, kind.as_str().parse().unwrap(), "Agent")
-        };
+        let new = NewAgent::new(studio.id, kind.as_str().parse().unwrap(), "Agent").agent_type(kind);
         assert_eq!(client.create_agent(&new).await.unwrap().value.agent_type, kind);
     }
     studio

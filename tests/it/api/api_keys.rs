@@ -7,14 +7,7 @@ use agentcfg_tests::harness::{Studio, eventually};
 use serde_json::{Value, json};
 
 fn new(studio: &Studio<'_>, environment: Environment) -> NewApiKey {
-    NewApiKey {
-        workspace_id: studio.id,
-        name: "pipeline".into(),
-        environment,
-        scope: Scope::Read,
-        expires_at: None,
-        rate_limit: None,
-    }
+    NewApiKey::new(studio.id, "pipeline", environment, Scope::Read)
 }
 
 #[tokio::test]

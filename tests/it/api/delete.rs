@@ -41,10 +41,7 @@ async fn a_deleted_agent_shows_in_no_list() {
 async fn a_deletion_keeps_the_record_as_not_active() {
     let studio = Studio::open();
     let client = studio.client();
-    let new = NewAgent {
-        role: Some("author".into()),
-        ..NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer")
-    };
+    let new = NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer").role("author");
     let before = client.create_agent(&new).await.unwrap().value;
     client
         .delete_agent(Some(studio.id), "writer", &Precondition::None)

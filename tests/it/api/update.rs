@@ -1,6 +1,6 @@
 //! Endpoints: update agent.
 
-use agentcfg_client::model::{AgentPatch, NewAgent, Patch, Precondition};
+use agentcfg_client::model::{AgentPatch, NewAgent, Precondition};
 use agentcfg_tests::harness::Studio;
 use serde_json::{Value, json};
 
@@ -8,17 +8,12 @@ use serde_json::{Value, json};
 async fn an_update_returns_the_full_record_with_only_the_sent_fields_changed() {
     let studio = Studio::open();
     let client = studio.client();
-    let new = NewAgent {
-        role: Some("author".into()),
-        model: Some("gpt-5.5".into()),
-        capabilities: vec!["draft".into()],
-        ..NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer")
-    };
+    let new = NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer")
+        .role("author")
+        .model("gpt-5.5")
+        .capabilities(vec!["draft".into()]);
     let before = client.create_agent(&new).await.unwrap().value;
-    let patch = AgentPatch {
-        model: Patch::Set("opus".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().model("opus");
     let after = client
         .update_agent(Some(studio.id), "writer", &patch, &Precondition::None)
         .await

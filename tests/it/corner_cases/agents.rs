@@ -44,16 +44,11 @@ fn a_patch_replaces_each_field_completely() {
 async fn null_in_a_patch_clears_a_field() {
     let studio = Studio::open();
     let client = studio.client();
-    let new = NewAgent {
-        role: Some("author".into()),
-        model: Some("m".into()),
-        ..NewAgent::new(studio.id, "a".parse().unwrap(), "A")
-    };
+    let new = NewAgent::new(studio.id, "a".parse().unwrap(), "A")
+        .role("author")
+        .model("m");
     client.create_agent(&new).await.unwrap();
-    let patch = AgentPatch {
-        role: Patch::Null,
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().role(Patch::Null);
     let agent = client
         .update_agent(Some(studio.id), "a", &patch, &Precondition::None)
         .await

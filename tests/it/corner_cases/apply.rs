@@ -253,14 +253,9 @@ fn sets_prune_and_bases_refuse() {
 fn a_thousand_agents_are_one_change() {
     let studio = Studio::open();
     let specs = |text: &str| {
-        let agents = (0..1000).map(|i| AgentSpec {
-            persona_prompt: Some(text.repeat(5000)),
-            ..AgentSpec::new(format!("agent-{i}").parse().unwrap(), "Agent")
-        });
-        ApplyAgents {
-            set: Some("all".parse().unwrap()),
-            ..ApplyAgents::of(agents.collect())
-        }
+        let agents = (0..1000)
+            .map(|i| AgentSpec::new(format!("agent-{i}").parse().unwrap(), "Agent").persona_prompt(text.repeat(5000)));
+        ApplyAgents::of(agents.collect()).set(Some("all".parse().unwrap()))
     };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

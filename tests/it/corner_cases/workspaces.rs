@@ -11,10 +11,7 @@ async fn the_creator_of_a_workspace_is_its_owner() {
     let server = Server::shared();
     let client = server.client(&server.token(&unique("founder")));
     assert_eq!(client.list_workspaces().await.unwrap(), []);
-    let made = client
-        .create_workspace(&NewWorkspace { name: "Studio".into() })
-        .await
-        .unwrap();
+    let made = client.create_workspace(&NewWorkspace::new("Studio")).await.unwrap();
     assert_eq!(
         (&*made.name, made.plan, made.created_at),
         ("Studio", Plan::Enterprise, made.updated_at)
@@ -97,10 +94,7 @@ fn a_workspaces_name_has_one_to_a_hundred_characters_and_is_not_blank() {
 #[tokio::test]
 async fn only_an_owner_renames_a_workspace() {
     let studio = Studio::open();
-    let patch = WorkspacePatch {
-        name: Some("Atelier".into()),
-        plan: None,
-    };
+    let patch = WorkspacePatch::default().name("Atelier");
     let before = studio.client().list_workspaces().await.unwrap().remove(0).workspace;
     for role in ["viewer", "member", "admin"] {
         let error = studio
@@ -122,10 +116,7 @@ async fn only_an_owner_renames_a_workspace() {
 #[tokio::test]
 async fn only_an_operator_changes_a_plan_and_needs_no_membership_for_it() {
     let studio = Studio::on_plan("free");
-    let plan = |plan| WorkspacePatch {
-        name: None,
-        plan: Some(plan),
-    };
+    let plan = |plan| WorkspacePatch::default().plan(plan);
     let error = studio
         .client()
         .update_workspace(studio.id, &plan(Plan::Pro))
@@ -142,10 +133,7 @@ async fn only_an_operator_changes_a_plan_and_needs_no_membership_for_it() {
             next
         );
     }
-    let both = WorkspacePatch {
-        name: Some("x".into()),
-        plan: Some(Plan::Pro),
-    };
+    let both = WorkspacePatch::default().name("x").plan(Plan::Pro);
     assert!(
         operator
             .update_workspace(studio.id, &both)
@@ -153,10 +141,7 @@ async fn only_an_operator_changes_a_plan_and_needs_no_membership_for_it() {
             .unwrap_err()
             .is_forbidden()
     );
-    let name = WorkspacePatch {
-        name: Some("x".into()),
-        plan: None,
-    };
+    let name = WorkspacePatch::default().name("x");
     assert!(
         operator
             .update_workspace(studio.id, &name)

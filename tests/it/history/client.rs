@@ -1,7 +1,7 @@
 //! The real client against the binary.
 
 use agentcfg_client::model::{
-    AgentPatch, AuditFilter, LabelFilter, LabelTarget, NewAgent, Patch, Precondition, Promotion, Rollback, VersionPage,
+    AgentPatch, AuditFilter, LabelFilter, LabelTarget, NewAgent, Precondition, Promotion, Rollback, VersionPage,
 };
 use agentcfg_tests::harness::Studio;
 
@@ -9,16 +9,10 @@ use agentcfg_tests::harness::Studio;
 async fn a_release_and_its_undoing() {
     let studio = Studio::open();
     let (client, workspace) = (studio.client(), Some(studio.id));
-    let new = NewAgent {
-        persona_prompt: Some("Be brief.\n".into()),
-        ..NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer")
-    };
+    let new = NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer").persona_prompt("Be brief.\n");
     let created = client.create_agent(&new).await.unwrap();
     assert_eq!(created.version, 1);
-    let patch = AgentPatch {
-        persona_prompt: Patch::Set("Be verbose.\n".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().persona_prompt("Be verbose.\n");
     let why = client.with_message("Longer notes".parse().unwrap());
     let changed = why
         .update_agent(workspace, "writer", &patch, &Precondition::matches(created.tag))
@@ -45,10 +39,7 @@ async fn a_release_and_its_undoing() {
     let promotion = Promotion::new("latest".parse().unwrap(), production.clone());
     let promoted = client.promote_labels(studio.id, &promotion, false).await.unwrap();
     assert_eq!((promoted[0].version, promoted[0].previous_version), (2, Some(1)));
-    let lost = LabelTarget {
-        expected_version: Patch::Set(1),
-        ..LabelTarget::new(1)
-    };
+    let lost = LabelTarget::new(1).expected_version(1);
     let lost = client.set_label(workspace, "writer", &production, &lost).await;
     assert!(lost.unwrap_err().is_precondition_failed());
     let back = client
@@ -68,10 +59,7 @@ async fn a_release_and_its_undoing() {
     assert_eq!(versions[0].restored_from, Some(1));
     assert_eq!(client.current_versions(workspace).await.unwrap(), versions[..1]);
 
-    let filter = AuditFilter {
-        action: Some("label.*".into()),
-        ..AuditFilter::default()
-    };
+    let filter = AuditFilter::default().action("label.*");
     let log = client.search_audit_log(studio.id, &filter).await.unwrap();
     assert_eq!(log.len(), 2);
     let before = agents.revision(log[1].revision).list().await.unwrap();

@@ -50,7 +50,7 @@ async fn the_client_works_over_tls() {
         .session_token(server.token("ada"))
         .build()
         .unwrap();
-    let new = agentcfg_client::model::NewWorkspace { name: "Studio".into() };
+    let new = agentcfg_client::model::NewWorkspace::new("Studio");
     let made = client.create_workspace(&new).await.unwrap();
     assert_eq!(made.name, "Studio");
     server.stop();

@@ -59,14 +59,7 @@ pub(super) enum RateCounting {
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
 /// # fn main() -> Outcome { run(async |service, ada, studio| {
-/// # let new = NewApiKey {
-/// #     workspace_id: studio,
-/// #     name: "Nightly build".into(),
-/// #     environment: Environment::Production,
-/// #     scope: Scope::Read,
-/// #     expires_at: None,
-/// #     rate_limit: Some(600),
-/// # };
+/// # let new = NewApiKey::new(studio, "Nightly build", Environment::Production, Scope::Read).rate_limit(600);
 /// # let key = service.create_api_key(&ada, new).await?.key;
 /// let entry = service.enter(&key).await?;
 /// assert_eq!(entry.caller.key_workspace(), Some(studio));
@@ -74,6 +67,7 @@ pub(super) enum RateCounting {
 /// # Ok(()) }) }
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Entry {
     /// The authenticated caller.
     pub caller: Caller,
@@ -104,10 +98,12 @@ impl Entry {
 ///     Ok(entry) => println!("{:?} may go on", entry.caller),
 ///     Err(EntryError::Credential(error)) => println!("refused: {error}"),
 ///     Err(EntryError::RateLimited { limited, .. }) => println!("again in {} s", limited.retry_after_seconds()),
+///     Err(other) => println!("not admitted: {other}"),
 /// }
 /// # Ok(()) }) }
 /// ```
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum EntryError {
     /// The credential is not valid, or cannot be verified now. The request did not count.
     #[error(transparent)]
@@ -126,7 +122,7 @@ impl AgentCfg {
     /// Admits a request: [authenticates](Self::authenticate) its credential and [counts](Self::admit) it. A server
     /// calls this once for each request.
     ///
-    /// On a [remote store](super::Builder::remote_store) the first service method that is called with this caller, within
+    /// On a [shared store](crate::store::Store::is_shared) the first service method that is called with this caller, within
     /// a second, decides on the records that were read here; each further call reads again.
     ///
     /// ```
@@ -136,15 +132,8 @@ impl AgentCfg {
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// let ada = service.trusted_user("ada")?;
-    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
-    /// let new = NewApiKey {
-    ///     workspace_id: studio.id,
-    ///     name: "ci".into(),
-    ///     environment: Environment::Production,
-    ///     scope: Scope::Read,
-    ///     expires_at: None,
-    ///     rate_limit: Some(1),
-    /// };
+    /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
+    /// let new = NewApiKey::new(studio.id, "ci", Environment::Production, Scope::Read).rate_limit(1);
     /// let key = service.create_api_key(&ada, new).await?.key;
     ///
     /// let entry = service.enter(&key).await?;
@@ -166,7 +155,7 @@ impl AgentCfg {
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
         let at = self.moment();
         // Windows are in the key table unless requests are counted together with other servers.
-        let is_counted_here = !self.inner.remote_store && matches!(self.inner.counting, RateCounting::Here(_));
+        let is_counted_here = !self.store().is_shared() && matches!(self.inner.counting, RateCounting::Here(_));
         let known = match is_counted_here {
             true => self.known(self.inner.keys.enter(credential, at, &self.inner.stamps), at),
             false => None,
@@ -202,7 +191,7 @@ impl AgentCfg {
 
     /// [`Self::enter`] for a credential that the key table cannot answer for.
     async fn enter_by_store(&self, credential: &str, at: Moment) -> Result<Entry, EntryError> {
-        if self.inner.remote_store {
+        if self.store().is_shared() {
             return self.enter_with_prefetch(credential, at).await;
         }
         let caller = self.identify(credential, at).await?;
@@ -251,14 +240,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// # let new = NewApiKey {
-    /// #     workspace_id: studio,
-    /// #     name: "Nightly build".into(),
-    /// #     environment: Environment::Production,
-    /// #     scope: Scope::Read,
-    /// #     expires_at: None,
-    /// #     rate_limit: None,
-    /// # };
+    /// # let new = NewApiKey::new(studio, "Nightly build", Environment::Production, Scope::Read);
     /// # let key = service.create_api_key(&ada, new).await?.key;
     /// let caller = service.authenticate(&key).await?;
     /// service.list_agents(&caller, studio, &Default::default()).await?;

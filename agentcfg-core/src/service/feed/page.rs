@@ -33,6 +33,7 @@ const ADDED_BYTES: usize = 256;
 /// # Ok(()) }) }
 /// ```
 #[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
 pub struct ChangePage {
     /// The events that the caller may see.
     pub events: Vec<ChangeEvent>,
@@ -170,7 +171,7 @@ impl AgentCfg {
         let mut is_first = true;
         loop {
             let next = match after {
-                After::Cursor(_) if is_first && !self.inner.remote_store => {
+                After::Cursor(_) if is_first && !self.store().is_shared() => {
                     self.read_next(caller, Cursor::new(epoch, workspace, revision)).await?
                 }
                 After::Cursor(_) if is_first && !limits.expects_events => {

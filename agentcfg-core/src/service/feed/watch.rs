@@ -11,6 +11,7 @@ use super::status::StatusReader;
 use super::wake_ups::SessionEnd;
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, PermissionSet, StatusEvent, Timestamp, WorkspaceId};
+use crate::service::shutdown::End;
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
 
@@ -42,6 +43,7 @@ pub struct Watch {
     expires_at: Option<Timestamp>,
     log: Watcher,
     session_end: SessionEnd,
+    service_end: End,
     statuses: Option<StatusReader>,
     /// Whether events were left after the last read.
     has_more: bool,
@@ -61,6 +63,7 @@ pub struct Watch {
 /// # Ok(()) }) }
 /// ```
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Update {
     /// The events after the position of the watch, in order. The position is after them now.
     pub changes: Vec<SerializedEvent>,
@@ -119,6 +122,7 @@ impl AgentCfg {
             expires_at: read.expires_at,
             log,
             session_end,
+            service_end: self.inner.lifetime.end(),
             statuses: None,
             has_more: true,
             ready: VecDeque::new(),
@@ -239,7 +243,7 @@ impl Watch {
     ///
     /// [`ErrorKind::Unauthorized`] and [`ErrorKind::Forbidden`] when the caller's credential has ended, or allows less
     /// than before; [`ErrorKind::Gone`] when the log no longer has the position; [`ErrorKind::Unavailable`] when storage
-    /// fails. The position stays, so the read can be repeated.
+    /// fails, and after [`AgentCfg::shutdown`]. The position stays, so the read can be repeated.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -254,6 +258,7 @@ impl Watch {
     /// # Ok(()) }) }
     /// ```
     pub async fn read(&mut self) -> Result<Update, Error> {
+        self.service.inner.lifetime.check()?;
         let limits = PageLimits {
             expects_events: self.has_more || self.log.has_changed(),
             ..READ
@@ -320,6 +325,7 @@ impl Watch {
             () = self.log.changed() => {}
             () = status => {}
             () = self.session_end.closed() => {}
+            () = self.service_end.reached() => {}
         }
     }
 }

@@ -114,7 +114,7 @@ impl AgentList {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let writer = AgentFilter { agent_id: Some("writer".parse()?), ..AgentFilter::default() };
+    /// let writer = AgentFilter::default().agent_id(Some("writer".parse()?));
     /// assert_eq!(service.list_agents(&ada, studio, &writer).await?.value.version(), Some(1));
     /// # Ok(()) }) }
     /// ```
@@ -132,7 +132,7 @@ impl AgentList {
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// let list = service.list_agents(&ada, studio, &Default::default()).await?.value;
-    /// let then = AgentFilter { as_of: Some(AsOf::Revision(list.revision())), ..AgentFilter::default() };
+    /// let then = AgentFilter::default().as_of(AsOf::Revision(list.revision()));
     /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
     /// assert_eq!(service.list_agents(&ada, studio, &then).await?.value.json(), list.json());
     /// # Ok(()) }) }
@@ -241,7 +241,7 @@ impl AgentList {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let first = AgentFilter { limit: Some(1), ..AgentFilter::default() };
+    /// let first = AgentFilter::default().limit(1);
     /// let list = service.list_agents(&ada, studio, &first).await?.value;
     /// assert_eq!(list.decode()?, list.agents()?);
     /// # Ok(()) }) }

@@ -105,7 +105,7 @@ impl AgentCfg {
     /// impl Transport for Taken {
     ///     async fn post(&self, message: Outgoing) -> DeliveryAnswer {
     ///         assert!(message.id.contains(".test-"));
-    ///         DeliveryAnswer { status: Some(204), ..DeliveryAnswer::default() }
+    ///         DeliveryAnswer::default().status(204)
     ///     }
     /// }
     ///

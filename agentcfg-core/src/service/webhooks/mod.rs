@@ -82,7 +82,7 @@ impl AgentCfg {
     ///     .vault(Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?)
     ///     .build();
     /// let ada = service.trusted_user("ada")?;
-    /// let studio = service.create_workspace(&ada, NewWorkspace { name: "Studio".into() }).await?;
+    /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// let new = NewWebhook::new(studio.id, "https://hooks.example.com/agentcfg");
     /// let created = service.create_webhook(&ada, new).await?;
     /// assert!(created.secret.starts_with("whsec_"));
@@ -197,7 +197,7 @@ impl AgentCfg {
     /// # use agentcfg_core::vault::{MasterKey, Vault};
     /// # service.set_vault(Vault::new(vec![MasterKey::generate(&agentcfg_core::clock::SystemEntropy)?])?);
     /// # let webhook = service.create_webhook(&ada, NewWebhook::new(studio, "https://example.com/")).await?.webhook;
-    /// let pause = WebhookPatch { enabled: Some(false), ..WebhookPatch::default() };
+    /// let pause = WebhookPatch::default().enabled(false);
     /// assert!(!service.update_webhook(&ada, webhook.id, pause).await?.enabled);
     /// # Ok(()) }) }
     /// ```
@@ -332,7 +332,7 @@ impl AgentCfg {
     /// # use agentcfg_core::vault::{MasterKey, Vault};
     /// # service.set_vault(Vault::new(vec![MasterKey::generate(&agentcfg_core::clock::SystemEntropy)?])?);
     /// # let webhook = service.create_webhook(&ada, NewWebhook::new(studio, "https://example.com/")).await?.webhook;
-    /// let from = WebhookReplay { after: ReplayFrom::Start };
+    /// let from = WebhookReplay::new(ReplayFrom::Start);
     /// assert_eq!(service.replay_webhook(&ada, webhook.id, from).await?.cursor.revision(), 0);
     /// # Ok(()) }) }
     /// ```

@@ -46,7 +46,7 @@ const ACCOUNTS_READ_AFTER: i64 = 60_000;
 /// #[async_trait::async_trait]
 /// impl Transport for Taken {
 ///     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
-///         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
+///         DeliveryAnswer::default().status(200)
 ///     }
 /// }
 ///
@@ -146,7 +146,7 @@ impl WebhookSender {
     /// # #[async_trait::async_trait]
     /// # impl Transport for Taken {
     /// #     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
-    /// #         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
+    /// #         DeliveryAnswer::default().status(200)
     /// #     }
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -188,7 +188,7 @@ impl WebhookSender {
     /// # #[async_trait::async_trait]
     /// # impl Transport for Taken {
     /// #     async fn post(&self, _: Outgoing) -> DeliveryAnswer {
-    /// #         DeliveryAnswer { status: Some(200), ..DeliveryAnswer::default() }
+    /// #         DeliveryAnswer::default().status(200)
     /// #     }
     /// # }
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -236,7 +236,7 @@ impl WebhookSender {
                 known.has_more = true;
                 false
             }
-            Some(known) => known.is_free(steady, self.service.inner.remote_store),
+            Some(known) => known.is_free(steady, self.service.store().is_shared()),
             None => true,
         });
     }
@@ -282,7 +282,7 @@ impl WebhookSender {
             }
             lag += head.saturating_sub(known.position);
             known.has_more |= known.is_active && head > known.began_head;
-            if known.is_due(head, now, steady, self.service.inner.remote_store) {
+            if known.is_due(head, now, steady, self.service.store().is_shared()) {
                 due.push(DueWebhook {
                     began_at: known.began_at,
                     head,

@@ -1,7 +1,12 @@
 //! The storage contract as tests, for every implementation of [`Store`].
 //!
-//! [`run`] runs all tests. Each test is also a public function, which takes one fresh, empty store, so
-//! that a test runner can name the test that failed. A test fails by panicking.
+//! [`conformance_tests!`](crate::conformance_tests) makes a `#[test]` of each, so that a test runner names the one that
+//! failed; [`run`] runs all of them. Each is also a public function, which takes one fresh, empty store. A test fails by
+//! panicking.
+//!
+//! The suite cannot test what needs a fault of the machine: that a commit is on disk before it is answered, and that an
+//! error of the disk or the network is reported as [`StoreError::OutcomeUnknown`] where the outcome is unknown. Kill the
+//! process, and cut the connection, in tests of your own.
 //!
 //! A store that leaves [`Store::stamp`], [`Store::is_current`], [`Store::watch`], [`Store::track`],
 //! [`Store::changed_since`], [`Store::hold`] and [`Store::ready`] at their default bodies passes too.
@@ -23,6 +28,7 @@
 mod atomicity;
 mod changes;
 mod counters;
+mod durability;
 mod groups;
 mod holds;
 mod logs;
@@ -44,9 +50,12 @@ use super::{
 use crate::model::WorkspaceId;
 
 /// Passes the list of all tests to another macro, so that the list exists once.
-macro_rules! for_all_tests {
-    ($then:ident) => {
-        $then! {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __for_all_conformance_tests {
+    ([$($then:tt)+] $($with:tt)*) => {
+        $($then)+! {
+            $($with)*
             atomicity:
                 a_failed_add_leaves_nothing,
                 a_failed_check_leaves_nothing,
@@ -115,8 +124,99 @@ macro_rules! for_all_tests {
         }
     };
 }
-#[cfg(test)]
-pub(crate) use for_all_tests;
+pub use self::durability::{abandoned_commits_are_whole, answered_commits_survive};
+
+/// Makes a `#[test]` of each test of the suite.
+///
+/// The first argument is an async function without parameters that returns a fresh, empty store as `Arc<dyn Store>`, and
+/// what must live as long as the store, such as its folder, or `()`. With `reopen`, an async function that takes the store
+/// and a reference to that value, closes the store and returns it opened again, the suite tests what survives as well.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+/// use agentcfg_core::store::{MemoryStore, Store};
+/// use tempfile::TempDir;
+///
+/// mod memory {
+///     # use super::*;
+///     async fn make() -> (Arc<dyn Store>, ()) {
+///         (Arc::new(MemoryStore::new()), ())
+///     }
+///
+///     agentcfg_core::conformance_tests!(make);
+/// }
+///
+/// mod in_a_file {
+///     # use super::*;
+///     fn open(folder: &TempDir) -> Arc<dyn Store> {
+///         Arc::new(RedbStore::open(folder.path().join("store.redb"), RedbOptions::default()).unwrap())
+///     }
+///
+///     async fn make() -> (Arc<dyn Store>, TempDir) {
+///         let folder = tempfile::tempdir().unwrap();
+///         (open(&folder), folder)
+///     }
+///
+///     async fn reopen(store: Arc<dyn Store>, folder: &TempDir) -> Arc<dyn Store> {
+///         store.shutdown().await;
+///         open(folder)
+///     }
+///
+///     agentcfg_core::conformance_tests!(make, reopen: reopen);
+/// }
+/// # fn main() {}
+/// ```
+#[macro_export]
+macro_rules! conformance_tests {
+    ($make:path) => {
+        $crate::__for_all_conformance_tests! { [$crate::__conformance_test] ($make) }
+    };
+    ($make:path, reopen: $reopen:path) => {
+        $crate::conformance_tests! { $make }
+        $crate::__conformance_test! {
+            @reopen ($make, $reopen) answered_commits_survive, abandoned_commits_are_whole
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __conformance_test {
+    ($make:tt $($module:ident: $($test:ident),*;)*) => {
+        $( $( $crate::__conformance_test! { @one $make $test } )* )*
+    };
+    (@one ($make:path) $test:ident) => {
+        #[test]
+        fn $test() {
+            $crate::store::conformance::block_on(async {
+                let (store, _place) = $make().await;
+                $crate::store::conformance::$test(store).await;
+            });
+        }
+    };
+    (@reopen ($make:path, $reopen:path) $($test:ident),*) => {$(
+        #[test]
+        fn $test() {
+            $crate::store::conformance::block_on(async {
+                let (store, place) = $make().await;
+                $crate::store::conformance::$test(store, async |store| $reopen(store, &place).await).await;
+            });
+        }
+    )*};
+}
+
+/// Runs a test on a runtime with two threads.
+#[doc(hidden)]
+pub fn block_on(test: impl Future<Output = ()>) {
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime starts")
+        .block_on(test);
+}
 
 macro_rules! publish {
     ($($module:ident: $($test:ident),*;)*) => {
@@ -137,7 +237,7 @@ macro_rules! publish {
     };
 }
 
-for_all_tests!(publish);
+crate::__for_all_conformance_tests!([publish]);
 
 fn workspace(number: u128) -> WorkspaceId {
     WorkspaceId::new(uuid::Uuid::from_u128(number))

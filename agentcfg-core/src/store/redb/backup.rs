@@ -28,6 +28,7 @@ use super::store::RedbStore;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct BackupSummary {
     /// The number of records.
     pub records: u64,

@@ -29,6 +29,7 @@ use crate::model::WorkspaceId;
 /// }
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CheckReport {
     /// The number of undamaged records of each kind.
     pub records: BTreeMap<Kind, u64>,

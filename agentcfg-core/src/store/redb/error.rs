@@ -1,6 +1,7 @@
 //! Errors of the store file, classified by what the operator should do.
 
 use std::any::Any;
+use std::fmt;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -18,7 +19,7 @@ use super::blocks::{Broken, Damage, HeadFault, contained};
 /// let missing = RedbStore::open(directory.path().join("no/such/folder/store.redb"), RedbOptions::default());
 /// assert!(matches!(missing, Err(OpenError::Io(_))));
 /// ```
-#[derive(Debug, thiserror::Error)]
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenError {
     /// Another process, or another handle in this process, holds the lock of the file. Close it first.
@@ -38,6 +39,13 @@ pub enum OpenError {
     /// The operating system returned an error, such as a missing path, a missing permission or a full disk.
     #[error("the store cannot be read or written: {0}")]
     Io(#[from] io::Error),
+}
+
+/// The message, because a `main` that returns the error prints this form.
+impl fmt::Debug for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
 }
 
 impl From<DatabaseError> for OpenError {

@@ -2,28 +2,32 @@
 
 use std::time::Duration;
 
-/// Memory limits, queue limits and retry pauses of a [`RedbStore`](super::RedbStore).
-///
-/// ```
-/// use agentcfg_core::store::redb::RedbOptions;
-/// let small = RedbOptions { cache_bytes: 8 << 20, hot_bytes: 8 << 20, ..RedbOptions::default() };
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RedbOptions {
-    /// Size of the engine's page cache in bytes.
-    pub cache_bytes: usize,
-    /// Size of the cache of hot records in bytes. Reading a cached record needs no transaction.
-    pub hot_bytes: usize,
-    /// Capacity of the writer's queue in batches. A commit to a full queue returns
-    /// [`StoreError::Unavailable`](super::super::StoreError::Unavailable) (back-pressure).
-    pub queue_depth: usize,
-    /// The most batches in one group commit, which bounds how long each of them waits; 0 counts as 1.
-    pub group_size: usize,
-    /// After a failure, the pause before the second attempt to reopen the file. The pause doubles
-    /// with each further attempt.
-    pub min_backoff: Duration,
-    /// The upper bound of the pause between two attempts.
-    pub max_backoff: Duration,
+use crate::model::into_field::settable;
+
+settable! {
+    /// Memory limits, queue limits and retry pauses of a [`RedbStore`](super::RedbStore).
+    ///
+    /// ```
+    /// use agentcfg_core::store::redb::RedbOptions;
+    /// let small = RedbOptions::default().cache_bytes(8 << 20).hot_bytes(8 << 20);
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    RedbOptions {
+        /// Size of the engine's page cache in bytes.
+        cache_bytes: usize,
+        /// Size of the cache of hot records in bytes. Reading a cached record needs no transaction.
+        hot_bytes: usize,
+        /// Capacity of the writer's queue in batches. A commit to a full queue returns
+        /// [`StoreError::Unavailable`](super::super::StoreError::Unavailable) (back-pressure).
+        queue_depth: usize,
+        /// The most batches in one group commit, which bounds how long each of them waits; 0 counts as 1.
+        group_size: usize,
+        /// After a failure, the pause before the second attempt to reopen the file. The pause doubles
+        /// with each further attempt.
+        min_backoff: Duration,
+        /// The upper bound of the pause between two attempts.
+        max_backoff: Duration,
+    }
 }
 
 impl Default for RedbOptions {

@@ -36,6 +36,7 @@ impl Default for ScrubStage {
 
 /// The condition of the file of a [`RedbStore`]; see [`RedbStore::condition`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Condition {
     /// The number of damaged blocks that reads and scrubs have found since the store was opened. Calls that need one of them
     /// return [`StoreError::Unavailable`]; the log names once for each what was read.

@@ -268,6 +268,11 @@ impl Store for RedbStore {
         None
     }
 
+    /// It waits for the commits in the queue.
+    async fn shutdown(&self) {
+        self.close();
+    }
+
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
         self.shared.get(&self.queue, keys).await
     }

@@ -3,7 +3,7 @@
 mod reference;
 mod step;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use agentcfg_core::model::AgentFilter;
 use agentcfg_core::model::{NewAgent, Plan, PlanLimits, Tag, WorkspaceId, WorkspacePatch};
@@ -15,17 +15,10 @@ use self::step::{Step, WORKSPACES, agent_id};
 use super::support::World;
 
 pub fn settings() -> Settings {
-    Settings {
-        plan_limits: PlanLimits {
-            free: Some(2),
-            pro: Some(3),
-            team: Some(0),
-            enterprise: None,
-        },
-        default_plan: Plan::Free,
-        operators: ["root".to_owned()].into(),
-        ..Settings::default()
-    }
+    Settings::default()
+        .plan_limits(PlanLimits::default().free(2).pro(3).team(0))
+        .default_plan(Plan::Free)
+        .operators(BTreeSet::from(["root".to_owned()]))
 }
 
 /// A service and its reference models.
@@ -60,10 +53,7 @@ impl Pair {
             Step::Create(w, a, role) => {
                 let (id, reference) = &mut self.workspaces[w];
                 let expected = reference.create(&agent_id(a), &self.limits);
-                let new = NewAgent {
-                    role: role.clone(),
-                    ..NewAgent::new(*id, agent_id(a).parse().unwrap(), "Agent")
-                };
+                let new = NewAgent::new(*id, agent_id(a).parse().unwrap(), "Agent").role(role.clone());
                 let created = kind(service.create_agent(&self.ada, new).await);
                 assert_eq!(created.as_ref().map(drop).map_err(|kind| *kind), expected);
                 if let Ok(created) = created {
@@ -140,21 +130,16 @@ impl Pair {
             }
             Step::List(w, offset, limit) => {
                 let (id, reference) = &self.workspaces[w];
-                let filter = AgentFilter {
-                    offset: offset as u64,
-                    limit: Some(u32::try_from(limit).unwrap()),
-                    ..AgentFilter::default()
-                };
+                let filter = AgentFilter::default()
+                    .offset(offset as u64)
+                    .limit(u32::try_from(limit).unwrap());
                 let list = service.list_agents(&self.ada, *id, &filter).await.unwrap();
                 let expected: Vec<_> = reference.list().into_iter().skip(offset).take(limit).collect();
                 assert_eq!(list.value.json(), serde_json::to_vec(&expected).unwrap());
             }
             Step::ListOne(w, a) => {
                 let (id, reference) = &self.workspaces[w];
-                let filter = AgentFilter {
-                    agent_id: Some(agent_id(a).parse().unwrap()),
-                    ..AgentFilter::default()
-                };
+                let filter = AgentFilter::default().agent_id(Some(agent_id(a).parse().unwrap()));
                 let list = service.list_agents(&self.ada, *id, &filter).await.unwrap();
                 let held = reference.active(&agent_id(a));
                 let expected: Vec<_> = held.iter().map(|held| held.agent.clone()).collect();
@@ -169,10 +154,7 @@ impl Pair {
             }
             Step::Plan(w, plan) => {
                 let (id, reference) = &mut self.workspaces[w];
-                let patch = WorkspacePatch {
-                    name: None,
-                    plan: Some(plan),
-                };
+                let patch = WorkspacePatch::default().plan(plan);
                 service
                     .update_workspace(&self.world.user("root"), *id, patch)
                     .await

@@ -103,13 +103,14 @@ impl Reference {
                 .as_ref()
                 .filter(|(_, at)| now < at.plus_millis(TTL_MILLIS))
                 .map_or_else(StatusReport::offline, |(report, _)| report.clone());
-            AgentStatus {
-                agent_id: agent.agent_id,
-                display_name: agent.display_name,
-                status: live.status,
-                current_task_id: live.current_task_id,
-                current_task_title: live.current_task_title,
-            }
+            let entry = serde_json::json!({
+                "agent_id": agent.agent_id,
+                "display_name": agent.display_name,
+                "status": live.status,
+                "current_task_id": live.current_task_id,
+                "current_task_title": live.current_task_title,
+            });
+            serde_json::from_value(entry).unwrap()
         };
         self.list().into_iter().map(entry).collect()
     }

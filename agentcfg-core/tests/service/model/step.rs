@@ -46,16 +46,14 @@ fn any_patch() -> impl Strategy<Value = AgentPatch> {
         proptest::option::of(proptest::collection::vec("[a-c]", 0..3)),
         proptest::option::of(proptest::collection::btree_map("[a-c]", number, 0..3)),
     )
-        .prop_map(
-            |(display_name, role, persona_prompt, capabilities, parameters)| AgentPatch {
-                display_name,
-                role,
-                persona_prompt,
-                capabilities,
-                parameters,
-                ..AgentPatch::default()
-            },
-        )
+        .prop_map(|(display_name, role, persona_prompt, capabilities, parameters)| {
+            AgentPatch::default()
+                .display_name(display_name)
+                .role(role)
+                .persona_prompt(persona_prompt)
+                .capabilities(capabilities)
+                .parameters(parameters)
+        })
 }
 
 pub fn any_step() -> impl Strategy<Value = Step> {

@@ -104,10 +104,7 @@ async fn a_list_of_a_past_time_has_no_later_commit_that_is_dated_before_it() {
         other.apply(MANY, "second").await;
         clock.step_millis(5000);
     });
-    let filter = AgentFilter {
-        as_of: Some(AsOf::At(at)),
-        ..AgentFilter::default()
-    };
+    let filter = AgentFilter::default().as_of(AsOf::At(at));
     let list = scene
         .service
         .list_agents(&scene.ada, scene.workspace, &filter)
@@ -123,23 +120,10 @@ async fn a_list_of_a_past_time_has_no_later_commit_that_is_dated_before_it() {
 async fn a_planned_apply_is_of_one_moment() {
     let scene = Scene::of(2).await;
     let other = scene.other.clone();
-    let body = ApplyAgents {
-        set: Some("docs".parse().unwrap()),
-        prune: true,
-        ..ApplyAgents::of(vec![AgentSpec::new(id(0).parse().unwrap(), "Agent")])
-    };
-    let join = ApplyAgents {
-        prune: false,
-        ..ApplyAgents::of(
-            (0..2)
-                .map(|number| AgentSpec::new(id(number).parse().unwrap(), "A"))
-                .collect(),
-        )
-    };
-    let join = ApplyAgents {
-        set: body.set.clone(),
-        ..join
-    };
+    let docs: SetName = "docs".parse().unwrap();
+    let spec = |number, name| AgentSpec::new(id(number).parse().unwrap(), name);
+    let body = ApplyAgents::of(vec![spec(0, "Agent")]).set(docs.clone()).prune(true);
+    let join = ApplyAgents::of(vec![spec(0, "A"), spec(1, "A")]).set(docs);
     let before = other
         .service
         .apply_agents(&other.ada, other.workspace, join, false)

@@ -111,14 +111,8 @@ async fn an_apply_is_decided_on_the_whole_set_that_its_commit_finds() {
     let scene = Scene::of(3).await;
     let other = scene.other.clone();
     let body = |numbers: &[usize], role: &str| {
-        let specs = numbers.iter().map(|number| AgentSpec {
-            role: Some(role.into()),
-            ..AgentSpec::new(id(*number).parse().unwrap(), "Agent")
-        });
-        ApplyAgents {
-            set: Some("docs".parse().unwrap()),
-            ..ApplyAgents::of(specs.collect())
-        }
+        let spec = |number: &usize| AgentSpec::new(id(*number).parse().unwrap(), "Agent").role(role);
+        ApplyAgents::of(numbers.iter().map(spec).collect()).set("docs".parse::<SetName>().unwrap())
     };
     let apply = async |body: ApplyAgents| {
         scene
@@ -134,10 +128,7 @@ async fn an_apply_is_decided_on_the_whole_set_that_its_commit_finds() {
         0,
         async move { by.edit(&id(1), "by hand").await },
     );
-    let refused = apply(ApplyAgents {
-        base: Some(base),
-        ..body(&[0], "second")
-    });
+    let refused = apply(body(&[0], "second").base(base));
     assert_eq!(kind(refused.await), ErrorKind::Precondition);
     // One that is not active is restored before it leaves the set.
     other.deactivate(&id(1)).await;
@@ -146,10 +137,7 @@ async fn an_apply_is_decided_on_the_whole_set_that_its_commit_finds() {
         let to = Some(by.workspace);
         by.service.restore_agent(&by.ada, to, &*id(1), ANY).await.unwrap();
     });
-    let pruned = apply(ApplyAgents {
-        prune: true,
-        ..body(&[0], "second")
-    });
+    let pruned = apply(body(&[0], "second").prune(true));
     let pruned = pruned.await.unwrap().results;
     assert_eq!(scene.between.left(), 0);
     let last = pruned.last().unwrap();
@@ -173,10 +161,7 @@ async fn writers_that_are_always_faster_let_a_promotion_go_first_in_the_end() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn promotions_and_applies_succeed_among_writers_that_never_rest() {
     for on_disk in [false, true] {
-        let settings = Settings {
-            plan_limits: limits(None),
-            ..Settings::default()
-        };
+        let settings = Settings::default().plan_limits(limits(None));
         let world = match on_disk {
             false => World::with(|chosen| *chosen = settings),
             true => World::on_disk(settings),
@@ -216,10 +201,7 @@ async fn promotions_and_applies_succeed_among_writers_that_never_rest() {
         while let Some(edits) = writers.join_next().await {
             assert!(edits.unwrap() > 0);
         }
-        let promotions = AuditFilter {
-            action: Some("label.promoted".into()),
-            ..AuditFilter::default()
-        };
+        let promotions = AuditFilter::default().action(Some("label.promoted".into()));
         let promotions = other.service.search_audit_log(&other.ada, workspace, &promotions);
         assert_eq!(promotions.await.unwrap().len(), 5);
     }
@@ -230,10 +212,7 @@ async fn promotions_and_applies_succeed_among_writers_that_never_rest() {
 async fn a_plain_edit_checks_and_writes_its_own_records_alone() {
     let scene = Scene::of(1).await;
     let (to, id, ada) = (Some(scene.workspace), id(0), &scene.ada);
-    let patch = AgentPatch {
-        role: agentcfg_core::model::Patch::Set("second".into()),
-        ..AgentPatch::default()
-    };
+    let patch = AgentPatch::default().role("second");
     scene.service.update_agent(ada, to, &*id, patch, ANY).await.unwrap();
     let (own, version) = (
         vec![Kind::Member, Kind::Agent],

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcfg_core::model::{
-    AgentFilter, AgentPatch, AgentSpec, ApplyAction, ApplyAgents, AsOf, AuditFilter, LabelTarget, Precondition,
-    Promotion, Rollback, RotateApiKey, Scope, VersionSelector, WorkspaceId,
+    AgentFilter, AgentId, AgentPatch, AgentSpec, ApplyAction, ApplyAgents, AsOf, AuditFilter, LabelTarget,
+    Precondition, Promotion, Rollback, RotateApiKey, Scope, SetName, VersionSelector, WorkspaceId,
 };
 use agentcfg_core::store::Kind;
 use agentcfg_core::{AgentCfg, Caller, ErrorKind, Settings};
@@ -67,10 +67,8 @@ impl Scene {
         to: &str,
         those: Option<&[&str]>,
     ) -> Result<Vec<(String, u64)>, agentcfg_core::Error> {
-        let promotion = Promotion {
-            agent_ids: those.map(|ids| ids.iter().map(|id| id.parse().unwrap()).collect()),
-            ..Promotion::new(from.parse().unwrap(), to.parse().unwrap())
-        };
+        let those: Option<Vec<AgentId>> = those.map(|ids| ids.iter().map(|id| id.parse().unwrap()).collect());
+        let promotion = Promotion::new(from.parse().unwrap(), to.parse().unwrap()).agent_ids(those);
         let promoted = self
             .service
             .promote_labels(&self.ada, self.workspace, promotion, false)
@@ -81,10 +79,7 @@ impl Scene {
 
     /// The version that each label of this name points at.
     async fn labels(&self, label: &str) -> Vec<(String, u64)> {
-        let filter = agentcfg_core::model::LabelFilter {
-            label: Some(label),
-            ..Default::default()
-        };
+        let filter = agentcfg_core::model::LabelFilter::default().label(label);
         let found = self
             .world
             .service
@@ -103,10 +98,7 @@ fn id(number: usize) -> String {
 impl Other {
     /// Gives all agents this role in one commit.
     async fn apply(&self, agents: usize, role: &str) {
-        let spec = |number| AgentSpec {
-            role: Some(role.into()),
-            ..AgentSpec::new(id(number).parse().unwrap(), "Agent")
-        };
+        let spec = |number| AgentSpec::new(id(number).parse().unwrap(), "Agent").role(role);
         let body = ApplyAgents::of((0..agents).map(spec).collect());
         self.service
             .apply_agents(&self.ada, self.workspace, body, false)
@@ -115,10 +107,7 @@ impl Other {
     }
 
     async fn edit(&self, agent: &str, role: &str) {
-        let patch = AgentPatch {
-            role: agentcfg_core::model::Patch::Set(role.into()),
-            ..AgentPatch::default()
-        };
+        let patch = AgentPatch::default().role(role);
         let to = Some(self.workspace);
         self.service
             .update_agent(&self.ada, to, agent, patch, ANY)

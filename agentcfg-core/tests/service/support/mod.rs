@@ -22,7 +22,7 @@ pub use self::between::{Between, Call};
 pub use self::counting::Counting;
 pub use self::gated::GatedStore;
 use self::store::Yielding;
-pub use self::store::{Fault, Faulty, Unstamped};
+pub use self::store::{Fault, Faulty, Shared, Unstamped};
 
 /// The secret of the local identity provider.
 pub const SECRET: &[u8; 32] = &[7; 32];
@@ -55,12 +55,10 @@ impl World {
 
     /// The same with other settings.
     pub fn with(choose: impl FnOnce(&mut Settings)) -> Self {
-        let mut settings = Settings {
-            // The plan with the lowest limit, so that tests reach it.
-            default_plan: Plan::Free,
-            operators: ["root".to_owned()].into(),
-            ..Settings::default()
-        };
+        let mut settings = Settings::default();
+        // The plan with the lowest limit, so that tests reach it.
+        settings.default_plan = Plan::Free;
+        settings.operators = ["root".to_owned()].into();
         choose(&mut settings);
         Self::on(Arc::new(MemoryStore::new()), settings)
     }
@@ -112,18 +110,13 @@ impl World {
 
     /// Creates a workspace for this owner.
     pub async fn workspace(&self, owner: &str) -> WorkspaceId {
-        let new = NewWorkspace {
-            name: format!("{owner}'s"),
-        };
+        let new = NewWorkspace::new(format!("{owner}'s"));
         let workspace = self.service.create_workspace(&self.user(owner), new).await.unwrap();
         workspace.id
     }
 
     pub async fn set_plan(&self, workspace: WorkspaceId, plan: Plan) {
-        let patch = WorkspacePatch {
-            name: None,
-            plan: Some(plan),
-        };
+        let patch = WorkspacePatch::default().plan(plan);
         self.service
             .update_workspace(&self.user("root"), workspace, patch)
             .await
@@ -205,24 +198,16 @@ fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, settings: &Setting
 
 /// The request that creates a key of this scope.
 pub fn new_key(workspace: WorkspaceId, scope: Scope) -> NewApiKey {
-    NewApiKey {
-        workspace_id: workspace,
-        name: "ci".into(),
-        environment: Environment::Production,
-        scope,
-        expires_at: None,
-        rate_limit: None,
-    }
+    NewApiKey::new(workspace, "ci", Environment::Production, scope)
 }
 
 /// The same limit on every plan.
 pub fn limits(limit: Option<u32>) -> PlanLimits {
-    PlanLimits {
-        free: limit,
-        pro: limit,
-        team: limit,
-        enterprise: limit,
-    }
+    PlanLimits::default()
+        .free(limit)
+        .pro(limit)
+        .team(limit)
+        .enterprise(limit)
 }
 
 pub fn at(text: &str) -> Timestamp {

@@ -10,10 +10,7 @@ use tokio::task::JoinSet;
 use super::{World, Yielding, limits};
 
 fn settings(limit: Option<u32>) -> Settings {
-    Settings {
-        plan_limits: limits(limit),
-        ..Settings::default()
-    }
+    Settings::default().plan_limits(limits(limit))
 }
 
 /// Runs a scenario on threads with both stores, and on one thread in a hundred interleavings.

@@ -214,3 +214,29 @@ impl Store for Unstamped {
         self.0.commit(batch).await
     }
 }
+
+/// A store that says that other processes use it too.
+pub struct Shared<S>(pub S);
+
+#[async_trait::async_trait]
+impl<S: Store> Store for Shared<S> {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.0)
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.0.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        self.0.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        self.0.commit(batch).await
+    }
+}

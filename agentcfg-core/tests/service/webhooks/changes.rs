@@ -28,10 +28,7 @@ async fn a_receiver_that_is_gone_gets_nothing_until_it_is_enabled_again() {
     hooks.agent("reader").await;
     hooks.pass(86_400);
     assert_eq!(hooks.sent().await.len(), 0);
-    let patch = WebhookPatch {
-        enabled: Some(true),
-        ..WebhookPatch::default()
-    };
+    let patch = WebhookPatch::default().enabled(true);
     let webhook = hooks.service.update_webhook(&hooks.ada, id, patch).await.unwrap();
     assert_eq!((webhook.enabled, webhook.disabled_reason), (true, None));
     let sent = hooks.sent().await;
@@ -61,10 +58,7 @@ async fn five_days_without_a_success_disable_a_webhook() {
     assert!((120..=125).contains(&hours), "{hours}");
     assert_eq!(hooks.webhook(id).await.disabled_reason, Some(DisabledReason::Failing));
     hooks.receiver.answers.lock().unwrap().clear();
-    let patch = WebhookPatch {
-        enabled: Some(true),
-        ..WebhookPatch::default()
-    };
+    let patch = WebhookPatch::default().enabled(true);
     hooks.service.update_webhook(&hooks.ada, id, patch).await.unwrap();
     let sent = revisions(&hooks.sent().await);
     assert!(sent.len() >= 4 && sent.is_sorted(), "{sent:?}");
@@ -77,10 +71,7 @@ async fn a_webhook_that_is_disabled_by_hand_goes_on_from_its_cursor() {
     let hooks = Hooks::new().await;
     let id = hooks.create().await.webhook.id;
     let set = async |enabled| {
-        let patch = WebhookPatch {
-            enabled: Some(enabled),
-            ..WebhookPatch::default()
-        };
+        let patch = WebhookPatch::default().enabled(enabled);
         hooks.service.update_webhook(&hooks.ada, id, patch).await.unwrap()
     };
     hooks.agent("first").await;
@@ -104,7 +95,7 @@ async fn a_replay_sends_what_is_after_the_cursor_again() {
     }
     let first = hooks.sent().await;
     let replay = async |after| {
-        let replay = WebhookReplay { after };
+        let replay = WebhookReplay::new(after);
         hooks.service.replay_webhook(&hooks.ada, created.id, replay).await
     };
     let replayed = replay(ReplayFrom::After(created.cursor)).await.unwrap();
@@ -151,9 +142,7 @@ async fn a_replay_while_events_are_sent_takes_effect() {
     hooks.agent("first").await;
     hooks.sender.tick().await.unwrap();
     until(|| hooks.receiver.count() == 1).await;
-    let replay = WebhookReplay {
-        after: ReplayFrom::Start,
-    };
+    let replay = WebhookReplay::new(ReplayFrom::Start);
     hooks
         .service
         .replay_webhook(&hooks.ada, created.id, replay)
@@ -175,10 +164,7 @@ async fn a_webhook_that_is_changed_or_deleted_while_events_are_sent() {
     hooks.sender.tick().await.unwrap();
     until(|| hooks.receiver.count() == 1).await;
     let elsewhere = "https://elsewhere.example.com/";
-    let patch = WebhookPatch {
-        url: Some(elsewhere.into()),
-        ..WebhookPatch::default()
-    };
+    let patch = WebhookPatch::default().url(Some(elsewhere.into()));
     hooks
         .service
         .update_webhook(&hooks.ada, created.id, patch)

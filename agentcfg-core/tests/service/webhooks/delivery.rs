@@ -86,10 +86,7 @@ async fn only_the_chosen_types_are_sent_and_the_revisions_between_them_show_no_g
     assert_eq!(body(&sent[1])["data"]["previous_revision"], revisions(&sent)[0]);
     // With other types, the previous revision is the last one that is of them.
     let types = EventTypes::new(vec!["agent.created".into()]);
-    let patch = WebhookPatch {
-        types: Some(types),
-        ..WebhookPatch::default()
-    };
+    let patch = WebhookPatch::default().types(types);
     hooks.service.update_webhook(&hooks.ada, id, patch).await.unwrap();
     hooks.agent("third").await;
     let sent_then = hooks.sent().await;
@@ -160,10 +157,7 @@ async fn a_failed_event_is_sent_again_with_the_same_id_and_body() {
 async fn the_receiver_chooses_the_next_pause() {
     let hooks = Hooks::new().await;
     let id = hooks.create().await.webhook.id;
-    let busy = DeliveryAnswer {
-        retry_after: Some("120".into()),
-        ..status(429)
-    };
+    let busy = status(429).retry_after("120");
     hooks.receiver.answer(URL, [busy]);
     hooks.agent("writer").await;
     hooks.sent().await;
@@ -288,7 +282,7 @@ async fn slow_receivers_give_up_their_places_to_webhooks_that_wait() {
         let name = format!("Slow {number}");
         let workspace = hooks
             .service
-            .create_workspace(&mallory, NewWorkspace { name })
+            .create_workspace(&mallory, NewWorkspace::new(name))
             .await
             .unwrap()
             .id;
@@ -332,10 +326,7 @@ async fn a_test_is_sent_at_once_and_changes_nothing() {
     let hooks = Hooks::new().await;
     let created = hooks.create().await;
     let id = created.webhook.id;
-    let patch = WebhookPatch {
-        enabled: Some(false),
-        ..WebhookPatch::default()
-    };
+    let patch = WebhookPatch::default().enabled(false);
     let before = hooks.service.update_webhook(&hooks.ada, id, patch).await.unwrap();
     hooks.receiver.answer(URL, [status(410), status(200)]);
     let test = async || {
@@ -412,10 +403,7 @@ async fn an_event_after_a_change_is_not_sent_as_before_it() {
         if is_deleted {
             hooks.service.delete_webhook(&hooks.ada, id).await.unwrap();
         } else {
-            let patch = WebhookPatch {
-                enabled: Some(false),
-                ..WebhookPatch::default()
-            };
+            let patch = WebhookPatch::default().enabled(false);
             hooks.service.update_webhook(&hooks.ada, id, patch).await.unwrap();
         }
         for number in 0..40 {

@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
-use crate::support::START;
+use crate::support::{START, Shared};
 
 /// The receiver of most tests.
 const URL: &str = "https://hooks.example.com/agentcfg";
@@ -64,11 +64,7 @@ impl Transport for Receiver {
 }
 
 fn status(status: u16) -> DeliveryAnswer {
-    DeliveryAnswer {
-        status: Some(status),
-        response: Some("answer".into()),
-        ..DeliveryAnswer::default()
-    }
+    DeliveryAnswer::default().status(status).response("answer")
 }
 
 impl Receiver {
@@ -102,14 +98,14 @@ fn key(byte: u8) -> MasterKey {
 }
 
 fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, is_shared: bool) -> AgentCfg {
-    AgentCfg::builder(Arc::clone(store))
+    let store: Arc<dyn Store> = match is_shared {
+        true => Arc::new(Shared(Arc::clone(store))),
+        false => Arc::clone(store),
+    };
+    AgentCfg::builder(store)
         .clock(Arc::clone(clock) as _)
-        .settings(Settings {
-            webhook_allowed_hosts: vec!["hooks.internal:8080".parse().unwrap()],
-            ..Settings::default()
-        })
+        .settings(Settings::default().webhook_allowed_hosts(vec!["hooks.internal:8080".parse().unwrap()]))
         .vault(Vault::new(vec![key(1)]).unwrap())
-        .remote_store(is_shared)
         .build()
 }
 
@@ -123,7 +119,7 @@ impl Hooks {
         let service = instance(&store, &clock, is_shared);
         let receiver = Arc::new(Receiver::default());
         let ada = service.trusted_user("ada").unwrap();
-        let new = NewWorkspace { name: "Studio".into() };
+        let new = NewWorkspace::new("Studio");
         let studio = service.create_workspace(&ada, new).await.unwrap().id;
         Self {
             sender: WebhookSender::new(&service, Arc::clone(&receiver) as _).unwrap(),

@@ -44,10 +44,7 @@ async fn an_event_of_this_service_waits_for_no_tick() {
         hooks.agent("second").await;
         assert_eq!(hooks.sent_changed().await.len(), 1);
         // One that was disabled, and is enabled again.
-        let enabled = |enabled| WebhookPatch {
-            enabled: Some(enabled),
-            ..WebhookPatch::default()
-        };
+        let enabled = |enabled| WebhookPatch::default().enabled(enabled);
         let change = async |patch| {
             hooks
                 .service
@@ -69,7 +66,7 @@ async fn events_of_workspaces_without_webhooks_wake_no_sender() {
     let hooks = Hooks::new().await;
     hooks.create().await;
     hooks.sender.tick().await.unwrap();
-    let new = NewWorkspace { name: "Other".into() };
+    let new = NewWorkspace::new("Other");
     let other = hooks.service.create_workspace(&hooks.ada, new).await.unwrap().id;
     let new = NewAgent::new(other, "writer".parse().unwrap(), "Writer");
     hooks.service.create_agent(&hooks.ada, new).await.unwrap();

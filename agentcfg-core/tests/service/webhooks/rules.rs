@@ -1,7 +1,7 @@
 //! Who may do what with webhooks, and what they may be.
 
 use agentcfg_core::ErrorKind;
-use agentcfg_core::model::{Action, EventTypes, MAX_WEBHOOKS, Patch, Role, WebhookPatch};
+use agentcfg_core::model::{Action, EventTypes, MAX_WEBHOOKS, Role, WebhookPatch};
 
 use super::*;
 
@@ -59,10 +59,7 @@ async fn a_url_must_be_public_https_unless_the_deployment_allows_it() {
     }
     let webhook = create("http://hooks.internal:8080/a?b=c").await.unwrap();
     assert_eq!(webhook.url, "http://hooks.internal:8080/a?b=c");
-    let patch = WebhookPatch {
-        url: Some("http://10.0.0.1/".into()),
-        ..WebhookPatch::default()
-    };
+    let patch = WebhookPatch::default().url("http://10.0.0.1/");
     let refused = hooks
         .service
         .update_webhook(&hooks.ada, webhook.id, patch)
@@ -84,12 +81,10 @@ async fn a_change_replaces_what_it_names_and_is_audited() {
         .await
         .unwrap();
     assert_eq!(unchanged, before);
-    let patch = WebhookPatch {
-        types: Some(EventTypes::new(vec!["agent.updated".into()])),
-        description: Patch::Set("Deploys".into()),
-        ordered: Some(true),
-        ..WebhookPatch::default()
-    };
+    let patch = WebhookPatch::default()
+        .types(Some(EventTypes::new(vec!["agent.updated".into()])))
+        .description("Deploys")
+        .ordered(true);
     let after = hooks
         .service
         .update_webhook(&hooks.ada, before.id, patch)
@@ -133,10 +128,7 @@ async fn webhooks_are_for_admins() {
         (&outsider, Some(ErrorKind::NotFound)),
         (&admin, None),
     ] {
-        let patch = WebhookPatch {
-            ordered: Some(true),
-            ..WebhookPatch::default()
-        };
+        let patch = WebhookPatch::default().ordered(true);
         let ends = [
             hooks.service.webhook_deliveries(caller, id).await.map(drop),
             hooks.service.update_webhook(caller, id, patch).await.map(drop),

@@ -68,7 +68,7 @@ async fn without_a_master_key_there_are_no_webhooks() {
         .build();
     let ada = service.trusted_user("ada").unwrap();
     let studio = service
-        .create_workspace(&ada, NewWorkspace { name: "Studio".into() })
+        .create_workspace(&ada, NewWorkspace::new("Studio"))
         .await
         .unwrap();
     let refused = service

@@ -247,7 +247,7 @@ where
     let (known, figures) = match &entry {
         Ok(entry) => (Some(&entry.caller), Some(entry.rate)),
         Err(EntryError::RateLimited { limited, caller }) => (Some(&**caller), Some(limited.status)),
-        Err(EntryError::Credential(_)) => (None, None),
+        Err(_) => (None, None),
     };
     *rate = figures;
     if let (Some(caller), Some(observer)) = (known, &shared.observer)

@@ -67,20 +67,21 @@ impl Endpoint for List {
         (): (),
     ) -> Result<Self::Answer, Failure> {
         let wanted = agent_id.map(str::parse::<model::AgentId>);
-        let filter = AgentFilter {
-            // A text that cannot be an identifier matches no agent, so the list is empty.
-            limit: match wanted {
-                Some(Err(_)) => Some(0),
-                _ => limit,
-            },
-            agent_id: wanted.and_then(Result::ok),
-            state: state.unwrap_or(AgentState::Active),
-            as_of: match (at, revision) {
-                (None, None) => None,
-                (at, revision) => as_of(at, revision)?,
-            },
-            offset: offset.unwrap_or(0),
+        // A text that cannot be an identifier matches no agent, so the list is empty.
+        let limit = match wanted {
+            Some(Err(_)) => Some(0),
+            _ => limit,
         };
+        let as_of = match (at, revision) {
+            (None, None) => None,
+            (at, revision) => as_of(at, revision)?,
+        };
+        let filter = AgentFilter::default()
+            .agent_id(wanted.and_then(Result::ok))
+            .state(state.unwrap_or(AgentState::Active))
+            .as_of(as_of)
+            .offset(offset.unwrap_or(0))
+            .limit(limit);
         let Tagged { value: list, tag } = call.service.list_agents(call.caller, workspace, &filter).await?;
         let version = list.version().filter(|_| !list.is_empty());
         // The revision of an earlier moment is not known here.

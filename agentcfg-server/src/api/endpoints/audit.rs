@@ -67,17 +67,16 @@ impl Endpoint for List {
         (workspace, limit, offset, actor, action, target_type, target_id, since, until, before): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
-        let filter = AuditFilter {
-            actor: actor.map(str::to_owned),
-            action: action.map(str::to_owned),
-            target_type: target_type.map(str::to_owned),
-            target_id: target_id.map(str::to_owned),
-            since,
-            until,
-            before,
-            offset: offset.unwrap_or(0),
-            limit: u32::try_from(limit).ok(),
-        };
+        let filter = AuditFilter::default()
+            .actor(actor.map(str::to_owned))
+            .action(action.map(str::to_owned))
+            .target_type(target_type.map(str::to_owned))
+            .target_id(target_id.map(str::to_owned))
+            .since(since)
+            .until(until)
+            .before(before)
+            .offset(offset.unwrap_or(0))
+            .limit(u32::try_from(limit).ok());
         let written = EntryArray {
             pages: call.service.audit_pages(call.caller, workspace, &filter).await?,
             text: vec![b'['],
@@ -221,15 +220,12 @@ mod tests {
         let client = Leaving::default();
         let service = AgentCfg::builder(Stalling(MemoryStore::new(), client.clone())).build();
         let ada = service.trusted_user("ada").unwrap();
-        let new = NewWorkspace { name: "Studio".into() };
+        let new = NewWorkspace::new("Studio");
         let studio = service.create_workspace(&ada, new).await.unwrap().id;
         // About 20 KiB each, so that the page is streamed in parts.
         for number in 0..80 {
             let agent_id = format!("a{number}").parse().unwrap();
-            let new = NewAgent {
-                persona_prompt: Some("\u{1f600}".repeat(5000)),
-                ..NewAgent::new(studio, agent_id, "Writer")
-            };
+            let new = NewAgent::new(studio, agent_id, "Writer").persona_prompt("\u{1f600}".repeat(5000));
             service.create_agent(&ada, new).await.unwrap();
         }
         let written = EntryArray {

@@ -53,7 +53,7 @@ impl Endpoint for List {
         (workspace, agent_id, label): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
-        let filter = model::LabelFilter { agent_id, label };
+        let filter = model::LabelFilter::default().agent_id(agent_id).label(label);
         Ok(Array(call.service.list_labels(call.caller, workspace, filter).await?))
     }
 }

@@ -128,13 +128,10 @@ impl Endpoint for CallModel {
                 call.caller,
                 workspace,
                 agent_id,
-                &ModelRequest {
-                    provider,
-                    path: &target.path,
-                    model: draft.requested_model(),
-                    takes_agent_model: draft.takes_model(),
-                    version,
-                },
+                &ModelRequest::new(provider, &target.path)
+                    .model(draft.requested_model())
+                    .takes_agent_model(draft.takes_model())
+                    .version(version),
             )
             .await
             .map_err(refused)?;

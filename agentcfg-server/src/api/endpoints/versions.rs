@@ -69,7 +69,7 @@ impl Endpoint for List {
         (): (),
     ) -> Result<Self::Answer, Failure> {
         if let Some(agent_id) = agent_id {
-            let page = VersionPage { before, limit };
+            let page = VersionPage::default().before(before).limit(limit);
             let versions = call.service.list_versions(call.caller, workspace, agent_id, page);
             return Ok(Array(versions.await?));
         }

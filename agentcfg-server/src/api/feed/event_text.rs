@@ -60,9 +60,7 @@ impl EventWriter {
     /// The last event of a stream, `end` or `gone`, with its reason.
     pub(super) fn last(&mut self, name: &str, reason: &str) -> serde_json::Result<()> {
         let _ = writeln!(self.end, "event: {name}");
-        self.data(&ErrorBody {
-            error: reason.to_owned(),
-        })
+        self.data(&ErrorBody::new(reason))
     }
 
     pub(super) fn is_empty(&self) -> bool {

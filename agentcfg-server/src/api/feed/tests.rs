@@ -23,7 +23,7 @@ impl Stage {
     async fn open(max: usize) -> Self {
         let service = AgentCfg::builder(MemoryStore::new()).build();
         let ada = service.trusted_user("ada").unwrap();
-        let new = NewWorkspace { name: "Studio".into() };
+        let new = NewWorkspace::new("Studio");
         let studio = service.create_workspace(&ada, new).await.unwrap().id;
         let streams = Streams::new(max);
         let app = App::new(service.clone(), Cors::default()).with_streams(streams.clone());
@@ -37,14 +37,7 @@ impl Stage {
     }
 
     async fn key(&self) -> String {
-        let new = NewApiKey {
-            workspace_id: self.studio,
-            name: "key".into(),
-            environment: Environment::Production,
-            scope: Scope::Read,
-            expires_at: None,
-            rate_limit: None,
-        };
+        let new = NewApiKey::new(self.studio, "key", Environment::Production, Scope::Read);
         self.service.create_api_key(&self.ada, new).await.unwrap().key
     }
 

@@ -239,11 +239,7 @@ mod tests {
         );
         assert_eq!(
             read(json!({"role": "Author"}), &["model"]).unwrap(),
-            AgentPatch {
-                role: Patch::Set("Author".to_owned()),
-                model: Patch::Null,
-                ..AgentPatch::default()
-            }
+            AgentPatch::default().role("Author").model(Patch::Null)
         );
     }
 }

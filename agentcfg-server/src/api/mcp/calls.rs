@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use agentcfg_core::model::{
     AgentConfig, AgentFilter, AgentPatch, AgentState, AuditEntry, AuditFilter, Message, NewAgent, Precondition,
-    StatusReport, VersionSelector, VersionedAgent, WorkspaceId,
+    StatusReport, Tagged, VersionSelector, VersionedAgent, WorkspaceId,
 };
 use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_LIMIT};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
@@ -90,13 +90,10 @@ impl Tools<'_> {
         let (limit, offset) = page(&mut arguments);
         arguments.finish()?;
         let workspace = self.workspace(named).await?;
-        let filter = AgentFilter {
-            agent_id: None,
-            state,
-            offset,
-            limit: u32::try_from(limit).ok(),
-            as_of: None,
-        };
+        let filter = AgentFilter::default()
+            .state(state)
+            .offset(offset)
+            .limit(u32::try_from(limit).ok());
         let list = self.service.list_agents(self.caller, workspace, &filter).await?.value;
         let (mut agents, mut places) = (Vec::with_capacity(list.len()), HashMap::with_capacity(list.len()));
         for agent in list.decode()? {
@@ -133,11 +130,11 @@ impl Tools<'_> {
             .service
             .get_version(self.caller, Some(workspace), &*agent_id, selector)
             .await?;
-        shown(&VersionedAgent {
+        let then = Tagged {
             value: current.value.with_config(wanted.config),
-            version: wanted.version,
             tag: current.tag,
-        })
+        };
+        shown(&VersionedAgent::new(then, wanted.version))
     }
 
     pub(super) async fn list_models(&self, mut arguments: Arguments) -> ToolResult {
@@ -152,17 +149,16 @@ impl Tools<'_> {
     pub(super) async fn search_audit_log(&self, mut arguments: Arguments) -> ToolResult {
         let named = arguments.workspace();
         let (limit, offset) = page(&mut arguments);
-        let filter = AuditFilter {
-            actor: arguments.text("actor"),
-            action: arguments.text("action"),
-            target_type: arguments.text("target_type"),
-            target_id: arguments.text("target_id"),
-            since: arguments.word("since"),
-            until: arguments.word("until"),
-            before: arguments.integer("before", 1..=u64::MAX),
-            offset,
-            limit: u32::try_from(limit).ok(),
-        };
+        let filter = AuditFilter::default()
+            .actor(arguments.text("actor"))
+            .action(arguments.text("action"))
+            .target_type(arguments.text("target_type"))
+            .target_id(arguments.text("target_id"))
+            .since(arguments.word("since"))
+            .until(arguments.word("until"))
+            .before(arguments.integer("before", 1..=u64::MAX))
+            .offset(offset)
+            .limit(u32::try_from(limit).ok());
         arguments.finish()?;
         let workspace = self.workspace(named).await?;
         let mut pages = self.service.audit_pages(self.caller, workspace, &filter).await?;
@@ -192,7 +188,7 @@ impl Tools<'_> {
         );
         let new = arguments.finish_with(body, &[], LEAVE_OUT, NewAgent::from_json)?;
         let workspace_id = self.workspace(named).await?;
-        let new = NewAgent { workspace_id, ..new };
+        let new = new.workspace_id(workspace_id);
         shown(&self.service.create_agent(&self.because(message), new).await?)
     }
 

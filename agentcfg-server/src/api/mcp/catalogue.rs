@@ -162,11 +162,7 @@ async fn listed(
     let Some(workspace) = only_workspace(service, caller).await? else {
         return Ok((offset, None));
     };
-    let filter = AgentFilter {
-        offset,
-        limit: Some(PAGE),
-        ..AgentFilter::default()
-    };
+    let filter = AgentFilter::default().offset(offset).limit(PAGE);
     let list = service.list_agents(caller, workspace, &filter).await?;
     Ok((offset, Some(list.value.decode()?)))
 }

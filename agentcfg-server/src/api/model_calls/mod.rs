@@ -98,7 +98,7 @@ impl ModelCalls {
     ///
     /// When the provider cannot be reached, breaks off or does not answer in time, or the caller leaves. A refusal by the
     /// provider is an answer.
-    pub async fn send(
+    pub(crate) async fn send(
         &self,
         call: &ModelCall,
         sent: Sent<'_>,

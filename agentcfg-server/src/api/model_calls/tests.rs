@@ -8,6 +8,7 @@ use agentcfg_core::session::LocalSessions;
 use agentcfg_core::store::MemoryStore;
 use agentcfg_core::vault::Vault;
 use http_body_util::BodyExt;
+use std::collections::BTreeSet;
 
 use super::*;
 use crate::api::App;
@@ -58,7 +59,7 @@ async fn membership_comes_before_the_body() {
         .build();
     let ada = service.trusted_user("ada").unwrap();
     let name = "S".to_owned();
-    let studio = service.create_workspace(&ada, NewWorkspace { name }).await.unwrap();
+    let studio = service.create_workspace(&ada, NewWorkspace::new(name)).await.unwrap();
     let app = App::new(service, Cors::default());
     let call = |user: &str, query: &str, fields: &[(&str, &str)]| {
         let path = "/api/agents/model-calls/openai/v1/responses";
@@ -92,24 +93,15 @@ async fn a_key_that_does_not_open_is_reported_without_a_fall_back() {
         .with_base_url(Provider::OpenAi, &stub.url(""))
         .unwrap();
     let service = AgentCfg::builder(MemoryStore::new())
-        .settings(agentcfg_core::Settings {
-            operators: ["ada".to_owned()].into(),
-            ..agentcfg_core::Settings::default()
-        })
+        .settings(agentcfg_core::Settings::default().operators(BTreeSet::from(["ada".to_owned()])))
         .sessions(LocalSessions::new(SECRET).unwrap())
         .catalogue(catalogue)
         .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed").unwrap())
         .vault(vault(1))
         .build();
     let ada = service.trusted_user("ada").unwrap();
-    let studio = service
-        .create_workspace(&ada, NewWorkspace { name: "S".into() })
-        .await
-        .unwrap();
-    let patch = WorkspacePatch {
-        plan: Some(Plan::Pro),
-        ..WorkspacePatch::default()
-    };
+    let studio = service.create_workspace(&ada, NewWorkspace::new("S")).await.unwrap();
+    let patch = WorkspacePatch::default().plan(Plan::Pro);
     service.update_workspace(&ada, studio.id, patch).await.unwrap();
     service
         .create_agent(&ada, NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer"))

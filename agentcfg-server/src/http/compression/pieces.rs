@@ -87,13 +87,10 @@ mod tests {
 
     #[tokio::test]
     async fn pieces_are_one_stream_and_keep_their_forms() {
-        let settings = agentcfg_core::Settings {
-            default_plan: Plan::Enterprise,
-            ..agentcfg_core::Settings::default()
-        };
+        let settings = agentcfg_core::Settings::default().default_plan(Plan::Enterprise);
         let service = AgentCfg::builder(MemoryStore::new()).settings(settings).build();
         let ada = service.trusted_user("ada").unwrap();
-        let new = NewWorkspace { name: "Studio".into() };
+        let new = NewWorkspace::new("Studio");
         let studio = service.create_workspace(&ada, new).await.unwrap().id;
         let list = async || service.status_list(&ada, studio).await.unwrap();
         let empty = list().await;

@@ -17,10 +17,7 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 impl Failure {
     /// The response: `{"error": "<message>"}`.
     pub fn to_response(&self) -> Response<Body> {
-        let body = serde_json::to_vec(&ErrorBody {
-            error: self.message.clone(),
-        })
-        .unwrap_or_default();
+        let body = serde_json::to_vec(&ErrorBody::new(&*self.message)).unwrap_or_default();
         let mut response = json_response(self.status, Body::Whole(Full::new(body.into())));
         let headers = response.headers_mut();
         if self.is_unauthorized() {

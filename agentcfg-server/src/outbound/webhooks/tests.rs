@@ -301,12 +301,7 @@ async fn a_message_arrives_with_its_headers() {
     )
     .await;
     let answer = transport.post(message("http://hooks.example/a/b?c=%20d")).await;
-    let expected = DeliveryAnswer {
-        status: Some(202),
-        retry_after: Some("7".into()),
-        response: Some("ok".into()),
-        error: None,
-    };
+    let expected = DeliveryAnswer::default().status(202).retry_after("7").response("ok");
     assert_eq!(answer, expected);
     let request = received.lock().unwrap()[0].clone();
     assert!(request.starts_with("POST /a/b?c=%20d HTTP/1.1\r\n"), "{request}");

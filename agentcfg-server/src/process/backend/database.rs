@@ -206,25 +206,21 @@ pub async fn connect_to_move(config: &Config, location: &DatabaseLocation) -> Re
 }
 
 fn database_options(config: &Config, url: &Secret) -> PostgresOptions {
-    PostgresOptions {
-        pool_size: config.database_pool_size,
-        statements: match config.database_statements {
+    PostgresOptions::new(url.expose())
+        .pool_size(config.database_pool_size)
+        .statements(match config.database_statements {
             Statements::Prepared => agentcfg_postgres::Statements::Prepared,
             Statements::Unnamed => agentcfg_postgres::Statements::Unnamed,
-        },
-        connect_wait: config.database_wait,
-        ..PostgresOptions::new(url.expose())
-    }
+        })
+        .connect_wait(config.database_wait)
 }
 
 fn cluster_options(config: &Config, endpoints: &str) -> EtcdOptions {
     let password = config.etcd_password.as_ref().map(Secret::expose).unwrap_or_default();
-    EtcdOptions {
-        user: config.etcd_user.clone().map(|user| (user, password.to_owned())),
-        tls_ca: config.etcd_tls_ca.clone(),
-        tls_identity: config.etcd_tls_cert.clone().zip(config.etcd_tls_key.clone()),
-        prefix: config.etcd_prefix.clone(),
-        connect_wait: config.database_wait,
-        ..EtcdOptions::new(endpoints)
-    }
+    EtcdOptions::new(endpoints)
+        .user(config.etcd_user.clone().map(|user| (user, password.to_owned())))
+        .tls_ca(config.etcd_tls_ca.clone())
+        .tls_identity(config.etcd_tls_cert.clone().zip(config.etcd_tls_key.clone()))
+        .prefix(config.etcd_prefix.clone())
+        .connect_wait(config.database_wait)
 }

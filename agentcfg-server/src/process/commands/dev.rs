@@ -74,21 +74,9 @@ async fn workspace(service: &AgentCfg) -> Result<(Workspace, Option<String>), Co
         return Ok((view.workspace, None));
     }
     let workspace = service
-        .create_workspace(
-            &caller,
-            NewWorkspace {
-                name: "Playground".to_owned(),
-            },
-        )
+        .create_workspace(&caller, NewWorkspace::new("Playground"))
         .await?;
-    let new = NewApiKey {
-        workspace_id: workspace.id,
-        name: "dev".to_owned(),
-        environment: Environment::Development,
-        scope: Scope::Admin,
-        expires_at: None,
-        rate_limit: Some(10_000),
-    };
+    let new = NewApiKey::new(workspace.id, "dev", Environment::Development, Scope::Admin).rate_limit(10_000);
     let created = service.create_api_key(&caller, new).await?;
     Ok((workspace, Some(created.key)))
 }
@@ -98,11 +86,9 @@ async fn free_name(service: &AgentCfg, workspace: &Workspace) -> Result<String, 
     let caller = service.trusted_user(USER)?;
     let mut name = "writer".to_owned();
     for number in 2_u64.. {
-        let filter = AgentFilter {
-            agent_id: Some(name.parse()?),
-            state: AgentState::All,
-            ..AgentFilter::default()
-        };
+        let filter = AgentFilter::default()
+            .agent_id(Some(name.parse()?))
+            .state(AgentState::All);
         if service
             .list_agents(&caller, workspace.id, &filter)
             .await?

@@ -11,6 +11,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::{HeaderMap, Request};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 use crate::api::App;
 use crate::http::Cors;
@@ -33,11 +34,11 @@ impl Api {
     async fn new(vault: bool) -> Self {
         let sessions = || LocalSessions::new(&[7; 32]).unwrap();
         let mut builder = AgentCfg::builder(MemoryStore::new())
-            .settings(agentcfg_core::Settings {
-                operators: ["olga".to_owned()].into(),
-                default_plan: Plan::Pro,
-                ..Default::default()
-            })
+            .settings(
+                agentcfg_core::Settings::default()
+                    .operators(BTreeSet::from(["olga".to_owned()]))
+                    .default_plan(Plan::Pro),
+            )
             .sessions(sessions())
             .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed").unwrap());
         if vault {

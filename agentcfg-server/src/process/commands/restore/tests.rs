@@ -33,7 +33,7 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
     block_on(async {
         let service = server.service();
         let ada = service.trusted_user("ada").unwrap();
-        let new = NewWorkspace { name: "Studio".into() };
+        let new = NewWorkspace::new("Studio");
         let studio = service.create_workspace(&ada, new).await.unwrap();
         let agent = NewAgent::new(studio.id, "writer".parse().unwrap(), "Writer");
         service.create_agent(&ada, agent).await.unwrap();
