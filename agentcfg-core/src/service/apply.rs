@@ -10,8 +10,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::access::Access;
-use super::records::{self, Outcome, SetMember, Stored, WorkspacePlan};
-use super::retry::{Attempt, Turn};
+use super::records::{self, Outcome, SetMember, Stored, Turn, WorkspacePlan};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::{

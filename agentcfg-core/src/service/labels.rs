@@ -3,15 +3,16 @@
 //! All labels of an agent are one record. The check of its version in the commit makes a move compare-and-set and bounds
 //! their number. Versions are never removed, so a label always points at one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::access::Access;
+use super::agent_labels::Labels;
 use super::agents::agent_key;
 use super::change::Change;
 use super::past::PastAgent;
-use super::records::{self, EntityKey, Entries, Stored, StoredLabel, StoredLabels};
-use super::retry::{Attempt, Turn};
+use super::records::{self, EntityKey, Entries, StoredLabel, StoredLabels, Turn};
+use super::retry::Attempt;
 use super::versions::is_version;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
@@ -21,15 +22,6 @@ use crate::model::{
     Permission, PromotedLabel, Promotion, StoredAgent, Success, TargetType, Timestamp, WorkspaceId,
 };
 use crate::validate::{IntoValid, Invalid, MAX_LABELS, MAX_PROMOTED};
-
-/// The labels of one agent, and the record that holds them.
-pub(super) struct Labels {
-    key: EntityKey<StoredLabels>,
-    found: Option<Stored<StoredLabels>>,
-    /// The versions before moves that are in the record and later than the moment of the read. The commit of a decision on them
-    /// is refused.
-    later: BTreeMap<Label, Option<u64>>,
-}
 
 impl AgentCfg {
     /// Lists labels, by agent and label. Labels of deactivated agents are among them.
@@ -145,7 +137,7 @@ impl AgentCfg {
         let changes = Changes::from([moved(change_path::of_label(label), present, Some(target.version))]);
         let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
         let change = change.audit_changes(&changes)?.about_version(target.version);
-        let change = labels.set(label, &stored).put_into(change)?;
+        let change = change.extended(|transaction| labels.set(label, &stored).write(transaction))?;
         self.apply(change).await?.attempt(stored.shown(&agent_id, label))
     }
 
@@ -180,7 +172,8 @@ impl AgentCfg {
             let version = labels.version(&label).ok_or_else(|| no_label(agent_id, &label))?;
             let changes = Changes::from([moved(change_path::of_label(&label), Some(version), None)]);
             let change = Change::new(&access, self.now(), Action::LabelRemoved, TargetType::Agent, agent_id);
-            let change = labels.without(&label).put_into(change.audit_changes(&changes)?)?;
+            let change = change.audit_changes(&changes)?;
+            let change = change.extended(|transaction| labels.without(&label).write(transaction))?;
             self.apply(change).await?.attempt(Success::OK)
         })
         .await
@@ -262,7 +255,8 @@ impl AgentCfg {
                 }
                 let name = change_path::of_agent(&agent_id, &change_path::of_label(to));
                 changes.extend([moved(name, previous_version, Some(version))]);
-                change = labels.set(to, &label_at(&access, version, now)).put_into(change)?;
+                let moved = labels.set(to, &label_at(&access, version, now));
+                change = change.extended(|transaction| moved.write(transaction))?;
             }
             promoted.push(PromotedLabel {
                 agent_id,
@@ -342,100 +336,6 @@ struct Bearer {
     agent_id: AgentId,
     version: u64,
     labels: Labels,
-}
-
-/// Changed labels of an agent, and the record that they replace.
-struct Changed {
-    before: Labels,
-    after: StoredLabels,
-}
-
-impl Labels {
-    /// Labels as they are in the record that was read.
-    pub(super) fn of(key: EntityKey<StoredLabels>, found: Option<Stored<StoredLabels>>) -> Self {
-        let later = BTreeMap::new();
-        Self { key, found, later }
-    }
-
-    /// Takes back moves that the record has and that are later than the moment to be shown: by label, its version before.
-    pub(super) fn take_back(&mut self, moved: BTreeMap<String, Option<u64>>) -> Result<(), Error> {
-        for (label, before) in moved {
-            self.later.insert(label.parse()?, before);
-        }
-        Ok(())
-    }
-
-    /// The labels that point at a version, in their order.
-    pub(super) fn of_version(&self, version: u64) -> Vec<Label> {
-        let all = self.versions();
-        let labels = all.into_iter().filter(|(_, at)| *at == version);
-        labels.map(|(label, _)| label.clone()).collect()
-    }
-
-    fn versions(&self) -> BTreeMap<&Label, u64> {
-        let found = self.found.iter().flat_map(|found| &found.value.labels);
-        let mut versions: BTreeMap<_, _> = found.map(|(label, found)| (label, found.version)).collect();
-        for (label, before) in &self.later {
-            match before {
-                Some(version) => versions.insert(label, *version),
-                None => versions.remove(label),
-            };
-        }
-        versions
-    }
-
-    fn label(&self, label: &Label) -> Option<&StoredLabel> {
-        self.found.as_ref()?.value.labels.get(label)
-    }
-
-    fn version(&self, label: &Label) -> Option<u64> {
-        match self.later.get(label) {
-            Some(before) => *before,
-            None => self.label(label).map(|found| found.version),
-        }
-    }
-
-    /// As [`Self::version`], where the reserved label is the current version.
-    fn version_of(&self, label: &Label, current: u64) -> Option<u64> {
-        match label.is_latest() {
-            true => Some(current),
-            false => self.version(label),
-        }
-    }
-
-    fn count(&self) -> usize {
-        self.versions().len()
-    }
-
-    fn set(self, label: &Label, to: &StoredLabel) -> Changed {
-        self.changed(|labels| {
-            labels.labels.insert(label.clone(), to.clone());
-        })
-    }
-
-    fn without(self, label: &Label) -> Changed {
-        self.changed(|labels| {
-            labels.labels.remove(label);
-        })
-    }
-
-    fn changed(self, change: impl FnOnce(&mut StoredLabels)) -> Changed {
-        let mut after = self.found.as_ref().map(|found| found.value.clone()).unwrap_or_default();
-        change(&mut after);
-        Changed { before: self, after }
-    }
-}
-
-impl Changed {
-    /// Puts the labels, under the check that they are as they were read.
-    fn put_into(self, change: Change<'_>) -> Result<Change<'_>, Error> {
-        let Labels { key, found, .. } = self.before;
-        let change = change.check(key.unchanged(found.as_ref()));
-        match self.after.labels.is_empty() {
-            true => Ok(change.delete(key)),
-            false => change.put(key, &self.after),
-        }
-    }
 }
 
 /// Reads a label that is to be moved or removed.

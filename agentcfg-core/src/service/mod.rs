@@ -6,6 +6,7 @@
 
 mod access;
 mod agent_change;
+mod agent_labels;
 mod agents;
 mod api_keys;
 mod apply;

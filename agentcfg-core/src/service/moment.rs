@@ -7,8 +7,8 @@
 use std::collections::HashMap;
 
 use super::AgentCfg;
+use super::agent_labels::Labels;
 use super::chunked_reads::{self, Chunks};
-use super::labels::Labels;
 use super::log_since::LogSince;
 use super::past::{Past, PastAgent};
 use super::records::{self, Counted, Encoded, Entries, Query, StoredLabels};

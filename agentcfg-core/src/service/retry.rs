@@ -1,15 +1,12 @@
 //! Retries of mutations that lost a race against another writer.
 
-use std::sync::Arc;
-
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use super::AgentCfg;
-use super::records::Outcome;
+use super::records::{Outcome, Turn};
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
-use crate::store::Hold;
 
 /// How many attempts a mutation has at most. An attempt fails when another writer committed first. Of concurrent
 /// attempts at least one succeeds, so this bounds how many writers can go first.
@@ -20,16 +17,6 @@ const PATIENCE: usize = 8;
 
 /// How many attempts it makes while they wait. The first one may lose against commits that were on their way.
 const ATTEMPTS_HELD: usize = 4;
-
-/// The turn of an attempt: with a hold, the others who append to the workspace's log wait for its commit.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Turn(Option<Arc<Hold>>);
-
-impl Turn {
-    pub(super) fn hold(&self) -> Option<&Hold> {
-        self.0.as_deref()
-    }
-}
 
 /// How an attempt at a mutation ended.
 pub(super) enum Attempt<T> {
@@ -119,7 +106,7 @@ impl AgentCfg {
     {
         let mut rounds = Rounds::default();
         loop {
-            let turn = Turn(self.store().hold(workspace).await?.map(Arc::new));
+            let turn = Turn::of(self.store().hold(workspace).await?);
             let attempts = turn.hold().map_or(1, |_| ATTEMPTS_HELD);
             for _ in 0..attempts {
                 if has_left() {

@@ -4,10 +4,10 @@ use similar::TextDiff;
 use uuid::Uuid;
 
 use super::access::Access;
+use super::agent_labels::Labels;
 use super::agents::agent_key;
 use super::blocking::blocking;
 use super::chunked_reads;
-use super::labels::Labels;
 use super::past::{PastAgent, is_there, missing};
 use super::records::{self, Entries, StoredLabels, StoredVersion, VersionHead};
 use super::serialized_record::SerializedRecord;

@@ -23,7 +23,7 @@ pub(super) use self::history::*;
 pub(super) use self::kinds::*;
 pub(super) use self::query::{Counted, Lookup, Query};
 pub(super) use self::read::{ChangedRecords, Entries, Scanned};
-pub(super) use self::transaction::{Outcome, Transaction};
+pub(super) use self::transaction::{Outcome, Transaction, Turn};
 pub(super) use self::webhooks::*;
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! Typed commits: checks and writes by their records, and an outcome with names.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use super::codec::encode;
@@ -7,8 +9,7 @@ use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
-use crate::service::retry::Turn;
-use crate::store::{Batch, Check, CommitError, Write};
+use crate::store::{Batch, Check, CommitError, Hold, Write};
 
 /// Checks and writes that happen together or not at all.
 #[derive(Default)]
@@ -18,6 +19,21 @@ pub(in crate::service) struct Transaction {
     subject: Option<usize>,
     /// The index of the write that appends to the log.
     entry: Option<usize>,
+}
+
+/// The turn of an attempt: with a hold, the others who append to the workspace's log wait for its commit.
+#[derive(Debug, Clone, Default)]
+pub(in crate::service) struct Turn(Option<Arc<Hold>>);
+
+impl Turn {
+    /// The turn of the attempts under a hold, where the store has given one.
+    pub(in crate::service) fn of(hold: Option<Hold>) -> Self {
+        Self(hold.map(Arc::new))
+    }
+
+    pub(in crate::service) fn hold(&self) -> Option<&Hold> {
+        self.0.as_deref()
+    }
 }
 
 /// The outcome of a commit that did not fail.

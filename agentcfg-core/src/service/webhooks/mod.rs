@@ -22,9 +22,10 @@ pub use self::sender_numbers::SenderNumbers;
 use self::webhook_with_state::{WebhookWithState, changed};
 use super::access::Access;
 use super::records::{
-    self, EntityKey, Entries, Outcome, Previous, StoredSecret, StoredWebhook, Transaction, WebhookPlace, WebhookState,
+    self, EntityKey, Entries, Outcome, Previous, StoredSecret, StoredWebhook, Transaction, Turn, WebhookPlace,
+    WebhookState,
 };
-use super::retry::{Attempt, Turn};
+use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::body::Change as _;
 use crate::error::{Error, ErrorKind};
