@@ -51,6 +51,7 @@ pub struct ChangePage {
 ///         Followed::Change(event) => format!("{} {}", event.kind, event.target.id),
 ///         Followed::Bookmark(cursor) => format!("all up to {cursor}"),
 ///         Followed::Status(entry) => format!("{} is {}", entry.agent_id, entry.status),
+///         _ => "of a later release".to_owned(),
 ///     }
 /// }
 /// ```
