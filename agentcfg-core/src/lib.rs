@@ -86,27 +86,23 @@ mod body;
 mod json;
 mod rules;
 
-// Each by itself, because macros that a macro exports have no path.
-#[cfg(feature = "engine")]
-pub mod clock;
-#[cfg(feature = "engine")]
-pub mod rate_limit;
-#[cfg(feature = "engine")]
-pub mod routing;
-#[cfg(feature = "engine")]
-pub mod service;
-#[cfg(feature = "engine")]
-pub mod session;
+cfg_if::cfg_if! {
+    if #[cfg(feature = "engine")] {
+        pub mod clock;
+        pub mod rate_limit;
+        pub mod routing;
+        pub mod service;
+        pub mod session;
+        pub mod token;
+        pub mod vault;
+        pub mod webhook;
+
+        pub use service::{AgentCfg, Caller, Settings};
+    }
+}
+
+// By itself, because a macro that it exports has no path out of another macro.
 #[cfg(feature = "engine")]
 pub mod store;
-#[cfg(feature = "engine")]
-pub mod token;
-#[cfg(feature = "engine")]
-pub mod vault;
-#[cfg(feature = "engine")]
-pub mod webhook;
-
-#[cfg(feature = "engine")]
-pub use service::{AgentCfg, Caller, Settings};
 
 pub use error::{Error, ErrorKind};

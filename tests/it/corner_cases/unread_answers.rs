@@ -47,7 +47,7 @@ fn unread_answers_of_a_caller_and_of_all_are_bounded() {
     let whole = list(&first).send().expect(200);
     assert!((4 << 20..5 << 20).contains(&whole.body.len()), "{}", whole.body.len());
 
-    // A connection takes a few MiB that nobody reads, so that each answer still holds its text.
+    // The kernel buffers a few MiB of each connection, so that each answer still holds its text.
     let held = [(); 2].map(|()| unread(&server, &list(&first)));
     let refused = list(&first).send().refused(429, &["unread answers in flight"]);
     assert_eq!(refused.need("retry-after"), "1");
