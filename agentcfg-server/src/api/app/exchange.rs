@@ -272,7 +272,7 @@ where
     };
     let mut received = Received {
         uri: &head.uri,
-        query: Query::parse_repeated(head.uri.query(), |name| endpoint.passes(name))?,
+        query: Query::parse(head.uri.query(), |name| endpoint.passes(name))?,
         headers,
         body: Bytes::new(),
     };

@@ -368,7 +368,7 @@ mod tests {
         let read = |query| {
             let request = Received {
                 uri: &uri,
-                query: Query::parse(Some(query)).unwrap(),
+                query: Query::parse(Some(query), |_| false).unwrap(),
                 headers: &headers,
                 body: Bytes::new(),
             };

@@ -160,7 +160,7 @@ pub(super) async fn finish(
     headers: &HeaderMap,
     query: Option<&str>,
 ) -> Result<Response<Body>, Failure> {
-    let query = Query::parse(query)?;
+    let query = Query::parse(query, |_| false)?;
     let again = || Failure::bad_request("this sign-in was not begun in this browser, or too long ago: begin again");
     let attempt = browser
         .cookie(Cookie::SignIn, headers)
