@@ -68,7 +68,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn settings(mut self, mut settings: Settings) -> Self {
-        // A limit of 0 would refuse each user in silence.
+        // With a limit of 0, every request with a session would be refused with 429.
         settings.session_rate_limit = settings.session_rate_limit.max(1);
         self.settings = settings;
         self

@@ -58,9 +58,7 @@ impl AgentCfg {
             rounds.lost().await?;
         }
     }
-}
 
-impl AgentCfg {
     /// As [`Self::retry_lost_races`], for a decision on so many records that other writers could always be faster. After
     /// some attempts they wait for it: the store orders it among them.
     pub(super) async fn retry_decision<T, F>(

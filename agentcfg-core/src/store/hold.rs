@@ -60,7 +60,7 @@ pub struct Holds {
     shared: Arc<HeldLogs>,
 }
 
-/// A fair lock: who comes first goes first.
+/// A fair lock: waiters get it in the order in which they asked.
 type Queue = Arc<tokio::sync::Mutex<()>>;
 
 #[derive(Debug, Default)]
@@ -75,8 +75,8 @@ struct HeldLogs {
 #[derive(Debug)]
 #[must_use]
 pub struct HeldLog {
-    /// Dropped before the entry, so that the next one in the queue goes on.
-    turn: Option<OwnedMutexGuard<()>>,
+    /// Fields are dropped in their order: this one before the entry, so that the next one in the queue goes on.
+    _turn: OwnedMutexGuard<()>,
     _entry: HoldEntry,
 }
 
@@ -103,7 +103,7 @@ impl Holds {
             log,
         };
         HeldLog {
-            turn: Some(queue.lock_owned().await),
+            _turn: queue.lock_owned().await,
             _entry: entry,
         }
     }
@@ -120,12 +120,6 @@ impl Holds {
                 drop(queue.lock().await);
             }
         }
-    }
-}
-
-impl Drop for HeldLog {
-    fn drop(&mut self) {
-        self.turn = None;
     }
 }
 

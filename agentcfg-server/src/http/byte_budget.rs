@@ -81,8 +81,7 @@ impl ByteBudget {
         Share {
             budget: self,
             name: caller,
-            caller: None,
-            bytes: 0,
+            held: None,
         }
     }
 
@@ -91,9 +90,9 @@ impl ByteBudget {
     /// # Errors
     ///
     /// 429 beyond the budget of the caller, 503 beyond that of the server. An answer that is longer than a whole budget goes alone.
-    pub(crate) fn answer(&self, caller: String, length: usize) -> Result<AnswerShare, Failure> {
+    pub(crate) fn answer(&self, caller: String, length: usize) -> Result<HeldBytes, Failure> {
         self.add(&caller, length, true)?;
-        Ok(AnswerShare {
+        Ok(HeldBytes {
             budget: self.clone(),
             caller,
             bytes: length,
@@ -105,7 +104,7 @@ impl ByteBudget {
     /// # Errors
     ///
     /// As [`Self::answer`].
-    pub(crate) fn streamed(&self, caller: String) -> Result<AnswerShare, Failure> {
+    pub(crate) fn streamed(&self, caller: String) -> Result<HeldBytes, Failure> {
         self.answer(caller, STREAMED_ANSWER)
     }
 
@@ -130,17 +129,6 @@ impl ByteBudget {
         Ok(())
     }
 
-    fn give_back(&self, caller: String, bytes: usize) {
-        let mut held = self.held();
-        held.total -= bytes;
-        if let Entry::Occupied(mut known) = held.callers.entry(caller) {
-            *known.get_mut() -= bytes;
-            if *known.get() == 0 {
-                known.remove();
-            }
-        }
-    }
-
     fn held(&self) -> MutexGuard<'_, AllHeld> {
         // After a panic elsewhere the sums are still right: each change is one addition or one subtraction.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -151,8 +139,7 @@ impl ByteBudget {
 pub(crate) struct Share<'a> {
     budget: &'a ByteBudget,
     name: &'a (dyn Fn() -> String + Sync),
-    caller: Option<String>,
-    bytes: usize,
+    held: Option<HeldBytes>,
 }
 
 impl Share<'_> {
@@ -162,48 +149,52 @@ impl Share<'_> {
     ///
     /// 429 beyond the budget of the caller, 503 beyond that of the server.
     pub(crate) fn fit(&mut self, length: usize) -> Result<(), Failure> {
-        if length <= SMALL_BODY.max(self.bytes) {
+        let bytes = self.held.as_ref().map_or(0, |held| held.bytes);
+        if length <= SMALL_BODY.max(bytes) {
             return Ok(());
         }
-        let caller = self.caller.get_or_insert_with(self.name);
-        self.budget.add(caller, length - self.bytes, false)?;
-        self.bytes = length;
+        let held = self.held.get_or_insert_with(|| HeldBytes {
+            budget: self.budget.clone(),
+            caller: (self.name)(),
+            bytes: 0,
+        });
+        self.budget.add(&held.caller, length - bytes, false)?;
+        held.bytes = length;
         Ok(())
     }
 }
 
-impl Drop for Share<'_> {
-    fn drop(&mut self) {
-        if let Some(caller) = self.caller.take().filter(|_| self.bytes > 0) {
-            self.budget.give_back(caller, self.bytes);
-        }
-    }
-}
-
-/// The bytes that one answer holds, until the share is dropped.
+/// Bytes of one caller in a budget, until they are dropped.
 #[derive(Debug)]
-pub(crate) struct AnswerShare {
+pub(crate) struct HeldBytes {
     budget: ByteBudget,
     caller: String,
     bytes: usize,
 }
 
-impl AnswerShare {
+impl HeldBytes {
     /// The text of the answer, which holds the share until the connection has taken all of it.
     pub(crate) fn hold(self, text: Bytes) -> Bytes {
         Bytes::from_owner(HeldText { text, _share: self })
     }
 }
 
-impl Drop for AnswerShare {
+impl Drop for HeldBytes {
     fn drop(&mut self) {
-        self.budget.give_back(std::mem::take(&mut self.caller), self.bytes);
+        let mut held = self.budget.held();
+        held.total -= self.bytes;
+        if let Entry::Occupied(mut known) = held.callers.entry(std::mem::take(&mut self.caller)) {
+            *known.get_mut() -= self.bytes;
+            if *known.get() == 0 {
+                known.remove();
+            }
+        }
     }
 }
 
 struct HeldText {
     text: Bytes,
-    _share: AnswerShare,
+    _share: HeldBytes,
 }
 
 impl AsRef<[u8]> for HeldText {

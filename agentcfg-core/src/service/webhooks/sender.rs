@@ -121,6 +121,8 @@ impl WebhookSender {
             lag += self.examine(&enabled, &mut due).await?;
         }
         self.known().retain(|id, known| known.is_active || seen.contains(id));
+        self.accounts()
+            .retain(|workspace, _| workspaces.contains_key(workspace));
         self.service.inner.new_events.end_tick(workspaces);
         self.places.numbers.set_lag(lag);
         self.places.look_again();
@@ -299,10 +301,9 @@ impl WebhookSender {
     /// Finds who each of these webhooks is accounted to.
     async fn note_accounts(&self, due: &mut [DueWebhook]) -> Result<(), Error> {
         let steady = self.service.inner.clock.steady_millis();
-        let oldest = steady - ACCOUNTS_READ_AFTER;
         for due in due {
             let known = self.accounts().get(&due.workspace).cloned();
-            due.account = match known.filter(|(_, read_at)| *read_at >= oldest) {
+            due.account = match known.filter(|(_, read_at)| *read_at >= steady - ACCOUNTS_READ_AFTER) {
                 Some((account, _)) => account,
                 None => {
                     let account = self.service.first_owner(due.workspace).await?;
@@ -311,7 +312,6 @@ impl WebhookSender {
                 }
             };
         }
-        self.accounts().retain(|_, (_, read_at)| *read_at >= oldest);
         Ok(())
     }
 

@@ -13,7 +13,7 @@ use crate::api::call::{Call, PATIENCE};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::receive::holder;
 use crate::api::route::{Needs, Route};
-use crate::http::byte_budget::AnswerShare;
+use crate::http::byte_budget::HeldBytes;
 use crate::http::errors::Failure;
 use crate::http::pull_body::{NextPiece, PullBody};
 use crate::http::response::Reply;
@@ -96,7 +96,7 @@ struct EntryArray {
     is_empty: bool,
     disconnect: Disconnect,
     /// What a streamed array counts as.
-    share: Option<AnswerShare>,
+    share: Option<HeldBytes>,
 }
 
 impl EntryArray {

@@ -11,7 +11,7 @@ use crate::api::endpoint::{Definition, Doc, Endpoint, Values};
 use crate::api::receive::holder;
 use crate::api::route::{Needs, Route};
 use crate::http::BodyError;
-use crate::http::byte_budget::AnswerShare;
+use crate::http::byte_budget::HeldBytes;
 use crate::http::errors::Failure;
 use crate::http::pull_body::{NextPiece, PullBody};
 use crate::http::response::Reply;
@@ -54,7 +54,7 @@ impl Endpoint for Export {
 }
 
 /// The next lines of an export.
-fn next((mut export, share): (Source, AnswerShare)) -> NextPiece<(Source, AnswerShare)> {
+fn next((mut export, share): (Source, HeldBytes)) -> NextPiece<(Source, HeldBytes)> {
     Box::pin(async move {
         match export.next().await {
             Ok(lines) => Ok(lines.map(|lines| (lines.into(), (export, share)))),

@@ -17,7 +17,7 @@ use super::jitter::jitter;
 use super::stream_limits::ObservedSlot;
 use crate::api::credential::SessionCredential;
 use crate::http::ByteBudget;
-use crate::http::byte_budget::{AnswerShare, SMALL_ANSWER};
+use crate::http::byte_budget::{HeldBytes, SMALL_ANSWER};
 use crate::http::errors::Failure;
 
 /// How often a stream has a bookmark. It also shows a proxy that the connection is alive.
@@ -52,7 +52,7 @@ pub(super) struct StreamState {
 pub(super) struct UnreadEvents {
     budget: ByteBudget,
     caller: String,
-    share: Option<AnswerShare>,
+    share: Option<HeldBytes>,
 }
 
 impl UnreadEvents {
