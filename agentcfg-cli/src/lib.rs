@@ -17,6 +17,7 @@ mod commands;
 mod credentials;
 mod failure;
 mod file;
+mod import;
 mod merge;
 mod output;
 mod session;

@@ -47,6 +47,11 @@ impl Output {
         }
     }
 
+    /// Prints JSON from now on.
+    pub fn use_json(&mut self) {
+        self.format = Format::Json;
+    }
+
     pub fn is_json(&self) -> bool {
         self.format == Format::Json
     }

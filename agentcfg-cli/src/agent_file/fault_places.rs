@@ -37,7 +37,7 @@ fn json_value(node: &Node) -> String {
 
 /// A number of YAML 1.2 as JSON writes it; `None` for another text. Infinity and "not a number" are numbers of YAML that no
 /// parameter can have, so that they are texts here and refused by their type.
-fn number(text: &str) -> Option<String> {
+pub(crate) fn number(text: &str) -> Option<String> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
         if let Some(number) = text.strip_prefix(prefix) {

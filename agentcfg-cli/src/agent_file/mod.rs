@@ -14,26 +14,27 @@
 //! front matter has no persona, and one whose body is a single line feed has an empty one. So each agent has exactly one file,
 //! and a file that was written and is read gives the same agent.
 
-mod fault_places;
+pub(crate) mod fault_places;
 mod fields;
 mod read;
 #[cfg(test)]
 mod tests;
-mod write;
-mod yaml;
+pub(crate) mod write;
+pub(crate) mod yaml;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 pub use fields::Fields;
 pub use read::{UNRESOLVED, is_agent_file, read};
+pub(crate) use read::{is_fence, utf8};
 pub use write::{compose, field, write};
 
 /// The extension of agent files.
 pub const EXTENSION: &str = "md";
 
 /// The line before and after the front matter.
-const FENCE: &str = "---";
+pub(crate) const FENCE: &str = "---";
 
 /// A place in a file, counted from 1. Columns count characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,7 +56,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    fn new(file: &Path, place: Place, message: impl fmt::Display) -> Self {
+    pub(crate) fn new(file: &Path, place: Place, message: impl fmt::Display) -> Self {
         Self {
             file: file.to_owned(),
             place,

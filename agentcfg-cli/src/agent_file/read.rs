@@ -63,8 +63,9 @@ struct Parts<'a> {
     body: Place,
 }
 
-fn front_matter<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parts<'a>, Problem> {
-    let text = std::str::from_utf8(bytes).map_err(|error| {
+/// The text of a file.
+pub(crate) fn utf8<'a>(path: &Path, bytes: &'a [u8]) -> Result<&'a str, Problem> {
+    std::str::from_utf8(bytes).map_err(|error| {
         let before = String::from_utf8_lossy(&bytes[..error.valid_up_to()]);
         let line = before.split('\n').next_back().unwrap_or_default();
         let place = Place {
@@ -72,7 +73,11 @@ fn front_matter<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parts<'a>, Problem> 
             column: line.chars().count() + 1,
         };
         Problem::new(path, place, "must be UTF-8")
-    })?;
+    })
+}
+
+fn front_matter<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parts<'a>, Problem> {
+    let text = utf8(path, bytes)?;
     if text.starts_with('\u{feff}') {
         return Err(Problem::of(path, "must not start with a byte order mark"));
     }
@@ -110,7 +115,7 @@ fn front_matter<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parts<'a>, Problem> 
     ))
 }
 
-fn is_fence(line: &str) -> bool {
+pub(crate) fn is_fence(line: &str) -> bool {
     line.trim_end_matches(['\n', '\r', ' ', '\t']) == FENCE
 }
 

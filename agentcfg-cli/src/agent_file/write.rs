@@ -49,7 +49,7 @@ fn scalar(value: &Value) -> String {
 }
 
 /// A text on one line, without quotes if no reader of YAML can take it for another type.
-fn text(text: &str) -> String {
+pub(crate) fn text(text: &str) -> String {
     if is_plain(text) { text.to_owned() } else { quoted(text) }
 }
 
@@ -99,7 +99,7 @@ fn is_visible(c: char) -> bool {
 }
 
 /// Whether a text has several lines that a literal block keeps exactly, and in which no white space is easily lost.
-fn is_block(text: &str) -> bool {
+pub(crate) fn is_block(text: &str) -> bool {
     let mut lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
     text.trim_end_matches('\n').contains('\n')
         && !text.ends_with("\n\n")

@@ -2,6 +2,7 @@
 
 mod agents;
 mod fields;
+mod import;
 
 use std::path::PathBuf;
 
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::agents::{Agents, Create, Selector};
 pub use self::fields::{CreateFields, Given};
+pub use self::import::Import;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -166,11 +168,21 @@ are never touched.
 Examples:
   agentcfg export agents
   agentcfg export agents --prune
-  agentcfg export docs --set docs")]
+  agentcfg export docs --set docs
+  agentcfg export --format claude-code .claude/agents")]
     Export {
         /// The directory. It is created if there is none.
         #[arg(value_name = "DIR")]
         dir: PathBuf,
+        /// Write the files of another tool.
+        #[arg(long, value_name = "FORMAT", value_parser = import::formats(), conflicts_with_all = ["set", "prune"])]
+        format: Option<String>,
+        /// Write nothing if the format cannot hold all that the agents have.
+        #[arg(long, requires = "format")]
+        strict: bool,
+        /// Take the agents from the files in this directory in place of the workspace.
+        #[arg(long, value_name = "DIR", requires = "format")]
+        from: Option<PathBuf>,
         /// Only the agents of this set. Needs a key of scope `write`.
         #[arg(long, value_name = "NAME")]
         set: Option<String>,
@@ -179,6 +191,17 @@ Examples:
         #[arg(long)]
         prune: bool,
     },
+    /// Read agents of another tool, and report what becomes of them; write them as files, or apply them.
+    #[command(after_help = "\
+Without --out and --apply nothing is written: the report shows what would come in. Sources with
+problems are left out and the command ends with 1; the others come in. A second run changes
+nothing. Nothing in a source is run or expanded.
+
+Examples:
+  agentcfg import claude-code .claude/agents
+  agentcfg import claude-code .claude/agents --out agents
+  agentcfg import langfuse prompts.json --apply --label production")]
+    Import(Box<Import>),
     /// Show what `agentcfg apply` would change. Exits with 2 if there are differences.
     #[command(after_help = "\
 Examples:

@@ -6,7 +6,11 @@ mod context;
 mod directory;
 mod edit;
 mod export;
+mod export_format;
 mod hint;
+mod import;
+mod import_apply;
+mod import_report;
 mod keys;
 mod labels;
 mod login;
@@ -36,7 +40,15 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
         Command::Keys(command) => keys::run(context, command).await,
         Command::Audit(filter) => audit::list(context, filter).await,
         Command::Watch(watch) => watch::run(context, watch).await,
-        Command::Export { dir, set, prune } => export::run(context, &dir, set.as_deref(), prune).await,
+        Command::Export {
+            dir,
+            format: Some(format),
+            strict,
+            from,
+            ..
+        } => export_format::run(context, &format, &dir, from.as_deref(), strict).await,
+        Command::Export { dir, set, prune, .. } => export::run(context, &dir, set.as_deref(), prune).await,
+        Command::Import(arguments) => import::run(context, &arguments).await,
         Command::Plan(directory) => directory::plan(context, &directory, None).await,
         Command::Apply {
             directory,
@@ -58,6 +70,9 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
 impl Command {
     /// Whether the command works on a directory of files, with the exit codes 0, 1 and 2 alone.
     pub fn is_of_directory(&self) -> bool {
-        matches!(self, Self::Export { .. } | Self::Plan(_) | Self::Apply { .. })
+        matches!(
+            self,
+            Self::Export { .. } | Self::Import(_) | Self::Plan(_) | Self::Apply { .. }
+        )
     }
 }

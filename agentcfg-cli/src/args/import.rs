@@ -1,0 +1,41 @@
+//! The command line of `agentcfg import`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+
+use super::Reason;
+use crate::import::formats::FORMATS;
+
+/// The words of the formats.
+pub fn formats() -> PossibleValuesParser {
+    PossibleValuesParser::new(FORMATS.iter().map(|format| format.word))
+}
+
+#[derive(Debug, Args)]
+pub struct Import {
+    /// The tool that the agents come from.
+    #[arg(value_name = "FORMAT", value_parser = formats())]
+    pub format: String,
+    /// Files and directories. Directories are read with all below them.
+    #[arg(value_name = "PATH", required = true)]
+    pub paths: Vec<PathBuf>,
+    /// Write the agents as files to this directory, as `agentcfg export` does.
+    #[arg(long, value_name = "DIR", conflicts_with = "apply")]
+    pub out: Option<PathBuf>,
+    /// Bring the agents to the workspace, version by version where the source has several.
+    #[arg(long)]
+    pub apply: bool,
+    /// Change nothing: only report what would be done. This is also so without --out and --apply.
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Point this label at the newest version of each imported agent.
+    #[arg(long, value_name = "LABEL", requires = "apply")]
+    pub label: Option<String>,
+    /// Print the report as JSON, as `--output json` does.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub reason: Reason,
+}

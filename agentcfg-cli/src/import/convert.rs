@@ -1,0 +1,188 @@
+//! What a value of a source is, and how it is written there.
+
+use super::node::{Entry, Node, Value, put};
+
+/// The kinds of values in the tables.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum As {
+    /// Any value, as it is.
+    Any,
+    /// A text. A number, `yes` and the like are texts here.
+    Text,
+    /// Texts in a list, or in one text between commas or spaces that are not in parentheses; written as one text.
+    Words,
+    /// The same, written as a list.
+    WordList,
+    /// A text, or an object whose member of this name is one. `inherit` is none.
+    Model(&'static str),
+    /// A list of objects whose `type` begins with one of these, where it is written.
+    Objects(&'static [&'static str]),
+    /// MCP servers by their names, written as a map.
+    ServerMap,
+    /// The same, written as a list of maps.
+    ServerList,
+}
+
+/// The value for the agent; `None` where the source has something else.
+pub fn value_in(kind: As, node: &Node) -> Option<Node> {
+    let value = match kind {
+        As::Any if node.is_null() => return None,
+        As::Any => return Some(node.clone()),
+        As::Objects(_) => {
+            let items = node.as_list()?;
+            return items.iter().all(Node::is_map).then(|| node.clone());
+        }
+        As::Text => Value::Text(node.scalar()?),
+        As::Words | As::WordList => Value::List(words(node)?),
+        As::Model(member) => match &node.value {
+            Value::Text(text) if text == "inherit" => return None,
+            Value::Map(_) => Value::Text(node.text_of(member)?.to_owned()),
+            Value::List(items) => Value::Text(items.first()?.as_text()?.to_owned()),
+            _ => Value::Text(node.scalar()?),
+        },
+        As::ServerMap | As::ServerList => {
+            let servers = servers_of(Some(node));
+            if servers.is_empty() {
+                return None;
+            }
+            Value::List(servers)
+        }
+    };
+    Some(Node::at(node.place, value))
+}
+
+/// The value as the source has it; `None` where the format cannot hold it. An original shows the form that the source had.
+pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node> {
+    match kind {
+        As::Any => Some(node.clone()),
+        As::Text => node.as_text().map(Node::text),
+        As::Objects(types) => {
+            let is_known = |item: &Node| {
+                item.text_of("type")
+                    .is_some_and(|kind| types.iter().any(|one| kind.starts_with(one)))
+            };
+            // What the source had is written again, whatever its type.
+            node.as_list()?.iter().all(is_known).then(|| node.clone())
+        }
+        As::Words => {
+            let items: Option<Vec<_>> = node.as_list()?.iter().map(Node::as_text).collect();
+            let items = items?;
+            let is_word = |item: &&str| split(item).len() == 1;
+            (!items.is_empty() && items.iter().all(is_word)).then(|| Node::text(items.join(", ")))
+        }
+        As::WordList => node
+            .as_list()?
+            .iter()
+            .all(|item| item.as_text().is_some())
+            .then(|| node.clone()),
+        As::Model(member) => {
+            let text = Node::text(node.as_text()?);
+            let Some(mut changed) = original.filter(|original| original.is_map()).cloned() else {
+                return Some(text);
+            };
+            put(changed.entries_mut()?, member, text);
+            Some(changed)
+        }
+        As::ServerMap => Some(Node::map(named(node)?)),
+        As::ServerList => {
+            let one = |entry| Node::map(vec![entry]);
+            Some(Node::list(named(node)?.into_iter().map(one).collect()))
+        }
+    }
+}
+
+/// The value that is kept for a key: a scalar is a text where the table says so.
+pub fn as_kept(kind: As, node: &Node) -> Option<Node> {
+    match kind {
+        As::Text => node.scalar().map(|text| Node::at(node.place, Value::Text(text))),
+        _ => None,
+    }
+}
+
+/// The texts of a list, or in a text.
+fn words(node: &Node) -> Option<Vec<Node>> {
+    match &node.value {
+        Value::Text(text) => {
+            let words = split(text).into_iter();
+            Some(
+                words
+                    .map(|word| Node::at(node.place, Value::Text(word.to_owned())))
+                    .collect(),
+            )
+        }
+        Value::List(items) => items
+            .iter()
+            .map(|item| Some(Node::at(item.place, Value::Text(item.scalar()?))))
+            .collect(),
+        _ => None,
+    }
+}
+
+/// Splits a text at its commas outside of parentheses, or at its spaces where it has no such comma.
+pub fn split(text: &str) -> Vec<&str> {
+    let by_comma = parts(text, |c| c == ',' || c == '\n');
+    match by_comma.len() {
+        0 | 1 => parts(text, char::is_whitespace),
+        _ => by_comma,
+    }
+}
+
+fn parts(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<&str> {
+    let mut depth = 0_usize;
+    let separated = text.split(|c: char| {
+        match c {
+            '(' => depth += 1,
+            ')' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth == 0 && is_separator(c)
+    });
+    separated.map(str::trim).filter(|part| !part.is_empty()).collect()
+}
+
+/// The servers of a map by names, or of a list with such maps. Names alone refer to servers that are defined elsewhere.
+pub fn servers_of(node: Option<&Node>) -> Vec<Node> {
+    let Some(node) = node else { return Vec::new() };
+    let maps: Vec<&[Entry]> = match &node.value {
+        Value::List(items) => items.iter().map(Node::entries).collect(),
+        _ => vec![node.entries()],
+    };
+    let servers = maps
+        .into_iter()
+        .flatten()
+        .filter(|entry| entry.node.is_map() && entry.node.get("name").is_none());
+    let server = |entry: &Entry| {
+        let name = Entry::new("name", Node::text(&*entry.key));
+        let members = [name].into_iter().chain(entry.node.entries().iter().cloned());
+        Node::at(entry.place, Value::Map(members.collect()))
+    };
+    servers.map(server).collect()
+}
+
+/// The servers as entries by their names.
+fn named(node: &Node) -> Option<Vec<Entry>> {
+    let one = |server: &Node| {
+        let name = server.text_of("name")?.to_owned();
+        let members = server.entries().iter().filter(|entry| entry.key != "name").cloned();
+        Some(Entry::new(name, Node::map(members.collect())))
+    };
+    node.as_list()?.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_are_split_outside_of_parentheses() {
+        for (text, words) in [
+            ("Agent(a, b), Read", vec!["Agent(a, b)", "Read"]),
+            ("Bash(git add *) Read", vec!["Bash(git add *)", "Read"]),
+            ("Read", vec!["Read"]),
+            ("Bash(git commit *)", vec!["Bash(git commit *)"]),
+            ("Bash(unclosed, Read", vec!["Bash(unclosed, Read"]),
+        ] {
+            assert_eq!(split(text), words, "{text}");
+        }
+    }
+}

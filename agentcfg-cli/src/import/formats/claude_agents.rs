@@ -1,0 +1,55 @@
+//! Agents of the Managed Agents API of Anthropic: JSON with versions.
+
+use std::path::PathBuf;
+
+use super::super::convert::As;
+use super::super::node::{Node, find};
+use super::super::table::To::{Definition, Field, Kept};
+use super::super::table::{Format, Record, Written};
+use super::super::{Reading, Source};
+use super::json::{files, number, objects};
+
+pub const FORMAT: Format = Format {
+    word: "claude-agents",
+    rows: &[
+        ("id", Kept, As::Text),
+        ("type", Kept, As::Text),
+        ("version", Kept, As::Any),
+        ("name", Field("display_name"), As::Text),
+        ("description", Field("description"), As::Text),
+        ("model", Field("model"), As::Model("id")),
+        ("system", Field("persona_prompt"), As::Text),
+        (
+            "tools",
+            Definition("tools"),
+            As::Objects(&["agent_toolset", "mcp_toolset", "custom"]),
+        ),
+        ("mcp_servers", Definition("mcp_servers"), As::Objects(&["url"])),
+        ("skills", Definition("skills"), As::Objects(&["anthropic", "custom"])),
+        ("multiagent", Kept, As::Any),
+        ("metadata", Definition("metadata"), As::Any),
+    ],
+    files: &[".json"],
+    read,
+    write,
+};
+
+fn read(source: &Source<'_>, reading: &mut Reading) {
+    for object in objects(source, reading) {
+        let entries = object.entries().to_vec();
+        if object.text_of("name").is_none() || find(&entries, "model").is_none() {
+            reading.skip(
+                source,
+                format!("line {}: no agent, which has a name and a model", object.place.line),
+            );
+            continue;
+        }
+        let mut record = Record::new(source.path, object.place, entries, source.stem());
+        record.version = number(&record.entries, "version");
+        reading.records.push(record);
+    }
+}
+
+fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+    files(agents, |agent| Node::map(agent.entries.clone()))
+}

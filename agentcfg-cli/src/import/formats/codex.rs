@@ -1,0 +1,86 @@
+//! Agents of Codex: a TOML file for each.
+
+use std::path::PathBuf;
+
+use super::super::convert::As;
+use super::super::node::{Node, Value, from_toml};
+use super::super::table::To::{Definition, Field, Kept};
+use super::super::table::{Format, Record, Written};
+use super::super::{Entry, Reading, Source};
+use super::path_of;
+
+pub const FORMAT: Format = Format {
+    word: "codex",
+    rows: &[
+        ("name", Field("display_name"), As::Text),
+        ("description", Field("description"), As::Text),
+        ("nickname_candidates", Kept, As::Any),
+        ("model", Field("model"), As::Text),
+        (
+            "model_reasoning_effort",
+            Definition("model_settings.reasoning_effort"),
+            As::Any,
+        ),
+        ("sandbox_mode", Kept, As::Any),
+        ("developer_instructions", Field("persona_prompt"), As::Text),
+        ("mcp_servers", Definition("mcp_servers"), As::ServerMap),
+    ],
+    files: &[".toml"],
+    read,
+    write,
+};
+
+fn read(source: &Source<'_>, reading: &mut Reading) {
+    let entries = match from_toml(source.path, source.text) {
+        Ok(entries) => entries,
+        Err(problem) => return reading.problems.push(problem),
+    };
+    let is_named = |key: &str| {
+        entries
+            .iter()
+            .any(|entry| entry.key == key && entry.node.scalar().is_some())
+    };
+    if !is_named("name") {
+        return reading.skip(source, "no name");
+    }
+    let place = entries
+        .first()
+        .map_or(crate::agent_file::Place::START, |entry| entry.place);
+    let mut record = Record::new(source.path, place, entries, source.stem());
+    record.beside.push(Entry::new("$file", Node::text(source.relative)));
+    reading.records.push(record);
+}
+
+fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+    let file = |agent: &Written| {
+        let table = agent
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry.key.clone(), value(&entry.node)?)));
+        let table: toml::Table = table.collect();
+        let text = toml::to_string(&table).unwrap_or_default();
+        (path_of(agent, ".toml"), text)
+    };
+    agents.iter().map(file).collect()
+}
+
+/// A value of TOML, which has no null.
+fn value(node: &Node) -> Option<toml::Value> {
+    Some(match &node.value {
+        Value::Null => return None,
+        Value::Bool(value) => toml::Value::Boolean(*value),
+        Value::Number(number) => match (number.parse(), number.parse()) {
+            (Ok(integer), _) => toml::Value::Integer(integer),
+            (_, Ok(float)) => toml::Value::Float(float),
+            _ => toml::Value::String(number.clone()),
+        },
+        Value::Text(text) => toml::Value::String(text.clone()),
+        Value::List(items) => toml::Value::Array(items.iter().filter_map(value).collect()),
+        Value::Map(entries) => {
+            let members = entries
+                .iter()
+                .filter_map(|entry| Some((entry.key.clone(), value(&entry.node)?)));
+            toml::Value::Table(members.collect())
+        }
+    })
+}

@@ -1,0 +1,121 @@
+//! Agents of CrewAI: `agents.yaml` by names, and a JSON file with comments for each agent.
+
+use std::path::PathBuf;
+
+use super::super::convert::As;
+use super::super::node::{Entry, Node, from_json, from_yaml, take, to_yaml};
+use super::super::table::To::{Definition, Field, Kept};
+use super::super::table::{Format, Record, Written};
+use super::super::{Reading, Source};
+use super::path_of;
+
+pub const FORMAT: Format = Format {
+    word: "crewai",
+    rows: &[
+        ("$name", Field("display_name"), As::Text),
+        ("role", Field("role"), As::Text),
+        ("goal", Field("description"), As::Text),
+        ("backstory", Field("persona_prompt"), As::Text),
+        ("llm", Field("model"), As::Model("model")),
+        ("function_calling_llm", Kept, As::Any),
+        ("tools", Definition("tools"), As::WordList),
+        ("max_iter", Kept, As::Any),
+        ("max_rpm", Kept, As::Any),
+        ("max_execution_time", Kept, As::Any),
+        ("max_tokens", Kept, As::Any),
+        ("allow_delegation", Kept, As::Any),
+        ("cache", Kept, As::Any),
+        ("mcps", Kept, As::Any),
+        ("skills", Definition("skills"), As::WordList),
+        ("memory", Kept, As::Any),
+        ("settings", Kept, As::Any),
+    ],
+    files: &[".yaml", ".yml", ".jsonc", ".json"],
+    read,
+    write,
+};
+
+/// The texts that an agent of CrewAI has.
+const TEXTS: [&str; 3] = ["role", "goal", "backstory"];
+
+fn read(source: &Source<'_>, reading: &mut Reading) {
+    if source.file_name().ends_with(".yaml") || source.file_name().ends_with(".yml") {
+        return yaml(source, reading);
+    }
+    match from_json(source.path, source.text) {
+        Ok(node) if is_agent(&node) => {
+            let mut entries = node.entries().to_vec();
+            entries.insert(0, Entry::new("$name", Node::text(source.stem())));
+            let mut record = Record::new(source.path, node.place, entries, source.stem());
+            record.beside.push(Entry::new("$file", Node::text(source.relative)));
+            reading.records.push(record);
+        }
+        Ok(_) => reading.skip(source, "no agent, which has a role, a goal or a backstory"),
+        Err(problem) => reading.problems.push(problem),
+    }
+}
+
+fn is_agent(node: &Node) -> bool {
+    TEXTS.iter().any(|key| node.get(key).is_some())
+}
+
+fn yaml(source: &Source<'_>, reading: &mut Reading) {
+    let agents = match from_yaml(source.path, source.text, 1) {
+        Ok(agents) => agents,
+        Err(problem) => return reading.problems.push(problem),
+    };
+    if agents.is_empty() {
+        return reading.skip(source, "no agents in it");
+    }
+    for agent in agents {
+        if !is_agent(&agent.node) {
+            let reason = format!(
+                "line {}: {} is no agent, which has a role, a goal or a backstory",
+                agent.place.line, agent.key
+            );
+            reading.skip(source, reason);
+            continue;
+        }
+        let mut entries = agent.node.entries().to_vec();
+        entries.insert(0, Entry::new("$name", Node::text(&*agent.key)));
+        let mut record = Record::new(source.path, agent.place, entries, agent.key);
+        if source.relative != "agents.yaml" {
+            record.beside.push(Entry::new("$yaml", Node::text(source.relative)));
+        }
+        reading.records.push(record);
+    }
+}
+
+/// One YAML file for the agents that were in one, and a JSON file for each of the others.
+fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+    let mut files: Vec<(PathBuf, String)> = Vec::new();
+    for mut agent in agents {
+        let name = take(&mut agent.entries, "$name")
+            .and_then(|node| node.scalar())
+            .unwrap_or_else(|| agent.agent_id.clone());
+        let own = agent
+            .beside("$file")
+            .and_then(Node::as_text)
+            .and_then(|file| file.rfind('.').map(|at| file[at..].to_owned()));
+        if let Some(end) = own {
+            let path = path_of(&agent, &end);
+            files.push((path, Node::map(agent.entries).pretty()));
+            continue;
+        }
+        let yaml = to_yaml(&[Entry::new(name, Node::map(agent.entries.clone()))]);
+        let named = agent.beside("$yaml").and_then(Node::as_text).map(PathBuf::from);
+        let is_below = |path: &PathBuf| {
+            path.components()
+                .all(|part| matches!(part, std::path::Component::Normal(_)))
+        };
+        let path = named.filter(is_below).unwrap_or_else(|| PathBuf::from("agents.yaml"));
+        match files.iter_mut().find(|(one, _)| *one == path) {
+            Some((_, text)) => {
+                text.push('\n');
+                text.push_str(&yaml);
+            }
+            None => files.push((path, yaml)),
+        }
+    }
+    files
+}

@@ -1,0 +1,174 @@
+//! Prompts of LangSmith: commits with manifests, which are trees of constructors of LangChain. No constructor is run.
+
+use std::path::PathBuf;
+
+use super::super::convert::As;
+use super::super::node::{Entry, Node, Value, find, put, take};
+use super::super::table::To::{Definition, Field, Kept};
+use super::super::table::{Format, Record, Written};
+use super::super::{Reading, Source};
+use super::json::{files, objects};
+
+pub const FORMAT: Format = Format {
+    word: "langsmith",
+    rows: &[
+        ("repo_handle", Field("display_name"), As::Text),
+        ("description", Field("description"), As::Text),
+        ("owner", Kept, As::Text),
+        ("commit_hash", Kept, As::Text),
+        ("$system", Field("persona_prompt"), As::Text),
+        ("$model", Field("model"), As::Text),
+        ("$schema", Definition("output_schema"), As::Any),
+        ("manifest", Kept, As::Any),
+        ("examples", Kept, As::Any),
+    ],
+    files: &[".json"],
+    read,
+    write,
+};
+
+/// What is taken out of a manifest: the key of the table, the class by the last part of its id, and the names of the argument.
+const TAKEN: [(&str, &[&str], &[&str]); 3] = [
+    (
+        "$system",
+        &["SystemMessagePromptTemplate", "PromptTemplate"],
+        &["template"],
+    ),
+    ("$model", &["RunnableBinding", "Chat"], &["model", "model_name"]),
+    ("$schema", &["StructuredPrompt"], &["schema_"]),
+];
+
+fn read(source: &Source<'_>, reading: &mut Reading) {
+    for object in objects(source, reading) {
+        let is_manifest = class(&object).is_some();
+        let mut entries = match is_manifest {
+            true => vec![Entry::new("manifest", object.clone())],
+            false => object.entries().to_vec(),
+        };
+        let Some(manifest) = entries
+            .iter_mut()
+            .find(|entry| entry.key == "manifest" && class(&entry.node).is_some())
+        else {
+            reading.skip(source, format!("line {}: no manifest of a prompt", object.place.line));
+            continue;
+        };
+        let mut taken = Vec::new();
+        for (key, classes, names) in TAKEN {
+            let argument = argument(&mut manifest.node, classes, names, &|node| {
+                !matches!(node.value, Value::Null)
+            });
+            if let Some(slot) = argument {
+                let marker = Node::at(slot.place, Value::Text(key.to_owned()));
+                taken.push(Entry::new(key, std::mem::replace(slot, marker)));
+            }
+        }
+        entries.extend(taken);
+        let mut record = Record::new(source.path, object.place, entries, source.stem());
+        if is_manifest {
+            record
+                .beside
+                .push(Entry::new("$bare", Node::at(object.place, Value::Bool(true))));
+        }
+        reading.records.push(record);
+    }
+}
+
+/// The last part of the id of a constructor.
+fn class(node: &Node) -> Option<&str> {
+    let is_node = node.get("lc").is_some() && node.text_of("type").is_some();
+    node.get("id").filter(|_| is_node)?.as_list()?.last()?.as_text()
+}
+
+/// The first argument of one of these names, in the first constructor of one of these classes, that is accepted. The template of a
+/// system message is within its prompt.
+fn argument<'a>(
+    node: &'a mut Node,
+    classes: &[&str],
+    names: &[&str],
+    accepts: &dyn Fn(&Node) -> bool,
+) -> Option<&'a mut Node> {
+    let is_class = class(node).is_some_and(|class| {
+        classes
+            .iter()
+            .any(|one| class == *one || (*one == "Chat" && class.starts_with("Chat") && class != "ChatPromptTemplate"))
+    });
+    if class(node).is_some_and(|class| class.ends_with("MessagePromptTemplate") && !classes.contains(&class)) {
+        return None;
+    }
+    if is_class {
+        let has = |kwargs: &Node| names.iter().any(|name| kwargs.get(name).is_some_and(accepts));
+        if node.get("kwargs").is_some_and(has) {
+            let kwargs = node.entries_mut()?.iter_mut().find(|entry| entry.key == "kwargs")?;
+            let is_named = |entry: &&mut Entry| names.contains(&entry.key.as_str());
+            return kwargs
+                .node
+                .entries_mut()?
+                .iter_mut()
+                .find(is_named)
+                .map(|entry| &mut entry.node);
+        }
+    }
+    let inner: Vec<&mut Node> = match &mut node.value {
+        Value::List(items) => items.iter_mut().collect(),
+        Value::Map(entries) => entries.iter_mut().map(|entry| &mut entry.node).collect(),
+        _ => Vec::new(),
+    };
+    inner
+        .into_iter()
+        .find_map(|inner| argument(inner, classes, names, accepts))
+}
+
+fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+    files(agents, |agent| {
+        let mut entries = agent.entries.clone();
+        for (key, classes, names) in TAKEN {
+            let Some(value) = take(&mut entries, key) else { continue };
+            let Some(manifest) = entries.iter_mut().find(|entry| entry.key == "manifest") else {
+                if key == "$system" {
+                    put(&mut entries, "manifest", prompt(value));
+                }
+                continue;
+            };
+            let is_marker = |node: &Node| node.as_text() == Some(key);
+            if let Some(slot) = argument(&mut manifest.node, classes, names, &is_marker) {
+                *slot = value;
+            }
+        }
+        match (agent.beside("$bare"), find(&entries, "manifest")) {
+            (Some(_), Some(manifest)) => manifest.clone(),
+            _ => Node::map(entries),
+        }
+    })
+}
+
+/// The manifest of a prompt with one message of the system. Its template has no variables, so that braces stay as they are.
+fn prompt(text: Node) -> Node {
+    let list = |items: &[&str]| Node::list(items.iter().map(|item| Node::text(*item)).collect());
+    let constructor = |id: &[&str], kwargs: Vec<Entry>| {
+        Node::map(vec![
+            Entry::new("lc", Node::at(text.place, Value::Number("1".to_owned()))),
+            Entry::new("type", Node::text("constructor")),
+            Entry::new("id", list(id)),
+            Entry::new("kwargs", Node::map(kwargs)),
+        ])
+    };
+    let template = constructor(
+        &["langchain_core", "prompts", "prompt", "PromptTemplate"],
+        vec![
+            Entry::new("input_variables", list(&[])),
+            Entry::new("template", text.clone()),
+            Entry::new("template_format", Node::text("mustache")),
+        ],
+    );
+    let message = constructor(
+        &["langchain_core", "prompts", "chat", "SystemMessagePromptTemplate"],
+        vec![Entry::new("prompt", template)],
+    );
+    constructor(
+        &["langchain_core", "prompts", "chat", "ChatPromptTemplate"],
+        vec![
+            Entry::new("input_variables", list(&[])),
+            Entry::new("messages", Node::list(vec![message])),
+        ],
+    )
+}

@@ -1,0 +1,321 @@
+//! Formats of Markdown files with front matter: Claude Code, GitHub Copilot, OpenCode.
+
+use std::path::{Path, PathBuf};
+
+use super::super::convert::{As, servers_of};
+use super::super::front_matter;
+use super::super::node::{Entry, Node, from_json, take, to_yaml};
+use super::super::table::To::{Definition, Field, Kept};
+use super::super::table::{Format, Record, Written};
+use super::super::{Reading, Source};
+use super::path_of;
+use crate::agent_file::{FENCE, Place, Problem};
+
+/// The key of the text after the front matter.
+const BODY: &str = "prompt";
+
+pub const CLAUDE_CODE: Format = Format {
+    word: "claude-code",
+    rows: &[
+        ("name", Field("display_name"), As::Text),
+        ("description", Field("description"), As::Text),
+        ("tools", Definition("tools"), As::Words),
+        ("disallowedTools", Kept, As::Any),
+        ("model", Field("model"), As::Model("id")),
+        ("effort", Kept, As::Any),
+        ("permissionMode", Kept, As::Text),
+        ("mcpServers", Definition("mcp_servers"), As::ServerList),
+        ("skills", Definition("skills"), As::WordList),
+        ("memory", Kept, As::Text),
+        ("maxTurns", Kept, As::Any),
+        ("background", Kept, As::Any),
+        ("omitClaudeMd", Kept, As::Any),
+        ("isolation", Kept, As::Text),
+        ("color", Kept, As::Text),
+        ("initialPrompt", Kept, As::Text),
+        ("hooks", Kept, As::Any),
+        ("experimental", Kept, As::Any),
+        ("version", Kept, As::Text),
+        (BODY, Field("persona_prompt"), As::Text),
+    ],
+    files: &[".md", ".json"],
+    read: claude_code,
+    write,
+};
+
+pub const COPILOT: Format = Format {
+    word: "copilot",
+    rows: &[
+        ("name", Field("display_name"), As::Text),
+        ("description", Field("description"), As::Text),
+        ("target", Kept, As::Text),
+        ("tools", Definition("tools"), As::WordList),
+        ("model", Field("model"), As::Model("id")),
+        ("agents", Kept, As::Any),
+        ("handoffs", Kept, As::Any),
+        ("argument-hint", Kept, As::Text),
+        ("disable-model-invocation", Kept, As::Any),
+        ("user-invocable", Kept, As::Any),
+        ("user-invokable", Kept, As::Any),
+        ("infer", Kept, As::Any),
+        ("mode", Kept, As::Text),
+        ("mcp-servers", Definition("mcp_servers"), As::ServerMap),
+        ("metadata", Definition("metadata"), As::Any),
+        (BODY, Field("persona_prompt"), As::Text),
+    ],
+    files: &[".agent.md", ".chatmode.md", ".md"],
+    read: copilot,
+    write,
+};
+
+pub const OPENCODE: Format = Format {
+    word: "opencode",
+    rows: &[
+        ("name", Field("display_name"), As::Text),
+        ("description", Field("description"), As::Text),
+        ("mode", Kept, As::Text),
+        ("model", Field("model"), As::Model("id")),
+        ("variant", Kept, As::Text),
+        ("temperature", Definition("model_settings.temperature"), As::Any),
+        ("top_p", Definition("model_settings.top_p"), As::Any),
+        ("steps", Kept, As::Any),
+        ("maxSteps", Kept, As::Any),
+        ("permission", Kept, As::Any),
+        ("tools", Kept, As::Any),
+        ("hidden", Kept, As::Any),
+        ("disable", Kept, As::Any),
+        ("color", Kept, As::Text),
+        ("options", Kept, As::Any),
+        (BODY, Field("persona_prompt"), As::Text),
+    ],
+    files: &[".md", ".json", ".jsonc"],
+    read: opencode,
+    write,
+};
+
+fn claude_code(source: &Source<'_>, reading: &mut Reading) {
+    match source.file_name() {
+        ".mcp.json" => match from_json(source.path, source.text) {
+            Ok(node) => {
+                reading.beside.insert(source.path.to_owned(), node);
+            }
+            Err(problem) => reading.problems.push(problem),
+        },
+        "SKILL.md" => reading.skip(source, "a skill, which is no agent"),
+        name if name.ends_with(".json") => objects(source, reading, "agents", "description"),
+        _ => {
+            let is_plugin = is_of_plugin(source.path);
+            let before = reading.records.len();
+            markdown(
+                source,
+                reading,
+                &|entries| match (is_plugin, has(entries, "name"), has(entries, "description")) {
+                    (true, ..) | (_, true, true) => Ok(source.stem().to_owned()),
+                    (_, false, _) => Err("no name in the front matter".to_owned()),
+                    (_, true, false) => Ok(source.stem().to_owned()),
+                },
+            );
+            for record in &mut reading.records[before..] {
+                if !is_plugin && !has(&record.entries, "description") {
+                    let message = "no description: Claude Code does not load this agent";
+                    reading.warnings.push(Problem::new(&record.file, record.place, message));
+                }
+            }
+        }
+    }
+    let from = reading
+        .records
+        .iter()
+        .rposition(|record| record.file != source.path)
+        .map_or(0, |at| at + 1);
+    add_servers(source, reading, from);
+}
+
+/// Gives the new agents the servers of the nearest `.mcp.json`, as Claude Code gives them to all agents of a project.
+fn add_servers(source: &Source<'_>, reading: &mut Reading, from: usize) {
+    let dirs = source
+        .path
+        .ancestors()
+        .skip(1)
+        .take_while(|dir| dir.starts_with(source.root) || source.root.starts_with(dir));
+    let Some((path, node)) = dirs
+        .map(|dir| dir.join(".mcp.json"))
+        .find_map(|path| reading.beside.get_key_value(&path))
+    else {
+        return;
+    };
+    let file = path
+        .strip_prefix(source.root)
+        .unwrap_or(path)
+        .to_string_lossy()
+        .into_owned();
+    let beside = Node::map(vec![
+        Entry::new("file", Node::text(file)),
+        Entry::new("content", node.clone()),
+    ]);
+    let servers = servers_of(node.get("mcpServers"));
+    for record in &mut reading.records[from..] {
+        record.beside.push(Entry::new("$mcp", beside.clone()));
+        record.servers.clone_from(&servers);
+    }
+}
+
+/// Whether a file is an agent of a plugin, which needs no name.
+fn is_of_plugin(path: &Path) -> bool {
+    let dir = path
+        .ancestors()
+        .skip(1)
+        .find(|dir| dir.file_name().is_some_and(|name| name == "agents"));
+    dir.and_then(Path::parent)
+        .is_some_and(|plugin| plugin.join(".claude-plugin").is_dir())
+}
+
+fn copilot(source: &Source<'_>, reading: &mut Reading) {
+    let is_agent = source.file_name().ends_with(".agent.md") || source.file_name().ends_with(".chatmode.md");
+    markdown(source, reading, &|entries| {
+        let of_copilot = ["description", "tools", "name", "model", "target"]
+            .iter()
+            .any(|key| has(entries, key));
+        match is_agent || of_copilot {
+            true => Ok(source.stem().to_owned()),
+            false => Err("no front matter with the keys of an agent".to_owned()),
+        }
+    });
+}
+
+fn opencode(source: &Source<'_>, reading: &mut Reading) {
+    if !source.file_name().ends_with(".md") {
+        return objects(source, reading, "agent", "");
+    }
+    let name = source.relative.strip_suffix(".md").unwrap_or(source.relative);
+    let below = ["agents/", "agent/"].iter().find_map(|dir| {
+        let at = name.rfind(dir)?;
+        (at == 0 || name[..at].ends_with('/')).then(|| &name[at + dir.len()..])
+    });
+    let name = below.unwrap_or(name).to_owned();
+    markdown(source, reading, &|entries| match entries.is_empty() {
+        true => Err("no front matter".to_owned()),
+        false => Ok(name.clone()),
+    });
+}
+
+fn has(entries: &[Entry], key: &str) -> bool {
+    entries
+        .iter()
+        .any(|entry| entry.key == key && entry.node.scalar().is_some_and(|text| !text.trim().is_empty()))
+}
+
+/// Reads a Markdown file. The name where the keys have none, or why it is no agent, depends on the keys.
+fn markdown(source: &Source<'_>, reading: &mut Reading, name: &dyn Fn(&[Entry]) -> Result<String, String>) {
+    let known: Vec<&str> = source.format.rows.iter().map(|(key, ..)| *key).collect();
+    let read = front_matter::read(source.path, source.text, &known, &mut reading.warnings);
+    let document = match read {
+        Ok(Some(document)) => document,
+        Ok(None) => front_matter::Document {
+            entries: Vec::new(),
+            body: source.text.trim().to_owned(),
+            body_place: Place::START,
+        },
+        Err(problem) => return reading.problems.push(problem),
+    };
+    let name = match name(&document.entries) {
+        Ok(name) => name,
+        Err(reason) => return reading.skip(source, reason),
+    };
+    let mut entries = document.entries;
+    if entries.iter().any(|entry| entry.key == BODY) {
+        let message =
+            "the key prompt of the front matter has no meaning in this format: the text after it is the prompt";
+        return reading.problems.push(Problem::of(source.path, message));
+    }
+    if !document.body.is_empty() {
+        let mut body = Node::text(document.body);
+        body.place = document.body_place;
+        entries.push(Entry::new(BODY, body));
+    }
+    let place = entries.first().map_or(Place::START, |entry| entry.place);
+    let mut record = Record::new(source.path, place, entries, name);
+    record.beside.push(Entry::new("$file", Node::text(source.relative)));
+    reading.records.push(record);
+}
+
+/// Reads agents by their names from JSON: those below a key, or all of the file.
+fn objects(source: &Source<'_>, reading: &mut Reading, below: &str, required: &str) {
+    let node = match from_json(source.path, source.text) {
+        Ok(node) => node,
+        Err(problem) => return reading.problems.push(problem),
+    };
+    let of_key = node.get(below).filter(|node| node.is_map());
+    let is_agent = |entry: &Entry| {
+        entry.node.is_map()
+            && (entry.node.get(BODY).is_some() || (!required.is_empty() && entry.node.get(required).is_some()))
+    };
+    let agents: Vec<Entry> = match of_key {
+        Some(agents) => agents.entries().to_vec(),
+        None if !required.is_empty()
+            && node.entries().iter().any(is_agent)
+            && node.entries().iter().all(|entry| entry.node.is_map()) =>
+        {
+            node.entries().to_vec()
+        }
+        None => Vec::new(),
+    };
+    if agents.is_empty() {
+        return reading.skip(source, "no agents in it");
+    }
+    for agent in agents {
+        if !agent.node.is_map() {
+            reading.skip(
+                source,
+                format!("line {}: {} is not an object", agent.place.line, agent.key),
+            );
+            continue;
+        }
+        let mut entries = agent.node.entries().to_vec();
+        if !has(&entries, "name") {
+            entries.retain(|entry| entry.key != "name");
+            entries.insert(0, Entry::new("name", Node::text(&*agent.key)));
+        }
+        reading
+            .records
+            .push(Record::new(source.path, agent.place, entries, agent.key));
+    }
+}
+
+/// A file for each agent, and those that stood beside them.
+fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+    let mut files: Vec<(PathBuf, String)> = Vec::new();
+    for mut agent in agents {
+        let end = match agent.beside("$file").and_then(Node::as_text) {
+            Some(file) if file.ends_with(".md") => ".md",
+            _ => agent.end,
+        };
+        let path = path_of(&agent, end);
+        if let Some(mcp) = agent.beside("$mcp") {
+            let shared = mcp.text_of("file").map(PathBuf::from).zip(mcp.get("content"));
+            if let Some((path, content)) = shared.filter(|(path, _)| path.ends_with(".mcp.json")) {
+                let path = match path
+                    .components()
+                    .all(|part| matches!(part, std::path::Component::Normal(_)))
+                {
+                    true => path,
+                    false => PathBuf::from(".mcp.json"),
+                };
+                if files.iter().all(|(one, _)| *one != path) {
+                    files.push((path, content.pretty()));
+                }
+            }
+        }
+        let body = take(&mut agent.entries, BODY)
+            .and_then(|node| node.scalar())
+            .unwrap_or_default();
+        let yaml = to_yaml(&agent.entries);
+        let text = match (yaml.is_empty(), body.is_empty()) {
+            (_, true) => format!("{FENCE}\n{yaml}{FENCE}\n"),
+            (true, false) if end == ".md" => format!("{body}\n"),
+            (_, false) => format!("{FENCE}\n{yaml}{FENCE}\n\n{body}\n"),
+        };
+        files.push((path, text));
+    }
+    files
+}

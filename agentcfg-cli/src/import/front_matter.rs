@@ -1,0 +1,123 @@
+//! Markdown with front matter, also where it is not quite YAML, as the tools that read it forgive.
+
+use std::path::Path;
+
+use super::node::{Entry, Node, Value, from_yaml};
+use crate::agent_file::{Place, Problem, is_fence};
+
+/// The front matter and the text after it.
+pub struct Document {
+    pub entries: Vec<Entry>,
+    pub body: String,
+    pub body_place: Place,
+}
+
+/// Reads a text without a byte order mark. `None`: there is no front matter. Keys that the format knows begin a field also where
+/// the text is bent.
+pub fn read(file: &Path, text: &str, known: &[&str], warnings: &mut Vec<Problem>) -> Result<Option<Document>, Problem> {
+    let mut lines = text.split_inclusive('\n');
+    let Some(opening) = lines.next().filter(|line| is_fence(line)) else {
+        return Ok(None);
+    };
+    let (mut end, mut line) = (opening.len(), 2);
+    for next in lines {
+        if is_fence(next) {
+            let yaml = &text[opening.len()..end];
+            let entries = match from_yaml(file, yaml, 2) {
+                Ok(entries) => entries,
+                Err(problem) => bent(file, yaml, known, &problem, warnings)?,
+            };
+            return Ok(Some(Document {
+                entries,
+                body: text[end + next.len()..].trim().to_owned(),
+                body_place: Place {
+                    line: line + 1,
+                    column: 1,
+                },
+            }));
+        }
+        end += next.len();
+        line += 1;
+    }
+    let place = Place { line, column: 1 };
+    Err(Problem::new(
+        file,
+        place,
+        "the front matter must end with a line of three hyphens",
+    ))
+}
+
+/// Reads front matter that is not valid YAML field by field. A field that is not valid by itself is a text.
+fn bent(
+    file: &Path,
+    yaml: &str,
+    known: &[&str],
+    problem: &Problem,
+    warnings: &mut Vec<Problem>,
+) -> Result<Vec<Entry>, Problem> {
+    let mut entries: Vec<Entry> = Vec::new();
+    for (first, field) in fields(yaml, known) {
+        let (line, lines) = (first + 2, field.join("\n"));
+        match from_yaml(file, &lines, line) {
+            Ok(more) => entries.extend(more),
+            Err(_) => {
+                let Some((key, rest)) = lines.split_once(':').filter(|(key, _)| is_key(key)) else {
+                    return Err(problem.clone());
+                };
+                let place = Place { line, column: 1 };
+                let text = rest.trim();
+                let text = ['"', '\'']
+                    .iter()
+                    .find_map(|quote| text.strip_prefix(*quote)?.strip_suffix(*quote))
+                    .unwrap_or(text);
+                warnings.push(Problem::new(
+                    file,
+                    place,
+                    format!("{key} is not valid YAML and is read as a text: put it into quotes"),
+                ));
+                let node = Node::at(place, Value::Text(text.to_owned()));
+                entries.push(Entry {
+                    key: key.to_owned(),
+                    place,
+                    node,
+                });
+            }
+        }
+    }
+    let repeated = entries
+        .iter()
+        .enumerate()
+        .find(|(i, entry)| entries[..*i].iter().any(|one| one.key == entry.key));
+    match repeated {
+        Some((_, entry)) => {
+            let message = format!("{:?} must not appear more than once", entry.key);
+            Err(Problem::new(file, entry.place, message))
+        }
+        None => Ok(entries),
+    }
+}
+
+/// The lines of each field, with the number of the first, from 0. After a line that belongs to no field only a known key begins
+/// another one: lines such as `user: hello` are part of a text.
+fn fields<'a>(yaml: &'a str, known: &[&str]) -> Vec<(usize, Vec<&'a str>)> {
+    let mut fields: Vec<(usize, Vec<&str>)> = Vec::new();
+    let mut is_prose = false;
+    for (number, line) in yaml.lines().enumerate() {
+        let key = line.split_once(':').map(|(key, _)| key).filter(|key| is_key(key));
+        let begins = key.is_some_and(|key| known.contains(&key) || !is_prose);
+        is_prose = match begins {
+            true => false,
+            false => is_prose || !(line.is_empty() || line.starts_with([' ', '\t', '-', '#'])),
+        };
+        match fields.last_mut() {
+            Some((_, lines)) if !begins => lines.push(line),
+            _ => fields.push((number, vec![line])),
+        }
+    }
+    fields
+}
+
+fn is_key(key: &str) -> bool {
+    key.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && key.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-')
+}

@@ -1,0 +1,251 @@
+//! Agents of other tools: reading their files, and writing them again.
+//!
+//! `node` is a value of a source, `table` the machinery that the tables of `formats` drive, `convert` the kinds of values in them,
+//! `front_matter` reads Markdown, `secrets` finds what must not be stored, and `name` makes identifiers.
+
+mod convert;
+pub mod formats;
+mod front_matter;
+mod name;
+mod node;
+mod secrets;
+mod table;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub use self::node::{Entry, Node, from_json};
+pub use self::table::{Format, Imported, Record, Went, export, import};
+use crate::agent_file::{Problem, utf8};
+use crate::failure::{CommandFailure, Result};
+use crate::file;
+
+/// The greatest number of files that are read.
+const MAX_FILES: usize = 100_000;
+
+/// The greatest depth of directories.
+const MAX_LEVELS: usize = 32;
+
+/// Directories that have no agents of their own.
+const LEFT_OUT: &[&str] = &[".git", "node_modules", "target", ".venv", "__pycache__"];
+
+/// A file of a source.
+pub struct Source<'a> {
+    pub format: &'a Format,
+    /// What the user named.
+    pub root: &'a Path,
+    pub path: &'a Path,
+    /// The path below the root, with `/`.
+    pub relative: &'a str,
+    pub text: &'a str,
+}
+
+impl Source<'_> {
+    /// The name of the file without its end.
+    pub fn stem(&self) -> &str {
+        let name = self.relative.rsplit('/').next().unwrap_or(self.relative);
+        let end = self
+            .format
+            .files
+            .iter()
+            .filter(|end| name.ends_with(**end))
+            .max_by_key(|end| end.len());
+        end.and_then(|end| name.strip_suffix(end)).unwrap_or(name)
+    }
+
+    pub fn file_name(&self) -> &str {
+        self.relative.rsplit('/').next().unwrap_or(self.relative)
+    }
+}
+
+/// A source, or a part of one, that is no agent.
+#[derive(Debug, serde::Serialize)]
+pub struct Skipped {
+    pub file: PathBuf,
+    pub reason: String,
+}
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Reading {
+    pub records: Vec<Record>,
+    pub warnings: Vec<Problem>,
+    pub problems: Vec<Problem>,
+    pub skipped: Vec<Skipped>,
+    /// How many files have another end than those of the format.
+    pub other_files: usize,
+    /// The files of a format that stand beside those of its agents, by their paths.
+    pub beside: BTreeMap<PathBuf, Node>,
+}
+
+impl Reading {
+    pub fn skip(&mut self, source: &Source<'_>, reason: impl Into<String>) {
+        self.skipped.push(Skipped {
+            file: source.path.to_owned(),
+            reason: reason.into(),
+        });
+    }
+}
+
+/// Reads files and directories of a format.
+pub fn read(format: &Format, paths: &[PathBuf]) -> Result<Reading> {
+    let mut reading = Reading::default();
+    for root in paths {
+        let found = fs::metadata(root).map_err(|error| CommandFailure::io(root.display(), &error))?;
+        let mut files = Vec::new();
+        match found.is_dir() {
+            true => list(root, 0, &mut BTreeSet::new(), &mut files, &mut reading.problems),
+            false => files.push(root.clone()),
+        }
+        files.sort();
+        let is_of_format = |path: &Path| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            format.files.iter().any(|end| name.to_lowercase().ends_with(end))
+        };
+        if found.is_dir() {
+            let before = files.len();
+            files.retain(|path| is_of_format(path));
+            reading.other_files += before - files.len();
+        }
+        // Files beside those of agents are read first: hidden names come before others, and short paths before long ones.
+        files.sort_by_key(|path| (!path.file_name().is_some_and(|name| name == ".mcp.json"), path.clone()));
+        for path in files {
+            one(format, root, &path, &mut reading);
+        }
+    }
+    Ok(reading)
+}
+
+fn one(format: &Format, root: &Path, path: &Path, reading: &mut Reading) {
+    let bytes = match file::content(path) {
+        Ok(bytes) => bytes,
+        Err(problems) => return reading.problems.extend(problems),
+    };
+    let text = match utf8(path, &bytes) {
+        Ok(text) => text,
+        Err(problem) => return reading.problems.push(problem),
+    };
+    let without_mark = text.strip_prefix('\u{feff}');
+    if without_mark.is_some() {
+        reading
+            .warnings
+            .push(Problem::of(path, "a byte order mark at the start is left out"));
+    }
+    let mut text = without_mark.unwrap_or(text).to_owned();
+    if text.contains("\r\n") {
+        reading
+            .warnings
+            .push(Problem::of(path, "line ends of Windows are read as line feeds"));
+        text = text.replace("\r\n", "\n");
+    }
+    let relative = path
+        .strip_prefix(root)
+        .ok()
+        .filter(|relative| *relative != Path::new(""));
+    let relative = relative.or(path.file_name().map(Path::new)).unwrap_or(path);
+    let relative = relative.to_string_lossy().replace('\\', "/");
+    let source = Source {
+        format,
+        root,
+        path,
+        relative: &relative,
+        text: &text,
+    };
+    (format.read)(&source, reading);
+}
+
+/// The files below a directory. A directory that was read already, which links can lead to, is not read again.
+fn list(dir: &Path, level: usize, read: &mut BTreeSet<PathBuf>, files: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
+    let entries = fs::canonicalize(dir).and_then(|path| match read.insert(path) {
+        true => fs::read_dir(dir).map(Some),
+        false => Ok(None),
+    });
+    let entries = match entries {
+        Ok(Some(entries)) => entries,
+        Ok(None) => return,
+        Err(error) => return problems.push(Problem::of(dir, error)),
+    };
+    if level > MAX_LEVELS {
+        return problems.push(Problem::of(
+            dir,
+            format!("directories are read {MAX_LEVELS} levels deep"),
+        ));
+    }
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in entries {
+        match entry {
+            Ok(entry) => paths.push(entry.path()),
+            Err(error) => problems.push(Problem::of(dir, error)),
+        }
+    }
+    paths.sort();
+    for path in paths {
+        if files.len() >= MAX_FILES {
+            return problems.push(Problem::of(dir, format!("at most {MAX_FILES} files are read")));
+        }
+        match fs::metadata(&path) {
+            Ok(found) if found.is_dir() => {
+                let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+                if !LEFT_OUT.contains(&name.as_str()) {
+                    list(&path, level + 1, read, files, problems);
+                }
+            }
+            Ok(_) => files.push(path),
+            Err(error) => problems.push(Problem::of(&path, error)),
+        }
+    }
+}
+
+/// The agents of what was read, in the order of the sources; versions of an agent follow each other.
+pub fn agents(format: &Format, reading: &mut Reading, went: &mut Went) -> Vec<Imported> {
+    let mut agents: Vec<Imported> = Vec::new();
+    for record in std::mem::take(&mut reading.records) {
+        match import(format, record, &mut reading.warnings, went) {
+            Ok(agent) => agents.push(agent),
+            Err(problems) => reading.problems.extend(problems),
+        }
+    }
+    let mut by_id: BTreeMap<String, Vec<Imported>> = BTreeMap::new();
+    let mut order: Vec<String> = Vec::new();
+    for agent in agents {
+        if !by_id.contains_key(&agent.agent_id) {
+            order.push(agent.agent_id.clone());
+        }
+        by_id.entry(agent.agent_id.clone()).or_default().push(agent);
+    }
+    let mut kept = Vec::new();
+    for agent_id in order {
+        let mut versions = by_id.remove(&agent_id).unwrap_or_default();
+        versions.sort_by_key(|version| version.version);
+        let collision = versions.windows(2).find(|pair| {
+            pair[0].name != pair[1].name || pair[0].version.is_none() || pair[0].version == pair[1].version
+        });
+        let Some([first, second]) = collision else {
+            kept.extend(versions);
+            continue;
+        };
+        if first.fields == second.fields && first.file == second.file && first.version.is_some() {
+            versions.dedup_by(|later, earlier| later.version == earlier.version);
+            kept.extend(versions);
+            continue;
+        }
+        let what = match (first.name == second.name, first.version) {
+            (true, Some(version)) => format!("version {version} of {agent_id} is here a second time"),
+            (true, None) => format!("the agent {agent_id} is here a second time"),
+            (false, _) => format!(
+                "the name {:?} gives the identifier {agent_id} of {:?}, too",
+                second.name, first.name
+            ),
+        };
+        let (line, file) = (first.place.line, first.file.display());
+        reading.problems.push(Problem::new(
+            &second.file,
+            second.place,
+            format!("{what}: see {file}:{line}; rename one of them"),
+        ));
+    }
+    kept
+}

@@ -1,0 +1,496 @@
+//! The machinery of the formats: a table says where each key of a source goes, and the same table leads back.
+//!
+//! A key without a place is kept under `definition.<format>`. So is the original of a key whose place cannot give it back exactly, and it
+//! is written again as long as the place has what was made of it.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use agentcfg_client::model::AgentSpec;
+use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE, shown};
+
+use super::convert::{self, As};
+use super::name::identifier;
+use super::node::{Entry, Node, Value, find, put, take};
+use super::secrets::secrets;
+use crate::agent_file::{Place, Problem};
+
+/// Where a key of a source goes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum To {
+    /// A field of the agent.
+    Field(&'static str),
+    /// A path in the definition, `model_settings.temperature`.
+    Definition(&'static str),
+    /// The format's own part of the definition.
+    Kept,
+}
+
+/// A row of a table: a key of the source, where it goes, and what it is.
+pub type Row = (&'static str, To, As);
+
+/// A format: its table, and what its files are.
+pub struct Format {
+    /// The word of the command line, and the key in the definition.
+    pub word: &'static str,
+    pub rows: &'static [Row],
+    /// The ends of the names of its files.
+    pub files: &'static [&'static str],
+    pub read: fn(&super::Source<'_>, &mut super::Reading),
+    pub write: fn(Vec<Written>) -> Vec<(PathBuf, String)>,
+}
+
+/// What a source has of one agent, or of one version of it.
+#[derive(Debug)]
+pub struct Record {
+    pub file: PathBuf,
+    pub place: Place,
+    pub entries: Vec<Entry>,
+    /// The name where the source has none in its keys.
+    pub default_name: String,
+    /// The number of the version in the source.
+    pub version: Option<u64>,
+    pub labels: Vec<String>,
+    /// What the format keeps beside the keys of the source; the names begin with `$`.
+    pub beside: Vec<Entry>,
+    /// MCP servers of a file beside that of the agent.
+    pub servers: Vec<Node>,
+}
+
+impl Record {
+    pub fn new(file: impl Into<PathBuf>, place: Place, entries: Vec<Entry>, default_name: impl Into<String>) -> Self {
+        Self {
+            file: file.into(),
+            place,
+            entries,
+            default_name: default_name.into(),
+            version: None,
+            labels: Vec::new(),
+            beside: Vec::new(),
+            servers: Vec::new(),
+        }
+    }
+}
+
+/// An agent of a source, or a version of one.
+#[derive(Debug, Clone)]
+pub struct Imported {
+    pub agent_id: String,
+    pub name: String,
+    pub file: PathBuf,
+    pub place: Place,
+    /// The fields of the agent, of which the definition is one.
+    pub fields: Vec<Entry>,
+    pub version: Option<u64>,
+    pub labels: Vec<String>,
+}
+
+impl Imported {
+    /// The agent, checked by the rules of the service.
+    pub fn spec(&self) -> Result<AgentSpec, Vec<Problem>> {
+        let mut members = vec![Entry::new("agent_id", Node::text(&*self.agent_id))];
+        members.extend(self.fields.iter().cloned());
+        let spec = AgentSpec::from_json(Node::map(members).json().as_bytes());
+        spec.map(agentcfg_core::validate::Valid::into_inner).map_err(|invalid| {
+            let problem = |fault: &agentcfg_core::validate::Fault| {
+                let field = find(&self.fields, fault.field());
+                let place = field.map_or(self.place, |node| node.place);
+                Problem::new(&self.file, place.max(self.place), fault)
+            };
+            invalid.faults().iter().map(problem).collect()
+        })
+    }
+
+    pub fn field(&self, name: &str) -> Option<&Node> {
+        find(&self.fields, name)
+    }
+}
+
+/// What became of the keys of all sources: how often a key went to a place.
+pub type Went = BTreeMap<(String, String), usize>;
+
+/// The greatest number of characters of a field that is cut off, because the whole text is kept beside it.
+fn limit(field: &str) -> Option<usize> {
+    match field {
+        "display_name" => Some(MAX_DISPLAY_NAME),
+        "role" => Some(MAX_ROLE),
+        "description" => Some(MAX_DESCRIPTION),
+        "model" => Some(MAX_MODEL),
+        _ => None,
+    }
+}
+
+/// What a row makes of a value of the source.
+fn value_in(row: &Row, node: &Node) -> Option<Node> {
+    let (_, to, kind) = row;
+    let value = convert::value_in(*kind, node)?;
+    let To::Field(field) = to else { return Some(value) };
+    let Some(max) = limit(field) else { return Some(value) };
+    let text = value.as_text()?.trim();
+    if text.is_empty() {
+        return None;
+    }
+    let cut = match text.chars().count() > max {
+        // A cut name of a model would name another one.
+        true if *field == "model" => return None,
+        true => text.chars().take(max - 1).chain(['…']).collect(),
+        false => text.to_owned(),
+    };
+    Some(Node::at(node.place, Value::Text(cut)))
+}
+
+/// Makes an agent of a record. Texts that were cut off are told in `notes`.
+pub fn import(
+    format: &Format,
+    record: Record,
+    notes: &mut Vec<Problem>,
+    went: &mut Went,
+) -> Result<Imported, Vec<Problem>> {
+    let Record {
+        file,
+        place,
+        entries,
+        default_name,
+        version,
+        labels,
+        beside,
+        servers,
+    } = record;
+    let mut problems: Vec<Problem> = secrets(&entries, &prose(format))
+        .into_iter()
+        .map(|secret| {
+            let message = format!(
+                "{} has a literal secret: put the name of a variable in its place, such as ${{NAME}}, and revoke the secret",
+                secret.path
+            );
+            Problem::new(&file, secret.place, message)
+        })
+        .collect();
+    let mut fields: Vec<Entry> = Vec::new();
+    let mut definition = Node::map(Vec::new());
+    let mut kept: Vec<Entry> = beside;
+    for entry in entries {
+        let row = format.rows.iter().find(|(key, ..)| *key == entry.key);
+        let value = row.and_then(|row| value_in(row, &entry.node));
+        let Some((row, value)) = row.zip(value) else {
+            tell(went, &entry.key, &format!("definition.{}", format.word));
+            // What is a text by the table is one in the definition, too.
+            let node = match row.and_then(|(.., kind)| convert::as_kept(*kind, &entry.node)) {
+                Some(node) => node,
+                None => entry.node.clone(),
+            };
+            kept.push(Entry { node, ..entry });
+            continue;
+        };
+        let (_, to, kind) = row;
+        let placed = match to {
+            To::Field(field) => {
+                tell_long(&file, field, &entry, &value, notes);
+                fields.push(Entry {
+                    key: (*field).to_owned(),
+                    place: entry.place,
+                    node: value.clone(),
+                });
+                tell(went, &entry.key, field);
+                true
+            }
+            To::Definition(path) => {
+                let is_placed = place_in(&mut definition, path, value.clone());
+                if is_placed {
+                    tell(went, &entry.key, &format!("definition.{path}"));
+                }
+                is_placed
+            }
+            To::Kept => false,
+        };
+        let back = convert::value_out(*kind, &value, None);
+        if !placed {
+            tell(went, &entry.key, &format!("definition.{}", format.word));
+        }
+        if !placed || back.as_ref() != Some(&entry.node) {
+            // A scalar that stands for a text is given back as that text.
+            let same = convert::as_kept(*kind, &entry.node);
+            if !(placed && same.is_some() && same == back) {
+                kept.push(Entry {
+                    node: same.unwrap_or(entry.node),
+                    ..entry
+                });
+            }
+        }
+    }
+    if !servers.is_empty() {
+        let mut all = definition
+            .get("mcp_servers")
+            .and_then(Node::as_list)
+            .unwrap_or_default()
+            .to_vec();
+        all.extend(
+            servers
+                .iter()
+                .filter(|server| !all.iter().any(|one| one.text_of("name") == server.text_of("name")))
+                .cloned()
+                .collect::<Vec<_>>(),
+        );
+        place_in(&mut definition, "mcp_servers", Node::list(all));
+    }
+    let name = match find(&fields, "display_name").and_then(Node::as_text) {
+        Some(name) => name.to_owned(),
+        None => {
+            kept.push(Entry::new("$unnamed", Node::at(place, Value::Bool(true))));
+            let name: String = default_name.chars().take(MAX_DISPLAY_NAME).collect();
+            fields.insert(0, Entry::new("display_name", Node::text(&*name)));
+            name
+        }
+    };
+    let whole = find(&kept, "name").and_then(Node::as_text).unwrap_or(&name);
+    let agent_id = [whole, &default_name]
+        .into_iter()
+        .map(identifier)
+        .find(|id| !id.is_empty());
+    let agent_id = agent_id.unwrap_or_default();
+    if agent_id.is_empty() {
+        let message = format!("no identifier can be made from the name {}", shown(&name));
+        problems.push(Problem::new(&file, place, message));
+    }
+    kept.retain(|entry| {
+        entry.key != "$file" || entry.node.as_text() != Some(&*format!("{agent_id}{}", format.files[0]))
+    });
+    if let (false, Some(entries)) = (kept.is_empty(), definition.entries_mut()) {
+        entries.push(Entry::new(format.word, Node::map(kept)));
+    }
+    if !definition.entries().is_empty() {
+        fields.push(Entry::new("definition", Node::at(place, definition.value)));
+    }
+    match problems.is_empty() {
+        true => Ok(Imported {
+            agent_id,
+            name,
+            file,
+            place,
+            fields,
+            version,
+            labels,
+        }),
+        false => Err(problems),
+    }
+}
+
+/// The keys that are texts for people or models.
+fn prose(format: &Format) -> Vec<&'static str> {
+    let is_prose = |(_, to, _): &&Row| {
+        matches!(
+            to,
+            To::Field("persona_prompt" | "description" | "role" | "display_name")
+        )
+    };
+    format
+        .rows
+        .iter()
+        .filter(is_prose)
+        .map(|(key, ..)| *key)
+        .chain(["messages", "manifest.messages"])
+        .collect()
+}
+
+fn tell(went: &mut Went, key: &str, to: &str) {
+    *went.entry((key.to_owned(), to.to_owned())).or_default() += 1;
+}
+
+fn tell_long(file: &std::path::Path, field: &str, entry: &Entry, value: &Node, notes: &mut Vec<Problem>) {
+    let (Some(max), Some(text)) = (limit(field), entry.node.as_text()) else {
+        return;
+    };
+    let length = text.trim().chars().count();
+    if length > max && value.as_text().is_some_and(|cut| cut.ends_with('…')) {
+        let message = format!(
+            "{} has {length} characters, and {field} at most {max}: it is cut off there, and kept whole in the definition",
+            entry.key
+        );
+        notes.push(Problem::new(file, entry.node.place, message));
+    }
+}
+
+/// Puts a value at a path of the definition, if the rules of the service allow it there.
+fn place_in(definition: &mut Node, path: &str, value: Node) -> bool {
+    let before = definition.clone();
+    let (outer, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut node = &mut *definition;
+    for name in outer.split('.').filter(|name| !name.is_empty()) {
+        let Some(inner) = node.map_at(name) else { return false };
+        node = inner;
+    }
+    if let Some(entries) = node.entries_mut() {
+        put(entries, key, value);
+    }
+    let top = path.split('.').next().unwrap_or(path);
+    let is_allowed = definition.get(top).is_some_and(|value| is_allowed(top, value));
+    if !is_allowed {
+        *definition = before;
+    }
+    is_allowed
+}
+
+/// Whether the service takes this value under a key of the definition.
+fn is_allowed(key: &str, value: &Node) -> bool {
+    let definition = Node::map(vec![Entry::new(key, value.clone())]);
+    let agent = Node::map(vec![
+        Entry::new("agent_id", Node::text("x")),
+        Entry::new("display_name", Node::text("x")),
+        Entry::new("definition", definition),
+    ]);
+    let knows = agentcfg_client::model::AgentConfig::fields()
+        .iter()
+        .any(|field| field.name == "definition");
+    !knows || AgentSpec::from_json(agent.json().as_bytes()).is_ok()
+}
+
+/// An agent as the keys of a format.
+#[derive(Debug)]
+pub struct Written {
+    pub agent_id: String,
+    /// The end of the name of its file.
+    pub end: &'static str,
+    pub entries: Vec<Entry>,
+    /// What the format keeps beside its keys.
+    pub beside: Vec<Entry>,
+}
+
+impl Written {
+    pub fn beside(&self, key: &str) -> Option<&Node> {
+        find(&self.beside, key)
+    }
+}
+
+/// The keys of an agent in a format. What the format cannot hold is added to `lost` by its path.
+pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mut Vec<String>) -> Written {
+    let mut definition = take(&mut fields, "definition")
+        .map(|node| node.entries().to_vec())
+        .unwrap_or_default();
+    let kept = take(&mut definition, format.word)
+        .map(|node| node.entries().to_vec())
+        .unwrap_or_default();
+    let (beside, mut kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|entry| entry.key.starts_with('$'));
+    let mut definition = Node::map(definition);
+    remove_shared(&mut definition, &beside);
+    let is_unnamed = find(&beside, "$unnamed").is_some();
+    let mut entries = Vec::new();
+    for row in format.rows {
+        let (key, to, kind) = row;
+        let original = take(&mut kept, key);
+        let value = match to {
+            To::Field("display_name") if is_unnamed => {
+                take(&mut fields, "display_name");
+                None
+            }
+            To::Field(field) => take(&mut fields, field).filter(|node| !node.is_null()),
+            To::Definition(path) => take_at(&mut definition, path),
+            To::Kept => None,
+        };
+        let was = original.as_ref().and_then(|node| value_in(row, node));
+        let written = match (value, original) {
+            (Some(value), original) => match original {
+                Some(original) if was.as_ref() == Some(&value) => Some(original),
+                original => {
+                    let out = convert::value_out(*kind, &value, original.as_ref());
+                    if out.is_none() {
+                        lost.push(target(to));
+                    }
+                    out.or(original)
+                }
+            },
+            // A value that was taken away since is not written again, but one that never had a place is.
+            (None, Some(original)) => {
+                (was.is_none() || *to == To::Kept || !is_placed(to, was.as_ref())).then_some(original)
+            }
+            (None, None) => None,
+        };
+        entries.extend(written.map(|node| Entry::new(*key, node)));
+    }
+    entries.extend(kept);
+    lost.extend(
+        fields
+            .iter()
+            .filter(|entry| !is_default(entry))
+            .map(|entry| entry.key.clone()),
+    );
+    lost.extend(
+        definition
+            .entries()
+            .iter()
+            .map(|entry| format!("definition.{}", entry.key)),
+    );
+    Written {
+        agent_id: agent_id.to_owned(),
+        end: format.files[0],
+        entries,
+        beside,
+    }
+}
+
+fn target(to: &To) -> String {
+    match to {
+        To::Field(field) => (*field).to_owned(),
+        To::Definition(path) => format!("definition.{path}"),
+        To::Kept => String::new(),
+    }
+}
+
+/// Whether a value has its place outside the format's own part.
+fn is_placed(to: &To, value: Option<&Node>) -> bool {
+    match (to, value) {
+        (To::Definition(path), Some(value)) => place_in(&mut Node::map(Vec::new()), path, value.clone()),
+        (To::Field(_), Some(_)) => true,
+        _ => false,
+    }
+}
+
+/// Takes the servers of a shared file out of those of the agent.
+fn remove_shared(definition: &mut Node, beside: &[Entry]) {
+    let Some(shared) = find(beside, "$mcp").and_then(|node| node.get("content")) else {
+        return;
+    };
+    let shared = convert::servers_of(shared.get("mcpServers"));
+    let Some(entries) = definition.entries_mut() else {
+        return;
+    };
+    let Some(servers) = take(entries, "mcp_servers") else {
+        return;
+    };
+    let own: Vec<_> = servers
+        .as_list()
+        .unwrap_or_default()
+        .iter()
+        .filter(|server| !shared.contains(server))
+        .cloned()
+        .collect();
+    if !own.is_empty() {
+        entries.push(Entry::new("mcp_servers", Node::list(own)));
+    }
+}
+
+/// Takes the value at a path out, and the maps that it leaves empty.
+fn take_at(node: &mut Node, path: &str) -> Option<Node> {
+    match path.split_once('.') {
+        None => take(node.entries_mut()?, path),
+        Some((outer, rest)) => {
+            let entries = node.entries_mut()?;
+            let at = entries.iter().position(|entry| entry.key == outer)?;
+            let value = take_at(&mut entries[at].node, rest);
+            if value.is_some() && entries[at].node.entries().is_empty() {
+                entries.remove(at);
+            }
+            value
+        }
+    }
+}
+
+/// Whether a field has the value of an absent one.
+fn is_default(entry: &Entry) -> bool {
+    match &entry.node.value {
+        Value::Null => true,
+        Value::List(items) => items.is_empty(),
+        Value::Map(entries) => entries.is_empty(),
+        Value::Text(text) => entry.key == "agent_type" && text == "ai",
+        _ => false,
+    }
+}
