@@ -1,7 +1,7 @@
 //! Agents of other tools: reading their files, and writing them again.
 //!
 //! `node` is a value of a source, `table` the machinery that the tables of `formats` drive, `convert` the kinds of values in them,
-//! `front_matter` reads Markdown, `secrets` finds what must not be stored, and `name` makes identifiers.
+//! `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what must not be stored, and `name` makes identifiers.
 
 mod convert;
 pub mod formats;
@@ -12,6 +12,7 @@ mod secrets;
 mod table;
 #[cfg(test)]
 mod tests;
+mod yaml_text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

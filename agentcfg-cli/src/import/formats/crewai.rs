@@ -3,9 +3,10 @@
 use std::path::PathBuf;
 
 use super::super::convert::As;
-use super::super::node::{Entry, Node, from_json, from_yaml, take, to_yaml};
+use super::super::node::{Entry, Node, from_json, from_yaml, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
+use super::super::yaml_text::to_yaml;
 use super::super::{Reading, Source};
 use super::path_of;
 

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 
 use super::super::convert::{As, servers_of};
 use super::super::front_matter;
-use super::super::node::{Entry, Node, from_json, take, to_yaml};
+use super::super::node::{Entry, Node, from_json, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
+use super::super::yaml_text::to_yaml;
 use super::super::{Reading, Source};
 use super::path_of;
 use crate::agent_file::{FENCE, Place, Problem};
