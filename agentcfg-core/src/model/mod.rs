@@ -75,6 +75,6 @@ pub use webhook::{
 };
 pub(crate) use webhook_url::MAX_URL;
 pub use webhook_url::{AllowedHost, Host, InvalidUrl, WebhookUrl};
-pub use whoami::{CallerType, CallerWorkspace, SignIn, WhoAmI};
+pub use whoami::{CallerType, CallerWorkspace, Limits, SignIn, WhoAmI};
 pub use word_enum::UnknownWord;
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

@@ -6,12 +6,12 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
     AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, EventTypes, HookUrl, Moment, NotBlank, Overlap,
-    Parameters, RecordId, RepeatedAgentId, RequestsPerMinute, TargetLabel, Text, TextFromOne, True,
+    Parameters, Persona, RecordId, RepeatedAgentId, RequestsPerMinute, TargetLabel, Text, TextFromOne, True,
 };
 use crate::body::schema::UUID;
 use crate::model;
 use crate::validate::{
-    MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
+    DEFAULT_PERSONA_PROMPT, MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
 };
 
 /// The plaintext of an API key, which the service makes.
@@ -68,6 +68,11 @@ schemas! {
         "minLength": 1,
         "maxLength": MAX,
         "pattern": NOT_BLANK,
+    };
+    [] Persona, "Persona", inline true => {
+        "type": "string",
+        "maxLength": DEFAULT_PERSONA_PROMPT,
+        "pattern": WITHOUT_NUL,
     };
     [] Credential, "Credential", inline true => {
         "type": "string",

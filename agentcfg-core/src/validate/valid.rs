@@ -4,6 +4,7 @@ use std::ops::Deref;
 
 use super::Invalid;
 use crate::body::{self, Body};
+use crate::model::Limits;
 
 /// A body that keeps all of its rules: either it was read from JSON, or [`IntoValid`] has checked a value that was made
 /// in Rust.
@@ -45,9 +46,15 @@ impl<T> Deref for Valid<T> {
     }
 }
 
+/// Reads a body under the limits of a deployment. A text that is too long for them is a fault next to others; alone it is
+/// left to the service, because an agent may keep one that it has.
+pub(crate) fn read_within<T: Body>(bytes: &[u8], limits: Limits) -> Result<Valid<T>, Invalid> {
+    body::from_json(bytes, limits).map(Valid)
+}
+
 /// Reads a body and checks every value by its rule.
 pub(crate) fn read<T: Body>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
-    body::from_json(bytes).map(Valid)
+    read_within(bytes, Limits::GREATEST)
 }
 
 /// An argument of a method of the service that takes a body: a value made in Rust, which is then checked, or a body

@@ -280,7 +280,7 @@ pub enum ReplyBody {
     /// Statuses of agents, whose text responses share.
     Statuses(StatusList),
     /// A text of the program.
-    Document(&'static str),
+    Document(Bytes),
 }
 
 impl ReplyBody {
@@ -317,7 +317,7 @@ impl ReplyBody {
             Self::Made(body) | Self::Shared(body) => body,
             Self::Agents(list) => list.json(),
             Self::Statuses(list) => list.json(),
-            Self::Document(text) => Bytes::from_static(text.as_bytes()),
+            Self::Document(text) => text,
         }
     }
 }

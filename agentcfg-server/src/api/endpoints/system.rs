@@ -1,6 +1,8 @@
 //! Health checks, and the OpenAPI document.
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::model::Limits;
+use bytes::Bytes;
 use serde_json::json;
 
 use super::tags::SYSTEM;
@@ -82,9 +84,20 @@ impl OpenEndpoint for OpenApi {
 
     type Answer = Written<Document>;
 
-    async fn run(_: &AgentCfg) -> Result<Self::Answer, Failure> {
-        Ok(Reply::ok(ReplyBody::Document(DOCUMENT)).into())
+    async fn run(service: &AgentCfg) -> Result<Self::Answer, Failure> {
+        Ok(Reply::ok(ReplyBody::Document(document(service.limits()))).into())
     }
+}
+
+/// The document of a deployment with these limits.
+fn document(limits: Limits) -> Bytes {
+    if limits == Limits::default() {
+        return Bytes::from_static(DOCUMENT.as_bytes());
+    }
+    // No other field has the default limit of the persona; a test says so.
+    let max_length = |limits: Limits| format!("\"maxLength\": {}", limits.persona_prompt);
+    let text = DOCUMENT.replace(&max_length(Limits::default()), &max_length(limits));
+    Bytes::from(text)
 }
 
 /// `GET /healthz`

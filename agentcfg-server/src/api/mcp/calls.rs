@@ -186,7 +186,8 @@ impl Tools<'_> {
             "workspace_id".to_owned(),
             named.map_or_else(placeholder, |id| json!(id)),
         );
-        let new = arguments.finish_with(body, &[], LEAVE_OUT, NewAgent::from_json)?;
+        let read = |json: &[u8]| NewAgent::from_json_within(json, self.service.limits());
+        let new = arguments.finish_with(body, &[], LEAVE_OUT, read)?;
         let workspace_id = self.workspace(named).await?;
         let new = new.workspace_id(workspace_id);
         shown(&self.service.create_agent(&self.because(message), new).await?)
@@ -208,7 +209,8 @@ impl Tools<'_> {
                 cleared.push(field.as_str());
             }
         }
-        let patch = arguments.finish_with(body, &cleared, "name it in clear", AgentPatch::from_json)?;
+        let read = |json: &[u8]| AgentPatch::from_json_within(json, self.service.limits());
+        let patch = arguments.finish_with(body, &cleared, "name it in clear", read)?;
         let condition = condition(Some(&etag));
         let updated = self
             .service

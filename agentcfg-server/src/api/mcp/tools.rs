@@ -323,7 +323,14 @@ pub(super) async fn listed(service: &AgentCfg, caller: &Caller) -> Result<Vec<Va
             .any(|workspace| workspace.permissions.contains(&permission))
     };
     let tools = TOOLS.iter().filter(|tool| may(tool.permission));
-    Ok(tools.map(Tool::shown).collect())
+    let mut tools: Vec<Value> = tools.map(Tool::shown).collect();
+    for tool in &mut tools {
+        // A tool that takes the fields of an agent shows the limit in force.
+        if let Some(limit) = tool.pointer_mut("/inputSchema/properties/persona_prompt/maxLength") {
+            *limit = json!(service.limits().persona_prompt);
+        }
+    }
+    Ok(tools)
 }
 
 /// Answers `tools/call`. What the API refuses is a result with `isError`, which the model can read.
