@@ -5,6 +5,7 @@ use std::fmt;
 use zeroize::Zeroizing;
 
 use crate::body::{self, Body, Fields, Rule};
+use crate::model::Limits;
 use crate::rules;
 use crate::validate::{Faults, Invalid};
 
@@ -88,7 +89,7 @@ impl ProviderCredential {
     /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
     pub fn from_json(bytes: &[u8]) -> Result<Self, Invalid> {
-        body::from_json(bytes)
+        body::from_json(bytes, Limits::default())
     }
 }
 

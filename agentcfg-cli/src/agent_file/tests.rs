@@ -267,12 +267,13 @@ fn values_that_break_a_rule_are_located_too() {
             "writer.md:4:24: parameters.b must be a number that a finite double can hold",
         ]
     );
-    let long = format!("---\n---\n{}\n", "x".repeat(5001));
+    let long = format!("---\n---\n{}\n", "x".repeat(200_001));
     assert_eq!(
         problems(&long),
         [
             "writer.md:1:1: display_name is required",
-            "writer.md:3:1: persona_prompt must be at most 5000 characters, got 5001",
+            "writer.md:3:1: persona_prompt must be at most 200000 characters, got 200001 \
+             (the setting max_persona_prompt is the limit)",
         ]
     );
     assert_eq!(

@@ -11,7 +11,8 @@ use super::{
 use crate::body::schema::UUID;
 use crate::model;
 use crate::validate::{
-    DEFAULT_PERSONA_PROMPT, MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
+    DEFAULT_PERSONA_PROMPT, MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED,
+    MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
 };
 
 /// The plaintext of an API key, which the service makes.

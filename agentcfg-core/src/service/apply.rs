@@ -107,7 +107,9 @@ impl AgentCfg {
     fn limit_personas(&self, body: &ApplyAgents, state: &ApplyState) -> Result<(), Invalid> {
         let mut faults = Faults::default();
         for (i, (spec, (found, _))) in body.agents.iter().zip(&state.named).enumerate() {
-            let stored = found.as_ref().and_then(|found| found.value.agent.persona_prompt.as_deref());
+            let stored = found
+                .as_ref()
+                .and_then(|found| found.value.agent.persona_prompt.as_deref());
             let field = format_args!("agents[{i}].persona_prompt");
             self.limit_persona(spec.persona_prompt.as_deref(), stored, &field, &mut faults);
         }

@@ -13,8 +13,8 @@ mod valid;
 pub use self::faults::{Fault, Faults, Invalid, quoted, shown};
 pub use self::nearest::nearest;
 pub(crate) use self::text::{agent_id, api_key_id, label, message, set_name, user_id};
-pub(crate) use self::valid::{read, read_within};
 pub use self::valid::{IntoValid, Valid};
+pub(crate) use self::valid::{read, read_within};
 pub use crate::json::read_json;
 
 /// The number of elements that a list has without a limit.

@@ -200,7 +200,7 @@ impl Reply {
             ReplyBody::Made(body) | ReplyBody::Shared(body) => compressor.compress(vec![body.clone()]).await,
             ReplyBody::Agents(list) => list.encoded(|parts| compressor.compress(parts)).await,
             ReplyBody::Statuses(list) => list.encoded(|pieces| compressor.compress_pieces(pieces)).await,
-            ReplyBody::Document(text) => compressor.document(text).await,
+            ReplyBody::Document(text) => compressor.document(text.clone()).await,
         };
         let is_own = self.body.is_own();
         match compressed {

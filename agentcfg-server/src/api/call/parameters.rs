@@ -356,6 +356,7 @@ impl Received<'_> {
 
 #[cfg(test)]
 mod tests {
+    use agentcfg_core::model::Limits;
     use bytes::Bytes;
     use hyper::Uri;
 
@@ -371,6 +372,7 @@ mod tests {
                 query: Query::parse(Some(query), |_| false).unwrap(),
                 headers: &headers,
                 body: Bytes::new(),
+                limits: Limits::default(),
             };
             let mut faults = Faults::default();
             let values = (

@@ -155,3 +155,44 @@ impl OpenEndpoint for Readyz {
         Ok(Reply::json(&status)?.into())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// How many members of this name there are, and how many are of the schema of a persona.
+    fn max_lengths(value: &Value, limit: u64, found: &mut (usize, usize)) {
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    if name == "maxLength" && *member == limit {
+                        found.0 += 1;
+                    }
+                    if name == "persona_prompt" && member["maxLength"] == limit {
+                        found.1 += 1;
+                    }
+                    max_lengths(member, limit, found);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| max_lengths(item, limit, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_document_shows_the_limit_of_personas_that_is_in_force() {
+        for limit in [5000, 77_777] {
+            let mut limits = Limits::default();
+            limits.persona_prompt = limit;
+            let text = document(limits);
+            let (mut found, mut default) = ((0, 0), (0, 0));
+            let value = serde_json::from_slice(&text).unwrap();
+            max_lengths(&value, limit.into(), &mut found);
+            max_lengths(&value, 5000, &mut default);
+            assert!(found.0 >= 3 && found.0 == found.1, "{found:?}");
+            assert!(limit == 5000 || default == (0, 0), "{default:?}");
+        }
+    }
+}
