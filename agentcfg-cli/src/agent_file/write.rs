@@ -20,32 +20,94 @@ pub fn compose(agent_id: &str, lines: &str, persona: Option<&str>) -> String {
 }
 
 /// The lines of one field. A null, an empty list and an empty map have none, because that is the value of an absent
-/// field.
+/// field; an empty definition is none that is absent.
 pub fn field(name: &str, value: &Value) -> String {
+    let is_absent = match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty() && name != Fields::DEFINITION,
+        _ => false,
+    };
+    let mut lines = String::new();
+    if !is_absent {
+        entry(0, name, value, &mut lines);
+    }
+    lines
+}
+
+/// The longest key that a reader takes without the sign of a key in front of it.
+const LONG_KEY: usize = 1000;
+
+/// The lines of a key and its value.
+fn entry(indent: usize, key: &str, value: &Value, lines: &mut String) {
+    let key = text(key);
+    let _ = match key.len() > LONG_KEY {
+        true => write!(lines, "{:indent$}? {key}\n{:indent$}:", "", ""),
+        false => write!(lines, "{:indent$}{key}:", ""),
+    };
     match value {
-        Value::Null => String::new(),
-        Value::String(text) if is_block(text) => block(name, text),
-        Value::Array(items) => items.iter().enumerate().fold(String::new(), |lines, (i, item)| {
-            let head = if i == 0 { format!("{name}:\n") } else { lines };
-            format!("{head}  - {}\n", scalar(item))
-        }),
-        Value::Object(entries) => entries
-            .iter()
-            .enumerate()
-            .fold(String::new(), |lines, (i, (key, value))| {
-                let head = if i == 0 { format!("{name}:\n") } else { lines };
-                format!("{head}  {}: {}\n", text(key), scalar(value))
-            }),
-        value => format!("{name}: {}\n", scalar(value)),
+        Value::Array(items) if !items.is_empty() => {
+            lines.push('\n');
+            list(indent + 2, items, lines);
+        }
+        Value::Object(entries) if !entries.is_empty() => {
+            lines.push('\n');
+            for (key, value) in entries {
+                entry(indent + 2, key, value, lines);
+            }
+        }
+        value => leaf(indent, value, lines),
+    }
+}
+
+fn list(indent: usize, items: &[Value], lines: &mut String) {
+    for item in items {
+        let _ = write!(lines, "{:indent$}-", "");
+        match item {
+            Value::Array(items) if !items.is_empty() => {
+                lines.push('\n');
+                list(indent + 2, items, lines);
+            }
+            Value::Object(entries) if !entries.is_empty() => {
+                let mut inner = String::new();
+                for (key, value) in entries {
+                    entry(indent + 2, key, value, &mut inner);
+                }
+                // The first key stands beside the hyphen.
+                lines.push_str(&inner[indent + 1..]);
+            }
+            item => leaf(indent, item, lines),
+        }
+    }
+}
+
+/// What follows a key or a hyphen on its line: a scalar, or the lines of a long text.
+fn leaf(indent: usize, value: &Value, lines: &mut String) {
+    match value {
+        Value::String(text) if is_block(text) => block(indent + 2, text, lines),
+        value => {
+            let _ = writeln!(lines, " {}", scalar(value));
+        }
     }
 }
 
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(value) => text(value),
+        Value::Number(number) => self::number(&number.to_string()),
         // JSON is valid YAML.
         other => other.to_string(),
     }
+}
+
+/// A number as readers of every version of YAML take it: one with an exponent has a fraction and a sign.
+fn number(text: &str) -> String {
+    let Some((mantissa, exponent)) = text.split_once('e') else {
+        return text.to_owned();
+    };
+    let fraction = if mantissa.contains('.') { "" } else { ".0" };
+    let sign = if exponent.starts_with(['+', '-']) { "" } else { "+" };
+    format!("{mantissa}{fraction}e{sign}{exponent}")
 }
 
 /// A text on one line, without quotes if no reader of YAML can take it for another type.
@@ -107,15 +169,14 @@ fn is_block(text: &str) -> bool {
         && lines.all(|line| !line.ends_with(' ') && line.chars().all(is_visible))
 }
 
-fn block(name: &str, text: &str) -> String {
+fn block(indent: usize, text: &str, lines: &mut String) {
     let (head, text) = match text.strip_suffix('\n') {
         Some(text) => ("|", text),
         None => ("|-", text),
     };
-    let mut lines = format!("{name}: {head}\n");
+    let _ = writeln!(lines, " {head}");
     for line in text.split('\n') {
-        let indent = if line.is_empty() { "" } else { "  " };
-        let _ = writeln!(lines, "{indent}{line}");
+        let indent = if line.is_empty() { 0 } else { indent };
+        let _ = writeln!(lines, "{:indent$}{line}", "");
     }
-    lines
 }

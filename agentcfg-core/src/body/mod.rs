@@ -23,7 +23,6 @@ pub(crate) use self::field::{Change, Field};
 pub(crate) use self::rule::Rule;
 pub(crate) use self::value::{FromJson, from_text, mismatch};
 use crate::json::{self, Json};
-use crate::model::Limits;
 use crate::validate::{Faults, Invalid, nearest, shown};
 
 /// The body of a request.
@@ -42,9 +41,9 @@ pub(crate) trait Body: Sized {
 }
 
 /// Reads a body from its JSON text.
-pub(crate) fn from_json<T: Body>(bytes: &[u8], limits: Limits) -> Result<T, Invalid> {
+pub(crate) fn from_json<T: Body>(bytes: &[u8], max_persona: u32) -> Result<T, Invalid> {
     let mut fields = Fields::parse(bytes)?;
-    fields.faults = Faults::within(limits);
+    fields.faults = Faults::within(max_persona);
     let body = T::read(&mut fields);
     fields.finish::<T>(body)
 }

@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use super::agent_fields::agent_fields;
 use super::word_enum::word_enum;
-use super::{AgentId, ApplyAgents, Limits, Timestamp, WorkspaceId};
+use super::{AgentId, ApplyAgents, Definition, Limits, Timestamp, WorkspaceId};
 use crate::rules;
 use crate::validate::{self, Invalid, Valid};
 use crate::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE};
@@ -50,7 +50,7 @@ pub(crate) struct AgentHistory {
 
 // The fields that a workspace configures. A line here is all that the core and the API need: the types of an agent and of its
 // versions have it, bodies are read and checked with its rule, patches are applied, and the schema describes it. A new field is
-// `nullable` or `defaulted`: the records that earlier releases wrote do not have it.
+// `nullable`, `defaulted` or `sparse`: the records that earlier releases wrote do not have it.
 agent_fields! {
     /// Name for people. Something in it has to be visible.
     display_name: required String as rules::NotBlank<MAX_DISPLAY_NAME>, example "Release writer";
@@ -70,6 +70,8 @@ agent_fields! {
     capabilities: defaulted Vec<String> as rules::Capabilities, example ["writing", "changelog"];
     /// Personality sliders: a number under each name. Integers that fit into 64 bits stay integers.
     parameters: defaulted Parameters as rules::Parameters, example { "creativity": 0.7, "formality": 70 };
+    /// Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object.
+    definition: sparse Definition as rules::Definition, example { "tools": ["search"], "model_settings": { "temperature": 0.2 } };
 }
 
 /// Gives bodies a reader that goes by the limits of a deployment.
@@ -92,7 +94,7 @@ macro_rules! within_limits {
             /// assert!(read.is_err());
             /// ```
             pub fn from_json_within(bytes: &[u8], limits: Limits) -> Result<Valid<Self>, Invalid> {
-                validate::read_within(bytes, limits)
+                validate::read_within(bytes, limits.persona_prompt)
             }
         }
     )+};

@@ -13,6 +13,7 @@ mod change_event;
 pub(crate) mod change_path;
 mod config_field;
 mod cursor;
+mod definition;
 mod epoch;
 mod error_body;
 pub(crate) mod event_family;
@@ -49,6 +50,7 @@ pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Chang
 pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use config_field::{ConfigField, FieldValues};
 pub use cursor::{Cursor, CursorError};
+pub use definition::Definition;
 pub use epoch::{Epoch, InvalidEpoch};
 pub use error_body::{ErrorBody, Success};
 pub use event_types::EventTypes;

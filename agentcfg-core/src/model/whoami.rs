@@ -6,7 +6,7 @@ use super::word_enum::word_enum;
 use super::{Permission, Plan, Role, Scope, Timestamp, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
-use crate::validate::{DEFAULT_PERSONA_PROMPT, MAX_LOGIN_CODE, MAX_NAME, MAX_PERSONA_PROMPT};
+use crate::validate::{DEFAULT_PERSONA_PROMPT, MAX_LOGIN_CODE, MAX_NAME};
 
 word_enum! {
     /// What kind of credential a request has.
@@ -77,13 +77,6 @@ impl Default for Limits {
             persona_prompt: DEFAULT_PERSONA_PROMPT,
         }
     }
-}
-
-impl Limits {
-    /// The greatest limits that a deployment can set.
-    pub(crate) const GREATEST: Self = Self {
-        persona_prompt: MAX_PERSONA_PROMPT,
-    };
 }
 
 record! {

@@ -2,9 +2,9 @@
 
 use super::Described;
 use crate::body::Rule;
-use crate::model::{FieldValues, Limits};
+use crate::model::FieldValues;
 use crate::validate::text::{at_most, from_one, length_from_one, not_blank, without_nul};
-use crate::validate::{DEFAULT_PERSONA_PROMPT, Faults, MAX_PROVIDER_KEY};
+use crate::validate::{DEFAULT_PERSONA_PROMPT, Faults, MAX_PERSONA_PROMPT, MAX_PROVIDER_KEY};
 
 /// At most `MAX` characters.
 pub(crate) struct Text<const MAX: usize>;
@@ -55,8 +55,7 @@ impl<const MAX: usize> Described for NotBlank<MAX> {
 
 impl Persona {
     /// The fault of a persona that is longer than this limit of the deployment.
-    pub(crate) fn fault(text: &str, limits: Limits) -> Option<String> {
-        let max = limits.persona_prompt;
+    pub(crate) fn fault(text: &str, max: u32) -> Option<String> {
         // A text has no more characters than bytes.
         let length = match text.len() {
             bytes if bytes <= max as usize => return None,
@@ -73,10 +72,10 @@ impl Rule for Persona {
 
     fn check(text: &String, field: &str, faults: &mut Faults) {
         without_nul(text, field, faults);
-        let Some(fault) = Self::fault(text, faults.limits()) else {
+        let Some(fault) = Self::fault(text, faults.max_persona()) else {
             return;
         };
-        match Self::fault(text, Limits::GREATEST) {
+        match Self::fault(text, MAX_PERSONA_PROMPT) {
             Some(_) => faults.push(field, fault),
             None => faults.push_unless_stored(field, fault),
         }

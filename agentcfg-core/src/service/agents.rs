@@ -166,7 +166,7 @@ impl AgentCfg {
         faults: &mut Faults,
     ) {
         if let Some(persona) = persona
-            && let Some(fault) = Persona::fault(persona, self.limits())
+            && let Some(fault) = Persona::fault(persona, self.settings().max_persona_prompt)
             && stored != Some(persona)
         {
             faults.push(field, fault);

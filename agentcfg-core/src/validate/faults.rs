@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use crate::model::Limits;
+use super::MAX_PERSONA_PROMPT;
 
 /// One broken rule.
 ///
@@ -131,7 +131,8 @@ pub struct Faults {
     room: usize,
     /// How many faults are of a limit that a stored value may exceed.
     conditional: usize,
-    limits: Limits,
+    /// The greatest length of a persona.
+    max_persona: u32,
 }
 
 /// The greatest number of faults that are kept of a whole value. A long body can have millions.
@@ -144,23 +145,23 @@ impl Default for Faults {
             more: 0,
             room: KEPT,
             conditional: 0,
-            limits: Limits::GREATEST,
+            max_persona: MAX_PERSONA_PROMPT,
         }
     }
 }
 
 impl Faults {
-    /// Collects the faults of a value that is read under the limits of a deployment.
-    pub(crate) fn within(limits: Limits) -> Self {
+    /// Collects the faults of a value that is read where the deployment limits personas to this length.
+    pub(crate) fn within(max_persona: u32) -> Self {
         Self {
-            limits,
+            max_persona,
             ..Self::default()
         }
     }
 
-    /// The limits of the deployment.
-    pub(crate) fn limits(&self) -> Limits {
-        self.limits
+    /// The greatest length of a persona that the deployment allows.
+    pub(crate) fn max_persona(&self) -> u32 {
+        self.max_persona
     }
 
     /// Collects the faults of a part of the value, for [`Self::add_under`]. It keeps as many as there is room for here,
@@ -168,7 +169,7 @@ impl Faults {
     pub(crate) fn of_part(&self) -> Self {
         Self {
             room: self.room.saturating_sub(self.kept.len()),
-            ..Self::within(self.limits)
+            ..Self::within(self.max_persona)
         }
     }
 

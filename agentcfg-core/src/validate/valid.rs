@@ -2,9 +2,8 @@
 
 use std::ops::Deref;
 
-use super::Invalid;
+use super::{Invalid, MAX_PERSONA_PROMPT};
 use crate::body::{self, Body};
-use crate::model::Limits;
 
 /// A body that keeps all of its rules: either it was read from JSON, or [`IntoValid`] has checked a value that was made
 /// in Rust.
@@ -46,15 +45,15 @@ impl<T> Deref for Valid<T> {
     }
 }
 
-/// Reads a body under the limits of a deployment. A text that is too long for them is a fault next to others; alone it is
+/// Reads a body where the deployment limits personas to this length. One that is too long for it is a fault next to others; alone it is
 /// left to the service, because an agent may keep one that it has.
-pub(crate) fn read_within<T: Body>(bytes: &[u8], limits: Limits) -> Result<Valid<T>, Invalid> {
-    body::from_json(bytes, limits).map(Valid)
+pub(crate) fn read_within<T: Body>(bytes: &[u8], max_persona: u32) -> Result<Valid<T>, Invalid> {
+    body::from_json(bytes, max_persona).map(Valid)
 }
 
 /// Reads a body and checks every value by its rule.
 pub(crate) fn read<T: Body>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
-    read_within(bytes, Limits::GREATEST)
+    read_within(bytes, MAX_PERSONA_PROMPT)
 }
 
 /// An argument of a method of the service that takes a body: a value made in Rust, which is then checked, or a body

@@ -200,6 +200,6 @@ fn the_limit_of_personas_is_from_1_to_200000() {
         Run::new(["serve"])
             .env("AGENTCFG_MAX_PERSONA_PROMPT", limit)
             .finish()
-            .failed_with(&["max_persona_prompt", "200000"]);
+            .failed_with(&["AGENTCFG_MAX_PERSONA_PROMPT", "from 1 to 200000"]);
     }
 }

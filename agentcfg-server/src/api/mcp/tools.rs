@@ -94,6 +94,8 @@ const TOOLS: &[Tool] = &[
                 "agent_id": {"type": "string"},
                 "label": {"type": "string", "description": "Such as production"},
                 "version": {"type": "integer", "minimum": 1},
+                "include": {"type": "array", "items": {"type": "string", "enum": ["definition"]},
+                            "description": "A definition beyond 16 KB is left out unless it is named"},
             })
         },
         required: &["agent_id"],
@@ -282,6 +284,7 @@ fn with_fields(own: Value) -> Value {
             FieldValues::Words(words) => json!({"type": "string", "enum": words}),
             FieldValues::Texts { max_items } => json!({"type": "array", "items": text(), "maxItems": max_items}),
             FieldValues::Numbers { .. } => json!({"type": "object", "additionalProperties": {"type": "number"}}),
+            FieldValues::Object { .. } => json!({"type": "object"}),
             FieldValues::Text { max_length } => json!({"type": "string", "maxLength": max_length}),
             _ => json!({}),
         });
