@@ -50,7 +50,8 @@ pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Chang
 pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use config_field::{ConfigField, FieldValues};
 pub use cursor::{Cursor, CursorError};
-pub use definition::Definition;
+pub(crate) use definition::render_prompt;
+pub use definition::{Definition, ModelSettings, PromptValues, RenderedPrompt, VariableValues};
 pub use epoch::{Epoch, InvalidEpoch};
 pub use error_body::{ErrorBody, Success};
 pub use event_types::EventTypes;

@@ -26,6 +26,22 @@ pub(crate) struct Parameters;
 /// A definition whose members keep their rules.
 pub(crate) struct Definition;
 
+/// Values of variables.
+pub(crate) struct VariableValues;
+
+/// The settings of a model call, which the service shows.
+pub(crate) struct ModelSettings;
+
+impl Rule for VariableValues {
+    type Value = model::VariableValues;
+
+    fn check(values: &model::VariableValues, field: &str, faults: &mut Faults) {
+        for (name, value) in values {
+            without_nul(value, format_args!("{field}.{}", shown(name)), faults);
+        }
+    }
+}
+
 impl Rule for RepeatedAgentId {
     type Value = String;
 

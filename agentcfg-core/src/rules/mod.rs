@@ -12,7 +12,9 @@ mod webhook;
 
 use std::marker::PhantomData;
 
-pub(crate) use self::agent::{Capabilities, Color, Definition, Parameters, RepeatedAgentId};
+pub(crate) use self::agent::{
+    Capabilities, Color, Definition, ModelSettings, Parameters, RepeatedAgentId, VariableValues,
+};
 pub(crate) use self::agent_specs::AgentSpecs;
 pub(crate) use self::generated::{RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Persona, Text, TextFromOne};

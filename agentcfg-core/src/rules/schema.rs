@@ -5,8 +5,9 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, Definition, EventTypes, HookUrl, Moment, NotBlank,
-    Overlap, Parameters, Persona, RecordId, RepeatedAgentId, RequestsPerMinute, TargetLabel, Text, TextFromOne, True,
+    AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, Definition, EventTypes, HookUrl, ModelSettings, Moment,
+    NotBlank, Overlap, Parameters, Persona, RecordId, RepeatedAgentId, RequestsPerMinute, TargetLabel, Text,
+    TextFromOne, True, VariableValues,
 };
 use crate::body::schema::UUID;
 use crate::model;
@@ -138,6 +139,11 @@ schemas! {
         },
         "additionalProperties": true,
     };
+    [] VariableValues, "VariableValues", inline true => {
+        "type": "object",
+        "additionalProperties": { "type": "string", "pattern": WITHOUT_NUL },
+    };
+    [] ModelSettings, "ModelSettings", inline true => { "type": "object", "additionalProperties": true };
     [] RequestsPerMinute, "RequestsPerMinute", inline true => {
         "type": "integer",
         "minimum": 1,

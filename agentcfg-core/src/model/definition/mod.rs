@@ -1,12 +1,17 @@
 //! The definition of an agent: what is no field of its own.
 
 mod members;
+mod prompt;
 mod read;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use self::prompt::render as render_prompt;
+pub use self::prompt::{PromptValues, RenderedPrompt, VariableValues};
+pub use self::settings::ModelSettings;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -93,6 +98,26 @@ impl Definition {
     /// ```
     pub fn as_str(&self) -> &str {
         self.0.get()
+    }
+
+    /// The settings of model calls.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Definition;
+    /// let definition = Definition::from_json(br#"{"model_settings": {"temperature": 0.2}}"#)?;
+    /// assert_eq!(definition.model_settings().as_str(), r#"{"temperature":0.2}"#);
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    pub fn model_settings(&self) -> ModelSettings {
+        #[derive(Deserialize)]
+        struct Settings {
+            #[serde(default)]
+            model_settings: ModelSettings,
+        }
+
+        // The text is that of an object, whose settings were checked.
+        serde_json::from_str(self.as_str())
+            .map_or_else(|_| ModelSettings::default(), |read: Settings| read.model_settings)
     }
 
     /// The members by name, each as JSON text.

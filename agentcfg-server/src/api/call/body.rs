@@ -2,7 +2,8 @@
 
 use agentcfg_core::model::{
     AgentPatch, ApplyAgents, LabelTarget, Limits, NewAgent, NewApiKey, NewWebhook, NewWorkspace, NoFields, Promotion,
-    RoleChange, Rollback, RotateApiKey, SignIn, StatusReport, WebhookPatch, WebhookReplay, WorkspacePatch,
+    PromptValues, RoleChange, Rollback, RotateApiKey, SignIn, StatusReport, WebhookPatch, WebhookReplay,
+    WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
@@ -149,6 +150,7 @@ macro_rules! bodies {
 bodies!(
     Valid<StatusReport>: StatusReport,
     Valid<Rollback>: Rollback,
+    Valid<PromptValues>: PromptValues,
     Valid<LabelTarget>: LabelTarget,
     Valid<Promotion>: Promotion,
     Valid<NewWorkspace>: NewWorkspace,

@@ -4,6 +4,7 @@ mod changes;
 mod declare;
 mod history;
 mod pages;
+mod variables;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,6 +17,7 @@ pub use self::changes::*;
 use self::declare::{flags, required_texts, texts};
 pub use self::history::*;
 pub use self::pages::*;
+pub use self::variables::Variables;
 use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
 use crate::http::conditions::{if_match, if_none_match};
