@@ -72,3 +72,22 @@ pub fn is_visible(c: char) -> bool {
     let is_noncharacter = u32::from(c) & 0xfffe == 0xfffe || matches!(c, '\u{fdd0}'..='\u{fdef}');
     !c.is_control() && (c == ' ' || !c.is_whitespace()) && !is_format && !is_noncharacter
 }
+
+#[cfg(test)]
+mod tests {
+    use super::number;
+
+    #[test]
+    fn an_exponent_has_a_sign_and_a_fraction_before_it() {
+        for (json, expected) in [
+            ("1e300", "1.0e+300"),
+            ("1e+300", "1.0e+300"),
+            ("-1.5e300", "-1.5e+300"),
+            ("1e-7", "1.0e-7"),
+            ("12", "12"),
+            ("-0.5", "-0.5"),
+        ] {
+            assert_eq!(number(json), expected);
+        }
+    }
+}
