@@ -36,9 +36,10 @@ pub fn field(name: &str, value: &Value) -> String {
     if is_absent {
         return String::new();
     }
-    let blocks = match name {
-        Fields::DEFINITION => Blocks::All,
-        _ => Blocks::Trimmed,
+    let blocks = match value {
+        _ if name == Fields::DEFINITION => Blocks::All,
+        Value::String(_) => Blocks::Trimmed,
+        _ => Blocks::None,
     };
     let mut field = Lines {
         blocks,

@@ -5,8 +5,9 @@ use std::fmt::Write as _;
 use super::scalar::is_visible;
 
 /// Which texts of several lines are blocks.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub enum Blocks {
+    None,
     /// Those without white space at an end that is easily lost.
     Trimmed,
     /// Those too that begin with a space or an empty line, or end with empty lines.
@@ -16,10 +17,14 @@ pub enum Blocks {
 impl Blocks {
     /// Whether a text is a block: it has several lines, and a block keeps them exactly.
     pub fn has(self, text: &str) -> bool {
-        let is_trimmed = !text.ends_with("\n\n") && !is_indented(text);
+        let is_chosen = match self {
+            Self::None => false,
+            Self::Trimmed => !text.ends_with("\n\n") && !is_indented(text),
+            Self::All => true,
+        };
         let lines = text.trim_end_matches('\n');
-        lines.contains('\n')
-            && (is_trimmed || self == Self::All)
+        is_chosen
+            && lines.contains('\n')
             && lines
                 .split('\n')
                 .all(|line| !line.ends_with(' ') && line.chars().all(is_visible))
