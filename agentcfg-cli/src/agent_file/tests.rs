@@ -3,10 +3,16 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Value, json};
 
 use super::{Fields, is_agent_file, read, write};
 use agentcfg_client::model::AgentSpec;
+
+mod any;
+mod definition;
+mod pyyaml;
+
+use self::any::{any_spec, any_text};
 
 fn spec(agent_id: &str, fields: &Value) -> AgentSpec {
     let mut spec = fields.as_object().unwrap().clone();
@@ -386,76 +392,6 @@ fn deep_nesting_is_refused_without_a_crash() {
     }
 }
 
-/// Any text that JSON and the store can hold.
-fn any_text(max: usize) -> impl Strategy<Value = String> {
-    let interesting = prop::sample::select(vec![
-        "---", "\n", "\r", ": ", " #", "\"", "'", "\\", "\t", " ", "- ", "\u{85}", "\u{2028}", "\u{feff}", "null", "|",
-        "~", "0",
-    ]);
-    let part = prop_oneof![
-        4 => any::<char>().prop_map(String::from),
-        3 => interesting.prop_map(String::from),
-        2 => "[a-z]{1,8}",
-    ];
-    prop::collection::vec(part, 0..max / 4).prop_map(move |parts| {
-        let text: String = parts.concat();
-        text.chars().filter(|c| *c != '\0').take(max).collect()
-    })
-}
-
-fn any_number() -> impl Strategy<Value = Number> {
-    prop_oneof![
-        any::<i64>().prop_map(Number::from),
-        any::<u64>().prop_map(Number::from),
-        any::<f64>().prop_filter_map("finite", Number::from_f64),
-        (-1000..1000i32).prop_map(|n| Number::from_f64(f64::from(n) / 10.0).unwrap()),
-    ]
-}
-
-/// Any JSON with at most this many levels of lists and maps.
-fn any_json(levels: u32) -> BoxedStrategy<Value> {
-    let leaf = prop_oneof![
-        Just(Value::Null),
-        any::<bool>().prop_map(Value::from),
-        any_number().prop_map(Value::Number),
-        any_text(60).prop_map(Value::from),
-    ];
-    let levels = leaf.prop_recursive(levels, 24, 4, |inner| {
-        prop_oneof![
-            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::vec((any_text(12), inner), 0..4)
-                .prop_map(|entries| Value::Object(entries.into_iter().collect())),
-        ]
-    });
-    levels.boxed()
-}
-
-prop_compose! {
-    fn any_spec()(
-        agent_id in "[a-z0-9_-]{1,50}",
-        display_name in any_text(90).prop_map(|text| format!("{text}x")),
-        texts in (
-            prop::option::of(any_text(100)), prop::option::of(any_text(2000)),
-            prop::option::of(any_text(100)), prop::option::of(any_text(5000)),
-        ),
-        agent_type in prop::sample::select(vec!["ai", "human"]),
-        color in prop::option::of("#[0-9a-fA-F]{6}"),
-        capabilities in prop::collection::vec(any_text(90).prop_map(|text| format!("{text}x")), 0..5),
-        parameters in prop::collection::vec((any_text(90).prop_map(|text| format!("{text}x")), any_number()), 0..5),
-        // The prefix keeps the keys apart from those that have rules.
-        definition in prop::option::of(prop::collection::vec((any_text(12).prop_map(|key| format!("{key}x")), any_json(5)), 0..4)),
-    ) -> AgentSpec {
-        let parameters: Map<String, Value> =
-            parameters.into_iter().map(|(name, number)| (name, Value::Number(number))).collect();
-        let (role, description, model, persona_prompt) = texts;
-        spec(&agent_id, &json!({
-            "display_name": display_name, "role": role, "description": description, "agent_type": agent_type, "model": model,
-            "color": color, "persona_prompt": persona_prompt, "capabilities": capabilities, "parameters": parameters,
-            "definition": definition.map(|entries| entries.into_iter().collect::<Map<_, _>>()),
-        }))
-    }
-}
-
 proptest! {
     #[test]
     fn any_agent_reads_back_from_its_file(spec in any_spec()) {
@@ -511,103 +447,4 @@ fn a_comment_where_a_value_is_expected_is_a_problem() {
         let file = format!("---\ndisplay_name: Writer\n{line}\n---\n");
         assert!(read_as("writer.md", &file).is_ok(), "{line}");
     }
-}
-
-#[test]
-fn a_definition_is_nested_yaml() {
-    let definition = json!({
-        "tools": ["search", {"name": "fetch", "input": {"type": "object", "required": []}}],
-        "mcp_servers": [{"name": "docs", "url": "https://example.com/mcp"}],
-        "model_settings": {"temperature": 0.2, "top_k": 1e300, "stop": ["yes", "12:30", "null", ""], "on": {}},
-        "notes": "One line.\nAnother: # one\n",
-        "matrix": [[1, -2.5], []],
-        "empty": null,
-        "flag": true,
-    });
-    let writer = spec("writer", &json!({"display_name": "Writer", "definition": definition}));
-    let file = written(&writer);
-    assert_eq!(
-        file,
-        r#"---
-agent_id: writer
-display_name: Writer
-agent_type: ai
-definition:
-  empty: null
-  flag: true
-  matrix:
-    -
-      - 1
-      - -2.5
-    - []
-  mcp_servers:
-    - name: docs
-      url: "https://example.com/mcp"
-  model_settings:
-    "on": {}
-    stop:
-      - "yes"
-      - "12:30"
-      - "null"
-      - ""
-    temperature: 0.2
-    top_k: 1.0e+300
-  notes: |
-    One line.
-    Another: # one
-  tools:
-    - search
-    - input:
-        required: []
-        type: object
-      name: fetch
----
-"#
-    );
-    assert_eq!(read_as("writer.md", &file), Ok(writer));
-    let empty = spec("writer", &json!({"display_name": "Writer", "definition": {}}));
-    assert!(written(&empty).contains("\ndefinition: {}\n"));
-    assert_eq!(read_as("writer.md", &written(&empty)), Ok(empty));
-}
-
-#[test]
-fn a_key_that_is_too_long_for_one_line_is_marked() {
-    let definition = json!({"k".repeat(2000): {"l".repeat(1500): "text"}});
-    let writer = spec("writer", &json!({"display_name": "Writer", "definition": definition}));
-    assert_eq!(read_as("writer.md", &written(&writer)), Ok(writer));
-}
-
-#[test]
-fn problems_within_a_definition_have_their_place_and_path() {
-    let file = "---\ndisplay_name: W\ndefinition:\n  mcp_servers:\n    - name: a\n      url: https://a\n    - url: ftp://b\n      \
-                command: 1\n    - {name: a, command: c}\n  metadata:\n    team: 1\n    a.b[0]: [x]\n  variables:\n    1st: {}\n---\n";
-    assert_eq!(
-        problems(file),
-        [
-            "writer.md:7:7: definition.mcp_servers[1].name is required",
-            "writer.md:7:12: definition.mcp_servers[1].url must be an http or https URL",
-            "writer.md:8:16: definition.mcp_servers[1].command must be a string, got a number",
-            "writer.md:9:14: definition.mcp_servers[2].name must not be that of another server",
-            "writer.md:11:11: definition.metadata.team must be a string, got a number",
-            "writer.md:12:13: definition.metadata.a.b[0] must be a string, got an array",
-            "writer.md:14:5: the name of definition.variables.1st must be a letter or _, and then up to 63 letters, digits and _",
-        ]
-    );
-    let twice = "---\ndisplay_name: W\ndefinition:\n  tools:\n    - {a: 1, b: {c: 1, c: 2}}\n---\n";
-    assert_eq!(
-        problems(twice),
-        ["writer.md:5:24: definition.tools[0].b.c must not appear more than once, see line 5"]
-    );
-    let deep = format!(
-        "---\ndisplay_name: W\ndefinition: {{a: {}1{}}}\n---\n",
-        "[".repeat(32),
-        "]".repeat(32)
-    );
-    let found = problems(&deep);
-    assert!(
-        found[0].ends_with("must be within 32 levels of arrays and objects"),
-        "{found:?}"
-    );
-    let most = deep.replacen('[', "", 1).replacen(']', "", 1);
-    assert!(read_as("writer.md", &most).is_ok());
 }
