@@ -18,6 +18,8 @@ programs=target/packaging/programs
 export AGENTCFG_TEST_BINARY="$PWD/$programs/dynamic/agentcfg-server"
 export AGENTCFG_TEST_CLI="$PWD/$programs/dynamic/agentcfg"
 export AGENTCFG_TEST_EXAMPLES="$PWD/target/debug/examples"
+# A run compiles each crate once, for which the files of incremental compilation cost more than they give.
+export CARGO_INCREMENTAL=0
 # Debian installs these programs outside of PATH.
 servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1 || true; }
 PATH="$PATH:/usr/sbin:$(servers)"
@@ -28,16 +30,19 @@ part_words() { scripts/check-words.sh; }
 
 part_dependencies() { scripts/check-dependencies.sh; }
 
-# The published crates as others use them, too: the service without an engine, the model with its schemas and no service,
-# the engines, the API for an app's own router, the server without the dashboard, and the client.
+# What is compiled for the tests is checked by clippy in the same pass.
+in_workspace() {
+    RUSTC_WORKSPACE_WRAPPER=$PWD/scripts/clippy-driver.sh "$@"
+}
+
+# The published crates with fewer features: the service without an engine, the model with its schemas and no service, the API
+# for an app's own router, and the server without the dashboard. The part `build` checks them with all features, `crates` with
+# the default ones.
 part_lints() {
-    cargo clippy --workspace --all-targets --all-features --locked -- -D warnings
     cargo clippy -p agentcfg-core --locked --no-default-features --features engine -- -D warnings
     cargo clippy -p agentcfg-core --locked --no-default-features --features schema -- -D warnings
-    cargo clippy -p agentcfg-postgres -p agentcfg-etcd --locked --all-targets -- -D warnings
-    cargo clippy -p agentcfg-server --locked --no-default-features --all-targets -- -D warnings
+    cargo clippy -p agentcfg-server --locked --no-default-features -- -D warnings
     cargo clippy -p agentcfg-server --locked --no-default-features --features process -- -D warnings
-    cargo clippy -p agentcfg-client --locked --all-targets -- -D warnings
 }
 
 part_documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-features; }
@@ -46,10 +51,10 @@ part_public-api() { scripts/public-api.sh; }
 
 part_crates() { scripts/package/crates.sh target/packaging/crates; }
 
-# The tests, and the examples that they run.
-part_build() { cargo test --locked --workspace --all-features --no-run; }
+# The tests, the benchmarks, and the examples that the tests run.
+part_build() { in_workspace cargo test --locked --workspace --all-features --all-targets --no-run; }
 
-part_doctests() { cargo test --locked --workspace --all-features --doc; }
+part_doctests() { in_workspace cargo test --locked --workspace --all-features --doc; }
 
 # Other programs than the compilers, and the packages of Node.js and Python.
 part_setup() {
@@ -104,10 +109,10 @@ part_browser() {
 # come later than a test allows: such a test gets a second try, and the summary names it as flaky.
 part_tests() {
     if command -v cargo-nextest >/dev/null; then
-        cargo nextest run --locked --workspace --all-features --no-fail-fast --retries 1 \
+        in_workspace cargo nextest run --locked --workspace --all-features --no-fail-fast --retries 1 \
             --test-threads $((2 * $(nproc)))
     else
-        cargo test --locked --workspace --all-features --lib --bins --tests --no-fail-fast
+        in_workspace cargo test --locked --workspace --all-features --lib --bins --tests --no-fail-fast
     fi
 }
 

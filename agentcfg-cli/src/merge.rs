@@ -33,7 +33,9 @@ pub fn merge(agent_id: &str, base: &Fields, mine: &Fields, theirs: &Fields, labe
         }
         has_conflict = true;
         lines += &match (base, mine, theirs) {
-            (Value::Object(base), Value::Object(mine), Value::Object(theirs)) => {
+            (Value::Object(base), Value::Object(mine), Value::Object(theirs))
+                if [base, mine, theirs].map(has_nulls) == [false; 3] =>
+            {
                 Entries::of(base, mine, theirs).lines(name, label)
             }
             _ => sides(&agent_file::field(name, mine), &agent_file::field(name, theirs), label),
@@ -67,9 +69,18 @@ fn value(base: &Value, mine: &Value, theirs: &Value) -> Option<Value> {
     match (mine, theirs, base) {
         _ if mine == theirs || theirs == base => Some(mine.clone()),
         _ if mine == base => Some(theirs.clone()),
-        (Value::Object(mine), Value::Object(theirs), Value::Object(base)) => Entries::of(base, mine, theirs).merged(),
+        (Value::Object(mine), Value::Object(theirs), Value::Object(base))
+            if [mine, theirs, base].map(has_nulls) == [false; 3] =>
+        {
+            Entries::of(base, mine, theirs).merged()
+        }
         _ => None,
     }
+}
+
+/// Whether an entry of a map is null. Such a map is merged as a whole, because null stands for an entry that is not there.
+fn has_nulls(map: &Map<String, Value>) -> bool {
+    map.values().any(Value::is_null)
 }
 
 /// The entries of a map that two changes leave, in the order of their names.
@@ -77,7 +88,7 @@ struct Entries<'a>(Vec<(&'a str, Entry<'a>)>);
 
 enum Entry<'a> {
     Merged(Value),
-    /// Both changes are of this entry. Null is an entry that is not there: no map of an agent has nulls.
+    /// Both changes are of this entry. Null is an entry that is not there.
     Collided {
         mine: &'a Value,
         theirs: &'a Value,

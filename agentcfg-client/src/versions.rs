@@ -1,8 +1,8 @@
 //! Versions of agents.
 
 use agentcfg_core::model::{
-    Agent, AgentDiff, AgentFilter, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Precondition, Rollback,
-    Tagged, Timestamp, VersionPage, VersionSelector, VersionedAgent, WorkspaceId,
+    Agent, AgentDiff, AgentFilter, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Precondition, PromptValues,
+    RenderedPrompt, Rollback, Tagged, Timestamp, VersionPage, VersionSelector, VersionedAgent, WorkspaceId,
 };
 
 use crate::request::Call;
@@ -12,6 +12,7 @@ use crate::{Client, Error};
 const VERSIONS: &str = "/api/agents/versions";
 const VERSION: &str = "/api/agents/version";
 const DIFF: &str = "/api/agents/diff";
+const PROMPT: &str = "/api/agents/prompt";
 const ROLLBACK: &str = "/api/agents/rollback";
 
 impl Client {
@@ -117,6 +118,41 @@ impl Client {
         let call = Call::get(DIFF).agent(workspace, agent_id.into());
         self.send(call.query("from", from).query("to", to), ApiResponse::json)
             .await
+    }
+
+    /// Renders the prompt of an agent: what a model call with these values of variables would fill in.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for a value of a variable that the agent does not declare and for a required one without
+    /// a value, [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace,
+    /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent and where the selector finds no version. A moment is no
+    /// selector here.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// use agentcfg_client::model::{PromptValues, VariableValues};
+    /// let values: VariableValues = [("product".to_owned(), "Boards".to_owned())].into();
+    /// let values = PromptValues::default().variables(values);
+    /// let rendered = client.render_prompt(None, "writer", "production", &values).await?;
+    /// println!("{}", rendered.prompt.unwrap_or_default());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn render_prompt<'a>(
+        &self,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        selector: impl Into<VersionSelector<'a>>,
+        values: &PromptValues,
+    ) -> Result<RenderedPrompt, Error> {
+        let call = Call::post(PROMPT).agent(workspace, agent_id.into()).json(values);
+        let call = match selector.into() {
+            VersionSelector::Current => call,
+            VersionSelector::Version(version) => call.query("version", version),
+            selector => call.query("label", compared(selector)?),
+        };
+        self.send(call, ApiResponse::json).await
     }
 
     /// Gives an agent the content of an earlier version again, as a new version. The same content already: nothing changes.

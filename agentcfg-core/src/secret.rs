@@ -6,7 +6,7 @@ use zeroize::Zeroizing;
 
 use crate::body::{self, Body, Fields, Rule};
 use crate::rules;
-use crate::validate::{Faults, Invalid};
+use crate::validate::{Faults, Invalid, MAX_PERSONA_PROMPT};
 
 /// The name of the body's only field.
 const FIELD: &str = "api_key";
@@ -88,7 +88,7 @@ impl ProviderCredential {
     /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
     pub fn from_json(bytes: &[u8]) -> Result<Self, Invalid> {
-        body::from_json(bytes)
+        body::from_json(bytes, MAX_PERSONA_PROMPT)
     }
 }
 

@@ -30,7 +30,7 @@ cp Cargo.lock "$unpacked"
 cp -r tests/rustls-app "$unpacked"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
 for crate in "${crates[@]}"; do
-    cargo check --offline --manifest-path "$unpacked/Cargo.toml" --package "$crate"
+    cargo clippy --offline --manifest-path "$unpacked/Cargo.toml" --package "$crate" -- -D warnings
 done
 cargo test --offline --manifest-path "$unpacked/Cargo.toml" --package rustls-app
 rm -rf "$unpacked"

@@ -10,6 +10,7 @@
 mod bodies;
 mod calls;
 mod credentials;
+mod definitions;
 mod faults;
 mod fixture;
 mod forwarding;

@@ -82,32 +82,50 @@ pub(crate) fn number(text: &str) -> Option<String> {
     Some(number)
 }
 
-/// The place of the field that a fault names: that of the value, or of the key if the key is wrong. `None` for a field
-/// that the file does not have.
+/// The place of the field that a fault names: that of the value, or of the key if the key is wrong. Where the file does not have
+/// a part of the path, it is the place of the value that lacks it; `None` for a field that the file does not have.
 pub fn place_of(field: &str, entries: &[Entry]) -> Option<Place> {
-    if let Some(entry) = entries.iter().find(|entry| shown(&entry.key).to_string() == field) {
-        return Some(entry.node.place);
-    }
-    if let Some(named) = field.strip_prefix("the name of ") {
-        return entry_within(named, entries).map(|entry| entry.place);
-    }
-    if let Some(entry) = entry_within(field, entries) {
-        return Some(entry.node.place);
-    }
-    let (name, index) = field.strip_suffix(']')?.split_once('[')?;
-    let list = entries.iter().find(|entry| entry.key == name)?;
-    match &list.node.value {
-        Yaml::List(items) => items.get(index.parse::<usize>().ok()?).map(|item| item.place),
-        _ => Some(list.node.place),
+    let (path, is_name) = match field.strip_prefix("the name of ") {
+        Some(path) => (path, true),
+        None => (field, false),
+    };
+    let (mut entry, mut rest) = entry_at(path, entries)?;
+    let mut node = &entry.node;
+    loop {
+        if rest.is_empty() {
+            return Some(if is_name { entry.place } else { node.place });
+        }
+        let inner = match &node.value {
+            Yaml::Map(entries) => {
+                rest.strip_prefix('.')
+                    .and_then(|rest| entry_at(rest, entries))
+                    .map(|(inner, rest)| {
+                        entry = inner;
+                        (&inner.node, rest)
+                    })
+            }
+            Yaml::List(items) => item_at(rest, items),
+            Yaml::Scalar { .. } => None,
+        };
+        let Some((deeper, more)) = inner else {
+            return Some(node.place);
+        };
+        (node, rest) = (deeper, more);
     }
 }
 
-/// The entry with the path `field.name`.
-fn entry_within<'a>(path: &str, entries: &'a [Entry]) -> Option<&'a Entry> {
-    let (field, name) = path.split_once('.')?;
-    let outer = entries.iter().find(|entry| entry.key == field)?;
-    let Yaml::Map(inner) = &outer.node.value else {
-        return None;
+/// The entry whose key a path begins with, and the rest of the path. A key may have dots and brackets in it, so the longest one
+/// is taken.
+fn entry_at<'a, 'p>(path: &'p str, entries: &'a [Entry]) -> Option<(&'a Entry, &'p str)> {
+    let rest = |entry: &'a Entry| {
+        let rest = path.strip_prefix(&shown(&entry.key).to_string())?;
+        (rest.is_empty() || rest.starts_with(['.', '['])).then_some((entry, rest))
     };
-    inner.iter().find(|entry| shown(&entry.key).to_string() == name)
+    entries.iter().filter_map(rest).min_by_key(|(_, rest)| rest.len())
+}
+
+/// The item whose index a path begins with, and the rest of the path.
+fn item_at<'a, 'p>(path: &'p str, items: &'a [Node]) -> Option<(&'a Node, &'p str)> {
+    let (index, rest) = path.strip_prefix('[')?.split_once(']')?;
+    Some((items.get(index.parse::<usize>().ok()?)?, rest))
 }

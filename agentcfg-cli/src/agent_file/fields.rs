@@ -13,6 +13,9 @@ use serde_json::{Map, Value};
 pub struct Fields(Vec<(String, Value)>);
 
 impl Fields {
+    /// The field that has other values where it is absent and where it is empty.
+    pub const DEFINITION: &'static str = "definition";
+
     /// The field that is the body of a file.
     pub const BODY: &'static str = "persona_prompt";
 
@@ -23,7 +26,16 @@ impl Fields {
 
     pub fn of(config: &AgentConfig) -> Result<Self, serde_json::Error> {
         let text = serde_json::to_string(config)?;
-        serde_json::from_str(&text)
+        let mut fields: Self = serde_json::from_str(&text)?;
+        // A field that the record leaves out is one without a value.
+        for (at, field) in AgentConfig::fields().iter().enumerate() {
+            if fields.0.iter().all(|(name, _)| name != field.name) {
+                fields
+                    .0
+                    .insert(at.min(fields.0.len()), (field.name.to_owned(), Value::Null));
+            }
+        }
+        Ok(fields)
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {

@@ -206,7 +206,7 @@ fn content(
     Some(spec)
 }
 
-/// Keeps the first of the entries with the same key, in nested maps too.
+/// Keeps the first of the entries with the same key, in nested maps and lists too.
 fn without_repeated(path: &Path, outer: &str, entries: Vec<Entry>, problems: &mut Vec<Problem>) -> Vec<Entry> {
     let mut lines = HashMap::new();
     let mut kept = Vec::new();
@@ -218,13 +218,25 @@ fn without_repeated(path: &Path, outer: &str, entries: Vec<Entry>, problems: &mu
             continue;
         }
         lines.insert(entry.key.clone(), entry.place.line);
-        if let Yaml::Map(inner) = entry.node.value {
-            let inner = without_repeated(path, &format!("{name}."), inner, problems);
-            entry.node.value = Yaml::Map(inner);
-        }
+        entry.node.value = once_within(path, &name, entry.node.value, problems);
         kept.push(entry);
     }
     kept
+}
+
+/// A value in whose maps each key is there once.
+fn once_within(path: &Path, name: &str, value: Yaml, problems: &mut Vec<Problem>) -> Yaml {
+    match value {
+        Yaml::Map(inner) => Yaml::Map(without_repeated(path, &format!("{name}."), inner, problems)),
+        Yaml::List(mut items) => {
+            for (i, item) in items.iter_mut().enumerate() {
+                let value = std::mem::replace(&mut item.value, Yaml::List(Vec::new()));
+                item.value = once_within(path, &format!("{name}[{i}]"), value, problems);
+            }
+            Yaml::List(items)
+        }
+        scalar => scalar,
+    }
 }
 
 /// The place of a comment where a value is expected, as in `color: #7c3aed`: the field would silently be absent.

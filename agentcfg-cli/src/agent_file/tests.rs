@@ -3,10 +3,16 @@
 use std::path::Path;
 
 use proptest::prelude::*;
-use serde_json::{Map, Number, Value, json};
+use serde_json::{Value, json};
 
 use super::{Fields, is_agent_file, read, write};
 use agentcfg_client::model::AgentSpec;
+
+mod any;
+mod definition;
+mod pyyaml;
+
+use self::any::{any_spec, any_text};
 
 fn spec(agent_id: &str, fields: &Value) -> AgentSpec {
     let mut spec = fields.as_object().unwrap().clone();
@@ -267,12 +273,13 @@ fn values_that_break_a_rule_are_located_too() {
             "writer.md:4:24: parameters.b must be a number that a finite double can hold",
         ]
     );
-    let long = format!("---\n---\n{}\n", "x".repeat(5001));
+    let long = format!("---\n---\n{}\n", "x".repeat(200_001));
     assert_eq!(
         problems(&long),
         [
             "writer.md:1:1: display_name is required",
-            "writer.md:3:1: persona_prompt must be at most 5000 characters, got 5001",
+            "writer.md:3:1: persona_prompt must be at most 200000 characters, got 200001 \
+             (the setting max_persona_prompt is the limit)",
         ]
     );
     assert_eq!(
@@ -382,55 +389,6 @@ fn deep_nesting_is_refused_without_a_crash() {
     ] {
         let found = problems(&format!("---\nrole: {deep}\n---\n"));
         assert!(found.len() == 1 && found[0].contains("must be valid YAML"), "{found:?}");
-    }
-}
-
-/// Any text that JSON and the store can hold.
-fn any_text(max: usize) -> impl Strategy<Value = String> {
-    let interesting = prop::sample::select(vec![
-        "---", "\n", "\r", ": ", " #", "\"", "'", "\\", "\t", " ", "- ", "\u{85}", "\u{2028}", "\u{feff}", "null", "|",
-        "~", "0",
-    ]);
-    let part = prop_oneof![
-        4 => any::<char>().prop_map(String::from),
-        3 => interesting.prop_map(String::from),
-        2 => "[a-z]{1,8}",
-    ];
-    prop::collection::vec(part, 0..max / 4).prop_map(move |parts| {
-        let text: String = parts.concat();
-        text.chars().filter(|c| *c != '\0').take(max).collect()
-    })
-}
-
-fn any_number() -> impl Strategy<Value = Number> {
-    prop_oneof![
-        any::<i64>().prop_map(Number::from),
-        any::<u64>().prop_map(Number::from),
-        any::<f64>().prop_filter_map("finite", Number::from_f64),
-        (-1000..1000i32).prop_map(|n| Number::from_f64(f64::from(n) / 10.0).unwrap()),
-    ]
-}
-
-prop_compose! {
-    fn any_spec()(
-        agent_id in "[a-z0-9_-]{1,50}",
-        display_name in any_text(90).prop_map(|text| format!("{text}x")),
-        texts in (
-            prop::option::of(any_text(100)), prop::option::of(any_text(2000)),
-            prop::option::of(any_text(100)), prop::option::of(any_text(5000)),
-        ),
-        agent_type in prop::sample::select(vec!["ai", "human"]),
-        color in prop::option::of("#[0-9a-fA-F]{6}"),
-        capabilities in prop::collection::vec(any_text(90).prop_map(|text| format!("{text}x")), 0..5),
-        parameters in prop::collection::vec((any_text(90).prop_map(|text| format!("{text}x")), any_number()), 0..5),
-    ) -> AgentSpec {
-        let parameters: Map<String, Value> =
-            parameters.into_iter().map(|(name, number)| (name, Value::Number(number))).collect();
-        let (role, description, model, persona_prompt) = texts;
-        spec(&agent_id, &json!({
-            "display_name": display_name, "role": role, "description": description, "agent_type": agent_type, "model": model,
-            "color": color, "persona_prompt": persona_prompt, "capabilities": capabilities, "parameters": parameters,
-        }))
     }
 }
 

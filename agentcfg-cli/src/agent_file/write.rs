@@ -1,9 +1,14 @@
 //! Writes an agent's file: the same agent always gives the same bytes.
 
+pub(crate) mod block;
+pub(crate) mod scalar;
+
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
+use self::block::{Blocks, INDENT, block};
+use self::scalar::{scalar, text};
 use super::{FENCE, Fields};
 
 /// The content of an agent's file.
@@ -20,102 +25,90 @@ pub fn compose(agent_id: &str, lines: &str, persona: Option<&str>) -> String {
 }
 
 /// The lines of one field. A null, an empty list and an empty map have none, because that is the value of an absent
-/// field.
+/// field; an empty definition is none that is absent.
 pub fn field(name: &str, value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) if is_block(text) => block(name, text),
-        Value::Array(items) => items.iter().enumerate().fold(String::new(), |lines, (i, item)| {
-            let head = if i == 0 { format!("{name}:\n") } else { lines };
-            format!("{head}  - {}\n", scalar(item))
-        }),
-        Value::Object(entries) => entries
-            .iter()
-            .enumerate()
-            .fold(String::new(), |lines, (i, (key, value))| {
-                let head = if i == 0 { format!("{name}:\n") } else { lines };
-                format!("{head}  {}: {}\n", text(key), scalar(value))
-            }),
-        value => format!("{name}: {}\n", scalar(value)),
+    let is_absent = match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(entries) => entries.is_empty() && name != Fields::DEFINITION,
+        _ => false,
+    };
+    if is_absent {
+        return String::new();
     }
+    let blocks = match value {
+        _ if name == Fields::DEFINITION => Blocks::All,
+        Value::String(_) => Blocks::Trimmed,
+        _ => Blocks::None,
+    };
+    let mut field = Lines {
+        blocks,
+        text: String::new(),
+    };
+    field.entry(0, name, value);
+    field.text
 }
 
-fn scalar(value: &Value) -> String {
-    match value {
-        Value::String(value) => text(value),
-        // JSON is valid YAML.
-        other => other.to_string(),
-    }
+/// The longest key that a reader takes without the sign of a key in front of it.
+const LONG_KEY: usize = 1000;
+
+/// The lines of a field.
+struct Lines {
+    blocks: Blocks,
+    text: String,
 }
 
-/// A text on one line, without quotes if no reader of YAML can take it for another type.
-pub(crate) fn text(text: &str) -> String {
-    if is_plain(text) { text.to_owned() } else { quoted(text) }
-}
-
-fn is_plain(text: &str) -> bool {
-    const WORDS: [&str; 9] = ["null", "true", "false", "yes", "no", "on", "off", "y", "n"];
-    text.starts_with(char::is_alphabetic)
-        && !text.ends_with(' ')
-        && text
-            .chars()
-            .all(|c| c.is_alphanumeric() || matches!(c, ' ' | '_' | '-' | '.' | '/' | '(' | ')' | '+' | ',' | ';'))
-        && !WORDS.contains(&text.to_lowercase().as_str())
-}
-
-fn quoted(text: &str) -> String {
-    let mut quoted = String::with_capacity(text.len() + 2);
-    quoted.push('"');
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => {
-                quoted.push('\\');
-                quoted.push(c);
+impl Lines {
+    /// A key and its value.
+    fn entry(&mut self, indent: usize, key: &str, value: &Value) {
+        let key = text(key);
+        let _ = match key.len() > LONG_KEY {
+            true => write!(self.text, "{:indent$}? {key}\n{:indent$}:", "", ""),
+            false => write!(self.text, "{:indent$}{key}:", ""),
+        };
+        match value {
+            Value::Array(items) if !items.is_empty() => {
+                self.text.push('\n');
+                self.list(indent + INDENT, items);
             }
-            '\n' => quoted += "\\n",
-            '\r' => quoted += "\\r",
-            '\t' => quoted += "\\t",
-            c if !is_visible(c) => {
-                let _ = match u32::from(c) {
-                    code @ ..=0xff => write!(quoted, "\\x{code:02x}"),
-                    code @ ..=0xffff => write!(quoted, "\\u{code:04x}"),
-                    code => write!(quoted, "\\U{code:08x}"),
-                };
+            Value::Object(entries) if !entries.is_empty() => {
+                self.text.push('\n');
+                for (key, value) in entries {
+                    self.entry(indent + INDENT, key, value);
+                }
             }
-            c => quoted.push(c),
+            value => self.leaf(indent, value),
         }
     }
-    quoted.push('"');
-    quoted
-}
 
-/// Whether a character is visible. Others are escaped: YAML forbids some of them or gives them a meaning, and a
-/// reviewer must not overlook them.
-fn is_visible(c: char) -> bool {
-    let is_format = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
-        | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}');
-    let is_noncharacter = u32::from(c) & 0xfffe == 0xfffe || matches!(c, '\u{fdd0}'..='\u{fdef}');
-    !c.is_control() && (c == ' ' || !c.is_whitespace()) && !is_format && !is_noncharacter
-}
-
-/// Whether a text has several lines that a literal block keeps exactly, and in which no white space is easily lost.
-pub(crate) fn is_block(text: &str) -> bool {
-    let mut lines = text.strip_suffix('\n').unwrap_or(text).split('\n');
-    text.trim_end_matches('\n').contains('\n')
-        && !text.ends_with("\n\n")
-        && !text.starts_with([' ', '\n'])
-        && lines.all(|line| !line.ends_with(' ') && line.chars().all(is_visible))
-}
-
-fn block(name: &str, text: &str) -> String {
-    let (head, text) = match text.strip_suffix('\n') {
-        Some(text) => ("|", text),
-        None => ("|-", text),
-    };
-    let mut lines = format!("{name}: {head}\n");
-    for line in text.split('\n') {
-        let indent = if line.is_empty() { "" } else { "  " };
-        let _ = writeln!(lines, "{indent}{line}");
+    fn list(&mut self, indent: usize, items: &[Value]) {
+        for item in items {
+            let _ = write!(self.text, "{:indent$}-", "");
+            match item {
+                Value::Array(items) if !items.is_empty() => {
+                    self.text.push('\n');
+                    self.list(indent + INDENT, items);
+                }
+                Value::Object(entries) if !entries.is_empty() => {
+                    let start = self.text.len();
+                    for (key, value) in entries {
+                        self.entry(indent + INDENT, key, value);
+                    }
+                    // The first key stands beside the hyphen.
+                    self.text.replace_range(start..start + indent + 1, "");
+                }
+                item => self.leaf(indent, item),
+            }
+        }
     }
-    lines
+
+    /// What follows a key or a hyphen on its line: a scalar, or the lines of a long text.
+    fn leaf(&mut self, indent: usize, value: &Value) {
+        match value {
+            Value::String(text) if self.blocks.has(text) => block(indent, text, &mut self.text),
+            value => {
+                let _ = writeln!(self.text, " {}", scalar(value));
+            }
+        }
+    }
 }

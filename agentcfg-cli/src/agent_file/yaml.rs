@@ -45,8 +45,8 @@ impl Malformed {
     }
 }
 
-/// The greatest depth of nested maps and lists. A field has one level.
-const MAX_DEPTH: usize = 16;
+/// The greatest depth of nested maps and lists. A definition has 32 levels at most; the core names one that is deeper.
+const MAX_DEPTH: usize = 40;
 
 type Result<T> = std::result::Result<T, Malformed>;
 

@@ -14,6 +14,7 @@ const NAMES: &[(&str, &str)] = &[
     ("capabilities", "capability"),
     ("parameters", "parameter"),
     (Fields::BODY, "persona-file"),
+    ("definition", "definition-file"),
 ];
 
 /// The fields that the command line gives.
@@ -31,6 +32,8 @@ pub enum Given {
     Texts(Vec<String>),
     /// Numbers as `NAME=NUMBER`, one for each time that the option is given.
     Numbers(Vec<String>),
+    /// The file with a JSON object.
+    Json(PathBuf),
 }
 
 /// The name of the option for a field.
@@ -68,6 +71,10 @@ fn option(field: &ConfigField) -> Arg {
             .value_name("NAME=NUMBER")
             .action(ArgAction::Append)
             .help(format!("{about}. May be given more than once")),
+        FieldValues::Object { .. } => arg
+            .value_name("FILE")
+            .value_parser(value_parser!(PathBuf))
+            .help(format!("{about}. The file has JSON; `-` is standard input")),
         _ => arg.value_name("TEXT").help(about.to_owned()),
     }
 }
@@ -95,6 +102,7 @@ impl FromArgMatches for CreateFields {
                 _ if field.name == Fields::BODY => matches.get_one(id).cloned().map(Given::File),
                 FieldValues::Texts { .. } => texts().map(Given::Texts),
                 FieldValues::Numbers { .. } => texts().map(Given::Numbers),
+                FieldValues::Object { .. } => matches.get_one(id).cloned().map(Given::Json),
                 _ => matches.get_one(id).cloned().map(Given::Text),
             }
         };

@@ -7,7 +7,7 @@ use std::path::Path;
 use agentcfg_client::AgentFilter;
 use agentcfg_client::model::WorkspaceId;
 use agentcfg_client::model::{
-    Agent, AgentConfig, AgentSpec, AgentState, AsOf, NewAgent, Precondition, VersionSelector,
+    Agent, AgentConfig, AgentSpec, AgentState, AsOf, Definition, NewAgent, Precondition, VersionSelector,
 };
 use serde_json::{Map, Value};
 
@@ -146,17 +146,26 @@ fn from_file(path: &Path) -> Result<AgentSpec> {
 fn from_options(agent_id: &str, fields: CreateFields) -> Result<AgentSpec> {
     let mut body = Map::new();
     body.insert("agent_id".into(), agent_id.into());
+    let mut definition = None;
     for (field, given) in fields.0 {
         let value = match given {
             Given::Text(text) => text.into(),
             Given::File(path) => content(&path)?.into(),
             Given::Texts(texts) => texts.into(),
             Given::Numbers(entries) => numbers(&entries)?.into(),
+            Given::Json(path) => {
+                let read = Definition::from_json(content(&path)?.as_bytes());
+                definition =
+                    Some(read.map_err(|invalid| CommandFailure::error(format_args!("{}: {invalid}", path.display())))?);
+                continue;
+            }
         };
         body.insert(field.name.into(), value);
     }
     let spec = AgentSpec::from_json(&serde_json::to_vec(&body)?);
-    Ok(spec.map_err(CommandFailure::error)?.into_inner())
+    let mut spec = spec.map_err(CommandFailure::error)?.into_inner();
+    spec.definition = definition;
+    Ok(spec)
 }
 
 /// The numbers of texts such as `formality=70`.
@@ -262,9 +271,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let file = dir.path().join("text");
         fs::write(&file, "You write.\n").unwrap();
+        let json = dir.path().join("json");
+        fs::write(&json, r#"{"tools": ["search"]}"#).unwrap();
         let command = CreateFields::augment_args(clap::Command::new("create"));
         for (field, option) in AgentConfig::fields().iter().zip(command.get_arguments()) {
             let value = match field.values {
+                FieldValues::Object { .. } => json.to_str().unwrap(),
                 _ if option.get_value_names().unwrap()[0] == "FILE" => file.to_str().unwrap(),
                 FieldValues::Numbers { .. } => "tone=0.5",
                 FieldValues::Words(words) => words.last().unwrap(),

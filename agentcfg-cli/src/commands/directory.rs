@@ -5,6 +5,7 @@ use agentcfg_client::model::{AppliedAgents, ApplyAgents, WorkspaceId};
 
 use super::context::Context;
 use super::plan;
+use crate::agent_file::{EXTENSION, Problem};
 use crate::args::{self, Reason};
 use crate::failure::{Code, CommandFailure, Result};
 use crate::file::Directory;
@@ -53,7 +54,8 @@ async fn planned(
 ) -> Result<AppliedAgents> {
     if let Some(body) = body {
         let _progress = Progress::spinner("Comparing with the server");
-        return Ok(session.client.apply_agents(workspace, body, true).await?);
+        let planned = session.client.apply_agents(workspace, body, true).await;
+        return planned.map_err(|error| in_files(error, body, arguments));
     }
     // The API takes no empty list, and this one changes nothing.
     context
@@ -64,6 +66,22 @@ async fn planned(
         .list_agents_with_cursor(workspace, &AgentFilter::default())
         .await?;
     Ok(AppliedAgents::nothing(cursor))
+}
+
+/// The problems of the files where the server refuses agents of them by a rule that only it knows, such as a limit of its
+/// settings; else the failure of the call.
+fn in_files(error: agentcfg_client::Error, body: &ApplyAgents, arguments: &args::Directory) -> CommandFailure {
+    let file_of = |fault: &str| {
+        let (index, rule) = fault.strip_prefix("agents[")?.split_once("].")?;
+        let agent = body.agents.get(index.parse::<usize>().ok()?)?;
+        let file = arguments.dir.join(format!("{}.{EXTENSION}", agent.agent_id));
+        Some(Problem::of(&file, rule))
+    };
+    let problems: Option<Vec<_>> = match error.is_invalid() {
+        true => error.message().split("; ").map(file_of).collect(),
+        false => None,
+    };
+    problems.map_or_else(|| error.into(), CommandFailure::Files)
 }
 
 pub async fn apply(
@@ -104,7 +122,7 @@ pub async fn apply(
     let applied = applied.map_err(|error| match error.is_precondition_failed() {
         true => CommandFailure::with_code(Code::Conflict, "the agents have changed meanwhile; nothing was applied")
             .hint("Run the command again to see what it would change now."),
-        false => error.into(),
+        false => in_files(error, &body, arguments),
     })?;
     context.output.show(
         &applied,

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use agentcfg_client::model::AgentSpec;
-use agentcfg_core::validate::MAX_PERSONA_PROMPT;
+use agentcfg_core::validate::DEFAULT_PERSONA_PROMPT;
 
 use super::context::Context;
 use super::import_apply;
@@ -38,7 +38,7 @@ pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
     };
     let limit = match &session {
         Some(session) => persona_limit(session).await?,
-        None => MAX_PERSONA_PROMPT.min(5000),
+        None => DEFAULT_PERSONA_PROMPT as usize,
     };
     let mut report = Report::of(format.word, &agents, went, reading);
     report.dry_run = arguments.dry_run || (arguments.out.is_none() && !arguments.apply);
@@ -57,17 +57,12 @@ pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
     }
 }
 
-/// How long a persona may be in the workspace. A server that does not tell has the limit of the specification.
+/// How long a persona may be in the workspace.
 async fn persona_limit(session: &Session) -> Result<usize> {
     let workspace = session.workspace().await?;
-    let whoami = serde_json::to_string(&session.client.whoami().await?)?;
-    let whoami = import::from_json(Path::new("whoami"), &whoami).map_err(CommandFailure::error)?;
-    let rows = whoami.get("workspaces").and_then(Node::as_list).unwrap_or_default();
-    let id = workspace.to_string();
-    let is_it = |row: &&Node| row.text_of("id") == Some(&id) || row.text_of("workspace_id") == Some(&id);
-    let limits = rows.iter().find(is_it).and_then(|row| row.get("limits"));
-    let limit = limits.and_then(|limits| limits.get("persona_prompt")?.scalar()?.parse().ok());
-    Ok(limit.unwrap_or(5000))
+    let workspaces = session.client.whoami().await?.workspaces;
+    let row = workspaces.into_iter().find(|row| row.id == workspace);
+    Ok(row.map_or(DEFAULT_PERSONA_PROMPT, |row| row.limits.persona_prompt) as usize)
 }
 
 /// The agents that follow the rules of the service. An agent with a problem in one of its versions is left out with all of them.

@@ -7,6 +7,8 @@ use super::node::{Entry, Node, Value, put};
 pub enum As {
     /// Any value, as it is.
     Any,
+    /// Any value whose maps have an order that counts; it is kept as lists of maps with one key.
+    Ordered,
     /// A text. A number, `yes` and the like are texts here.
     Text,
     /// Texts in a list, or in one text between commas or spaces that are not in parentheses; written as one text.
@@ -26,8 +28,8 @@ pub enum As {
 /// The value for the agent; `None` where the source has something else.
 pub fn value_in(kind: As, node: &Node) -> Option<Node> {
     let value = match kind {
-        As::Any if node.is_null() => return None,
-        As::Any => return Some(node.clone()),
+        As::Any | As::Ordered if node.is_null() => return None,
+        As::Any | As::Ordered => return Some(node.clone()),
         As::Objects(_) => {
             let items = node.as_list()?;
             return items.iter().all(Node::is_map).then(|| node.clone());
@@ -54,7 +56,7 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
 /// The value as the source has it; `None` where the format cannot hold it. An original shows the form that the source had.
 pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node> {
     match kind {
-        As::Any => Some(node.clone()),
+        As::Any | As::Ordered => Some(node.clone()),
         As::Text => node.as_text().map(Node::text),
         As::Objects(types) => {
             let is_known = |item: &Node| {
@@ -95,8 +97,34 @@ pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node>
 pub fn as_kept(kind: As, node: &Node) -> Option<Node> {
     match kind {
         As::Text => node.scalar().map(|text| Node::at(node.place, Value::Text(text))),
+        As::Ordered => match &node.value {
+            Value::Map(entries) => {
+                let one = |entry: &Entry| {
+                    let node = as_kept(kind, &entry.node).unwrap_or_else(|| entry.node.clone());
+                    Node::map(vec![Entry { node, ..entry.clone() }])
+                };
+                Some(Node::at(node.place, Value::List(entries.iter().map(one).collect())))
+            }
+            _ => None,
+        },
         _ => None,
     }
+}
+
+/// The value of the source of one that was kept.
+pub fn of_kept(kind: As, node: Node) -> Node {
+    let Some(items) = node
+        .as_list()
+        .filter(|items| kind == As::Ordered && items.iter().all(Node::is_map))
+    else {
+        return node;
+    };
+    let entries = items.iter().flat_map(Node::entries).cloned();
+    let of_entry = |entry: Entry| Entry {
+        node: of_kept(kind, entry.node),
+        ..entry
+    };
+    Node::at(node.place, Value::Map(entries.map(of_entry).collect()))
 }
 
 /// The texts of a list, or in a text.

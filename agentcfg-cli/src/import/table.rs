@@ -338,10 +338,7 @@ fn is_allowed(key: &str, value: &Node) -> bool {
         Entry::new("display_name", Node::text("x")),
         Entry::new("definition", definition),
     ]);
-    let knows = agentcfg_client::model::AgentConfig::fields()
-        .iter()
-        .any(|field| field.name == "definition");
-    !knows || AgentSpec::from_json(agent.json().as_bytes()).is_ok()
+    AgentSpec::from_json(agent.json().as_bytes()).is_ok()
 }
 
 /// An agent as the keys of a format.
@@ -376,7 +373,7 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
     let mut entries = Vec::new();
     for row in format.rows {
         let (key, to, kind) = row;
-        let original = take(&mut kept, key);
+        let original = take(&mut kept, key).map(|node| convert::of_kept(*kind, node));
         let value = match to {
             To::Field("display_name") if is_unnamed => {
                 take(&mut fields, "display_name");

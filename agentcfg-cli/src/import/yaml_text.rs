@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use super::node::{Entry, Node, Value};
-use crate::agent_file::write::{is_block, text};
+use crate::agent_file::write::block::{Blocks, INDENT, block};
+use crate::agent_file::write::scalar::text;
 
 /// The entries as lines of YAML.
 pub fn to_yaml(entries: &[Entry]) -> String {
@@ -22,36 +23,26 @@ fn yaml_entry(yaml: &mut String, indent: usize, key: &str, node: &Node) {
 /// A value after its key or the hyphen of a list, and the line feed.
 fn yaml_value(yaml: &mut String, indent: usize, node: &Node) {
     match &node.value {
-        Value::Text(block) if is_block(block) => {
-            let (head, lines) = match block.strip_suffix('\n') {
-                Some(lines) => ("|", lines),
-                None => ("|-", block.as_str()),
-            };
-            let _ = writeln!(yaml, " {head}");
-            for line in lines.split('\n') {
-                let width = if line.is_empty() { 0 } else { indent + 2 };
-                let _ = writeln!(yaml, "{:width$}{line}", "");
-            }
-        }
+        Value::Text(lines) if Blocks::All.has(lines) => block(indent, lines, yaml),
         Value::Text(value) => {
             let _ = writeln!(yaml, " {}", text(value));
         }
         Value::List(items) if !items.is_empty() => {
             yaml.push('\n');
             for item in items {
-                let _ = write!(yaml, "{:width$}-", "", width = indent + 2);
+                let _ = write!(yaml, "{:width$}-", "", width = indent + INDENT);
                 match &item.value {
                     Value::List(_) | Value::Map(_) => {
                         let _ = writeln!(yaml, " {}", item.json());
                     }
-                    _ => yaml_value(yaml, indent + 2, item),
+                    _ => yaml_value(yaml, indent + INDENT, item),
                 }
             }
         }
         Value::Map(entries) if !entries.is_empty() => {
             yaml.push('\n');
             for entry in entries {
-                yaml_entry(yaml, indent + 2, &entry.key, &entry.node);
+                yaml_entry(yaml, indent + INDENT, &entry.key, &entry.node);
             }
         }
         _ => {

@@ -23,3 +23,5 @@ pub(crate) fn nullable<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<P
         Given::Wrong => None,
     }
 }
+
+pub(crate) use nullable as sparse;

@@ -26,3 +26,5 @@ pub(crate) fn nullable<R: Rule>(fields: &mut Fields<'_>, name: &str) -> Option<O
         Given::Wrong => None,
     }
 }
+
+pub(crate) use nullable as sparse;

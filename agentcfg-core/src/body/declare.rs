@@ -21,6 +21,7 @@
 /// | `defaulted` | `T`, left out: `T::default()` | `Option<T>`, left out: stays |
 /// | `optional` | `Option<T>`, may be left out, not null | |
 /// | `nullable` | `Option<T>`, null is the same as left out | [`Patch<T>`](crate::model::Patch) |
+/// | `sparse` | as `nullable` | as `nullable`; the record shows it only where there is a value |
 /// | `tristate` | [`Patch<T>`](crate::model::Patch): null, left out and a value are three things | |
 ///
 /// `also: { … }` adds keywords to the schema. A field may end with `=> fits(other)`, a function that refuses its
@@ -126,7 +127,8 @@ macro_rules! body {
 
 /// Declares a resource as it is shown and stored, with its schema, from a list of fields like those of [`body!`].
 ///
-/// It is also read from what an earlier release wrote, which knew fewer fields: `defaulted` and `nullable` ones may be missing.
+/// It is also read from what an earlier release wrote, which knew fewer fields: `defaulted`, `nullable` and `sparse` ones may be
+/// missing.
 macro_rules! record {
     (
         $(#[doc = $about:literal])*
@@ -167,6 +169,13 @@ macro_rules! readable {
     (@ $head:tt {$($done:tt)*} [$($attribute:tt)*] $visible:vis $field:ident: defaulted $type:ty, $($rest:tt)*) => {
         $crate::body::readable! {
             @ $head {$($done)* $($attribute)* #[serde(default)] $visible $field: $type,} $($rest)*
+        }
+    };
+    (@ $head:tt {$($done:tt)*} [$($attribute:tt)*] $visible:vis $field:ident: sparse $type:ty, $($rest:tt)*) => {
+        $crate::body::readable! {
+            @ $head {
+                $($done)* $($attribute)* #[serde(skip_serializing_if = "Option::is_none")] $visible $field: Option<$type>,
+            } $($rest)*
         }
     };
     (@ $head:tt {$($done:tt)*} [$($attribute:tt)*] $visible:vis $field:ident: $presence:ident $type:ty, $($rest:tt)*) => {
@@ -214,9 +223,11 @@ macro_rules! field_type {
     (create defaulted $type:ty) => { $type };
     (create optional $type:ty) => { Option<$type> };
     (create nullable $type:ty) => { Option<$type> };
+    (create sparse $type:ty) => { Option<$type> };
     (create tristate $type:ty) => { $crate::model::Patch<$type> };
     (change required $type:ty) => { Option<$type> };
     (change defaulted $type:ty) => { Option<$type> };
+    (change sparse $type:ty) => { $crate::model::Patch<$type> };
     (change nullable $type:ty) => { $crate::model::Patch<$type> };
 }
 

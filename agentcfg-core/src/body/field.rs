@@ -65,8 +65,11 @@ impl<T> Change<T> for Option<T> {
     }
 }
 
-impl<T> Change<Option<T>> for Patch<T> {
+/// A value that is equal to the stored one leaves it, because equal definitions can be written in two ways.
+impl<T: PartialEq> Change<Option<T>> for Patch<T> {
     fn apply(self, field: &mut Option<T>) {
-        Patch::apply(self, field);
+        if self.value().is_none_or(|value| field.as_ref() != Some(value)) {
+            Patch::apply(self, field);
+        }
     }
 }

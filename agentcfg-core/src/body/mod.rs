@@ -41,8 +41,9 @@ pub(crate) trait Body: Sized {
 }
 
 /// Reads a body from its JSON text.
-pub(crate) fn from_json<T: Body>(bytes: &[u8]) -> Result<T, Invalid> {
+pub(crate) fn from_json<T: Body>(bytes: &[u8], max_persona: u32) -> Result<T, Invalid> {
     let mut fields = Fields::parse(bytes)?;
+    fields.faults = Faults::within(max_persona);
     let body = T::read(&mut fields);
     fields.finish::<T>(body)
 }

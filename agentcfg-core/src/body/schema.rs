@@ -138,18 +138,19 @@ pub(crate) mod create {
     }
 
     pub(crate) use nullable as tristate;
+    pub(crate) use nullable as sparse;
 }
 
 /// Schemas of the fields of a body that changes a resource.
 pub(crate) mod change {
-    pub(crate) use super::create::{nullable, optional as required, optional as defaulted};
+    pub(crate) use super::create::{nullable, optional as defaulted, optional as required, sparse};
 }
 
 /// Schemas of the fields of a record, which is shown with all of them.
 pub(crate) mod record {
     use super::*;
 
-    pub(crate) use super::create::required;
+    pub(crate) use super::create::{optional as sparse, required};
     pub(crate) use required as defaulted;
 
     pub(crate) fn nullable<R: JsonSchema>(generator: &mut SchemaGenerator, documentation: &str) -> Property {

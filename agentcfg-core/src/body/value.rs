@@ -128,32 +128,56 @@ impl FromJson for Vec<String> {
 /// Personality sliders.
 impl FromJson for BTreeMap<String, Number> {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
-        let Json::Object(entries) = json else {
-            return mismatch(&json, field, "an object of numbers", faults);
-        };
-        let mut parameters = Self::new();
-        let mut repeated = HashSet::new();
-        for (name, value) in entries {
-            // The placeholder lets the rules for the whole value find the other faults.
-            let number = match value {
+        map(
+            json,
+            field,
+            "an object of numbers",
+            faults,
+            |value, place, faults| match value {
                 Json::Number(number) => number,
                 Json::Huge => {
-                    let place = format_args!("{field}.{}", shown(&name));
                     faults.push(place, "must be a number that a finite double can hold");
                     Number::from(0)
                 }
                 other => {
-                    let place = format_args!("{field}.{}", shown(&name));
                     faults.push(place, format!("must be a number, got {}", other.kind()));
                     Number::from(0)
                 }
-            };
-            if parameters.contains_key(&*name) && repeated.insert(name.clone()) {
-                let place = format_args!("{field}.{}", shown(&name));
-                faults.push(place, "must not appear more than once");
-            }
-            parameters.insert(name.into_owned(), number);
-        }
-        Some(parameters)
+            },
+        )
     }
+}
+
+/// Values of variables.
+impl FromJson for BTreeMap<String, String> {
+    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        map(json, field, "an object of strings", faults, |value, place, faults| {
+            String::from_json(value, place, faults).unwrap_or_default()
+        })
+    }
+}
+
+/// Reads an object whose values are of one type. Where a value is wrong, `read` notes the fault and returns a placeholder, with
+/// which the rules for the whole value find the other faults.
+fn map<T>(
+    json: Json<'_>,
+    field: &dyn Display,
+    wanted: &str,
+    faults: &mut Faults,
+    read: impl Fn(Json<'_>, &dyn Display, &mut Faults) -> T,
+) -> Option<BTreeMap<String, T>> {
+    let Json::Object(entries) = json else {
+        return mismatch(&json, field, wanted, faults);
+    };
+    let mut values = BTreeMap::new();
+    let mut repeated = HashSet::new();
+    for (name, value) in entries {
+        let value = read(value, &format_args!("{field}.{}", shown(&name)), faults);
+        if values.contains_key(&*name) && repeated.insert(name.clone()) {
+            let place = format_args!("{field}.{}", shown(&name));
+            faults.push(place, "must not appear more than once");
+        }
+        values.insert(name.into_owned(), value);
+    }
+    Some(values)
 }

@@ -7,9 +7,10 @@ use uuid::Uuid;
 
 use super::agent_fields::agent_fields;
 use super::word_enum::word_enum;
-use super::{AgentId, Timestamp, WorkspaceId};
+use super::{AgentId, ApplyAgents, Definition, Limits, Timestamp, WorkspaceId};
 use crate::rules;
-use crate::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_PERSONA_PROMPT, MAX_ROLE};
+use crate::validate::{self, Invalid, Valid};
+use crate::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE};
 
 word_enum! {
     /// Whether a software agent or a person does the work.
@@ -49,7 +50,7 @@ pub(crate) struct AgentHistory {
 
 // The fields that a workspace configures. A line here is all that the core and the API need: the types of an agent and of its
 // versions have it, bodies are read and checked with its rule, patches are applied, and the schema describes it. A new field is
-// `nullable` or `defaulted`: the records that earlier releases wrote do not have it.
+// `nullable`, `defaulted` or `sparse`: the records that earlier releases wrote do not have it.
 agent_fields! {
     /// Name for people. Something in it has to be visible.
     display_name: required String as rules::NotBlank<MAX_DISPLAY_NAME>, example "Release writer";
@@ -64,12 +65,42 @@ agent_fields! {
     /// Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits.
     color: nullable String as rules::Color, example "#7c3aed";
     /// System prompt that gives the agent its personality.
-    persona_prompt: nullable String as rules::Text<MAX_PERSONA_PROMPT>, example "You write short, factual release notes.";
+    persona_prompt: nullable String as rules::Persona, example "You write short, factual release notes.";
     /// Capability tags. Their order and any repetition are preserved.
     capabilities: defaulted Vec<String> as rules::Capabilities, example ["writing", "changelog"];
     /// Personality sliders: a number under each name. Integers that fit into 64 bits stay integers.
     parameters: defaulted Parameters as rules::Parameters, example { "creativity": 0.7, "formality": 70 };
+    /// Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object.
+    definition: sparse Definition as rules::Definition, example { "tools": ["search"], "model_settings": { "temperature": 0.2 } };
 }
+
+/// Gives bodies a reader that goes by the limits of a deployment.
+macro_rules! within_limits {
+    ($($body:ident)+) => {$(
+        impl $body {
+            /// Reads the JSON text of a request as a server with these limits does; `from_json` allows what any deployment can
+            /// allow.
+            ///
+            /// A persona that is too long is a fault next to other faults. Alone it is none, because an agent may keep a longer
+            /// one that it has: the service decides.
+            ///
+            /// # Errors
+            ///
+            /// Every fault of the text, in the order of the fields.
+            ///
+            /// ```
+            #[doc = concat!("use agentcfg_core::model::{Limits, ", stringify!($body), "};")]
+            #[doc = concat!("let read = ", stringify!($body), "::from_json_within(b\"no JSON\", Limits::default());")]
+            /// assert!(read.is_err());
+            /// ```
+            pub fn from_json_within(bytes: &[u8], limits: Limits) -> Result<Valid<Self>, Invalid> {
+                validate::read_within(bytes, limits.persona_prompt)
+            }
+        }
+    )+};
+}
+
+within_limits!(NewAgent AgentPatch ApplyAgents);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -4,10 +4,18 @@
 /// [`AgentPatch`](super::AgentPatch) and the record that is stored.
 ///
 /// A line is `name: presence Type as Rule, example value;` with the documentation above it. The presences are those of
-/// [`body!`](crate::body::body): `required` and `defaulted` fields always have a value, a `nullable` one may have none.
+/// [`body!`](crate::body::body): `required` and `defaulted` fields always have a value, a `nullable` one may have none, and a
+/// `sparse` one is in the record only where it has one.
 macro_rules! agent_fields {
     (@is_nullable nullable) => { true };
+    (@is_nullable sparse) => { true };
     (@is_nullable $presence:ident) => { false };
+    (@write sparse $row:ident, $name:expr, $value:expr) => {
+        if $value.is_some() {
+            $row.serialize_field($name, $value)?;
+        }
+    };
+    (@write $presence:ident $row:ident, $name:expr, $value:expr) => { $row.serialize_field($name, $value)?; };
     ($(
         $(#[doc = $doc:literal])+
         $field:ident: $presence:ident $type:ty as $rule:ty, example $example:tt;
@@ -198,7 +206,7 @@ macro_rules! agent_fields {
                 row.serialize_field("id", &agent.id)?;
                 row.serialize_field("workspace_id", &agent.workspace_id)?;
                 row.serialize_field("agent_id", &agent.agent_id)?;
-                $(row.serialize_field(stringify!($field), &agent.$field)?;)+
+                $(agent_fields!(@write $presence row, stringify!($field), &agent.$field);)+
                 row.serialize_field("is_active", &agent.is_active)?;
                 row.serialize_field("created_at", &agent.created_at)?;
                 row.serialize_field("updated_at", &agent.updated_at)?;

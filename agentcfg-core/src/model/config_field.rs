@@ -55,4 +55,9 @@ pub enum FieldValues {
         /// The greatest number of names.
         max_entries: usize,
     },
+    /// A JSON object.
+    Object {
+        /// The greatest length as compact JSON, in bytes.
+        max_bytes: usize,
+    },
 }

@@ -13,6 +13,7 @@ mod change_event;
 pub(crate) mod change_path;
 mod config_field;
 mod cursor;
+mod definition;
 mod epoch;
 mod error_body;
 pub(crate) mod event_family;
@@ -49,6 +50,8 @@ pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Chang
 pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use config_field::{ConfigField, FieldValues};
 pub use cursor::{Cursor, CursorError};
+pub(crate) use definition::render_prompt;
+pub use definition::{Definition, ModelSettings, PromptValues, RenderedPrompt, VariableValues};
 pub use epoch::{Epoch, InvalidEpoch};
 pub use error_body::{ErrorBody, Success};
 pub use event_types::EventTypes;
@@ -75,6 +78,6 @@ pub use webhook::{
 };
 pub(crate) use webhook_url::MAX_URL;
 pub use webhook_url::{AllowedHost, Host, InvalidUrl, WebhookUrl};
-pub use whoami::{CallerType, CallerWorkspace, SignIn, WhoAmI};
+pub use whoami::{CallerType, CallerWorkspace, Limits, SignIn, WhoAmI};
 pub use word_enum::UnknownWord;
 pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};

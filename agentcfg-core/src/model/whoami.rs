@@ -6,7 +6,7 @@ use super::word_enum::word_enum;
 use super::{Permission, Plan, Role, Scope, Timestamp, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
-use crate::validate::{MAX_LOGIN_CODE, MAX_NAME};
+use crate::validate::{DEFAULT_PERSONA_PROMPT, MAX_LOGIN_CODE, MAX_NAME};
 
 word_enum! {
     /// What kind of credential a request has.
@@ -51,8 +51,32 @@ record! {
             "permissions": ["tasks:read", "projects:read", "agents:read", "analytics:read"],
             "active_agents": 12,
             "agent_limit": 100,
+            "limits": { "persona_prompt": 5000 },
         }],
     }],
+}
+
+record! {
+    /// The limits of the deployment that bodies are checked by.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Limits;
+    /// assert_eq!(Limits::default().persona_prompt, 5000);
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    Limits {
+        /// The greatest length of a `persona_prompt`, in Unicode scalar values.
+        persona_prompt: required u32,
+    }
+    examples: [{ "persona_prompt": 5000 }],
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            persona_prompt: DEFAULT_PERSONA_PROMPT,
+        }
+    }
 }
 
 record! {
@@ -82,6 +106,8 @@ record! {
         active_agents: required u64,
         /// How many agents may be active; null for any number.
         agent_limit: nullable u32,
+        /// The limits of the deployment. A server that does not say has the default ones.
+        limits: defaulted Limits,
     }
     examples: [{
         "id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
@@ -92,6 +118,7 @@ record! {
         "permissions": ["tasks:read", "projects:read", "agents:read", "analytics:read"],
         "active_agents": 12,
         "agent_limit": 100,
+        "limits": { "persona_prompt": 5000 },
     }],
 }
 

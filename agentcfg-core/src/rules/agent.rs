@@ -6,7 +6,7 @@ use serde_json::Number;
 
 use super::Described;
 use crate::body::Rule;
-use crate::model::FieldValues;
+use crate::model::{self, FieldValues};
 use crate::validate::text::{from_one, length_at_most, not_blank, without_nul};
 use crate::validate::{Faults, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, shown};
 
@@ -22,6 +22,25 @@ pub(crate) struct Capabilities;
 
 /// At most 100 numbers with names of 1–100 characters.
 pub(crate) struct Parameters;
+
+/// A definition whose members keep their rules.
+pub(crate) struct Definition;
+
+/// Values of variables.
+pub(crate) struct VariableValues;
+
+/// The settings of a model call, which the service shows.
+pub(crate) struct ModelSettings;
+
+impl Rule for VariableValues {
+    type Value = model::VariableValues;
+
+    fn check(values: &model::VariableValues, field: &str, faults: &mut Faults) {
+        for (name, value) in values {
+            without_nul(value, format_args!("{field}.{}", shown(name)), faults);
+        }
+    }
+}
 
 impl Rule for RepeatedAgentId {
     type Value = String;
@@ -87,5 +106,19 @@ impl Rule for Parameters {
 impl Described for Parameters {
     const VALUES: FieldValues = FieldValues::Numbers {
         max_entries: MAX_ENTRIES,
+    };
+}
+
+impl Rule for Definition {
+    type Value = model::Definition;
+
+    fn check(definition: &model::Definition, field: &str, faults: &mut Faults) {
+        definition.check(field, faults);
+    }
+}
+
+impl Described for Definition {
+    const VALUES: FieldValues = FieldValues::Object {
+        max_bytes: model::Definition::MAX_BYTES,
     };
 }

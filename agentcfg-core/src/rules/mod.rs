@@ -12,10 +12,12 @@ mod webhook;
 
 use std::marker::PhantomData;
 
-pub(crate) use self::agent::{Capabilities, Color, Parameters, RepeatedAgentId};
+pub(crate) use self::agent::{
+    Capabilities, Color, Definition, ModelSettings, Parameters, RepeatedAgentId, VariableValues,
+};
 pub(crate) use self::agent_specs::AgentSpecs;
 pub(crate) use self::generated::{RecordId, True};
-pub(crate) use self::text::{Credential, NotBlank, Text, TextFromOne};
+pub(crate) use self::text::{Credential, NotBlank, Persona, Text, TextFromOne};
 pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, TargetLabel};
 pub(crate) use self::webhook::{EventTypes, HookUrl};
 use crate::body::{FromJson, Rule};

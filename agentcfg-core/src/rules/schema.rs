@@ -5,13 +5,15 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, EventTypes, HookUrl, Moment, NotBlank, Overlap,
-    Parameters, RecordId, RepeatedAgentId, RequestsPerMinute, TargetLabel, Text, TextFromOne, True,
+    AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, Definition, EventTypes, HookUrl, ModelSettings, Moment,
+    NotBlank, Overlap, Parameters, Persona, RecordId, RepeatedAgentId, RequestsPerMinute, TargetLabel, Text,
+    TextFromOne, True, VariableValues,
 };
 use crate::body::schema::UUID;
 use crate::model;
 use crate::validate::{
-    MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED, MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
+    DEFAULT_PERSONA_PROMPT, MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED,
+    MAX_PROVIDER_KEY, MAX_RATE_LIMIT,
 };
 
 /// The plaintext of an API key, which the service makes.
@@ -69,6 +71,11 @@ schemas! {
         "maxLength": MAX,
         "pattern": NOT_BLANK,
     };
+    [] Persona, "Persona", inline true => {
+        "type": "string",
+        "maxLength": DEFAULT_PERSONA_PROMPT,
+        "pattern": WITHOUT_NUL,
+    };
     [] Credential, "Credential", inline true => {
         "type": "string",
         "minLength": 1,
@@ -100,6 +107,43 @@ schemas! {
         "propertyNames": { "minLength": 1, "maxLength": MAX_ENTRY_NAME, "pattern": WITHOUT_NUL },
         "additionalProperties": { "type": "number" },
     };
+    [] Definition, "Definition", inline false => {
+        "type": "object",
+        "description": "The definition of an agent: at most 64 KiB as compact JSON, and 32 levels deep. The members that are described here are checked; every other one is kept as it is.",
+        "properties": {
+            "tools": { "type": "array", "description": "Names or descriptions of tools.", "maxItems": 200, "items": { "type": ["string", "object"], "minLength": 1, "maxLength": 200 } },
+            "mcp_servers": { "type": "array", "description": "MCP servers, each with a url or a command, or both.", "maxItems": 50, "items": {
+                "type": "object",
+                "properties": {
+                    "name": { "type": "string", "description": "No two servers have the same.", "minLength": 1, "maxLength": 100 },
+                    "url": { "type": "string", "description": "An http or https URL.", "minLength": 1, "maxLength": 1000 },
+                    "command": { "type": "string", "description": "A command.", "minLength": 1, "maxLength": 1000 }
+                },
+                "required": ["name"],
+                "additionalProperties": true
+            } },
+            "skills": { "type": "array", "description": "Names or descriptions of skills.", "maxItems": 100, "items": { "type": ["string", "object"], "minLength": 1, "maxLength": 200 } },
+            "output_schema": { "type": "object", "description": "The schema of what the agent answers.", "additionalProperties": true },
+            "model_settings": { "type": "object", "description": "Members that the body of a model call gets where it lacks them. It must not have model, messages, input, system, instructions, prompt and stream.", "additionalProperties": true },
+            "fallback_models": { "type": "array", "description": "Models to ask where the agent's cannot be.", "maxItems": 5, "items": { "type": "string", "minLength": 1, "maxLength": 100 } },
+            "variables": { "type": "object", "description": "The variables of the persona, by name.", "maxProperties": 100, "propertyNames": { "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,63}$" }, "additionalProperties": {
+                "type": "object",
+                "properties": {
+                    "description": { "type": "string", "description": "What it is for." },
+                    "default": { "type": "string", "description": "The value where a call gives none." },
+                    "required": { "type": "boolean", "description": "Whether a call must give a value, unless there is a default." }
+                },
+                "additionalProperties": true
+            } },
+            "metadata": { "type": "object", "description": "Texts by name.", "maxProperties": 100, "propertyNames": { "minLength": 1, "maxLength": 100 }, "additionalProperties": { "type": "string", "maxLength": 1000 } }
+        },
+        "additionalProperties": true,
+    };
+    [] VariableValues, "VariableValues", inline true => {
+        "type": "object",
+        "additionalProperties": { "type": "string", "pattern": WITHOUT_NUL },
+    };
+    [] ModelSettings, "ModelSettings", inline true => { "type": "object", "additionalProperties": true };
     [] RequestsPerMinute, "RequestsPerMinute", inline true => {
         "type": "integer",
         "minimum": 1,

@@ -1,5 +1,7 @@
 //! Agent configurations: read one, create, update, delete, restore. Their list is in [`lists`](super::lists).
 
+use std::fmt;
+
 use super::access::Access;
 use super::agent_change::AgentChange;
 use super::change::Change;
@@ -11,8 +13,9 @@ use crate::model::{
     Agent, AgentId, AgentPatch, IdRef, NewAgent, Permission, Plan, Precondition, StoredAgent, Success, Tag, TargetType,
     VersionedAgent, WorkspaceId,
 };
+use crate::rules::Persona;
 use crate::store::Check;
-use crate::validate::{self, IntoValid, Invalid};
+use crate::validate::{Faults, IntoValid, Invalid};
 
 impl AgentCfg {
     /// Reads one active agent with the tag of its record.
@@ -68,6 +71,9 @@ impl AgentCfg {
     /// ```
     pub async fn create_agent(&self, caller: &Caller, new: impl IntoValid<NewAgent>) -> Result<VersionedAgent, Error> {
         let new = new.into_valid()?.into_inner();
+        let mut faults = Faults::default();
+        self.limit_persona(new.persona_prompt.as_deref(), None, &"persona_prompt", &mut faults);
+        faults.into_result()?;
         let now = self.now();
         let mut agent = new.into_agent(self.new_id(now)?, now);
         let mut rounds = Rounds::default();
@@ -151,6 +157,22 @@ impl AgentCfg {
             .await
     }
 
+    /// Refuses a persona that is longer than the deployment allows, unless it is the one that the agent has.
+    pub(super) fn limit_persona(
+        &self,
+        persona: Option<&str>,
+        stored: Option<&str>,
+        field: &dyn fmt::Display,
+        faults: &mut Faults,
+    ) {
+        if let Some(persona) = persona
+            && let Some(fault) = Persona::fault(persona, self.settings().max_persona_prompt)
+            && stored != Some(persona)
+        {
+            faults.push(field, fault);
+        }
+    }
+
     async fn try_update_agent(
         &self,
         caller: &Caller,
@@ -164,9 +186,13 @@ impl AgentCfg {
             .await?;
         let found = self.active_agent(&access, agent_id).await?;
         same_identity(patch, &found.value.agent)?;
-        self.require(condition, &found).await?;
         let mut agent = found.value.agent.clone();
         patch.clone().apply(&mut agent);
+        let mut faults = Faults::default();
+        let stored = found.value.agent.persona_prompt.as_deref();
+        self.limit_persona(agent.persona_prompt.as_deref(), stored, &"persona_prompt", &mut faults);
+        faults.into_result()?;
+        self.require(condition, &found).await?;
         agent.updated_at = self.after(agent.updated_at);
         self.commit_agent(&access, AgentChange::new(Some(found), agent), None)
             .await
@@ -418,7 +444,7 @@ fn check_possible(agent_id: IdRef<'_, AgentId>) -> Result<(), Error> {
 
 /// The identity in a patch may only repeat what is stored.
 fn same_identity(patch: &AgentPatch, agent: &Agent) -> Result<(), Error> {
-    let mut faults = validate::Faults::default();
+    let mut faults = Faults::default();
     if patch.workspace_id.is_some_and(|id| id != agent.workspace_id) {
         faults.push("workspace_id", "cannot be changed after creation");
     }

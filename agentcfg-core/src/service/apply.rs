@@ -82,6 +82,7 @@ impl AgentCfg {
         if let Some(base) = body.base {
             self.require_unchanged(base, &state, body, workspace).await?;
         }
+        self.limit_personas(body, &state)?;
         in_one_set(body, &state)?;
         let limit = self.agent_limit(state.plan.value.plan);
         let at = state.time(self.now());
@@ -101,6 +102,18 @@ impl AgentCfg {
             // The number of agents has changed as well: the next attempt sees by how much.
             Outcome::Raced | Outcome::Limit => Attempt::Raced,
         })
+    }
+
+    fn limit_personas(&self, body: &ApplyAgents, state: &ApplyState) -> Result<(), Invalid> {
+        let mut faults = Faults::default();
+        for (i, (spec, (found, _))) in body.agents.iter().zip(&state.named).enumerate() {
+            let stored = found
+                .as_ref()
+                .and_then(|found| found.value.agent.persona_prompt.as_deref());
+            let field = format_args!("agents[{i}].persona_prompt");
+            self.limit_persona(spec.persona_prompt.as_deref(), stored, &field, &mut faults);
+        }
+        faults.into_result()
     }
 
     /// Reads all records that an apply is decided on, in one snapshot; `None` when the set has changed since it was asked which

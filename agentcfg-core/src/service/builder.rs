@@ -20,6 +20,7 @@ use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
 use crate::session::{Session, SessionError, SessionVerifier};
 use crate::store::{Stamps, Store};
+use crate::validate::MAX_PERSONA_PROMPT;
 use crate::vault::Vault;
 
 /// Builds a service; see [`AgentCfg::builder`].
@@ -57,7 +58,7 @@ impl fmt::Debug for Builder {
 pub(super) type Managed = [Option<ProviderCredential>; Provider::COUNT];
 
 impl Builder {
-    /// Chooses the settings. A `session_rate_limit` of 0 counts as 1.
+    /// Chooses the settings. A `session_rate_limit` of 0 counts as 1, and `max_persona_prompt` is brought into its range.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
@@ -70,6 +71,7 @@ impl Builder {
     pub fn settings(mut self, mut settings: Settings) -> Self {
         // With a limit of 0, every request with a session would be refused with 429.
         settings.session_rate_limit = settings.session_rate_limit.max(1);
+        settings.max_persona_prompt = settings.max_persona_prompt.clamp(1, MAX_PERSONA_PROMPT);
         self.settings = settings;
         self
     }

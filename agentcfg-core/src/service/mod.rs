@@ -78,7 +78,7 @@ pub use self::webhooks::{SenderNumbers, WebhookSender};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};
 pub use crate::model::AgentFilter;
-use crate::model::{Epoch, Plan, Provider, Timestamp};
+use crate::model::{Epoch, Limits, Plan, Provider, Timestamp};
 use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
 use crate::session::{SessionError, SessionVerifier};
@@ -146,6 +146,20 @@ impl AgentCfg {
     /// ```
     pub fn settings(&self) -> &Settings {
         &self.inner.settings
+    }
+
+    /// The limits of the deployment by which bodies are checked.
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
+    /// let settings = Settings::default().max_persona_prompt(20_000_u32);
+    /// let service = AgentCfg::builder(MemoryStore::new()).settings(settings).build();
+    /// assert_eq!(service.limits().persona_prompt, 20_000);
+    /// ```
+    pub fn limits(&self) -> Limits {
+        Limits {
+            persona_prompt: self.settings().max_persona_prompt,
+        }
     }
 
     /// The models that are offered and where their providers are.

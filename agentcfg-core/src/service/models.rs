@@ -8,7 +8,8 @@ use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::into_field::settable;
 use crate::model::{
-    AgentId, CredentialSource, IdRef, ModelInfo, Permission, Plan, Provider, VersionSelector, WorkspaceId,
+    AgentId, CredentialSource, Definition, IdRef, ModelInfo, ModelSettings, Permission, Plan, Provider, VariableValues,
+    VersionSelector, WorkspaceId, render_prompt,
 };
 use crate::routing::{self, CredentialFacts, Reason};
 use crate::secret::ProviderCredential;
@@ -36,6 +37,10 @@ settable! {
         takes_agent_model: bool,
         /// The version of the agent whose model and persona are filled in: the current one, or one by its number or a label.
         version: VersionSelector<'a>,
+        /// Whether the agent's persona can be filled in, so that its required variables need values.
+        takes_persona: bool,
+        /// The values of variables that the call gives.
+        variables: Option<&'a VariableValues>,
     }
 }
 
@@ -55,6 +60,8 @@ impl<'a> ModelRequest<'a> {
             model: None,
             takes_agent_model: true,
             version: VersionSelector::Current,
+            takes_persona: true,
+            variables: None,
         }
     }
 }
@@ -80,8 +87,10 @@ pub struct ModelCall {
     pub version: u64,
     /// The model to fill in: the agent's, when the request names none.
     pub model: Option<String>,
-    /// The persona to fill in where the request has none: the agent's, unless it is empty.
+    /// The persona to fill in where the request has none: the agent's with the values of its variables, unless it is empty.
     pub persona_prompt: Option<String>,
+    /// The members that the body gets where it lacks them.
+    pub model_settings: ModelSettings,
     /// What the call authenticates with.
     pub credential: ProviderCredential,
     /// Whose credential that is.
@@ -122,6 +131,7 @@ struct Decision {
     /// The agent's model, when the request names none.
     model: Option<String>,
     persona_prompt: Option<String>,
+    definition: Option<Definition>,
     workspace: WorkspaceId,
     /// The workspace's own key with its version, when it is the one to use.
     sealed: Option<(Sealed, u64)>,
@@ -281,7 +291,9 @@ impl AgentCfg {
     ) -> Result<ModelRoute, Error> {
         let access = self.access_default(caller, workspace, Permission::ModelsInvoke).await?;
         let agent_id = agent_id.into();
-        let decision = self.decide(&access, agent_id, request).await?;
+        // The route does not depend on the persona, whose variables need no values therefore.
+        let request = request.takes_persona(false);
+        let decision = self.decide(&access, agent_id, &request).await?;
         Ok(decision.route)
     }
 
@@ -296,15 +308,32 @@ impl AgentCfg {
             records::workspace_plan(access.workspace()),
             records::provider_key(access.workspace(), provider).encoded(),
         );
-        let (version, model, persona_prompt, plan, own_key) = if request.version == VersionSelector::Current {
+        let (version, model, persona_prompt, definition, plan, own_key) = if request.version == VersionSelector::Current
+        {
             let (agent, plan, own_key) = self.called_agent_and(access, agent_id, more).await?;
-            (agent.version(), agent.model, agent.persona_prompt, plan, own_key)
+            (
+                agent.version(),
+                agent.model,
+                agent.persona_prompt,
+                agent.definition,
+                plan,
+                own_key,
+            )
         } else {
             let (agent, plan, own_key) = self.active_agent_and(access, agent_id, more).await?;
             let (version, config) = self.selected_content(access, &agent, request.version).await?;
             let config = config.unwrap_or_else(|| agent.agent.config());
-            (version, config.model, config.persona_prompt, plan, own_key)
+            (
+                version,
+                config.model,
+                config.persona_prompt,
+                config.definition,
+                plan,
+                own_key,
+            )
         };
+        let persona_prompt = persona_prompt.filter(|_| request.takes_persona);
+        let persona_prompt = render_prompt(persona_prompt, definition.as_ref(), request.variables)?;
         let agent_model = model.filter(|model| request.takes_agent_model && !model.is_empty());
         let model = request.model.or(agent_model.as_deref());
         routing::check_model(self.catalogue(), provider, model)?;
@@ -326,7 +355,8 @@ impl AgentCfg {
             },
             version,
             model: agent_model.filter(|_| request.model.is_none()),
-            persona_prompt: persona_prompt.filter(|persona| !persona.is_empty()),
+            persona_prompt,
+            definition,
             workspace: access.workspace(),
             sealed,
         })
@@ -375,6 +405,10 @@ impl Decision {
             version: self.version,
             model: self.model,
             persona_prompt: self.persona_prompt,
+            model_settings: self
+                .definition
+                .map(|definition| definition.model_settings())
+                .unwrap_or_default(),
             credential,
             source: self.route.source,
             reason: self.route.reason,

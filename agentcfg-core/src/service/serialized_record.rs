@@ -38,12 +38,13 @@ impl SerializedRecord {
         self.text.get(place.clone())
     }
 
-    /// Some fields that follow each other, as an object of their own.
+    /// Some fields that follow each other, as an object of their own. Those that the record does not have are left out.
     pub(super) fn object_of(&self, names: &[&str]) -> Option<Vec<u8>> {
+        let names: Vec<&str> = names.iter().filter(|name| self.get(name).is_some()).copied().collect();
         let (first, last) = (names.first()?, names.last()?);
         let start = self.places.iter().position(|(name, _)| name == first)?;
         let fields = self.places.get(start..start + names.len())?;
-        if !fields.iter().map(|(name, _)| name).eq(names) {
+        if !fields.iter().map(|(name, _)| name).eq(&names) {
             return None;
         }
         // The name stands in front of its value, in quotes and with a colon.

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::model::into_field::settable;
 use crate::model::{AllowedHost, Plan, PlanLimits};
+use crate::validate::DEFAULT_PERSONA_PROMPT;
 
 settable! {
     /// The settings of a deployment.
@@ -24,6 +25,9 @@ settable! {
         default_plan: Plan,
         /// Requests per minute of each user, at least 1: 0 counts as 1.
         session_rate_limit: u32,
+        /// The greatest length of a `persona_prompt` in Unicode scalar values, 1–200,000. A longer one that is stored already stays,
+        /// and can be rolled back to.
+        max_persona_prompt: u32,
         /// How long a status report is live, in seconds.
         status_ttl_seconds: u32,
         /// Whether keys of scope `write` may configure agents.
@@ -41,6 +45,7 @@ impl Default for Settings {
             plan_limits: PlanLimits::default(),
             default_plan: Plan::Enterprise,
             session_rate_limit: 600,
+            max_persona_prompt: DEFAULT_PERSONA_PROMPT,
             status_ttl_seconds: 120,
             write_scope_configures_agents: true,
             operators: BTreeSet::new(),

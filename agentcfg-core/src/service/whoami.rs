@@ -73,6 +73,7 @@ impl AgentCfg {
             permissions: permissions.iter().collect(),
             active_agents,
             agent_limit: self.agent_limit(workspace.plan),
+            limits: self.limits(),
         }
     }
 }

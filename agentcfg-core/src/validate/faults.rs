@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use super::MAX_PERSONA_PROMPT;
+
 /// One broken rule.
 ///
 /// `Display` joins the two, as in `role must be at most 100 characters, got 101`.
@@ -127,6 +129,10 @@ pub struct Faults {
     more: usize,
     /// The greatest number of faults to keep.
     room: usize,
+    /// How many faults are of a limit that a stored value may exceed.
+    conditional: usize,
+    /// The greatest length of a persona.
+    max_persona: u32,
 }
 
 /// The greatest number of faults that are kept of a whole value. A long body can have millions.
@@ -138,17 +144,32 @@ impl Default for Faults {
             kept: Vec::new(),
             more: 0,
             room: KEPT,
+            conditional: 0,
+            max_persona: MAX_PERSONA_PROMPT,
         }
     }
 }
 
 impl Faults {
+    /// Collects the faults of a value that is read where the deployment limits personas to this length.
+    pub(crate) fn within(max_persona: u32) -> Self {
+        Self {
+            max_persona,
+            ..Self::default()
+        }
+    }
+
+    /// The greatest length of a persona that the deployment allows.
+    pub(crate) fn max_persona(&self) -> u32 {
+        self.max_persona
+    }
+
     /// Collects the faults of a part of the value, for [`Self::add_under`]. It keeps as many as there is room for here,
     /// so a body of many faulty parts costs no more than one of few.
     pub(crate) fn of_part(&self) -> Self {
         Self {
             room: self.room.saturating_sub(self.kept.len()),
-            ..Self::default()
+            ..Self::within(self.max_persona)
         }
     }
 
@@ -178,9 +199,16 @@ impl Faults {
         });
     }
 
-    /// How many faults were reported.
+    /// Reports that a field exceeds a limit of the deployment, which a value that is stored already may do. Alone, such
+    /// faults refuse nothing: the service decides when it knows what is stored.
+    pub(crate) fn push_unless_stored(&mut self, field: impl fmt::Display, rule: impl fmt::Display) {
+        self.conditional += 1;
+        self.push(field, rule);
+    }
+
+    /// How many faults were reported that are faults whatever is stored.
     pub(crate) fn count(&self) -> usize {
-        self.kept.len() + self.more
+        self.kept.len() + self.more - self.conditional
     }
 
     /// Adds the faults of a part of the value.
@@ -196,6 +224,7 @@ impl Faults {
         /// The prefix of a fault's field that is the name of an entry.
         const NAME: &str = "the name of ";
         self.more += faults.more;
+        self.conditional += faults.conditional;
         for Fault { field, rule } in faults.kept {
             match field.strip_prefix(NAME) {
                 Some(entry) => self.push(format_args!("{NAME}{place}.{entry}"), rule),

@@ -13,8 +13,8 @@ mod valid;
 pub use self::faults::{Fault, Faults, Invalid, quoted, shown};
 pub use self::nearest::nearest;
 pub(crate) use self::text::{agent_id, api_key_id, label, message, set_name, user_id};
-pub(crate) use self::valid::read;
 pub use self::valid::{IntoValid, Valid};
+pub(crate) use self::valid::{read, read_within};
 pub use crate::json::read_json;
 
 /// The number of elements that a list has without a limit.
@@ -37,8 +37,11 @@ pub const MAX_DESCRIPTION: usize = 2000;
 pub const MAX_MODEL: usize = 100;
 /// The greatest length of a `color`.
 pub const MAX_COLOR: usize = 20;
-/// The greatest length of a `persona_prompt`.
-pub const MAX_PERSONA_PROMPT: usize = 5000;
+/// The greatest length of a `persona_prompt` unless [`Settings::max_persona_prompt`](crate::Settings::max_persona_prompt)
+/// says otherwise.
+pub const DEFAULT_PERSONA_PROMPT: u32 = 5000;
+/// The greatest length of a `persona_prompt` that a deployment can allow.
+pub const MAX_PERSONA_PROMPT: u32 = 200_000;
 /// The greatest number of `capabilities` and of `parameters`.
 pub const MAX_ENTRIES: usize = 100;
 /// The greatest length of a tag and of a parameter's name.

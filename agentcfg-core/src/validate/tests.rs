@@ -29,7 +29,7 @@ fn a_new_agent_gets_the_rules_of_a_body() {
         description: Some("d".repeat(2001)),
         model: Some("m".repeat(101)),
         color: Some("blue".into()),
-        persona_prompt: Some("p".repeat(5001)),
+        persona_prompt: Some("p".repeat(200_001)),
         capabilities: vec![String::new()],
         parameters: [("n".repeat(101), 1.into())].into(),
         ..good
@@ -40,7 +40,7 @@ fn a_new_agent_gets_the_rules_of_a_body() {
             "display_name must not be blank; role must not contain a NUL character; \
              description must be at most 2000 characters, got 2001; model must be at most 100 characters, got 101; \
              color must be # and 3, 4, 6 or 8 hexadecimal digits; \
-             persona_prompt must be at most 5000 characters, got 5001; \
+             persona_prompt must be at most 200000 characters, got 200001 (the setting max_persona_prompt is the limit); \
              capabilities[0] must be 1 to 100 characters, got 0; \
              the name of parameters.{}… must be at most 100 characters, got 101",
             "n".repeat(60)

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::Invalid;
+use super::{Invalid, MAX_PERSONA_PROMPT};
 use crate::body::{self, Body};
 
 /// A body that keeps all of its rules: either it was read from JSON, or [`IntoValid`] has checked a value that was made
@@ -45,9 +45,15 @@ impl<T> Deref for Valid<T> {
     }
 }
 
+/// Reads a body where the deployment limits personas to this length. One that is too long for it is a fault next to others; alone it is
+/// left to the service, because an agent may keep one that it has.
+pub(crate) fn read_within<T: Body>(bytes: &[u8], max_persona: u32) -> Result<Valid<T>, Invalid> {
+    body::from_json(bytes, max_persona).map(Valid)
+}
+
 /// Reads a body and checks every value by its rule.
 pub(crate) fn read<T: Body>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
-    body::from_json(bytes).map(Valid)
+    read_within(bytes, MAX_PERSONA_PROMPT)
 }
 
 /// An argument of a method of the service that takes a body: a value made in Rust, which is then checked, or a body

@@ -1,6 +1,7 @@
 //! The JSON Schema of a type, for the OpenAPI document. The running server does not need it: only tests, which generate the
 //! document, build with schemas.
 
+use agentcfg_core::model::Limits;
 use agentcfg_core::validate::Invalid;
 
 use crate::http::request::MAX_BODY;
@@ -44,7 +45,7 @@ impl Schema {
             schema: schemars::SchemaGenerator::subschema_for::<T::Described>,
             #[cfg(test)]
             read: |json| {
-                T::read_json(json.as_bytes())
+                T::read_json(json.as_bytes(), Limits::default())
                     .map(|_| None)
                     .map_err(|invalid| invalid.to_string())
             },
@@ -60,12 +61,12 @@ pub trait ReadJson: Sized + Send {
     /// The greatest length in bytes.
     const MAX_BYTES: usize = MAX_BODY;
 
-    /// Reads the body.
+    /// Reads the body, which is checked by the limits of the deployment.
     ///
     /// # Errors
     ///
     /// Every fault of the body.
-    fn read_json(json: &[u8]) -> Result<Self, Invalid>;
+    fn read_json(json: &[u8], limits: Limits) -> Result<Self, Invalid>;
 }
 
 #[cfg(test)]

@@ -49,8 +49,8 @@ pub struct Compression {
 pub struct Compressor {
     /// How many answers are compressed on the blocking pool at a time.
     permits: Arc<Semaphore>,
-    /// The compressed description of the API.
-    document: OnceCell<Bytes>,
+    /// The description of the API, and its compressed form.
+    document: OnceCell<(Bytes, Bytes)>,
 }
 
 impl Compression {
@@ -98,9 +98,14 @@ impl Compression {
 
 impl Compressor {
     /// The description of the API in gzip, which is compressed once.
-    pub(super) async fn document(&self, text: &'static str) -> Result<Bytes, Failed> {
-        let compress = || self.compress(vec![Bytes::from_static(text.as_bytes())]);
-        self.document.get_or_try_init(compress).await.cloned()
+    pub(super) async fn document(&self, text: Bytes) -> Result<Bytes, Failed> {
+        let compress = || self.compress(vec![text.clone()]);
+        let make = || async { Ok::<_, Failed>((text.clone(), compress().await?)) };
+        match self.document.get_or_try_init(make).await? {
+            (plain, compressed) if *plain == text => Ok(compressed.clone()),
+            // An app with other limits shares this state.
+            _ => compress().await,
+        }
     }
 
     /// The parts of a text in gzip, as one stream.

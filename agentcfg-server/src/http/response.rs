@@ -200,7 +200,7 @@ impl Reply {
             ReplyBody::Made(body) | ReplyBody::Shared(body) => compressor.compress(vec![body.clone()]).await,
             ReplyBody::Agents(list) => list.encoded(|parts| compressor.compress(parts)).await,
             ReplyBody::Statuses(list) => list.encoded(|pieces| compressor.compress_pieces(pieces)).await,
-            ReplyBody::Document(text) => compressor.document(text).await,
+            ReplyBody::Document(text) => compressor.document(text.clone()).await,
         };
         let is_own = self.body.is_own();
         match compressed {
@@ -280,7 +280,7 @@ pub enum ReplyBody {
     /// Statuses of agents, whose text responses share.
     Statuses(StatusList),
     /// A text of the program.
-    Document(&'static str),
+    Document(Bytes),
 }
 
 impl ReplyBody {
@@ -317,7 +317,7 @@ impl ReplyBody {
             Self::Made(body) | Self::Shared(body) => body,
             Self::Agents(list) => list.json(),
             Self::Statuses(list) => list.json(),
-            Self::Document(text) => Bytes::from_static(text.as_bytes()),
+            Self::Document(text) => text,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use agentcfg_client::AgentFilter;
 use agentcfg_core::clock::{Clock, SystemClock};
-use agentcfg_tests::harness::Studio;
+use agentcfg_tests::harness::{Run, Server, Studio, scratch};
 use serde_json::{Value, json};
 
 #[tokio::test]
@@ -92,4 +92,114 @@ fn each_text_may_be_as_long_as_its_limit_and_no_longer() {
     studio
         .create("colourful", &json!({"color": color}))
         .refused(400, &["color must be at most 20 characters, got 21"]);
+}
+
+#[test]
+fn a_deployment_may_allow_longer_personas() {
+    let server = Server::builder().set("max_persona_prompt", "6000").start();
+    let studio = Studio::on(&server);
+    let (longest, longer) = ("🦀".repeat(6000), "🦀".repeat(6001));
+    let said = "persona_prompt must be at most 6000 characters, got 6001 (the setting max_persona_prompt is the limit)";
+    studio
+        .create("writer", &json!({"persona_prompt": longer}))
+        .refused(400, &[said]);
+    studio
+        .create("writer", &json!({"persona_prompt": longer, "color": "red"}))
+        .refused(400, &[said, "color must be"]);
+    let record = studio
+        .create("writer", &json!({"persona_prompt": longest}))
+        .expect(201)
+        .json();
+    assert_eq!(record["persona_prompt"], longest);
+    studio
+        .change("writer", &json!({"persona_prompt": longer}))
+        .refused(400, &[said]);
+    let agents = json!({"agents": [
+        {"agent_id": "editor", "display_name": "Editor"},
+        {"agent_id": "writer", "display_name": "Writer", "persona_prompt": longer},
+    ]});
+    server
+        .post(format!("/api/agents/apply?workspace_id={}", studio.id))
+        .bearer(&studio.owner)
+        .json(&agents)
+        .send()
+        .refused(400, &[&format!("agents[1].{said}")]);
+
+    let me = server
+        .get("/api/whoami")
+        .bearer(&studio.owner)
+        .send()
+        .expect(200)
+        .json();
+    assert_eq!(me["workspaces"][0]["limits"], json!({"persona_prompt": 6000}));
+    let document = server.get("/openapi.json").send().expect(200).json();
+    let schemas = &document["components"]["schemas"];
+    for name in ["NewAgent", "AgentPatch", "AgentSpec"] {
+        let persona = &schemas[name]["properties"]["persona_prompt"];
+        assert_eq!(persona["maxLength"], 6000, "{name}: {persona}");
+    }
+    let gzip = server
+        .get("/openapi.json")
+        .header("Accept-Encoding", "gzip")
+        .send()
+        .expect(200);
+    assert_eq!(gzip.need("content-encoding"), "gzip");
+    let plain: Value = serde_json::from_slice(&gzip.plain_body()).unwrap();
+    assert_eq!(plain, document);
+}
+
+#[test]
+fn a_persona_that_is_longer_than_a_new_limit_stays() {
+    let dir = scratch();
+    let start = |limit: &str| {
+        let server = Server::builder().data(dir.path().join("data"));
+        server.set("max_persona_prompt", limit).start()
+    };
+    let (long, other) = ("a".repeat(5500), "b".repeat(5500));
+    let before = start("200000");
+    let first = Studio::on(&before);
+    first.create("writer", &json!({"persona_prompt": long})).expect(201);
+    let identity = first.identity();
+    before.stop();
+
+    let server = start("5000");
+    let studio = identity.on(&server);
+    let said = "persona_prompt must be at most 5000 characters, got 5500 (the setting max_persona_prompt is the limit)";
+    studio.change("writer", &json!({"role": "author"})).expect(200);
+    studio
+        .change("writer", &json!({"persona_prompt": long, "role": "editor"}))
+        .expect(200);
+    studio
+        .change("writer", &json!({"persona_prompt": other}))
+        .refused(400, &[said]);
+    let apply = |persona: &str| {
+        let agent = json!({"agent_id": "writer", "display_name": "Writer", "persona_prompt": persona});
+        let request = server.post(format!("/api/agents/apply?workspace_id={}", studio.id));
+        request.bearer(&studio.owner).json(&json!({"agents": [agent]})).send()
+    };
+    assert_eq!(apply(&long).expect(200).json()["results"][0]["action"], "update");
+    apply(&other).refused(400, &[&format!("agents[0].{said}")]);
+    studio.change("writer", &json!({"persona_prompt": "short"})).expect(200);
+    studio
+        .change("writer", &json!({"persona_prompt": long}))
+        .refused(400, &[said]);
+    let target = format!("/api/agents/rollback?workspace_id={}&agent_id=writer", studio.id);
+    let restored = server
+        .post(target)
+        .bearer(&studio.owner)
+        .json(&json!({"version": 1}))
+        .send()
+        .expect(200)
+        .json();
+    assert_eq!(restored["persona_prompt"], long);
+}
+
+#[test]
+fn the_limit_of_personas_is_from_1_to_200000() {
+    for limit in ["0", "200001", "-1", "many"] {
+        Run::new(["serve"])
+            .env("AGENTCFG_MAX_PERSONA_PROMPT", limit)
+            .finish()
+            .failed_with(&["AGENTCFG_MAX_PERSONA_PROMPT", "from 1 to 200000"]);
+    }
 }

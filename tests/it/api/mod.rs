@@ -4,6 +4,7 @@ mod agent_record;
 mod api_keys;
 mod conventions;
 mod create;
+mod definition;
 mod delete;
 mod errors;
 mod limits;

@@ -92,6 +92,7 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ),
         ("GET", "/api/agents/version") => with(Before::Agent, AGENT, None),
         ("GET", "/api/agents/diff") => with(Before::Agent, "workspace_id={workspace}&agent_id={item}&from=1", None),
+        ("POST", "/api/agents/prompt") => with(Before::Agent, AGENT, Some("{}")),
         ("POST", "/api/agents/rollback") => with(Before::ChangedAgent, AGENT, Some(r#"{"version": 1}"#)),
         ("PUT", "/api/agents/labels") => with(Before::Agent, LABEL, Some(r#"{"version": 1}"#)),
         ("DELETE", "/api/agents/labels") => with(Before::Label, LABEL, None),

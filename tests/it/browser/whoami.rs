@@ -28,6 +28,7 @@ fn a_user_sees_every_workspace_with_its_role() {
         "active_agents",
         "agent_limit",
         "id",
+        "limits",
         "name",
         "permissions",
         "plan",

@@ -81,7 +81,7 @@ pub const OPENCODE: Format = Format {
         ("top_p", Definition("model_settings.top_p"), As::Any),
         ("steps", Kept, As::Any),
         ("maxSteps", Kept, As::Any),
-        ("permission", Kept, As::Any),
+        ("permission", Kept, As::Ordered),
         ("tools", Kept, As::Any),
         ("hidden", Kept, As::Any),
         ("disable", Kept, As::Any),

@@ -1,7 +1,7 @@
 //! Every field of an agent, on create and on update.
 
 use super::{WORKSPACE, create, fault, text};
-use crate::model::{AgentPatch, AgentType, ApplyAgents, NewAgent, Patch};
+use crate::model::{AgentPatch, AgentType, ApplyAgents, Limits, NewAgent, Patch};
 
 fn on_create(more: &str) -> String {
     fault(NewAgent::from_json(create(more).as_bytes()))
@@ -73,7 +73,39 @@ fn nullable_texts() {
     nullable_text("role", 100);
     nullable_text("description", 2000);
     nullable_text("model", 100);
-    nullable_text("persona_prompt", 5000);
+}
+
+#[test]
+fn a_persona_is_checked_by_the_limits_of_the_deployment() {
+    let limits = Limits { persona_prompt: 10 };
+    let ask = |body: &str| fault(NewAgent::from_json_within(create(body).as_bytes(), limits));
+    let is_long = "must be at most 10 characters, got 11 (the setting max_persona_prompt is the limit)";
+    let long = format!("\"persona_prompt\":{}", text("😀", 11));
+    // Alone it is no fault yet: the agent may have it.
+    assert_eq!(ask(&long), "");
+    assert_eq!(ask(&format!("\"persona_prompt\":{}", text("😀", 10))), "");
+    assert_eq!(
+        ask(&format!("{long},\"role\":1")),
+        format!("role must be a string, got a number; persona_prompt {is_long}")
+    );
+    let agents = format!("{{\"agents\":[{{\"agent_id\":\"a\",{long}}}]}}");
+    assert_eq!(
+        fault(ApplyAgents::from_json_within(agents.as_bytes(), limits)),
+        format!("agents[0].display_name is required; agents[0].persona_prompt {is_long}")
+    );
+    let longest = format!("\"persona_prompt\":{}", text("a", 200_001));
+    assert_eq!(
+        ask(&longest),
+        "persona_prompt must be at most 10 characters, got 200001 (the setting max_persona_prompt is the limit)"
+    );
+    for (value, message) in [
+        (r#""a\u0000b""#, "persona_prompt must not contain a NUL character"),
+        ("1", "persona_prompt must be a string, got a number"),
+        ("null", ""),
+        ("\"\"", ""),
+    ] {
+        assert_eq!(ask(&format!("\"persona_prompt\":{value}")), message);
+    }
 }
 
 #[test]

@@ -87,7 +87,11 @@ enum AgentDecision {
 fn wanted(spec: &AgentSpec, found: Stored<StoredAgent>, at: Timestamp) -> Result<AgentDecision, Error> {
     let before = &found.value.agent;
     let same_time = (before.id, before.created_at, before.updated_at);
-    let agent = spec.to_agent(before.workspace_id, same_time);
+    let mut agent = spec.to_agent(before.workspace_id, same_time);
+    if agent.definition == before.definition {
+        // The order of its keys stays as it is stored.
+        agent.definition.clone_from(&before.definition);
+    }
     if !before.is_active {
         let agent = Agent {
             updated_at: at,

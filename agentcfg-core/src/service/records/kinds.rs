@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Action, Actor, AgentHistory, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Environment, Epoch, LiveStatus,
-    Member, Message, Plan, Provider, ProviderKeyInfo, Scope, SetName, StoredAgent, Target, Timestamp, UserId,
-    Workspace, WorkspaceId,
+    Action, Actor, AgentHistory, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Definition, Environment, Epoch,
+    LiveStatus, Member, Message, Plan, Provider, ProviderKeyInfo, Scope, SetName, StoredAgent, Target, Timestamp,
+    UserId, Workspace, WorkspaceId,
 };
 use crate::store::{ACTIVE_AGENTS, Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -180,6 +180,7 @@ pub(in crate::service) struct CalledAgent {
     pub(in crate::service) is_active: bool,
     pub(in crate::service) model: Option<String>,
     pub(in crate::service) persona_prompt: Option<String>,
+    pub(in crate::service) definition: Option<Definition>,
     pub(in crate::service) history: AgentHistory,
 }
 

@@ -10,6 +10,8 @@ pub const WORKSPACES: usize = 2;
 
 /// One step of a history. The leading numbers choose the workspace and the agent.
 #[derive(Debug, Clone)]
+// The steps of a run are few.
+#[allow(clippy::large_enum_variant)]
 pub enum Step {
     Create(usize, usize, Option<String>),
     Update(usize, usize, AgentPatch, Condition),

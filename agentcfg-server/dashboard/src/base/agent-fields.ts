@@ -3,6 +3,8 @@
  * checks, requests, comparisons and merges follow from it; a test compares it with the OpenAPI document of the server.
  */
 
+import type { Limits } from "./types";
+
 /** A number; as it is written where JavaScript cannot hold it. */
 export type Num = number | string;
 
@@ -78,5 +80,11 @@ export type Config = {
   -readonly [N in FieldName]: Value<Table[N]> | (Table[N] extends { nullable: true } ? null : never);
 };
 
-export const FIELDS: Readonly<Record<FieldName, AgentField>> = TABLE;
+const rows: Record<FieldName, AgentField> = { ...TABLE };
+export const FIELDS: Readonly<Record<FieldName, AgentField>> = rows;
+
+/** Takes over the limits of the deployment; the table has the default ones. */
+export function setLimits(limits: Limits | undefined): void {
+  rows.persona_prompt = { ...TABLE.persona_prompt, limit: limits?.persona_prompt ?? TABLE.persona_prompt.limit };
+}
 export const NAMES = Object.keys(TABLE) as FieldName[];

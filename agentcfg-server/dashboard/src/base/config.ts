@@ -175,9 +175,11 @@ export const configOf = (agent: Agent): Config => each((name) => agent[name]);
 
 export type Faults = Partial<Record<FieldName, string>>;
 
-export function draftFaults(draft: Draft): Faults {
+/** The faults of a draft. A text may stay as it is stored, even if it is longer than the deployment allows now. */
+export function draftFaults(draft: Draft, stored?: Config): Faults {
   const faults: Faults = {};
   for (const name of NAMES) {
+    if (stored && FIELDS[name].kind === "text" && draft[name] === draftOf(name, stored[name])) continue;
     const fault = kindOf(name).fault(draft[name], FIELDS[name]);
     if (fault) faults[name] = fault;
   }

@@ -1,5 +1,6 @@
 /** Who is signed in, and what the session may do in the workspace that is shown. */
 import { computed, signal } from "@preact/signals";
+import { setLimits } from "./agent-fields";
 import { call, ended, isStatus, root } from "./api";
 import { forget } from "./cache";
 import { discard, handOver } from "./drafts";
@@ -29,6 +30,7 @@ export async function refresh(): Promise<void> {
       forget();
       handOver(before.id, data.id);
     }
+    setLimits(data.workspaces[0]?.limits);
     me.value = data;
     ended.value = false;
     phase.value = "ready";

@@ -156,6 +156,12 @@ export interface Workspace {
   permissions: string[];
   active_agents?: number;
   agent_limit?: number | null;
+  limits?: Limits;
+}
+
+/** The limits of the deployment. */
+export interface Limits {
+  persona_prompt: number;
 }
 
 export interface Whoami {

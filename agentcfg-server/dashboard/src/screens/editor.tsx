@@ -63,7 +63,7 @@ export function Editor({ state }: { state: AgentState }) {
 
   const fields = changedFields(configOf(base), draft);
   const names = useMemo(() => changeNames(configOf(base), draft), [base, draft]);
-  const faults = draftFaults(draft);
+  const faults = draftFaults(draft, configOf(base));
   const dirty = fields.length > 0;
   // What a deletion or a restoration moves is not the content.
   const behind = dirty && !readOnly && kept !== undefined && differs(kept.base, agent);

@@ -43,7 +43,7 @@ export function MergeView(props: Props) {
   const history = useHistory(base.agent_id).data;
   const found = useMemo(() => merge(configOf(base), configOf(theirs.agent), draft), [base, theirs.agent, draft]);
   const result = useMemo(() => resolve(configOf(theirs.agent), found, sides, edits), [found, sides, edits]);
-  const faults = [...Object.values(draftFaults(result)), messageFault(message ?? "")].filter(Boolean);
+  const faults = [...Object.values(draftFaults(result, configOf(theirs.agent))), messageFault(message ?? "")].filter(Boolean);
   const decided = found.conflicts.filter(({ key }) => sides.has(key)).length;
   const ready = decided === found.conflicts.length && !faults.length;
   const version = theirs.version ?? history?.[0]?.version ?? null;

@@ -275,6 +275,7 @@ where
         query: Query::parse(head.uri.query(), |name| endpoint.passes(name))?,
         headers,
         body: Bytes::new(),
+        limits: service.limits(),
     };
     if let Some(guard) = endpoint.guard {
         guard(&call, &received)?.await?;

@@ -1,8 +1,9 @@
 //! The types of bodies, and how each is read.
 
 use agentcfg_core::model::{
-    AgentPatch, ApplyAgents, LabelTarget, NewAgent, NewApiKey, NewWebhook, NewWorkspace, NoFields, Promotion,
-    RoleChange, Rollback, RotateApiKey, SignIn, StatusReport, WebhookPatch, WebhookReplay, WorkspacePatch,
+    AgentPatch, ApplyAgents, LabelTarget, Limits, NewAgent, NewApiKey, NewWebhook, NewWorkspace, NoFields, Promotion,
+    PromptValues, RoleChange, Rollback, RotateApiKey, SignIn, StatusReport, WebhookPatch, WebhookReplay,
+    WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
@@ -102,7 +103,7 @@ impl<T: ReadJson> Body for T {
     const MAX_BYTES: usize = T::MAX_BYTES;
 
     fn read(request: &Received<'_>) -> Result<Self, Failure> {
-        Ok(Self::read_json(&request.body)?)
+        Ok(Self::read_json(&request.body, request.limits)?)
     }
 }
 
@@ -130,7 +131,7 @@ impl<T: ReadJson> Body for Optional<T> {
         if request.body.is_empty() {
             return Ok(Self(None));
         }
-        Ok(Self(Some(T::read_json(&request.body)?)))
+        Ok(Self(Some(T::read_json(&request.body, request.limits)?)))
     }
 }
 
@@ -139,7 +140,7 @@ macro_rules! bodies {
         $(impl ReadJson for $read {
             type Described = $described;
 
-            fn read_json(json: &[u8]) -> Result<Self, Invalid> {
+            fn read_json(json: &[u8], _: Limits) -> Result<Self, Invalid> {
                 $described::from_json(json)
             }
         })*
@@ -147,10 +148,9 @@ macro_rules! bodies {
 }
 
 bodies!(
-    Valid<NewAgent>: NewAgent,
-    Valid<AgentPatch>: AgentPatch,
     Valid<StatusReport>: StatusReport,
     Valid<Rollback>: Rollback,
+    Valid<PromptValues>: PromptValues,
     Valid<LabelTarget>: LabelTarget,
     Valid<Promotion>: Promotion,
     Valid<NewWorkspace>: NewWorkspace,
@@ -166,13 +166,29 @@ bodies!(
     Valid<NoFields>: NoFields,
 );
 
+impl ReadJson for Valid<NewAgent> {
+    type Described = NewAgent;
+
+    fn read_json(json: &[u8], limits: Limits) -> Result<Self, Invalid> {
+        NewAgent::from_json_within(json, limits)
+    }
+}
+
+impl ReadJson for Valid<AgentPatch> {
+    type Described = AgentPatch;
+
+    fn read_json(json: &[u8], limits: Limits) -> Result<Self, Invalid> {
+        AgentPatch::from_json_within(json, limits)
+    }
+}
+
 /// A thousand agents with long prompts need a higher limit than other bodies.
 impl ReadJson for Valid<ApplyAgents> {
     type Described = ApplyAgents;
 
     const MAX_BYTES: usize = MAX_LONG_BODY;
 
-    fn read_json(json: &[u8]) -> Result<Self, Invalid> {
-        ApplyAgents::from_json(json)
+    fn read_json(json: &[u8], limits: Limits) -> Result<Self, Invalid> {
+        ApplyAgents::from_json_within(json, limits)
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentcfg_core::model::Limits;
 use agentcfg_core::service::BrowserSession;
 use agentcfg_core::validate::Faults;
 use agentcfg_core::webhook::Transport;
@@ -146,6 +147,8 @@ pub struct Received<'a> {
     pub(super) headers: &'a HeaderMap,
     /// Empty until it has been received, and where the endpoint declares none.
     pub(super) body: Bytes,
+    /// By which the body is checked.
+    pub(super) limits: Limits,
 }
 
 impl fmt::Debug for Received<'_> {

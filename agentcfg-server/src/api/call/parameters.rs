@@ -4,6 +4,7 @@ mod changes;
 mod declare;
 mod history;
 mod pages;
+mod variables;
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,6 +17,7 @@ pub use self::changes::*;
 use self::declare::{flags, required_texts, texts};
 pub use self::history::*;
 pub use self::pages::*;
+pub use self::variables::Variables;
 use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
 use crate::http::conditions::{if_match, if_none_match};
@@ -356,6 +358,7 @@ impl Received<'_> {
 
 #[cfg(test)]
 mod tests {
+    use agentcfg_core::model::Limits;
     use bytes::Bytes;
     use hyper::Uri;
 
@@ -371,6 +374,7 @@ mod tests {
                 query: Query::parse(Some(query), |_| false).unwrap(),
                 headers: &headers,
                 body: Bytes::new(),
+                limits: Limits::default(),
             };
             let mut faults = Faults::default();
             let values = (

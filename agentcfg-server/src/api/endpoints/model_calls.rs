@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::tags::MODELS;
 use crate::api::answer::{Relayed, Written};
 use crate::api::call::parameters::{
-    AgentId, CalledPath, CalledProvider, SelectedLabel, VersionNumber, WorkspaceIdOptional, selector,
+    AgentId, CalledPath, CalledProvider, SelectedLabel, Variables, VersionNumber, WorkspaceIdOptional, selector,
 };
 use crate::api::call::{Call, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, KnownPath, Values};
@@ -84,8 +84,10 @@ impl Endpoint for CallModel {
          the workspace's provider key, or by managed access where the workspace uses none of its own. `model` and the \
          persona of the agent are filled in where the request has none: in `chat/completions` as the first system \
          message, unless there is a system or developer message; in `responses` as `instructions`; in `messages` as \
-         `system`. Nothing else of the body changes; at other paths the body is forwarded unchanged. With `version` or `label` \
-         the model and the persona are those of that version of the agent.\n\n\
+         `system`. At these paths the body also gets each member of the agent's `definition.model_settings` that it lacks. Nothing \
+         else of the body changes; at other paths the body is forwarded unchanged. With `version` or `label` \
+         all of it is that of that version of the agent. Where the definition declares `variables`, `{{name}}` in the persona is \
+         replaced by the value in the header field `Agent-Variables`, else by the default.\n\n\
          The usual paths are operations of their own; this one describes all others too. \
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
          consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
@@ -110,13 +112,14 @@ impl Endpoint for CallModel {
         WorkspaceIdOptional,
         VersionNumber,
         SelectedLabel,
+        Variables,
     );
     type Body = Passed;
     type Answer = Written<Relayed>;
 
     async fn run(
         call: &Call<'_>,
-        (provider, path, agent_id, workspace, version, label): Values<'_, Self>,
+        (provider, path, agent_id, workspace, version, label, variables): Values<'_, Self>,
         passed: Passed,
     ) -> Result<Self::Answer, Failure> {
         let target = Target { provider, path };
@@ -131,7 +134,9 @@ impl Endpoint for CallModel {
                 &ModelRequest::new(provider, &target.path)
                     .model(draft.requested_model())
                     .takes_agent_model(draft.takes_model())
-                    .version(version),
+                    .version(version)
+                    .takes_persona(draft.takes_persona())
+                    .variables(variables.as_ref()),
             )
             .await
             .map_err(refused)?;
@@ -144,7 +149,11 @@ impl Endpoint for CallModel {
             target,
             query: query.as_deref(),
             headers: passed.headers(call),
-            body: draft.fill(decided.model.as_deref(), decided.persona_prompt.as_deref()),
+            body: draft.fill(
+                decided.model.as_deref(),
+                decided.persona_prompt.as_deref(),
+                &decided.model_settings,
+            ),
         };
         let answered = calls.send(&decided, sent, call.disconnect).await?;
         Ok(Reply::relayed(answered).of_version(Some(decided.version)).into())
@@ -152,7 +161,7 @@ impl Endpoint for CallModel {
 }
 
 impl Guarded for CallModel {
-    async fn guard(call: &Call<'_>, (_, _, _, workspace, version, label): Values<'_, Self>) -> Result<(), Failure> {
+    async fn guard(call: &Call<'_>, (_, _, _, workspace, version, label, _): Values<'_, Self>) -> Result<(), Failure> {
         selector(version, label, None)?;
         Ok(call.service.check_model_caller(call.caller, workspace).await?)
     }

@@ -52,7 +52,8 @@ impl Endpoint for Me {
                             "scope": null,
                             "permissions": ["tasks:read", "projects:read", "agents:read", "analytics:read"],
                             "active_agents": 12,
-                            "agent_limit": 100
+                            "agent_limit": 100,
+                            "limits": {"persona_prompt": 5000}
                         }
                     ]
                 }"#,
@@ -72,7 +73,8 @@ impl Endpoint for Me {
                             "scope": "read",
                             "permissions": ["tasks:read", "projects:read", "agents:read", "analytics:read"],
                             "active_agents": 12,
-                            "agent_limit": null
+                            "agent_limit": null,
+                            "limits": {"persona_prompt": 5000}
                         }
                     ]
                 }"#,
@@ -139,7 +141,7 @@ pub(crate) async fn redeem(
     if body.is_empty() {
         return Err(Failure::unauthorized(NO_CREDENTIAL));
     }
-    let code = Valid::<SignIn>::read_json(body)?.into_inner().code;
+    let code = Valid::<SignIn>::read_json(body, service.limits())?.into_inner().code;
     let session = service.redeem_login_code(&code).await?;
     let cookie = browser.set_cookie(Cookie::Session, &session.cookie, session.seconds, headers)?;
     Ok(Reply::cookie(cookie))

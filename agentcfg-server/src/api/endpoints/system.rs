@@ -1,6 +1,8 @@
 //! Health checks, and the OpenAPI document.
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::model::Limits;
+use bytes::Bytes;
 use serde_json::json;
 
 use super::tags::SYSTEM;
@@ -82,9 +84,20 @@ impl OpenEndpoint for OpenApi {
 
     type Answer = Written<Document>;
 
-    async fn run(_: &AgentCfg) -> Result<Self::Answer, Failure> {
-        Ok(Reply::ok(ReplyBody::Document(DOCUMENT)).into())
+    async fn run(service: &AgentCfg) -> Result<Self::Answer, Failure> {
+        Ok(Reply::ok(ReplyBody::Document(document(service.limits()))).into())
     }
+}
+
+/// The document of a deployment with these limits.
+fn document(limits: Limits) -> Bytes {
+    if limits == Limits::default() {
+        return Bytes::from_static(DOCUMENT.as_bytes());
+    }
+    // No other field has the default limit of the persona; a test says so.
+    let max_length = |limits: Limits| format!("\"maxLength\": {}", limits.persona_prompt);
+    let text = DOCUMENT.replace(&max_length(Limits::default()), &max_length(limits));
+    Bytes::from(text)
 }
 
 /// `GET /healthz`
@@ -140,5 +153,46 @@ impl OpenEndpoint for Readyz {
             Some(_) => json!({"status": "degraded", "reason": "read-only"}),
         };
         Ok(Reply::json(&status)?.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// How many members of this name there are, and how many are of the schema of a persona.
+    fn max_lengths(value: &Value, limit: u64, found: &mut (usize, usize)) {
+        match value {
+            Value::Object(members) => {
+                for (name, member) in members {
+                    if name == "maxLength" && *member == limit {
+                        found.0 += 1;
+                    }
+                    if name == "persona_prompt" && member["maxLength"] == limit {
+                        found.1 += 1;
+                    }
+                    max_lengths(member, limit, found);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| max_lengths(item, limit, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_document_shows_the_limit_of_personas_that_is_in_force() {
+        for limit in [5000, 77_777] {
+            let mut limits = Limits::default();
+            limits.persona_prompt = limit;
+            let text = document(limits);
+            let (mut found, mut default) = ((0, 0), (0, 0));
+            let value = serde_json::from_slice(&text).unwrap();
+            max_lengths(&value, limit.into(), &mut found);
+            max_lengths(&value, 5000, &mut default);
+            assert!(found.0 >= 3 && found.0 == found.1, "{found:?}");
+            assert!(limit == 5000 || default == (0, 0), "{default:?}");
+        }
     }
 }

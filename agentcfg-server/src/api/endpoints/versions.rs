@@ -1,15 +1,17 @@
 //! Versions of agents.
 
-use agentcfg_core::model::{AgentDiff, AgentVersion, AgentVersionDetail, Permission, Rollback, VersionPage};
+use agentcfg_core::model::{
+    AgentDiff, AgentVersion, AgentVersionDetail, Permission, PromptValues, RenderedPrompt, Rollback, VersionPage,
+};
 use agentcfg_core::validate::Valid;
 
 use super::tags::VERSIONS;
 use crate::api::answer::{AgentRecord, Json, List as Array};
-use crate::api::call::Call;
 use crate::api::call::parameters::{
     AgentId, At, BeforeVersion, DiffFrom, DiffTo, IfMatch, Message, Revision, SelectedLabel, VersionLimit,
     VersionNumber, VersionsOf, WorkspaceIdOptional, as_of, selector,
 };
+use crate::api::call::{Call, Optional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::conditions::unmet;
@@ -21,6 +23,7 @@ pub(super) const ENDPOINTS: &[Definition] = &[
     Definition::of::<Get>(),
     Definition::of::<Diff>(),
     Definition::of::<RollBack>(),
+    Definition::of::<Prompt>(),
 ];
 
 /// `GET /api/agents/versions`
@@ -213,5 +216,47 @@ impl Endpoint for RollBack {
             .await
             .map_err(|error| unmet(&condition, error))?;
         Ok(AgentRecord(agent))
+    }
+}
+
+/// `POST /api/agents/prompt`
+pub struct Prompt;
+
+impl Endpoint for Prompt {
+    const ROUTE: Route = Route::post("/api/agents/prompt", Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "renderAgentPrompt",
+        VERSIONS,
+        "Render the prompt of an agent",
+        "Returns what a model call with these values of variables would fill in: the model, the persona with the values in place, \
+         and the settings. Where the agent's definition declares `variables`, each `{{name}}` of a declared one is replaced by the \
+         value, else by the default, else by nothing. With `version` or `label` all of it is that of that version of the agent. \
+         A required variable without a value is answered with 400, and so is a value of a variable that is not declared.",
+    )
+    .bodies(&[Example("values", r#"{"variables": {"product": "Boards"}}"#)])
+    .answer(
+        "The prompt.",
+        &[Example(
+            "rendered",
+            r#"{"prompt": "You write short, factual release notes for Boards."}"#,
+        )],
+    );
+
+    type Input = (AgentId, WorkspaceIdOptional, VersionNumber, SelectedLabel);
+    type Body = Optional<Valid<PromptValues>>;
+    type Answer = Json<RenderedPrompt>;
+
+    async fn run(
+        call: &Call<'_>,
+        (agent_id, workspace, version, label): Values<'_, Self>,
+        Optional(values): Self::Body,
+    ) -> Result<Self::Answer, Failure> {
+        let version = selector(version, label, None)?;
+        let values = values.map_or_else(PromptValues::default, Valid::into_inner);
+        let rendered = call
+            .service
+            .render_prompt(call.caller, workspace, agent_id, version, values);
+        Ok(Json(rendered.await?))
     }
 }

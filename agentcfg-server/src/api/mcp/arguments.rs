@@ -124,7 +124,7 @@ impl Arguments {
         mut body: Map<String, Value>,
         cleared: &[&str],
         instead: &str,
-        read: fn(&[u8]) -> Result<Valid<T>, Invalid>,
+        read: impl FnOnce(&[u8]) -> Result<Valid<T>, Invalid>,
     ) -> Result<T, String> {
         let nulls = body.iter().filter(|(_, value)| value.is_null());
         let nulls: Vec<String> = nulls.map(|(name, _)| shown(name).to_string()).collect();

@@ -6,7 +6,7 @@ use agentcfg_core::model::{
     AgentConfig, AgentFilter, AgentPatch, AgentState, AuditEntry, AuditFilter, Message, NewAgent, Precondition,
     StatusReport, Tagged, VersionSelector, VersionedAgent, WorkspaceId,
 };
-use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_LIMIT};
+use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_LIMIT, quoted};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -118,13 +118,21 @@ impl Tools<'_> {
         if label.is_some() && version.is_some() {
             arguments.fault("label and version cannot be given together".to_owned());
         }
+        let include = arguments.texts("include");
+        if let Some(other) = include.iter().find(|name| *name != DEFINITION) {
+            arguments.fault(format!("include must name {DEFINITION} alone, not {}", quoted(other)));
+        }
+        let definition = match include.is_empty() {
+            true => Longest::InAnAnswer,
+            false => Longest::Any,
+        };
         arguments.finish()?;
         let workspace = self.workspace(named).await?;
         let current = self.service.get_agent(self.caller, workspace, &*agent_id).await?;
         let selector = match (&label, version) {
             (Some(label), _) => VersionSelector::Label(label),
             (None, Some(version)) => VersionSelector::Version(version),
-            (None, None) => return shown(&current),
+            (None, None) => return shown(&current, definition),
         };
         let wanted = self
             .service
@@ -134,7 +142,7 @@ impl Tools<'_> {
             value: current.value.with_config(wanted.config),
             tag: current.tag,
         };
-        shown(&VersionedAgent::new(then, wanted.version))
+        shown(&VersionedAgent::new(then, wanted.version), definition)
     }
 
     pub(super) async fn list_models(&self, mut arguments: Arguments) -> ToolResult {
@@ -186,10 +194,12 @@ impl Tools<'_> {
             "workspace_id".to_owned(),
             named.map_or_else(placeholder, |id| json!(id)),
         );
-        let new = arguments.finish_with(body, &[], LEAVE_OUT, NewAgent::from_json)?;
+        let read = |json: &[u8]| NewAgent::from_json_within(json, self.service.limits());
+        let new = arguments.finish_with(body, &[], LEAVE_OUT, read)?;
         let workspace_id = self.workspace(named).await?;
         let new = new.workspace_id(workspace_id);
-        shown(&self.service.create_agent(&self.because(message), new).await?)
+        let created = self.service.create_agent(&self.because(message), new).await?;
+        shown(&created, Longest::InAnAnswer)
     }
 
     pub(super) async fn update_agent(&self, mut arguments: Arguments) -> ToolResult {
@@ -208,13 +218,14 @@ impl Tools<'_> {
                 cleared.push(field.as_str());
             }
         }
-        let patch = arguments.finish_with(body, &cleared, "name it in clear", AgentPatch::from_json)?;
+        let read = |json: &[u8]| AgentPatch::from_json_within(json, self.service.limits());
+        let patch = arguments.finish_with(body, &cleared, "name it in clear", read)?;
         let condition = condition(Some(&etag));
         let updated = self
             .service
             .update_agent(&self.because(message), named, &*agent_id, patch, &condition)
             .await?;
-        shown(&updated)
+        shown(&updated, Longest::InAnAnswer)
     }
 
     pub(super) async fn deactivate_agent(&self, mut arguments: Arguments) -> ToolResult {
@@ -233,12 +244,11 @@ impl Tools<'_> {
         let (etag, message) = (arguments.text("etag"), arguments.message());
         arguments.finish()?;
         let condition = condition(etag.as_deref());
-        shown(
-            &self
-                .service
-                .restore_agent(&self.because(message), named, &*agent_id, &condition)
-                .await?,
-        )
+        let restored = self
+            .service
+            .restore_agent(&self.because(message), named, &*agent_id, &condition)
+            .await?;
+        shown(&restored, Longest::InAnAnswer)
     }
 
     pub(super) async fn report_status(&self, mut arguments: Arguments) -> ToolResult {
@@ -324,8 +334,31 @@ fn filled<T: Serialize>(record: &T) -> Result<Map<String, Value>, ToolError> {
     Ok(members)
 }
 
-fn shown(agent: &VersionedAgent) -> ToolResult {
+/// The field of an agent that may be long.
+const DEFINITION: &str = "definition";
+
+/// The greatest length in bytes of a definition that an answer shows unless it is asked for.
+const LONG_DEFINITION: usize = 16 << 10;
+
+/// Which definitions an answer shows.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Longest {
+    /// Up to [`LONG_DEFINITION`]; in place of a longer one there is a note.
+    InAnAnswer,
+    Any,
+}
+
+fn shown(agent: &VersionedAgent, longest: Longest) -> ToolResult {
     let mut members = filled(&agent.value)?;
+    if let Some(definition) = &agent.value.definition
+        && longest == Longest::InAnAnswer
+        && definition.as_str().len() > LONG_DEFINITION
+    {
+        let bytes = definition.as_str().len();
+        members.remove(DEFINITION);
+        let note = format!("The definition has {bytes} bytes. get_agent with include [\"{DEFINITION}\"] returns it.");
+        members.insert("definition_note".to_owned(), json!(note));
+    }
     members.insert("version".to_owned(), json!(agent.version));
     members.insert("etag".to_owned(), json!(agent.tag.to_string()));
     Ok(members)

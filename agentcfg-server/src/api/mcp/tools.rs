@@ -94,6 +94,8 @@ const TOOLS: &[Tool] = &[
                 "agent_id": {"type": "string"},
                 "label": {"type": "string", "description": "Such as production"},
                 "version": {"type": "integer", "minimum": 1},
+                "include": {"type": "array", "items": {"type": "string", "enum": ["definition"]},
+                            "description": "A definition beyond 16 KB is left out unless it is named"},
             })
         },
         required: &["agent_id"],
@@ -282,6 +284,7 @@ fn with_fields(own: Value) -> Value {
             FieldValues::Words(words) => json!({"type": "string", "enum": words}),
             FieldValues::Texts { max_items } => json!({"type": "array", "items": text(), "maxItems": max_items}),
             FieldValues::Numbers { .. } => json!({"type": "object", "additionalProperties": {"type": "number"}}),
+            FieldValues::Object { .. } => json!({"type": "object"}),
             FieldValues::Text { max_length } => json!({"type": "string", "maxLength": max_length}),
             _ => json!({}),
         });
@@ -323,7 +326,14 @@ pub(super) async fn listed(service: &AgentCfg, caller: &Caller) -> Result<Vec<Va
             .any(|workspace| workspace.permissions.contains(&permission))
     };
     let tools = TOOLS.iter().filter(|tool| may(tool.permission));
-    Ok(tools.map(Tool::shown).collect())
+    let mut tools: Vec<Value> = tools.map(Tool::shown).collect();
+    for tool in &mut tools {
+        // A tool that takes the fields of an agent shows the limit in force.
+        if let Some(limit) = tool.pointer_mut("/inputSchema/properties/persona_prompt/maxLength") {
+            *limit = json!(service.limits().persona_prompt);
+        }
+    }
+    Ok(tools)
 }
 
 /// Answers `tools/call`. What the API refuses is a result with `isError`, which the model can read.

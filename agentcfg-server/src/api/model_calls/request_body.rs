@@ -1,4 +1,4 @@
-//! The body of a model call: reads what it names, and inserts the agent's model and persona where they are absent.
+//! The body of a model call: reads what it names, and inserts the agent's model, persona and settings where they are absent.
 //!
 //! The caller's text is never serialised again. What is added is spliced into it, so everything else arrives at the
 //! provider byte for byte: the order of members, white space, numbers that no type holds. A member that decides
@@ -7,6 +7,7 @@
 use std::fmt;
 use std::ops::Range;
 
+use agentcfg_core::model::ModelSettings;
 use bytes::Bytes;
 use serde::de::{self, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::error::Category;
@@ -28,8 +29,13 @@ pub struct Draft {
     persona: Option<InsertionPoint>,
     /// Where new members are inserted: after the opening brace.
     opening: usize,
+    /// Where the names of the members are.
+    names: Names,
     is_empty: bool,
 }
+
+/// The ranges of the names of members, with their quotes.
+type Names = SmallVec<[Range<usize>; 12]>;
 
 /// A place where something absent is inserted.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,6 +72,7 @@ impl Draft {
             model: missing(text, "model", members.model),
             persona,
             opening: text.find('{').map_or(0, |brace| brace + 1),
+            names: members.names.iter().map(|name| range(text, name)).collect(),
             is_empty: members.is_empty,
         })
     }
@@ -80,6 +87,7 @@ impl Draft {
             model: None,
             persona: None,
             opening: 0,
+            names: Names::new(),
             is_empty: true,
         }
     }
@@ -94,51 +102,63 @@ impl Draft {
         self.is_object
     }
 
-    /// The body, with the agent's model and persona inserted where it has none.
-    pub fn fill(self, model: Option<&str>, persona: Option<&str>) -> Bytes {
-        let mut pieces: SmallVec<[Insertion<'_>; 2]> = SmallVec::new();
+    /// Whether a persona can be inserted.
+    pub fn takes_persona(&self) -> bool {
+        self.persona.is_some()
+    }
+
+    /// The body, with the agent's model and persona inserted where it has none, and with the settings that it lacks.
+    pub fn fill(self, model: Option<&str>, persona: Option<&str>, settings: &ModelSettings) -> Bytes {
+        let mut pieces: SmallVec<[Insertion<'_>; 4]> = SmallVec::new();
         for (at, text) in [(&self.model, model), (&self.persona, persona)] {
             if let (Some(at), Some(text)) = (at, text) {
-                pieces.push(Insertion { at, text });
+                pieces.push(Insertion::Text { at, text });
             }
+        }
+        if self.opening > 0 {
+            let lacking = settings.members().into_iter().filter(|(name, _)| !self.has(name));
+            pieces.extend(lacking.map(|(name, value)| Insertion::Setting { name, value }));
         }
         if pieces.is_empty() {
             return self.body;
         }
-        // The sort is stable, so of two new members the model comes first.
-        pieces.sort_by_key(|piece| self.range(piece.at).start);
+        // The sort is stable, so of new members the model comes first and the settings last.
+        pieces.sort_by_key(|piece| self.place(piece).start);
         // Most of the added length is the text, of which few characters are escaped.
-        let added: usize = pieces.iter().map(|piece| piece.text.len() + MEMBER).sum();
+        let added: usize = pieces.iter().map(|piece| piece.length() + MEMBER).sum();
         let mut filled = Vec::with_capacity(self.body.len() + added);
         let mut copied = 0;
-        let mut members = pieces
-            .iter()
-            .filter(|piece| matches!(piece.at, InsertionPoint::Member(_)))
-            .count();
+        let mut members = pieces.iter().filter(|piece| piece.is_member()).count();
         for piece in &pieces {
-            let range = self.range(piece.at);
+            let range = self.place(piece);
             filled.extend_from_slice(&self.body[copied..range.start]);
             copied = range.end;
-            let (before, after) = match piece.at {
-                InsertionPoint::Blank(_) => ("", ""),
-                InsertionPoint::Member(name) => {
-                    members -= 1;
-                    filled.push(b'"');
-                    filled.extend_from_slice(name.as_bytes());
-                    ("\":", if members > 0 || !self.is_empty { "," } else { "" })
-                }
-                InsertionPoint::Message { is_only, .. } => {
-                    let after = if *is_only { "}" } else { "}," };
-                    (r#"{"role":"system","content":"#, after)
-                }
-            };
-            filled.extend_from_slice(before.as_bytes());
-            // Writing a text to memory does not fail.
-            let _ = serde_json::to_writer(&mut filled, piece.text);
-            filled.extend_from_slice(after.as_bytes());
+            members -= usize::from(piece.is_member());
+            piece.write(&mut filled);
+            if piece.is_member() && (members > 0 || !self.is_empty) {
+                filled.push(b',');
+            }
         }
         filled.extend_from_slice(&self.body[copied..]);
         filled.into()
+    }
+
+    /// Whether the body has a member of this name, which is JSON text.
+    fn has(&self, name: &str) -> bool {
+        let decoded = |text: &[u8]| serde_json::from_slice::<String>(text).ok();
+        self.names.iter().any(|range| {
+            let own = &self.body[range.clone()];
+            own == name.as_bytes()
+                || ((own.contains(&b'\\') || name.contains('\\')) && decoded(own) == decoded(name.as_bytes()))
+        })
+    }
+
+    /// The range that a piece replaces; empty where it is inserted.
+    fn place(&self, piece: &Insertion<'_>) -> Range<usize> {
+        match piece {
+            Insertion::Text { at, .. } => self.range(at),
+            Insertion::Setting { .. } => self.opening..self.opening,
+        }
     }
 
     /// The range that a piece replaces; empty where it is inserted.
@@ -151,10 +171,57 @@ impl Draft {
     }
 }
 
-/// A text, and where it is inserted.
-struct Insertion<'a> {
-    at: &'a InsertionPoint,
-    text: &'a str,
+/// What is inserted.
+enum Insertion<'a> {
+    /// A text, and where.
+    Text { at: &'a InsertionPoint, text: &'a str },
+    /// A member whose name and value are JSON.
+    Setting { name: &'a str, value: &'a str },
+}
+
+impl Insertion<'_> {
+    fn is_member(&self) -> bool {
+        match self {
+            Self::Text { at, .. } => matches!(at, InsertionPoint::Member(_)),
+            Self::Setting { .. } => true,
+        }
+    }
+
+    /// The length of its text and of its name.
+    fn length(&self) -> usize {
+        match self {
+            Self::Text { text, .. } => text.len(),
+            Self::Setting { name, value } => name.len() + value.len(),
+        }
+    }
+
+    fn write(&self, filled: &mut Vec<u8>) {
+        let (at, text) = match self {
+            Self::Text { at, text } => (at, text),
+            Self::Setting { name, value } => {
+                filled.extend_from_slice(name.as_bytes());
+                filled.push(b':');
+                filled.extend_from_slice(value.as_bytes());
+                return;
+            }
+        };
+        let after = match at {
+            InsertionPoint::Blank(_) => "",
+            InsertionPoint::Member(name) => {
+                filled.push(b'"');
+                filled.extend_from_slice(name.as_bytes());
+                filled.extend_from_slice(b"\":");
+                ""
+            }
+            InsertionPoint::Message { is_only, .. } => {
+                filled.extend_from_slice(br#"{"role":"system","content":"#);
+                if *is_only { "}" } else { "}," }
+            }
+        };
+        // Writing a text to memory does not fail.
+        let _ = serde_json::to_writer(&mut *filled, text);
+        filled.extend_from_slice(after.as_bytes());
+    }
 }
 
 /// An upper bound of what surrounds the text of a piece.
@@ -167,6 +234,8 @@ struct Members<'a> {
     /// The member that holds the persona in this format.
     persona: Option<&'a RawValue>,
     is_empty: bool,
+    /// The names of all members, where they matter.
+    names: SmallVec<[&'a RawValue; 12]>,
     /// A relevant member that appears twice: readers differ in which one they take.
     twice: Option<&'static str>,
 }
@@ -256,6 +325,9 @@ impl<'de> de::Visitor<'de> for Wanted {
         };
         while let Some(name) = map.next_key::<&RawValue>()? {
             members.is_empty = false;
+            if self.persona.is_some() {
+                members.names.push(name);
+            }
             let (name, place) = match self.persona {
                 _ if says(name, "model") => ("model", &mut members.model),
                 Some(persona) if says(name, persona) => (persona, &mut members.persona),

@@ -7,8 +7,70 @@ const PERSONA: &str = "You are \"terse\".\nNo\ttabs: \u{1F642}";
 
 fn fill(format: Format, body: &str) -> String {
     let draft = Draft::read(format, &Bytes::copy_from_slice(body.as_bytes())).unwrap();
-    let filled = draft.fill(Some("gpt-5.5"), Some(PERSONA));
+    let filled = draft.fill(Some("gpt-5.5"), Some(PERSONA), &ModelSettings::default());
     String::from_utf8(filled.to_vec()).unwrap()
+}
+
+fn settings(text: &str) -> ModelSettings {
+    serde_json::from_str(text).unwrap()
+}
+
+/// A body with these settings, and no model and persona of the agent.
+fn set(format: Format, body: &str, text: &str) -> String {
+    let draft = Draft::read(format, &Bytes::copy_from_slice(body.as_bytes())).unwrap();
+    String::from_utf8(draft.fill(None, None, &settings(text)).to_vec()).unwrap()
+}
+
+#[test]
+fn settings_are_inserted_where_the_body_lacks_them() {
+    let two = r#"{"temperature":0.20,"tools":[{"a": 1}]}"#;
+    for (body, expected) in [
+        ("{}", r#"{"temperature":0.20,"tools":[{"a": 1}]}"#),
+        ("{ \"x\" : 1 }", r#"{"temperature":0.20,"tools":[{"a": 1}], "x" : 1 }"#),
+        (
+            r#"{"temperature": null,"x":1}"#,
+            r#"{"tools":[{"a": 1}],"temperature": null,"x":1}"#,
+        ),
+        (
+            r#"{"t\u0065mperature":1,"tools":[]}"#,
+            r#"{"t\u0065mperature":1,"tools":[]}"#,
+        ),
+        // Members of members are no members of the body.
+        (
+            r#"{"x":{"tools":1},"temperature":1}"#,
+            r#"{"tools":[{"a": 1}],"x":{"tools":1},"temperature":1}"#,
+        ),
+    ] {
+        for format in [Format::ChatCompletions, Format::Responses, Format::Messages] {
+            assert_eq!(set(format, body, two), expected, "{format:?}");
+        }
+    }
+    assert_eq!(
+        set(Format::Responses, r#"{"a":1}"#, r#"{"\u0061":2,"b":null}"#),
+        r#"{"b":null,"a":1}"#
+    );
+    assert_eq!(set(Format::Responses, r#" {"a":1} "#, "{}"), r#" {"a":1} "#);
+}
+
+#[test]
+fn model_persona_and_settings_are_inserted_together() {
+    let filled = |format, body: &str| {
+        let draft = Draft::read(format, &Bytes::copy_from_slice(body.as_bytes())).unwrap();
+        let filled = draft.fill(Some("m"), Some("p"), &settings(r#"{"top_p":1}"#));
+        String::from_utf8(filled.to_vec()).unwrap()
+    };
+    assert_eq!(
+        filled(Format::Responses, "{}"),
+        r#"{"model":"m","instructions":"p","top_p":1}"#
+    );
+    assert_eq!(
+        filled(Format::ChatCompletions, r#"{"model":"","messages":[]}"#),
+        r#"{"top_p":1,"model":"m","messages":[{"role":"system","content":"p"}]}"#
+    );
+    assert_eq!(
+        filled(Format::Messages, r#"{"system":null,"max_tokens":1}"#),
+        r#"{"model":"m","top_p":1,"system":"p","max_tokens":1}"#
+    );
 }
 
 fn persona() -> String {
@@ -128,7 +190,7 @@ fn odd_texts_survive() {
 fn without_an_agents_own_nothing_is_added() {
     let body = Bytes::from_static(b"{\"messages\":[]}");
     let draft = Draft::read(Format::ChatCompletions, &body).unwrap();
-    assert_eq!(draft.fill(None, None), body);
+    assert_eq!(draft.fill(None, None, &ModelSettings::default()), body);
 }
 
 #[test]
@@ -198,7 +260,10 @@ fn an_unknown_format_is_looked_at_and_kept() {
         let body = Bytes::copy_from_slice(body);
         let draft = Draft::opaque(&body);
         assert_eq!(draft.requested_model(), model);
-        assert_eq!(draft.fill(Some("gpt-5.5"), Some(PERSONA)), body);
+        assert_eq!(
+            draft.fill(Some("gpt-5.5"), Some(PERSONA), &ModelSettings::default()),
+            body
+        );
     }
 }
 
@@ -286,9 +351,9 @@ proptest! {
         let body = Bytes::from(body);
         for format in [Format::ChatCompletions, Format::Responses, Format::Messages] {
             if let Ok(draft) = Draft::read(format, &body) {
-                draft.fill(Some("m"), Some("p"));
+                draft.fill(Some("m"), Some("p"), &ModelSettings::default());
             }
         }
-        prop_assert_eq!(Draft::opaque(&body).fill(Some("m"), Some("p")), body);
+        prop_assert_eq!(Draft::opaque(&body).fill(Some("m"), Some("p"), &settings(r#"{"temperature":1}"#)), body);
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use agentcfg_core::Settings;
 use agentcfg_core::model::{AllowedHost, Plan, PlanLimits, Provider};
 use agentcfg_core::routing::{Catalogue, CatalogueModel};
-use agentcfg_core::validate::{MAX_USER_ID, is_user_id};
+use agentcfg_core::validate::{MAX_PERSONA_PROMPT, MAX_USER_ID, is_user_id};
 use agentcfg_etcd::{are_endpoints, is_prefix};
 use hyper::Uri;
 
@@ -164,6 +164,8 @@ settings! {
 
     /// Requests a minute of one session user.
     session_rate_limit: u32 = Settings::default().session_rate_limit, |v| v.integer(1, 1_000_000);
+    /// Greatest length of a persona prompt, in characters.
+    max_persona_prompt: u32 = Settings::default().max_persona_prompt, |v| v.integer(1, MAX_PERSONA_PROMPT.into());
     /// Time that a status report counts, in seconds.
     status_ttl: Duration = Duration::from_secs(Settings::default().status_ttl_seconds.into()), |v| v.seconds(1, DAY);
     /// Whether API keys of scope `write` may configure agents.
