@@ -7,6 +7,7 @@ mod changes;
 mod edit;
 mod files;
 mod fixture;
+mod import;
 mod interrupted;
 mod login;
 mod output;

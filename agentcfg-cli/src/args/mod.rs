@@ -21,7 +21,7 @@ Exit codes:
   4   not found
   5   changed meanwhile, or exists already
   64  wrong command line
-  export, plan and apply exit with 1 instead of 3, 4 and 5.
+  export, import, plan and apply exit with 1 instead of 3, 4 and 5.
 
 Environment:
   AGENTCFG_URL        the server; wins over the one of `agentcfg login`

@@ -1,5 +1,6 @@
 //! Agents to the files of another tool: export --format.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -13,6 +14,9 @@ use crate::file::{self, Directory};
 use crate::import::{self, Entry, Format, Node, formats};
 use crate::output::printable;
 use crate::terminal::Progress;
+
+/// The label that is always at the current version.
+const LATEST: &str = "latest";
 
 /// What an export did, by the paths of files.
 #[derive(Debug, Default, Serialize)]
@@ -147,12 +151,26 @@ fn kept<'a>(fields: &'a [Entry], format: &Format) -> Option<&'a Node> {
     definition.node.get(format.word)
 }
 
-/// The fields of a version, and its number in the source.
+/// The fields of a version, and its number in the source. Its labels are those that it has now.
 fn one_version(detail: &AgentVersionDetail, format: &Format) -> Result<(Option<String>, Vec<Entry>)> {
-    let fields = config(&detail.config)?;
+    let mut fields = config(&detail.config)?;
     let number = kept(&fields, format)
         .and_then(|kept| kept.get("version"))
         .and_then(Node::scalar);
+    let labels: BTreeSet<&str> = detail.labels.iter().map(|label| label.as_str()).collect();
+    let definition = fields.iter_mut().find(|entry| entry.key == "definition");
+    let kept = definition.and_then(|definition| definition.node.map_at(format.word));
+    let kept_labels = kept.and_then(|kept| kept.entries_mut()?.iter_mut().find(|entry| entry.key == "labels"));
+    if let Some(entry) = kept_labels {
+        let before = entry.node.as_list().unwrap_or_default();
+        let before: BTreeSet<&str> = before.iter().filter_map(Node::as_text).collect();
+        let latest = before.get(LATEST).copied();
+        // The order of the source stays where the labels are the same.
+        if before.iter().filter(|label| **label != LATEST).ne(labels.iter()) {
+            let labels = labels.into_iter().chain(latest).map(Node::text).collect();
+            entry.node = Node::list(labels);
+        }
+    }
     Ok((number, fields))
 }
 

@@ -11,6 +11,8 @@ pub enum As {
     Ordered,
     /// A text. A number, `yes` and the like are texts here.
     Text,
+    /// A text, or a list of messages whose first is one of the system or the developer.
+    Instructions,
     /// Texts in a list, or in one text between commas or spaces that are not in parentheses; written as one text.
     Words,
     /// The same, written as a list.
@@ -35,6 +37,7 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
             return items.iter().all(Node::is_map).then(|| node.clone());
         }
         As::Text => Value::Text(node.scalar()?),
+        As::Instructions => Value::Text(instructions(node)?.to_owned()),
         As::Words | As::WordList => Value::List(words(node)?),
         As::Model(member) => match &node.value {
             Value::Text(text) if text == "inherit" => return None,
@@ -57,7 +60,7 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
 pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node> {
     match kind {
         As::Any | As::Ordered => Some(node.clone()),
-        As::Text => node.as_text().map(Node::text),
+        As::Text | As::Instructions => node.as_text().map(Node::text),
         As::Objects(types) => {
             let is_known = |item: &Node| {
                 item.text_of("type")
@@ -125,6 +128,21 @@ pub fn of_kept(kind: As, node: Node) -> Node {
         ..entry
     };
     Node::at(node.place, Value::Map(entries.map(of_entry).collect()))
+}
+
+/// The text of instructions, or of the first of their messages.
+fn instructions(node: &Node) -> Option<&str> {
+    let Some(messages) = node.as_list() else {
+        return node.as_text();
+    };
+    let first = messages.first()?;
+    let is_system = matches!(first.text_of("role"), Some("system" | "developer"));
+    let content = first.get("content").filter(|_| is_system)?;
+    match content.as_list() {
+        Some([part]) => part.text_of("text"),
+        Some(_) => None,
+        None => content.as_text(),
+    }
 }
 
 /// The texts of a list, or in a text.

@@ -16,6 +16,7 @@ const NAMES: &[&str] = &[
     "apikey",
     "api-key",
     "authorization",
+    "cookie",
     "credential",
 ];
 
@@ -49,30 +50,59 @@ pub struct Secret {
     pub path: String,
 }
 
+/// What the place of a text says about it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Expected {
+    Anything,
+    /// Among the variables of a program or the headers of a request.
+    Value,
+    /// The name of a credential, among other settings.
+    Credential,
+    /// The name of a credential, where only its value can be.
+    Secret,
+}
+
 /// The secrets in entries, but for those in texts of these keys, which are prose.
 pub fn secrets(entries: &[Entry], prose: &[&str]) -> Vec<Secret> {
     let mut found = Vec::new();
     for entry in entries.iter().filter(|entry| !prose.contains(&entry.key.as_str())) {
-        search(&entry.node, &entry.key, is_of_credential(&entry.key), &mut found);
+        search(&entry.node, &entry.key, expected(&entry.key, false), &mut found);
     }
     found
 }
 
-fn search(node: &Node, path: &str, is_named: bool, found: &mut Vec<Secret>) {
+fn expected(key: &str, is_map: bool) -> Expected {
+    match (is_of_credential(key), is_map) {
+        (true, true) => Expected::Secret,
+        (true, false) => Expected::Credential,
+        (false, true) => Expected::Value,
+        (false, false) => Expected::Anything,
+    }
+}
+
+fn search(node: &Node, path: &str, expects: Expected, found: &mut Vec<Secret>) {
     match &node.value {
-        Value::Text(text) if is_secret(text, is_named) => found.push(Secret {
+        Value::Text(text) if is_secret(text, expects) => found.push(Secret {
             place: node.place,
             path: path.to_owned(),
         }),
         Value::List(items) => {
             // An option such as --token is followed by its value.
-            let mut is_next = is_named;
+            let mut is_value = false;
             for (i, item) in items.iter().enumerate() {
-                search(item, &format!("{path}[{i}]"), is_next, found);
-                let is_option = item
-                    .as_text()
-                    .is_some_and(|text| text.starts_with("--") && !text.contains('='));
-                is_next = is_named || (is_option && item.as_text().is_some_and(is_of_credential));
+                let text = item.as_text().unwrap_or_default();
+                let option = text
+                    .starts_with('-')
+                    .then(|| text.split_once('=').unwrap_or((text, "")));
+                let of_option =
+                    option.filter(|(name, value)| is_of_credential(name) && is_secret(value, Expected::Secret));
+                let expects = if is_value || of_option.is_some() {
+                    Expected::Secret
+                } else {
+                    expects
+                };
+                search(item, &format!("{path}[{i}]"), expects, found);
+                is_value = option.is_some_and(|(name, value)| value.is_empty() && is_of_credential(name));
             }
         }
         Value::Map(entries) => {
@@ -82,8 +112,8 @@ fn search(node: &Node, path: &str, is_named: bool, found: &mut Vec<Secret>) {
             }
             let is_map = MAPS.contains(&path.rsplit('.').next().unwrap_or_default());
             for entry in entries {
-                let is_named = is_of_credential(&entry.key) && (is_map || entry.node.as_text().is_some());
-                search(&entry.node, &format!("{path}.{}", entry.key), is_named, found);
+                let expects = expected(&entry.key, is_map);
+                search(&entry.node, &format!("{path}.{}", entry.key), expects, found);
             }
         }
         _ => {}
@@ -93,26 +123,37 @@ fn search(node: &Node, path: &str, is_named: bool, found: &mut Vec<Secret>) {
 /// Whether a name is one of a credential. Names of variables and counts of tokens are none.
 fn is_of_credential(name: &str) -> bool {
     let name = name.to_lowercase();
-    let is_reference = ["_env", "_var", "env_var", "tokens", "_file"]
+    let is_other = ["_env", "_var", "tokens", "_file", "_name", "_url"]
         .iter()
         .any(|end| name.ends_with(end));
-    !is_reference && !name.contains("max_token") && NAMES.iter().any(|part| name.contains(part))
+    !is_other
+        && !name.contains("max_token")
+        && !name.contains("tokenizer")
+        && NAMES.iter().any(|part| name.contains(part))
 }
 
-/// Whether a text is a secret by itself, or by the name that it has.
-fn is_secret(text: &str, is_named: bool) -> bool {
+/// Whether a text is a secret by itself, or by where it is.
+fn is_secret(text: &str, expects: Expected) -> bool {
     if is_reference(text) {
         return has_password(text);
     }
-    let bare = text
-        .strip_prefix("Bearer ")
-        .or_else(|| text.strip_prefix("Basic "))
-        .unwrap_or(text);
-    let is_word = !bare.is_empty() && !bare.contains(char::is_whitespace);
-    let is_long = bare.len() >= 16 && is_word;
-    (is_long && PREFIXES.iter().any(|prefix| bare.starts_with(prefix)))
-        || (is_named && is_word && bare.len() >= 6 && !is_plain_word(bare))
-        || has_password(text)
+    let bare = ["Bearer ", "Basic ", "bearer ", "Token "]
+        .iter()
+        .find_map(|scheme| text.strip_prefix(scheme));
+    let bare = bare.unwrap_or(text);
+    if bare.contains(char::is_whitespace) {
+        return has_password(text);
+    }
+    let is_mixed = bare.contains(|c: char| c.is_ascii_digit()) && bare.contains(|c: char| c.is_ascii_alphabetic());
+    let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '/' | '=');
+    let is_known = bare.len() >= 16 && PREFIXES.iter().any(|prefix| bare.starts_with(prefix));
+    let is_by_place = match expects {
+        Expected::Anything => false,
+        Expected::Value => bare.len() >= 20 && is_mixed && !bare.starts_with('/') && bare.chars().all(is_token),
+        Expected::Credential => bare.len() >= 12 && is_mixed,
+        Expected::Secret => bare.len() >= 6 && !is_plain_word(bare),
+    };
+    is_known || is_by_place || has_password(text)
 }
 
 /// `none`, `required`, `true`: a setting and no credential.
@@ -177,5 +218,18 @@ mod tests {
         assert_eq!(in_env("DESK_TOKEN", "${DESK_TOKEN}"), 0);
         assert_eq!(in_env("LOG_LEVEL", "debugging"), 0);
         assert_eq!(in_env("Authorization", "Bearer abcdefgh"), 1);
+        assert_eq!(in_env("MODEL", "claude-sonnet-5-20260101"), 0);
+        assert_eq!(in_env("DESK", "9f8a7b6c5d4e3f2a1b0c9d8e"), 1);
+        let args = |args: &[&str]| {
+            let args = Node::list(args.iter().map(|arg| Node::text(*arg)).collect());
+            secrets(&[Entry::new("args", args)], &[]).len()
+        };
+        assert_eq!(args(&["--token", "abcdefgh"]), 1);
+        assert_eq!(args(&["--token=abcdefgh", "--port=8080"]), 1);
+        assert_eq!(args(&["--token", "${TOKEN}", "--verbose", "x"]), 0);
+        let setting = |key: &str, text: &str| secrets(&[Entry::new(key, Node::text(text))], &[]).len();
+        assert_eq!(setting("tokenizer", "cl100k_base_of_models"), 0);
+        assert_eq!(setting("authorization", "always"), 0);
+        assert_eq!(setting("authorization", "abcdef0123456"), 1);
     }
 }

@@ -4,7 +4,7 @@
 //! is written again as long as the place has what was made of it.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use agentcfg_client::model::AgentSpec;
 use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE, shown};
@@ -12,7 +12,7 @@ use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_
 use super::convert::{self, As};
 use super::name::identifier;
 use super::node::{Entry, Node, Value, find, put, take};
-use super::secrets::secrets;
+use super::secrets::{Secret, secrets};
 use crate::agent_file::{Place, Problem};
 
 /// Where a key of a source goes.
@@ -28,6 +28,10 @@ pub enum To {
 
 /// A row of a table: a key of the source, where it goes, and what it is.
 pub type Row = (&'static str, To, As);
+
+/// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers, the file of
+/// several agents, and whether a manifest had nothing around it.
+const BESIDE: &[&str] = &["$file", "$unnamed", "$mcp", "$yaml", "$bare"];
 
 /// A format: its table, and what its files are.
 pub struct Format {
@@ -156,16 +160,7 @@ pub fn import(
         beside,
         servers,
     } = record;
-    let mut problems: Vec<Problem> = secrets(&entries, &prose(format))
-        .into_iter()
-        .map(|secret| {
-            let message = format!(
-                "{} has a literal secret: put the name of a variable in its place, such as ${{NAME}}, and revoke the secret",
-                secret.path
-            );
-            Problem::new(&file, secret.place, message)
-        })
-        .collect();
+    let mut problems = secret_problems(&file, &entries, &prose(format));
     let mut fields: Vec<Entry> = Vec::new();
     let mut definition = Node::map(Vec::new());
     let mut kept: Vec<Entry> = beside;
@@ -275,6 +270,18 @@ pub fn import(
     }
 }
 
+/// A problem for each literal secret in entries.
+pub fn secret_problems(file: &Path, entries: &[Entry], prose: &[&str]) -> Vec<Problem> {
+    let problem = |secret: Secret| {
+        let message = format!(
+            "{} has a literal secret: put the name of a variable in its place, such as ${{NAME}}, and revoke the secret",
+            secret.path
+        );
+        Problem::new(file, secret.place, message)
+    };
+    secrets(entries, prose).into_iter().map(problem).collect()
+}
+
 /// The keys that are texts for people or models.
 fn prose(format: &Format) -> Vec<&'static str> {
     let is_prose = |(_, to, _): &&Row| {
@@ -296,7 +303,7 @@ fn tell(went: &mut Went, key: &str, to: &str) {
     *went.entry((key.to_owned(), to.to_owned())).or_default() += 1;
 }
 
-fn tell_long(file: &std::path::Path, field: &str, entry: &Entry, value: &Node, notes: &mut Vec<Problem>) {
+fn tell_long(file: &Path, field: &str, entry: &Entry, value: &Node, notes: &mut Vec<Problem>) {
     let (Some(max), Some(text)) = (limit(field), entry.node.as_text()) else {
         return;
     };
@@ -366,7 +373,7 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
     let kept = take(&mut definition, format.word)
         .map(|node| node.entries().to_vec())
         .unwrap_or_default();
-    let (beside, mut kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|entry| entry.key.starts_with('$'));
+    let (beside, mut kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|entry| BESIDE.contains(&entry.key.as_str()));
     let mut definition = Node::map(definition);
     remove_shared(&mut definition, &beside);
     let is_unnamed = find(&beside, "$unnamed").is_some();

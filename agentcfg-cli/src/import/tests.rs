@@ -258,3 +258,39 @@ fn links_in_a_circle_are_read_once() {
     let (agents, reading) = imported(format("claude-code").unwrap(), dir.path());
     assert_eq!((agents.len(), reading.problems.len()), (1, 0));
 }
+
+/// Every file of the corpus, cut off and changed in many places, is read without a panic.
+#[test]
+fn no_input_makes_a_panic() {
+    let dir = tempfile::tempdir().unwrap();
+    let strange: [&[u8]; 8] = [b"[", b"{", b"\"", b"\n---\n", b": ", b"\xff", b"\0", b"- "];
+    for format in FORMATS {
+        let mut found = Vec::new();
+        list(
+            &corpus(format.word),
+            0,
+            &mut BTreeSet::new(),
+            &mut found,
+            &mut Vec::new(),
+        );
+        for path in found.iter().filter(|path| !path.ends_with("expected.txt")) {
+            let bytes = fs::read(path).unwrap();
+            let copy = dir.path().join(path.file_name().unwrap());
+            for (i, strange) in strange.iter().enumerate() {
+                let at = bytes.len() * (i + 1) / 9;
+                for changed in [bytes[..at].to_vec(), [&bytes[..at], strange, &bytes[at..]].concat()] {
+                    fs::write(&copy, changed).unwrap();
+                    let (agents, _) = imported(format, &copy);
+                    let write =
+                        |agent: &Imported| export(format, &agent.agent_id, agent.fields.clone(), &mut Vec::new());
+                    (format.write)(agents.iter().map(write).collect());
+                }
+            }
+        }
+    }
+    for deep in ["[", "{\"a\":", "a:\n "] {
+        let copy = dir.path().join("deep.json");
+        fs::write(&copy, deep.repeat(100_000)).unwrap();
+        assert_eq!(imported(format("langfuse").unwrap(), &copy).1.problems.len(), 1);
+    }
+}

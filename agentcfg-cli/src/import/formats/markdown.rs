@@ -6,7 +6,7 @@ use super::super::convert::{As, servers_of};
 use super::super::front_matter;
 use super::super::node::{Entry, Node, from_json, take};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written};
+use super::super::table::{Format, Record, Written, secret_problems};
 use super::super::yaml_text::to_yaml;
 use super::super::{Reading, Source};
 use super::path_of;
@@ -98,7 +98,11 @@ fn claude_code(source: &Source<'_>, reading: &mut Reading) {
     match source.file_name() {
         ".mcp.json" => match from_json(source.path, source.text) {
             Ok(node) => {
-                reading.beside.insert(source.path.to_owned(), node);
+                let secrets = secret_problems(source.path, node.entries(), &[]);
+                if secrets.is_empty() {
+                    reading.beside.insert(source.path.to_owned(), node);
+                }
+                reading.problems.extend(secrets);
             }
             Err(problem) => reading.problems.push(problem),
         },

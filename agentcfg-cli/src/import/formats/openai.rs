@@ -33,7 +33,7 @@ pub const FORMAT: Format = Format {
         ("name", Field("display_name"), As::Text),
         ("description", Field("description"), As::Text),
         ("model", Field("model"), As::Text),
-        ("instructions", Field("persona_prompt"), As::Text),
+        ("instructions", Field("persona_prompt"), As::Instructions),
         ("tools", Definition("tools"), As::Objects(TOOLS)),
         ("tool_choice", Definition("model_settings.tool_choice"), As::Any),
         (
