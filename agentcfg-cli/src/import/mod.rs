@@ -212,41 +212,70 @@ pub fn agents(format: &Format, reading: &mut Reading, went: &mut Went) -> Vec<Im
     let mut by_id: BTreeMap<String, Vec<Imported>> = BTreeMap::new();
     let mut order: Vec<String> = Vec::new();
     for agent in agents {
-        if !by_id.contains_key(&agent.agent_id) {
+        let same = by_id.entry(agent.agent_id.clone()).or_default();
+        if same.is_empty() {
             order.push(agent.agent_id.clone());
         }
-        by_id.entry(agent.agent_id.clone()).or_default().push(agent);
+        match same.iter().find(|one| is_repeated(format, one, &agent)) {
+            Some(first) => reading.skipped.push(Skipped {
+                file: agent.file.clone(),
+                reason: format!("line {}: the same agent as {}", agent.place.line, place_of(first)),
+            }),
+            None => same.push(agent),
+        }
     }
     let mut kept = Vec::new();
     for agent_id in order {
         let mut versions = by_id.remove(&agent_id).unwrap_or_default();
-        versions.sort_by_key(|version| version.version);
-        let collision = versions.windows(2).find(|pair| {
-            pair[0].name != pair[1].name || pair[0].version.is_none() || pair[0].version == pair[1].version
-        });
-        let Some([first, second]) = collision else {
+        let collisions: Vec<Problem> = collisions(&agent_id, &versions);
+        if collisions.is_empty() {
+            versions.sort_by_key(|version| version.version);
             kept.extend(versions);
-            continue;
-        };
-        if first.fields == second.fields && first.file == second.file && first.version.is_some() {
-            versions.dedup_by(|later, earlier| later.version == earlier.version);
-            kept.extend(versions);
-            continue;
         }
-        let what = match (first.name == second.name, first.version) {
-            (true, Some(version)) => format!("version {version} of {agent_id} is here a second time"),
-            (true, None) => format!("the agent {agent_id} is here a second time"),
-            (false, _) => format!(
-                "the name {:?} gives the identifier {agent_id} of {:?}, too",
-                second.name, first.name
-            ),
-        };
-        let (line, file) = (first.place.line, first.file.display());
-        reading.problems.push(Problem::new(
-            &second.file,
-            second.place,
-            format!("{what}: see {file}:{line}; rename one of them"),
-        ));
+        reading.problems.extend(collisions);
     }
     kept
+}
+
+/// Whether two agents are one, which is in two files.
+fn is_repeated(format: &Format, one: &Imported, other: &Imported) -> bool {
+    let without_file = |agent: &Imported| {
+        let mut fields = agent.fields.clone();
+        let definition = fields.iter_mut().find(|entry| entry.key == "definition");
+        if let Some(kept) = definition.and_then(|entry| entry.node.map_at(format.word)?.entries_mut()) {
+            kept.retain(|entry| entry.key != "$file" && entry.key != "$yaml");
+        }
+        let is_empty = |entry: &Entry| {
+            entry.key == "definition" && entry.node.entries().iter().all(|entry| entry.node.entries().is_empty())
+        };
+        fields.retain(|entry| !is_empty(entry));
+        fields
+    };
+    one.version == other.version && without_file(one) == without_file(other)
+}
+
+/// Why agents with one identifier are not the versions of one agent.
+fn collisions(agent_id: &str, agents: &[Imported]) -> Vec<Problem> {
+    let problem = |(i, second): (usize, &Imported)| {
+        let is_other =
+            |first: &&Imported| first.name != second.name || first.version.is_none() || first.version == second.version;
+        let first = agents[..i].iter().find(is_other)?;
+        let what = match (first.name == second.name, second.version) {
+            (true, Some(version)) => format!("version {version} of {agent_id} is here a second time"),
+            (true, None) => format!("the agent {agent_id} is here a second time"),
+            (false, _) => {
+                format!(
+                    "the name {:?} gives the identifier {agent_id} of {:?}, too",
+                    second.name, first.name
+                )
+            }
+        };
+        let message = format!("{what}: see {}; rename one of them", place_of(first));
+        Some(Problem::new(&second.file, second.place, message))
+    };
+    agents.iter().enumerate().filter_map(problem).collect()
+}
+
+fn place_of(agent: &Imported) -> String {
+    format!("{}:{}", agent.file.display(), agent.place.line)
 }

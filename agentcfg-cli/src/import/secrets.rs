@@ -134,13 +134,13 @@ fn is_of_credential(name: &str) -> bool {
 
 /// Whether a text is a secret by itself, or by where it is.
 fn is_secret(text: &str, expects: Expected) -> bool {
-    if is_reference(text) {
-        return has_password(text);
-    }
     let bare = ["Bearer ", "Basic ", "bearer ", "Token "]
         .iter()
         .find_map(|scheme| text.strip_prefix(scheme));
     let bare = bare.unwrap_or(text);
+    if is_reference(bare) {
+        return has_password(text);
+    }
     if bare.contains(char::is_whitespace) {
         return has_password(text);
     }
@@ -167,8 +167,14 @@ fn is_plain_word(text: &str) -> bool {
 /// Whether a text stands for a value that is elsewhere: `${X}`, `$X`, `{{x}}`, `{env:X}`, `<your-key>`.
 fn is_reference(text: &str) -> bool {
     ["${", "{{", "{env:", "{file:"].iter().any(|mark| text.contains(mark))
-        || text.starts_with('$')
-        || text.starts_with('<')
+        || text.starts_with(['$', '<'])
+        || is_variable(text)
+}
+
+/// Whether a text is the name of a variable, such as `DESK_TOKEN`, which some tools take in place of its value.
+fn is_variable(text: &str) -> bool {
+    let is_of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
+    text.starts_with(|c: char| c.is_ascii_uppercase()) && text.contains('_') && text.chars().all(is_of_name)
 }
 
 /// Whether a URL has a password, or a credential among its parameters.
@@ -218,6 +224,8 @@ mod tests {
         assert_eq!(in_env("DESK_TOKEN", "${DESK_TOKEN}"), 0);
         assert_eq!(in_env("LOG_LEVEL", "debugging"), 0);
         assert_eq!(in_env("Authorization", "Bearer abcdefgh"), 1);
+        assert_eq!(in_env("Authorization", "Bearer $DESK_TOKEN"), 0);
+        assert_eq!(in_env("DESK_API_KEY", "COPILOT_MCP_DESK_API_KEY"), 0);
         assert_eq!(in_env("MODEL", "claude-sonnet-5-20260101"), 0);
         assert_eq!(in_env("DESK", "9f8a7b6c5d4e3f2a1b0c9d8e"), 1);
         let args = |args: &[&str]| {

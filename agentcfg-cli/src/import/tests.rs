@@ -60,8 +60,9 @@ fn outcome(agents: &[Imported], reading: &Reading, root: &Path) -> String {
             let _ = writeln!(lines, "    refused: {}", problems[0].message);
         }
     }
+    let below = |text: &str| text.replace(&format!("{}/", root.display()), "");
     let at = |problem: &Problem| {
-        let message = problem.message.replace(&format!("{}/", root.display()), "");
+        let message = below(&problem.message);
         format!("{}:{}: {message}", problem.place.line, problem.place.column)
     };
     for problem in &reading.warnings {
@@ -71,7 +72,7 @@ fn outcome(agents: &[Imported], reading: &Reading, root: &Path) -> String {
         let _ = writeln!(lines, "  problem {}", at(problem));
     }
     for skipped in &reading.skipped {
-        let _ = writeln!(lines, "  skipped {}", skipped.reason);
+        let _ = writeln!(lines, "  skipped {}", below(&skipped.reason));
     }
     lines
 }

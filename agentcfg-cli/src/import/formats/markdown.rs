@@ -107,7 +107,7 @@ fn claude_code(source: &Source<'_>, reading: &mut Reading) {
             Err(problem) => reading.problems.push(problem),
         },
         "SKILL.md" => reading.skip(source, "a skill, which is no agent"),
-        name if name.ends_with(".json") => objects(source, reading, "agents", "description"),
+        name if name.ends_with(".json") => objects(source, reading, "agents", true),
         _ => {
             let is_plugin = is_of_plugin(source.path);
             let before = reading.records.len();
@@ -190,7 +190,7 @@ fn copilot(source: &Source<'_>, reading: &mut Reading) {
 
 fn opencode(source: &Source<'_>, reading: &mut Reading) {
     if !source.file_name().ends_with(".md") {
-        return objects(source, reading, "agent", "");
+        return objects(source, reading, "agent", false);
     }
     let name = source.relative.strip_suffix(".md").unwrap_or(source.relative);
     let below = ["agents/", "agent/"].iter().find_map(|dir| {
@@ -244,35 +244,32 @@ fn markdown(source: &Source<'_>, reading: &mut Reading, name: &dyn Fn(&[Entry]) 
     reading.records.push(record);
 }
 
-/// Reads agents by their names from JSON: those below a key, or all of the file.
-fn objects(source: &Source<'_>, reading: &mut Reading, below: &str, required: &str) {
+/// Reads agents by their names from JSON: those below a key, or all of the file. An agent that is defined there has a prompt; one that
+/// only changes an agent of the tool need not have one.
+fn objects(source: &Source<'_>, reading: &mut Reading, below: &str, is_defined: bool) {
     let node = match from_json(source.path, source.text) {
         Ok(node) => node,
         Err(problem) => return reading.problems.push(problem),
     };
-    let of_key = node.get(below).filter(|node| node.is_map());
-    let is_agent = |entry: &Entry| {
-        entry.node.is_map()
-            && (entry.node.get(BODY).is_some() || (!required.is_empty() && entry.node.get(required).is_some()))
-    };
+    let is_agent = |entry: &Entry| entry.node.is_map() && (!is_defined || entry.node.text_of(BODY).is_some());
+    let of_key = node.get(below).filter(|node| node.entries().iter().any(is_agent));
+    let is_whole = is_defined && !node.entries().is_empty() && node.entries().iter().all(is_agent);
     let agents: Vec<Entry> = match of_key {
         Some(agents) => agents.entries().to_vec(),
-        None if !required.is_empty()
-            && node.entries().iter().any(is_agent)
-            && node.entries().iter().all(|entry| entry.node.is_map()) =>
-        {
-            node.entries().to_vec()
-        }
+        None if is_whole => node.entries().to_vec(),
         None => Vec::new(),
     };
     if agents.is_empty() {
         return reading.skip(source, "no agents in it");
     }
     for agent in agents {
-        if !agent.node.is_map() {
+        if !is_agent(&agent) {
             reading.skip(
                 source,
-                format!("line {}: {} is not an object", agent.place.line, agent.key),
+                format!(
+                    "line {}: {} is no agent, which has a prompt",
+                    agent.place.line, agent.key
+                ),
             );
             continue;
         }
