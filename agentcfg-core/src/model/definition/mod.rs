@@ -1,7 +1,6 @@
 //! The definition of an agent: what is no field of its own.
 
 mod members;
-mod prompt;
 mod read;
 mod settings;
 
@@ -9,8 +8,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::prompt::render as render_prompt;
-pub use self::prompt::{PromptValues, RenderedPrompt, VariableValues};
 pub use self::settings::ModelSettings;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;

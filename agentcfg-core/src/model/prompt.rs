@@ -4,9 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Definition, ModelSettings};
+use super::{AgentId, Definition, ModelSettings};
 use crate::body::{body, record};
-use crate::model::AgentId;
 use crate::rules;
 use crate::validate::{Faults, Invalid, shown};
 
@@ -33,7 +32,7 @@ body! {
         variables: nullable VariableValues as rules::VariableValues,
     }
     read_only: &["agent_id", "workspace_id"],
-    examples: [{ "variables": { "product": "Boards" } }, {}],
+    examples: [{ "variables": {} }, {}],
 }
 
 record! {
