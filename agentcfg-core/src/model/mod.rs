@@ -62,8 +62,6 @@ pub use label::{AgentLabel, LabelFilter, LabelTarget, PromotedLabel, Promotion};
 pub use no_fields::NoFields;
 pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
-#[cfg(feature = "engine")]
-pub(crate) use prompt::render as render_prompt;
 pub use prompt::{PromptValues, RenderedPrompt, VariableValues};
 pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderKeyInfo};
 pub use rate_status::RateStatus;
