@@ -31,12 +31,7 @@ async fn a_body_gets_the_settings_that_it_lacks_and_stays_as_it_is_otherwise() {
     ] {
         let body = r#"{ "model":"claude-next", "temperature":1.50, "tools" : null, "messages":[] }"#;
         let call = stage.call_with(path, &studio.owner).text(body);
-        let answer = call
-            .header("content-type", "application/json")
-            .send()
-            .await
-            .whole()
-            .await;
+        let answer = call.send().await.whole().await;
         answer.expect(200);
         let seen = stage.upstream.seen().await;
         let expected = body.replacen('{', r#"{"reasoning_effort":"low","#, 1);

@@ -129,11 +129,8 @@ async fn of_workspace(context: &mut Context, format: &Format) -> Result<Vec<(Str
                 .await?;
             let (number, fields) = one_version(&detail, format)?;
             // Of several versions with one number of the source the last one counts.
-            if let Some((before, fields)) = last.take().filter(|(before, _)| *before != number) {
-                if before.is_some() {
-                    all.push((agent.agent_id.to_string(), fields));
-                }
-            }
+            let earlier = last.take().filter(|(before, _)| before.is_some() && *before != number);
+            all.extend(earlier.map(|(_, fields)| (agent.agent_id.to_string(), fields)));
             last = Some((number, fields));
         }
         all.extend(last.map(|(_, fields)| (agent.agent_id.to_string(), fields)));

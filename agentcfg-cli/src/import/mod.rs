@@ -112,7 +112,7 @@ pub fn read(format: &Format, paths: &[PathBuf]) -> Result<Reading> {
             reading.other_files += before - files.len();
         }
         // Files beside those of agents are read first: hidden names come before others, and short paths before long ones.
-        files.sort_by_key(|path| (!path.file_name().is_some_and(|name| name == ".mcp.json"), path.clone()));
+        files.sort_by_key(|path| (path.file_name().is_none_or(|name| name != ".mcp.json"), path.clone()));
         for path in files {
             one(format, root, &path, &mut reading);
         }

@@ -7,9 +7,8 @@ use uuid::Uuid;
 
 use super::agent_fields::agent_fields;
 use super::word_enum::word_enum;
-use super::{AgentId, ApplyAgents, Definition, Limits, Timestamp, WorkspaceId};
+use super::{AgentId, Definition, Timestamp, WorkspaceId};
 use crate::rules;
-use crate::validate::{self, Invalid, Valid};
 use crate::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE};
 
 word_enum! {
@@ -93,14 +92,19 @@ macro_rules! within_limits {
             #[doc = concat!("let read = ", stringify!($body), "::from_json_within(b\"no JSON\", Limits::default());")]
             /// assert!(read.is_err());
             /// ```
-            pub fn from_json_within(bytes: &[u8], limits: Limits) -> Result<Valid<Self>, Invalid> {
-                validate::read_within(bytes, limits.persona_prompt)
+            pub fn from_json_within(
+                bytes: &[u8],
+                limits: $crate::model::Limits,
+            ) -> Result<$crate::validate::Valid<Self>, $crate::validate::Invalid> {
+                $crate::validate::read_within(bytes, limits.persona_prompt)
             }
         }
     )+};
 }
 
-within_limits!(NewAgent AgentPatch ApplyAgents);
+pub(super) use within_limits;
+
+within_limits!(NewAgent AgentPatch);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -124,7 +128,7 @@ mod tests {
         for name in AgentConfig::FIELDS.iter().filter(|name| **name != "display_name") {
             let without = |value: &Value| {
                 let mut value = value.clone();
-                value.as_object_mut().unwrap().remove(*name).unwrap();
+                value.as_object_mut().unwrap().remove(*name);
                 value
             };
             let shown: Agent = serde_json::from_value(without(&json!(agent))).unwrap();

@@ -1,5 +1,6 @@
 //! Sets of agents, and applying agents.
 
+use super::agent::within_limits;
 use super::word_enum::word_enum;
 use super::{AgentId, AgentSpec, Changes, Cursor, SetName};
 use crate::body::{body, record};
@@ -71,6 +72,8 @@ fn fits_together(body: &ApplyAgents, faults: &mut Faults) {
         faults.push("agents", "must have at least one element unless prune is true");
     }
 }
+
+within_limits!(ApplyAgents);
 
 impl ApplyAgents {
     /// Applies these agents without a set and without a condition.

@@ -25,6 +25,7 @@ mod label;
 mod no_fields;
 mod patch;
 mod permission;
+mod prompt;
 mod provider;
 mod rate_status;
 #[cfg(feature = "schema")]
@@ -50,8 +51,7 @@ pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Chang
 pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use config_field::{ConfigField, FieldValues};
 pub use cursor::{Cursor, CursorError};
-pub(crate) use definition::render_prompt;
-pub use definition::{Definition, ModelSettings, PromptValues, RenderedPrompt, VariableValues};
+pub use definition::{Definition, ModelSettings};
 pub use epoch::{Epoch, InvalidEpoch};
 pub use error_body::{ErrorBody, Success};
 pub use event_types::EventTypes;
@@ -62,6 +62,7 @@ pub use label::{AgentLabel, LabelFilter, LabelTarget, PromotedLabel, Promotion};
 pub use no_fields::NoFields;
 pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
+pub use prompt::{PromptValues, RenderedPrompt, VariableValues};
 pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderKeyInfo};
 pub use rate_status::RateStatus;
 pub use status::{AgentStatus, LiveStatus, StatusReport};

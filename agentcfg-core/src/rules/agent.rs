@@ -33,9 +33,9 @@ pub(crate) struct VariableValues;
 pub(crate) struct ModelSettings;
 
 impl Rule for VariableValues {
-    type Value = model::VariableValues;
+    type Value = BTreeMap<String, String>;
 
-    fn check(values: &model::VariableValues, field: &str, faults: &mut Faults) {
+    fn check(values: &BTreeMap<String, String>, field: &str, faults: &mut Faults) {
         for (name, value) in values {
             without_nul(value, format_args!("{field}.{}", shown(name)), faults);
         }

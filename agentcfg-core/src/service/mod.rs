@@ -30,6 +30,7 @@ mod members;
 mod models;
 mod moment;
 mod past;
+mod prompts;
 mod provider_keys;
 mod records;
 mod removal;

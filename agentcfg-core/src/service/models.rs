@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::access::Access;
-use super::records;
 use super::{AgentCfg, Caller, no_member};
+use super::{prompts, records};
 use crate::error::{Error, ErrorKind};
 use crate::model::into_field::settable;
 use crate::model::{
     AgentId, CredentialSource, Definition, IdRef, ModelInfo, ModelSettings, Permission, Plan, Provider, VariableValues,
-    VersionSelector, WorkspaceId, render_prompt,
+    VersionSelector, WorkspaceId,
 };
 use crate::routing::{self, CredentialFacts, Reason};
 use crate::secret::ProviderCredential;
@@ -333,7 +333,7 @@ impl AgentCfg {
             )
         };
         let persona_prompt = persona_prompt.filter(|_| request.takes_persona);
-        let persona_prompt = render_prompt(persona_prompt, definition.as_ref(), request.variables)?;
+        let persona_prompt = prompts::render(persona_prompt, definition.as_ref(), request.variables)?;
         let agent_model = model.filter(|model| request.takes_agent_model && !model.is_empty());
         let model = request.model.or(agent_model.as_deref());
         routing::check_model(self.catalogue(), provider, model)?;

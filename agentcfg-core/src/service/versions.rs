@@ -14,10 +14,10 @@ use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, Definition, IdRef, Label, Permission,
-    PromptValues, RenderedPrompt, StoredAgent, Timestamp, VersionPage, VersionSelector, WorkspaceId, render_prompt,
+    AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission, StoredAgent,
+    Timestamp, VersionPage, VersionSelector, WorkspaceId,
 };
-use crate::validate::{DEFAULT_LIMIT, IntoValid, quoted};
+use crate::validate::{DEFAULT_LIMIT, quoted};
 
 /// How many versions are read at once. Their contents are dropped before the next ones are read.
 const PAGE: usize = 64;
@@ -262,48 +262,6 @@ impl AgentCfg {
         Ok(AgentWithLabels {
             agent: agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?.value,
             labels: labels.map(|labels| labels.value).unwrap_or_default(),
-        })
-    }
-
-    /// Renders the prompt of an agent: what a model call with these values of variables would fill in.
-    ///
-    /// `workspace` may be left out where the caller has just one.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Invalid`] for a value of a variable that the agent does not declare and for a required one without a value,
-    /// [`ErrorKind::Forbidden`] without `agents:read`, [`ErrorKind::NotFound`] for an unknown or deleted agent and where the
-    /// selector finds no version.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let rendered = service
-    ///     .render_prompt(&ada, Some(studio), "writer", VersionSelector::Current, PromptValues::default())
-    ///     .await?;
-    /// assert_eq!((rendered.version, rendered.model_settings.as_str()), (1, "{}"));
-    /// # Ok(()) }) }
-    /// ```
-    pub async fn render_prompt(
-        &self,
-        caller: &Caller,
-        workspace: Option<WorkspaceId>,
-        agent_id: impl Into<IdRef<'_, AgentId>>,
-        version: VersionSelector<'_>,
-        values: impl IntoValid<PromptValues>,
-    ) -> Result<RenderedPrompt, Error> {
-        let values = values.into_valid()?.into_inner().variables;
-        let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
-        let agent = self.active_agent(&access, agent_id.into()).await?.value;
-        let (version, config) = self.selected_content(&access, &agent, version).await?;
-        let config = config.unwrap_or_else(|| agent.agent.config());
-        let settings = config.definition.as_ref().map(Definition::model_settings);
-        Ok(RenderedPrompt {
-            agent_id: agent.agent.agent_id.clone(),
-            version,
-            prompt: render_prompt(config.persona_prompt, config.definition.as_ref(), values.as_ref())?,
-            model: config.model.filter(|model| !model.is_empty()),
-            model_settings: settings.unwrap_or_default(),
         })
     }
 

@@ -16,7 +16,7 @@ fn create(studio: &Studio<'_>, agent_id: &str, definition: &str) -> Response {
         r#"{{"workspace_id":"{id}","agent_id":"{agent_id}","display_name":"Agent","definition":{definition}}}"#
     );
     let request = studio.server.post("/api/agents/configs").bearer(&studio.owner);
-    request.header("Content-Type", "application/json").text(text).send()
+    request.text(text).send()
 }
 
 /// The text of an agent's record.
@@ -105,15 +105,11 @@ fn another_order_and_other_spellings_are_the_same_content() {
     let studio = Studio::open();
     create(&studio, "writer", r#"{"b":1,"a":[1,{"d":10,"c":0}]}"#).expect(201);
     let text = r#"{"definition": { "a" : [1.0, {"c":-0.0,"d":1e1}], "b":1 }}"#;
-    let request = studio
-        .on_agent("PATCH", "writer")
-        .header("Content-Type", "application/json");
+    let request = studio.on_agent("PATCH", "writer");
     let same = request.text(text).send().expect(200);
     assert_eq!(same.need("agent-version"), "1");
     assert!(record(&studio, "writer").contains(r#""definition":{"b":1,"a":[1,{"d":10,"c":0}]}"#));
-    let request = studio
-        .on_agent("PATCH", "writer")
-        .header("Content-Type", "application/json");
+    let request = studio.on_agent("PATCH", "writer");
     let other = request.text(r#"{"definition":{"a":[{"c":0,"d":10},1],"b":1}}"#).send();
     assert_eq!(other.expect(200).need("agent-version"), "2");
     let apply = |definition: Value| {

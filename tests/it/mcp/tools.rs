@@ -205,7 +205,7 @@ fn arguments_are_checked() {
         (
             "update_agent",
             json!({"agent_id": "writer", "etag": "x", "color": 7, "role": "x", "clear": ["role", "id"]}),
-            "role is given, and named in clear; clear must name role, description, model, color, persona_prompt, not id; \
+            "role is given, and named in clear; clear must name role, description, model, color, persona_prompt, definition, not id; \
              color must be a string, got a number",
         ),
         (

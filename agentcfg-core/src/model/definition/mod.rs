@@ -1,7 +1,6 @@
 //! The definition of an agent: what is no field of its own.
 
 mod members;
-mod prompt;
 mod read;
 mod settings;
 
@@ -9,13 +8,12 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::prompt::render as render_prompt;
-pub use self::prompt::{PromptValues, RenderedPrompt, VariableValues};
 pub use self::settings::ModelSettings;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::body::FromJson;
 use crate::json::{self, Json};
 use crate::validate::{Faults, Invalid};
 
@@ -40,14 +38,14 @@ impl Definition {
     /// ```
     /// assert_eq!(agentcfg_core::model::Definition::MAX_BYTES, 65_536);
     /// ```
-    pub const MAX_BYTES: usize = 64 << 10;
+    pub const MAX_BYTES: usize = read::MAX_BYTES;
 
     /// The greatest depth: the definition itself is level 1, and each array or object in it adds one.
     ///
     /// ```
     /// assert_eq!(agentcfg_core::model::Definition::MAX_LEVELS, 32);
     /// ```
-    pub const MAX_LEVELS: usize = 32;
+    pub const MAX_LEVELS: usize = read::MAX_LEVELS;
 
     /// Reads a JSON text, and checks it as the body of a request is checked.
     ///
@@ -63,7 +61,7 @@ impl Definition {
     pub fn from_json(text: &[u8]) -> Result<Self, Invalid> {
         const FIELD: &str = "definition";
         let mut faults = Faults::default();
-        let read = <Self as crate::body::FromJson>::from_json(json::parse(text)?, &FIELD, &mut faults);
+        let read = <Self as FromJson>::from_json(json::parse(text)?, &FIELD, &mut faults);
         if let Some(definition) = &read {
             definition.check(FIELD, &mut faults);
         }
@@ -131,6 +129,14 @@ impl Definition {
     pub fn members(&self) -> BTreeMap<String, &RawValue> {
         // The text is that of an object.
         serde_json::from_str(self.as_str()).unwrap_or_default()
+    }
+}
+
+impl FromJson for Definition {
+    fn from_json(json: Json<'_>, field: &dyn fmt::Display, faults: &mut Faults) -> Option<Self> {
+        let text = read::compact(&json, field, faults)?;
+        let definition = Self::of_compact(text);
+        definition.map_err(|error| faults.push(field, error)).ok()
     }
 }
 

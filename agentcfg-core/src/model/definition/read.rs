@@ -3,40 +3,33 @@
 use std::collections::HashSet;
 use std::fmt::{self, Display};
 
-use super::Definition;
-use crate::body::{FromJson, mismatch};
+use crate::body::mismatch;
 use crate::json::Json;
 use crate::validate::text::without_nul;
 use crate::validate::{Faults, shown};
 
-impl FromJson for Definition {
-    fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
-        read(&json, field, faults)
-    }
-}
+/// The greatest length in bytes, as compact JSON.
+pub(super) const MAX_BYTES: usize = 64 << 10;
+
+/// The greatest number of levels of arrays and objects.
+pub(super) const MAX_LEVELS: usize = 32;
 
 /// Reads an object that can be read in one way only, and writes it as compact JSON.
-fn read(json: &Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Definition> {
+pub(super) fn compact(json: &Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<String> {
     let Json::Object(_) = json else {
         return mismatch(json, field, "an object", faults);
     };
     let before = faults.count();
     let mut text = String::new();
     write(json, &Place::Field(field), 1, &mut text, faults);
-    if text.len() > Definition::MAX_BYTES {
+    if text.len() > MAX_BYTES {
         faults.push(field, too_long(text.len()));
     }
-    if faults.count() > before {
-        return None;
-    }
-    Definition::of_compact(text)
-        .map_err(|error| faults.push(field, error))
-        .ok()
+    (faults.count() == before).then_some(text)
 }
 
 pub(super) fn too_long(length: usize) -> String {
-    let most = Definition::MAX_BYTES;
-    format!("must be at most {most} bytes as compact JSON, got {length}")
+    format!("must be at most {MAX_BYTES} bytes as compact JSON, got {length}")
 }
 
 /// Where a value is.
@@ -60,8 +53,8 @@ impl Display for Place<'_> {
 /// Writes a value as compact JSON, and notes what no reader may have to decide: a name that is there twice, a character that
 /// some databases cannot hold, a number that no double holds.
 fn write(json: &Json<'_>, place: &Place<'_>, level: usize, text: &mut String, faults: &mut Faults) {
-    if matches!(json, Json::Array(_) | Json::Object(_)) && level > Definition::MAX_LEVELS {
-        let most = Definition::MAX_LEVELS;
+    if matches!(json, Json::Array(_) | Json::Object(_)) && level > MAX_LEVELS {
+        let most = MAX_LEVELS;
         faults.push(
             place,
             format_args!("must be within {most} levels of arrays and objects"),

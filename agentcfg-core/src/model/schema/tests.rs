@@ -31,9 +31,15 @@ fn every_reference_leads_to_a_definition() {
 fn a_default_is_in_the_description_alone() {
     fn defaults(value: &Value) -> usize {
         match value {
-            Value::Object(members) => {
-                usize::from(members.contains_key("default")) + members.values().map(defaults).sum::<usize>()
-            }
+            Value::Object(members) => members
+                .iter()
+                .map(|(name, member)| match (name.as_str(), member) {
+                    // These are the names of fields.
+                    ("properties", Value::Object(fields)) => fields.values().map(defaults).sum(),
+                    ("default", _) => 1,
+                    _ => defaults(member),
+                })
+                .sum(),
             Value::Array(items) => items.iter().map(defaults).sum(),
             _ => 0,
         }

@@ -234,12 +234,12 @@ impl Endpoint for Prompt {
          value, else by the default, else by nothing. With `version` or `label` all of it is that of that version of the agent. \
          A required variable without a value is answered with 400, and so is a value of a variable that is not declared.",
     )
-    .bodies(&[Example("values", r#"{"variables": {"product": "Boards"}}"#)])
+    .bodies(&[Example("values", r#"{"variables": {}}"#)])
     .answer(
         "The prompt.",
         &[Example(
             "rendered",
-            r#"{"prompt": "You write short, factual release notes for Boards."}"#,
+            r#"{"prompt": "You write short, factual release notes."}"#,
         )],
     );
 

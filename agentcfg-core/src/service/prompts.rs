@@ -4,67 +4,55 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
-use super::{Definition, ModelSettings};
-use crate::body::{body, record};
-use crate::model::AgentId;
-use crate::rules;
-use crate::validate::{Faults, Invalid, shown};
+use super::{AgentCfg, Caller};
+use crate::error::Error;
+use crate::model::{
+    AgentId, Definition, IdRef, Permission, PromptValues, RenderedPrompt, VariableValues, VersionSelector, WorkspaceId,
+};
+use crate::validate::{Faults, IntoValid, Invalid, shown};
 
-/// Values of the variables of an agent, by name.
-///
-/// ```
-/// use agentcfg_core::model::VariableValues;
-/// let values: VariableValues = [("product".to_owned(), "Boards".to_owned())].into();
-/// assert_eq!(values["product"], "Boards");
-/// ```
-pub type VariableValues = BTreeMap<String, String>;
-
-body! {
-    /// The values to render a prompt with.
+impl AgentCfg {
+    /// Renders the prompt of an agent: what a model call with these values of variables would fill in.
+    ///
+    /// `workspace` may be left out where the caller has just one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a value of a variable that the agent does not declare and for a required one without a value,
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read`, [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent and where the
+    /// selector finds no version.
     ///
     /// ```
-    /// use agentcfg_core::model::{PromptValues, VariableValues};
-    /// let values: VariableValues = [("product".to_owned(), "Boards".to_owned())].into();
-    /// assert!(PromptValues::default().variables(values).validate().is_ok());
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let rendered = service
+    ///     .render_prompt(&ada, Some(studio), "writer", VersionSelector::Current, PromptValues::default())
+    ///     .await?;
+    /// assert_eq!((rendered.version, rendered.model_settings.as_str()), (1, "{}"));
+    /// # Ok(()) }) }
     /// ```
-    #[derive(Debug, Clone, PartialEq, Eq, Default)]
-    create PromptValues {
-        /// The values of the variables, by name.
-        variables: nullable VariableValues as rules::VariableValues,
+    pub async fn render_prompt(
+        &self,
+        caller: &Caller,
+        workspace: Option<WorkspaceId>,
+        agent_id: impl Into<IdRef<'_, AgentId>>,
+        version: VersionSelector<'_>,
+        values: impl IntoValid<PromptValues>,
+    ) -> Result<RenderedPrompt, Error> {
+        let values = values.into_valid()?.into_inner().variables;
+        let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
+        let agent = self.active_agent(&access, agent_id.into()).await?.value;
+        let (version, config) = self.selected_content(&access, &agent, version).await?;
+        let config = config.unwrap_or_else(|| agent.agent.config());
+        let settings = config.definition.as_ref().map(Definition::model_settings);
+        Ok(RenderedPrompt {
+            agent_id: agent.agent.agent_id.clone(),
+            version,
+            prompt: render(config.persona_prompt, config.definition.as_ref(), values.as_ref())?,
+            model: config.model.filter(|model| !model.is_empty()),
+            model_settings: settings.unwrap_or_default(),
+        })
     }
-    read_only: &["agent_id", "workspace_id"],
-    examples: [{ "variables": { "product": "Boards" } }, {}],
-}
-
-record! {
-    /// What a model call as an agent would fill in.
-    ///
-    /// ```
-    /// use agentcfg_core::model::RenderedPrompt;
-    /// fn system_message(rendered: &RenderedPrompt) -> &str {
-    ///     rendered.prompt.as_deref().unwrap_or_default()
-    /// }
-    /// ```
-    #[derive(Debug, Clone, PartialEq)]
-    RenderedPrompt {
-        /// Identifier of the agent.
-        agent_id: required AgentId,
-        /// The number of the version that it is of.
-        version: required u64,
-        /// The agent's model; null if it has none.
-        model: nullable String,
-        /// The persona with the values of the variables; null if there is none.
-        prompt: nullable String,
-        /// The settings of model calls; an empty object if there are none.
-        model_settings: required ModelSettings as rules::ModelSettings,
-    }
-    examples: [{
-        "agent_id": "release-writer",
-        "version": 3,
-        "model": "gpt-5.5",
-        "prompt": "You write short, factual release notes for Boards.",
-        "model_settings": { "temperature": 0.2 },
-    }],
 }
 
 /// A variable that a definition declares.
@@ -88,7 +76,7 @@ struct Declared {
 /// # Errors
 ///
 /// Each value of a variable that is not declared, and each required variable without a value if there is a persona.
-pub(crate) fn render(
+pub(super) fn render(
     persona: Option<String>,
     definition: Option<&Definition>,
     values: Option<&VariableValues>,
