@@ -79,7 +79,15 @@ pub struct Reading {
     /// How many files have another end than those of the format.
     pub other_files: usize,
     /// The files of a format that stand beside those of its agents, by their paths.
-    pub beside: BTreeMap<PathBuf, Node>,
+    pub beside: BTreeMap<PathBuf, Beside>,
+}
+
+/// A file beside those of agents.
+#[derive(Debug)]
+pub struct Beside {
+    pub node: Node,
+    /// Whether an agent has it.
+    pub is_used: bool,
 }
 
 impl Reading {
@@ -116,6 +124,12 @@ pub fn read(format: &Format, paths: &[PathBuf]) -> Result<Reading> {
         for path in files {
             one(format, root, &path, &mut reading);
         }
+    }
+    for (file, _) in reading.beside.iter().filter(|(_, beside)| !beside.is_used) {
+        reading.skipped.push(Skipped {
+            file: file.clone(),
+            reason: "no agents below its directory".to_owned(),
+        });
     }
     Ok(reading)
 }

@@ -8,7 +8,7 @@ use super::super::node::{Entry, Node, from_json, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written, secret_problems};
 use super::super::yaml_text::to_yaml;
-use super::super::{Reading, Source};
+use super::super::{Beside, Reading, Source};
 use super::path_of;
 use crate::agent_file::{FENCE, Place, Problem};
 
@@ -100,7 +100,9 @@ fn claude_code(source: &Source<'_>, reading: &mut Reading) {
             Ok(node) => {
                 let secrets = secret_problems(source.path, node.entries(), &[]);
                 if secrets.is_empty() {
-                    reading.beside.insert(source.path.to_owned(), node);
+                    reading
+                        .beside
+                        .insert(source.path.to_owned(), Beside { node, is_used: false });
                 }
                 reading.problems.extend(secrets);
             }
@@ -143,15 +145,18 @@ fn add_servers(source: &Source<'_>, reading: &mut Reading, from: usize) {
         .ancestors()
         .skip(1)
         .take_while(|dir| dir.starts_with(source.root) || source.root.starts_with(dir));
-    let Some((path, node)) = dirs
-        .map(|dir| dir.join(".mcp.json"))
-        .find_map(|path| reading.beside.get_key_value(&path))
-    else {
+    let dirs: Vec<_> = dirs.map(|dir| dir.join(".mcp.json")).collect();
+    let Some(path) = dirs.into_iter().find(|path| reading.beside.contains_key(path)) else {
         return;
     };
+    let records = &mut reading.records[from..];
+    let Some(Beside { node, is_used }) = reading.beside.get_mut(&path).filter(|_| !records.is_empty()) else {
+        return;
+    };
+    *is_used = true;
     let file = path
         .strip_prefix(source.root)
-        .unwrap_or(path)
+        .unwrap_or(&path)
         .to_string_lossy()
         .into_owned();
     let beside = Node::map(vec![
@@ -159,7 +164,7 @@ fn add_servers(source: &Source<'_>, reading: &mut Reading, from: usize) {
         Entry::new("content", node.clone()),
     ]);
     let servers = servers_of(node.get("mcpServers"));
-    for record in &mut reading.records[from..] {
+    for record in records {
         record.beside.push(Entry::new("$mcp", beside.clone()));
         record.servers.clone_from(&servers);
     }
