@@ -30,8 +30,8 @@ pub struct Import {
     /// Change nothing: only report what would be done. This is also so without --out and --apply.
     #[arg(long)]
     pub dry_run: bool,
-    /// Point this label at the newest version of each imported agent.
-    #[arg(long, value_name = "LABEL", requires = "apply")]
+    /// With --apply, point this label at the newest version of each imported agent.
+    #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
     /// Print the report as JSON, as `--output json` does.
     #[arg(long)]

@@ -51,6 +51,11 @@ pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
         import_apply::run(&session, format, arguments, &ready, &mut report).await?;
     }
     report.print(context)?;
+    if arguments.label.is_some() && !arguments.apply {
+        context
+            .output
+            .note("Labels are of versions in a workspace: --apply sets --label.");
+    }
     match report.problems.is_empty() {
         true => Ok(Code::Done),
         false => Ok(Code::Error),

@@ -96,6 +96,16 @@ pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node>
     }
 }
 
+/// What a user has to check about a value that tools read in different ways.
+pub fn doubt(kind: As, entry: &Entry) -> Option<String> {
+    let is_list = matches!(kind, As::Words | As::WordList);
+    let text = entry.node.as_text().filter(|text| is_list && text.contains('('))?;
+    let (key, number) = (&entry.key, split(text).len());
+    Some(format!(
+        "{key} is a text with parentheses and is read as {number} entries, split outside of them: write it as a list"
+    ))
+}
+
 /// The value that is kept for a key: a scalar is a text where the table says so.
 pub fn as_kept(kind: As, node: &Node) -> Option<Node> {
     match kind {

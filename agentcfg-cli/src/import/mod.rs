@@ -1,9 +1,11 @@
 //! Agents of other tools: reading their files, and writing them again.
 //!
-//! `node` is a value of a source, `table` the machinery that the tables of `formats` drive, `convert` the kinds of values in them,
-//! `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what must not be stored, and `name` makes identifiers.
+//! `node` is a value of a source, `table` the machinery that the tables of `formats` drive, `convert` the kinds of values in
+//! them and `definition` their paths. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what must not be
+//! stored, and `name` makes identifiers.
 
 mod convert;
+mod definition;
 pub mod formats;
 mod front_matter;
 mod name;

@@ -10,8 +10,9 @@ use agentcfg_client::model::AgentSpec;
 use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE, shown};
 
 use super::convert::{self, As};
+use super::definition::{place_in, take_at};
 use super::name::identifier;
-use super::node::{Entry, Node, Value, find, put, take};
+use super::node::{Entry, Node, Value, find, take};
 use super::secrets::{Secret, secrets};
 use crate::agent_file::{Place, Problem};
 
@@ -178,6 +179,9 @@ pub fn import(
             continue;
         };
         let (_, to, kind) = row;
+        if let Some(message) = convert::doubt(*kind, &entry) {
+            notes.push(Problem::new(&file, entry.node.place, message));
+        }
         let placed = match to {
             To::Field(field) => {
                 tell_long(&file, field, &entry, &value, notes);
@@ -317,37 +321,6 @@ fn tell_long(file: &Path, field: &str, entry: &Entry, value: &Node, notes: &mut 
     }
 }
 
-/// Puts a value at a path of the definition, if the rules of the service allow it there.
-fn place_in(definition: &mut Node, path: &str, value: Node) -> bool {
-    let before = definition.clone();
-    let (outer, key) = path.rsplit_once('.').unwrap_or(("", path));
-    let mut node = &mut *definition;
-    for name in outer.split('.').filter(|name| !name.is_empty()) {
-        let Some(inner) = node.map_at(name) else { return false };
-        node = inner;
-    }
-    if let Some(entries) = node.entries_mut() {
-        put(entries, key, value);
-    }
-    let top = path.split('.').next().unwrap_or(path);
-    let is_allowed = definition.get(top).is_some_and(|value| is_allowed(top, value));
-    if !is_allowed {
-        *definition = before;
-    }
-    is_allowed
-}
-
-/// Whether the service takes this value under a key of the definition.
-fn is_allowed(key: &str, value: &Node) -> bool {
-    let definition = Node::map(vec![Entry::new(key, value.clone())]);
-    let agent = Node::map(vec![
-        Entry::new("agent_id", Node::text("x")),
-        Entry::new("display_name", Node::text("x")),
-        Entry::new("definition", definition),
-    ]);
-    AgentSpec::from_json(agent.json().as_bytes()).is_ok()
-}
-
 /// An agent as the keys of a format.
 #[derive(Debug)]
 pub struct Written {
@@ -469,22 +442,6 @@ fn remove_shared(definition: &mut Node, beside: &[Entry]) {
         .collect();
     if !own.is_empty() {
         entries.push(Entry::new("mcp_servers", Node::list(own)));
-    }
-}
-
-/// Takes the value at a path out, and the maps that it leaves empty.
-fn take_at(node: &mut Node, path: &str) -> Option<Node> {
-    match path.split_once('.') {
-        None => take(node.entries_mut()?, path),
-        Some((outer, rest)) => {
-            let entries = node.entries_mut()?;
-            let at = entries.iter().position(|entry| entry.key == outer)?;
-            let value = take_at(&mut entries[at].node, rest);
-            if value.is_some() && entries[at].node.entries().is_empty() {
-                entries.remove(at);
-            }
-            value
-        }
     }
 }
 

@@ -1,0 +1,52 @@
+//! Paths of the definition, such as `model_settings.temperature`: a value is put there if the service takes it.
+
+use agentcfg_client::model::AgentSpec;
+
+use super::node::{Entry, Node, put, take};
+
+/// Puts a value at a path of the definition, if the rules of the service allow it there.
+pub fn place_in(definition: &mut Node, path: &str, value: Node) -> bool {
+    let before = definition.clone();
+    let (outer, key) = path.rsplit_once('.').unwrap_or(("", path));
+    let mut node = &mut *definition;
+    for name in outer.split('.').filter(|name| !name.is_empty()) {
+        let Some(inner) = node.map_at(name) else { return false };
+        node = inner;
+    }
+    if let Some(entries) = node.entries_mut() {
+        put(entries, key, value);
+    }
+    let top = path.split('.').next().unwrap_or(path);
+    let is_allowed = definition.get(top).is_some_and(|value| is_allowed(top, value));
+    if !is_allowed {
+        *definition = before;
+    }
+    is_allowed
+}
+
+/// Whether the service takes this value under a key of the definition.
+fn is_allowed(key: &str, value: &Node) -> bool {
+    let definition = Node::map(vec![Entry::new(key, value.clone())]);
+    let agent = Node::map(vec![
+        Entry::new("agent_id", Node::text("x")),
+        Entry::new("display_name", Node::text("x")),
+        Entry::new("definition", definition),
+    ]);
+    AgentSpec::from_json(agent.json().as_bytes()).is_ok()
+}
+
+/// Takes the value at a path out, and the maps that it leaves empty.
+pub fn take_at(node: &mut Node, path: &str) -> Option<Node> {
+    match path.split_once('.') {
+        None => take(node.entries_mut()?, path),
+        Some((outer, rest)) => {
+            let entries = node.entries_mut()?;
+            let at = entries.iter().position(|entry| entry.key == outer)?;
+            let value = take_at(&mut entries[at].node, rest);
+            if value.is_some() && entries[at].node.entries().is_empty() {
+                entries.remove(at);
+            }
+            value
+        }
+    }
+}
