@@ -58,7 +58,7 @@ fn bent(
     let mut entries: Vec<Entry> = Vec::new();
     for (first, field) in fields(yaml, known) {
         let (line, lines) = (first + 2, field.join("\n"));
-        match from_yaml(file, &lines, line) {
+        match from_yaml(file, &format!("{lines}\n"), line) {
             Ok(more) => entries.extend(more),
             Err(_) => {
                 let Some((key, rest)) = lines.split_once(':').filter(|(key, _)| is_key(key)) else {

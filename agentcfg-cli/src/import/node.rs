@@ -307,7 +307,24 @@ fn of_json(file: &Path, value: ast::Value<'_>, places: &mut Places<'_>, depth: u
 pub fn from_yaml(file: &Path, text: &str, first_line: usize) -> Result<Vec<Entry>, Problem> {
     let entries =
         yaml::parse(text, first_line).map_err(|malformed| Problem::new(file, malformed.place, malformed.message))?;
-    of_entries(file, entries)
+    let mut entries = of_entries(file, entries)?;
+    // A block that ends with the text has no line feed at its end, but from the parser.
+    if !text.ends_with(['\n', '"', '\'']) {
+        end_with_text(entries.last_mut().map(|entry| &mut entry.node));
+    }
+    Ok(entries)
+}
+
+/// Removes the line feed at the end of the last scalar.
+fn end_with_text(last: Option<&mut Node>) {
+    match last.map(|node| &mut node.value) {
+        Some(Value::Text(text)) if text.ends_with('\n') => {
+            text.pop();
+        }
+        Some(Value::List(items)) => end_with_text(items.last_mut()),
+        Some(Value::Map(entries)) => end_with_text(entries.last_mut().map(|entry| &mut entry.node)),
+        _ => {}
+    }
 }
 
 fn of_entries(file: &Path, entries: Vec<yaml::Entry>) -> Result<Vec<Entry>, Problem> {
