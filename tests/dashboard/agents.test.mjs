@@ -370,3 +370,32 @@ test("changes of others appear by themselves, and all tabs share one stream", as
   assert.deepEqual(streams, [page, other]);
   other.faults();
 });
+
+test("a definition is edited as JSON, and keeps numbers that JavaScript cannot hold", async () => {
+  const { page, id } = await stage.studio("dora");
+  const agent = { workspace_id: id, agent_id: "archivist", display_name: "Archivist", definition: { tools: ["search"] } };
+  await stage.server.call("dora", "POST", "/api/agents/configs", agent);
+  await page.show("agents/archivist");
+  const area = page.getByLabel("Definition");
+  await page.until(() => document.body.innerText.includes("Archivist"));
+  assert.equal(await area.inputValue(), '{\n  "tools": [\n    "search"\n  ]\n}');
+  await area.fill("[]");
+  await page.getByText("It must be a JSON object.").waitFor();
+  await area.fill('{"tools": ["search"], "metadata": {"team": "docs"}, "big": 9007199254740993}');
+  await page.getByText("1 unsaved change").waitFor();
+  await page.keyboard.press("Control+s");
+  await page.getByRole("heading", { name: "Save Archivist?" }).waitFor();
+  assert.match(await page.getByRole("dialog").innerText(), /"team": "docs"/);
+  await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
+  await page.getByText(/Archivist is saved/).waitFor();
+  await page.reload();
+  await page.until(() => document.querySelector("textarea[value], textarea") !== null);
+  await page.until(() => [...document.querySelectorAll("textarea")].some(({ value }) => value.includes('"big": 9007199254740993')));
+  await area.fill("");
+  await page.getByText("1 unsaved change").waitFor();
+  await page.keyboard.press("Control+s");
+  await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
+  await page.getByText(/Archivist is saved/).waitFor();
+  const [stored] = await stage.server.call("dora", "GET", `/api/agents/configs?workspace_id=${id}&agent_id=archivist&state=all`);
+  assert.equal(stored.definition, undefined);
+});

@@ -9,12 +9,12 @@ import type { Limits } from "./types";
 export type Num = number | string;
 
 /** The parts of the form of an agent; `editor.tsx` and `new-agent.tsx` say where each of them is. */
-export type Section = "identity" | "persona" | "description" | "model" | "parameters" | "capabilities";
+export type Section = "identity" | "persona" | "description" | "model" | "parameters" | "capabilities" | "definition";
 
 export interface AgentField {
   label: string;
   /** The type of its values: their rules are in `config.ts`, its control is in `form.tsx`. */
-  kind: "text" | "model" | "color" | "choice" | "tags" | "numbers";
+  kind: "text" | "model" | "color" | "choice" | "tags" | "numbers" | "json";
   section: Section;
   /** At the right of the field before it. */
   beside?: true;
@@ -62,6 +62,16 @@ const TABLE = {
     most: 100,
     hint: "Numbers your apps read",
   },
+  definition: {
+    label: "Definition",
+    kind: "json",
+    section: "definition",
+    nullable: true,
+    rows: 12,
+    long: true,
+    mono: true,
+    hint: "A JSON object: tools, MCP servers, model_settings, variables, …",
+  },
 } as const satisfies Record<string, AgentField>;
 
 type Table = typeof TABLE;
@@ -73,7 +83,9 @@ type Value<F> = F extends { choices: infer C }
     ? string[]
     : F extends { kind: "numbers" }
       ? Record<string, Num>
-      : string;
+      : F extends { kind: "json" }
+        ? Record<string, unknown>
+        : string;
 
 /** The content of an agent. */
 export type Config = {
@@ -81,6 +93,9 @@ export type Config = {
 };
 
 const rows: Record<FieldName, AgentField> = { ...TABLE };
+/** The fields whose drafts are JSON as text. */
+export type JsonField = { [N in FieldName]: Table[N] extends { kind: "json" } ? N : never }[FieldName];
+
 export const FIELDS: Readonly<Record<FieldName, AgentField>> = rows;
 
 /** Takes over the limits of the deployment; the table has the default ones. */

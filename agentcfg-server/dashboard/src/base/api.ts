@@ -1,4 +1,5 @@
 /** Calls of the HTTP API, with relative addresses, so that the dashboard works below a path prefix. */
+import { Exact, parse, plain } from "./json-text";
 import { signal } from "@preact/signals";
 
 /** Where the server is: the part of the page's address before `ui/`. */
@@ -141,13 +142,18 @@ export async function failure(response: Response, session = true): Promise<ApiEr
   );
 }
 
-/** Decodes JSON. An integer that a double cannot hold stays the text that the server sent. */
+/**
+ * Decodes JSON. An integer that a double cannot hold stays the text that the server sent; within the definition of an agent it
+ * is marked, because there a text is another value.
+ */
 export function decode(text: string): unknown {
-  const revive = (_: string, value: unknown, context?: { source?: string }): unknown =>
-    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source
-      ? context.source
-      : value;
-  return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
+  let found = false;
+  const exact = (source: string): Exact => {
+    found = true;
+    return new Exact(source);
+  };
+  const value = parse(text, exact);
+  return found ? plain(value, "definition") : value;
 }
 
 /** JSON text that is sent as it is. */

@@ -1,5 +1,5 @@
 /** Audit entries in words. */
-import { FIELDS, numberRows, shown, type FieldName, type NumberRow } from "./config";
+import { FIELDS, numberRows, shown, textOf, type FieldName, type NumberRow } from "./config";
 import { capital, list, moment } from "./text";
 import type { AuditEntry, Change } from "./types";
 
@@ -52,6 +52,10 @@ export function changeRows(changes: Record<string, Change>): Row[] {
   return Object.entries(changes).flatMap(([name, { from, to }]) => {
     if (FIELDS[name as FieldName]?.kind === "numbers" && ((from && typeof from === "object") || (to && typeof to === "object"))) {
       return numberRows(from, to).map((row) => ({ ...row, long: false }));
+    }
+    if (FIELDS[name as FieldName]?.kind === "json") {
+      const [before, after] = [from, to].map((value) => textOf(name as FieldName, value) || null);
+      return [{ label: called(name), from: before, to: after, long: true }];
     }
     const long = [from, to].some((value) => typeof value === "string" && (value.includes("\n") || value.length > 120));
     return [{ label: called(name), from, to, long }];

@@ -1,6 +1,7 @@
 /** Drafts of the configurable fields of an agent: their checks, and what is sent. */
-import { FIELDS, NAMES, type AgentField, type Config, type FieldName, type Num } from "./agent-fields";
+import { FIELDS, NAMES, type AgentField, type Config, type FieldName, type JsonField, type Num } from "./agent-fields";
 import { Raw } from "./api";
+import { object, pretty } from "./json-text";
 import { count, number, plural } from "./text";
 import type { Agent } from "./types";
 
@@ -21,11 +22,13 @@ export interface Parameter {
 
 /** A configuration as it is typed: every text is a text, and parameters are rows that need not be valid yet. */
 export type Draft = {
-  [N in FieldName]: Config[N] extends string | null
-    ? NonNullable<Config[N]>
-    : Config[N] extends string[] | null
-      ? Tags
-      : Parameter[];
+  [N in FieldName]: N extends JsonField
+    ? string
+    : Config[N] extends string | null
+      ? NonNullable<Config[N]>
+      : Config[N] extends string[] | null
+        ? Tags
+        : Parameter[];
 };
 
 /** The limits of texts that are no fields of an agent. */
@@ -144,7 +147,16 @@ const numbers: Kind<Record<string, Num>, Parameter[]> = {
   },
 };
 
-const KINDS: Record<AgentField["kind"], Kind> = { text, model: text, color, choice, tags, numbers };
+/** JSON, drafted as text. A draft that was merged is a text already. */
+const json: Kind<Record<string, unknown> | string, string> = {
+  draft: (value) => (typeof value === "string" ? value : value ? pretty(value) : ""),
+  value: (draft) => object(draft) ?? "",
+  body: (draft) => new Raw(draft.trim() ? draft : "null"),
+  same: (stored, draft) => stored === draft || (object(draft) !== null && pretty(object(draft)) === stored),
+  fault: (draft) => (!draft.trim() || object(draft) ? null : "It must be a JSON object."),
+};
+
+const KINDS: Record<AgentField["kind"], Kind> = { text, model: text, color, choice, tags, numbers, json };
 
 const kindOf = (name: FieldName): Kind => KINDS[FIELDS[name].kind];
 
@@ -165,13 +177,21 @@ export const isEmpty = (value: unknown): boolean =>
 /** The value of a field; an empty one clears a field that may be null. */
 const valueOf = (draft: Draft, name: FieldName): unknown => {
   const value = kindOf(name).value(draft[name]);
-  return FIELDS[name].nullable && isEmpty(value) ? null : value;
+  return FIELDS[name].nullable && isEmpty(value) && (value === "" || FIELDS[name].kind !== "json") ? null : value;
 };
 
 /** A draft as a configuration, for comparison. Its faults were looked for before. */
 export const toConfig = (draft: Draft): Config => each((name) => valueOf(draft, name));
 
-export const configOf = (agent: Agent): Config => each((name) => agent[name]);
+export const configOf = (agent: Agent): Config => each((name) => agent[name] ?? null);
+
+/** The value of a field as one text, for comparison line by line. */
+export const textOf = (name: FieldName, value: unknown): string =>
+  value === null || value === undefined
+    ? ""
+    : FIELDS[name].kind === "json" && typeof value === "object"
+      ? pretty(value)
+      : String(value);
 
 export type Faults = Partial<Record<FieldName, string>>;
 

@@ -4,6 +4,7 @@ import {
   FIELDS,
   isEmpty,
   NAMES,
+  textOf,
   toConfig,
   toDraft,
   withValue,
@@ -103,4 +104,4 @@ export function resolve(
 
 /** A part's value as text, for editing and comparing; a tag is a line. */
 export const asText = (part: Part, value: unknown): string =>
-  isEmpty(value) ? "" : isTags(part) ? (value as string[]).join("\n") : String(value);
+  isEmpty(value) ? "" : isTags(part) ? (value as string[]).join("\n") : textOf(part.field, value);

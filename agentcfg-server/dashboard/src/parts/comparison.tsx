@@ -1,7 +1,7 @@
 /** Comparison of two configurations: the fields that differ, then long texts line by line. */
 import { Fragment, type ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
-import { FIELDS, isEmpty, NAMES, numberRows, shown, type Config, type FieldName, type NumberRow } from "../base/config";
+import { FIELDS, isEmpty, NAMES, numberRows, shown, textOf, type Config, type FieldName, type NumberRow } from "../base/config";
 import { folded, rows, tally, type Piece, type Row } from "../base/diff";
 import { plural } from "../base/text";
 import { Avatar } from "./base";
@@ -195,7 +195,7 @@ export function Comparison({
   nothing: string;
 }) {
   const fields = fieldRows(before, after);
-  const text = (config: Config, name: FieldName) => (config[name] ?? "") as string;
+  const text = (config: Config, name: FieldName) => textOf(name, config[name]);
   const texts = NAMES.filter((name) => FIELDS[name].long && text(before, name) !== text(after, name));
   if (!fields.length && !texts.length) return <p class="prose">{nothing}</p>;
   return (

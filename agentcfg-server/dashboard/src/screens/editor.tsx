@@ -206,6 +206,9 @@ export function Editor({ state }: { state: AgentState }) {
             <Fields {...props} of="identity" />
             <Fields {...props} of="capabilities" />
           </div>
+          <div class="group">
+            <Fields {...props} of="definition" />
+          </div>
         </div>
       </div>
       {dirty && (

@@ -57,7 +57,7 @@ function TextControl({ name, value, set, faults, touched, touch, changed, readOn
       label={label}
       changed={changed.has(name)}
       // A short text has a count when it is almost full.
-      counted={rows || value.length > 0.8 * limit! ? { text: value, limit: limit! } : undefined}
+      counted={limit && (rows || value.length > 0.8 * limit) ? { text: value, limit } : undefined}
       error={!required || touched(name) ? faults[name] : undefined}
       hint={hint}
     >
@@ -382,6 +382,7 @@ const CONTROLS = {
   choice: ChoiceControl,
   tags: TagsControl,
   numbers: NumbersControl,
+  json: TextControl,
 } satisfies Record<AgentField["kind"], unknown>;
 
 /** The controls of the fields of a section. */

@@ -209,6 +209,9 @@ export function NewAgent() {
             <Fields {...props} of="capabilities" />
             <Fields {...props} of="description" />
           </div>
+          <div class="group">
+            <Fields {...props} of="definition" />
+          </div>
         </div>
       </form>
     </Page>

@@ -1,0 +1,42 @@
+/** JSON whose numbers stay as they are written, for values that people edit as text. */
+
+/** A number that JavaScript cannot hold, as it is written. */
+export class Exact {
+  constructor(readonly source: string) {}
+}
+
+/** Parses JSON; `exact` gives the value of an integer that a double cannot hold. */
+export function parse(text: string, exact: (source: string) => unknown): unknown {
+  const revive = (_: string, value: unknown, context?: { source?: string }): unknown =>
+    typeof value === "number" && Number.isInteger(value) && !Number.isSafeInteger(value) && context?.source
+      ? exact(context.source)
+      : value;
+  return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
+}
+
+/** JSON in lines. */
+export const pretty = (value: unknown): string =>
+  JSON.stringify(value, (_, member: unknown) => (member instanceof Exact ? `\0${member.source}` : member), 2).replace(
+    // No text of the API has a NUL character, which JSON writes as an escape.
+    /"\\u0000(-?\d+)"/g,
+    "$1",
+  );
+
+/** The object that a text is; `null` where it is none. */
+export function object(text: string): Record<string, unknown> | null {
+  try {
+    const value = parse(text, (source) => new Exact(source));
+    // A text that begins with a brace is an object.
+    return text.trimStart()[0] === "{" ? (value as Record<string, unknown>) : null;
+  } catch {
+    return null;
+  }
+}
+
+/** A value in which integers that a double cannot hold are texts, but for those of members of this name. */
+export function plain(value: unknown, but: string): unknown {
+  if (value instanceof Exact) return value.source;
+  if (Array.isArray(value)) return value.map((item) => plain(item, but));
+  if (!value || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, name === but ? member : plain(member, but)]));
+}
