@@ -280,3 +280,31 @@ async fn an_encoded_slash_is_a_slash() {
         ("/v1/responses", &json!("gpt-5.5"))
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_parameter_that_is_nearly_one_of_the_service_is_refused() {
+    let stage = stage().await;
+    let key = stage.key();
+    let call = |more: &str| {
+        let call = stage.call_with("openai/v1/responses", &key).and(more);
+        call.json(&json!({"input": "x"}))
+    };
+    for (more, known) in [
+        ("lable=production", "label"),
+        ("Version=1", "version"),
+        ("workspaceid=x", "workspace_id"),
+        ("agent-id=x", "agent_id"),
+    ] {
+        call(more).refused(400, &[&format!("did you mean {known}?")]).await;
+    }
+    call("api-version=2025-01-01&limit=3")
+        .send()
+        .await
+        .whole()
+        .await
+        .expect(200);
+    assert_eq!(
+        stage.upstream.seen().await.target,
+        "/v1/responses?api-version=2025-01-01&limit=3"
+    );
+}

@@ -50,12 +50,21 @@ body! {
     #[derive(Debug, Clone, PartialEq, Eq)]
     create LabelTarget {
         /// The number of the version.
-        version: required u64,
+        version: nullable u64,
+        /// Another label, whose version is taken. `latest` is the current version.
+        label: nullable Label,
         /// The number of the version that the label must point at now; null when it must not exist.
         expected_version: tristate u64,
     }
-    read_only: &["agent_id", "label", "updated_at", "actor"],
-    examples: [{ "version": 3 }, { "version": 3, "expected_version": 2 }, { "version": 1, "expected_version": null }],
+    read_only: &["agent_id", "updated_at", "actor"],
+    examples: [{ "version": 3 }, { "version": 3, "expected_version": 2 }, { "version": 1, "expected_version": null }, { "label": "staging" }],
+    also: {
+        "oneOf": [
+            { "required": ["version"], "properties": { "version": { "type": "integer" }, "label": { "type": "null" } } },
+            { "required": ["label"], "properties": { "label": { "type": "string" }, "version": { "type": "null" } } },
+        ],
+    },
+    whole: LabelTarget::names_one,
 }
 
 impl LabelTarget {
@@ -67,9 +76,39 @@ impl LabelTarget {
     /// ```
     pub fn new(version: u64) -> Self {
         Self {
-            version,
+            version: Some(version),
+            label: None,
             expected_version: super::Patch::Absent,
         }
+    }
+
+    /// Points at the version that another label points at, or at the current one if that is `latest`.
+    ///
+    /// ```
+    /// use agentcfg_core::model::LabelTarget;
+    /// let target = LabelTarget::of_label("staging".parse()?);
+    /// assert!(target.validate().is_ok());
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    pub fn of_label(label: Label) -> Self {
+        Self {
+            version: None,
+            label: Some(label),
+            expected_version: super::Patch::Absent,
+        }
+    }
+
+    fn names_one(&self, faults: &mut Faults) {
+        one_version(self.version, self.label.as_ref(), faults);
+    }
+}
+
+/// Reports that a body names no version, or two.
+pub(super) fn one_version(version: Option<u64>, label: Option<&Label>, faults: &mut Faults) {
+    match (version, label) {
+        (None, None) => faults.push("version or label", "is required"),
+        (Some(_), Some(_)) => faults.push("version and label", "must not both be given"),
+        _ => {}
     }
 }
 

@@ -1,5 +1,6 @@
 //! Versions of agents: what an agent's content was, who changed it, and why.
 
+use super::label::one_version;
 use super::{Actor, Agent, AgentConfig, AgentId, Changes, Label, Message, Tag, Tagged, Timestamp};
 use crate::body::{body, record};
 use crate::model::into_field::settable;
@@ -68,6 +69,8 @@ record! {
         restored_from: nullable u64,
         /// The labels that point at this version. The reserved label `latest` is not among them.
         labels: required Vec<Label>,
+        /// Whether the agent is active now, whichever version this is.
+        is_active: required bool,
         /// The content.
         config: required AgentConfig,
     }
@@ -79,6 +82,7 @@ record! {
         "message": "Shorter notes",
         "restored_from": null,
         "labels": ["production"],
+        "is_active": true,
         "config": AgentConfig::example(),
     }],
 }
@@ -173,11 +177,7 @@ impl Rollback {
     }
 
     fn names_one(&self, faults: &mut Faults) {
-        match (&self.version, &self.label) {
-            (None, None) => faults.push("version or label", "is required"),
-            (Some(_), Some(_)) => faults.push("version and label", "must not both be given"),
-            _ => {}
-        }
+        one_version(self.version, self.label.as_ref(), faults);
     }
 }
 

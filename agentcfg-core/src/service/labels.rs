@@ -71,7 +71,7 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] for a text that is no label and for `latest`, [`ErrorKind::Forbidden`] without `agents:release`,
-    /// [`ErrorKind::NotFound`] for an unknown agent or version, [`ErrorKind::Precondition`] when the label does not point at
+    /// [`ErrorKind::NotFound`] for an unknown agent or version and where the agent lacks the label whose version is taken, [`ErrorKind::Precondition`] when the label does not point at
     /// [`LabelTarget::expected_version`], [`ErrorKind::PlanLimit`] when the agent has 20 labels already.
     ///
     /// ```
@@ -110,7 +110,15 @@ impl AgentCfg {
             .await?;
         let (agent, labels) = self.labels_of(&access, agent_id).await?;
         let agent_id = agent.agent.agent_id.clone();
-        is_version(target.version, agent.version(), &agent_id)?;
+        let current = agent.version();
+        let version = match (target.version, &target.label) {
+            (Some(version), _) => version,
+            (None, Some(other)) => labels
+                .version_of(other, current)
+                .ok_or_else(|| no_label(&agent_id, other))?,
+            (None, None) => return Err(Invalid::new("version or label", "is required").into()),
+        };
+        is_version(version, current, &agent_id)?;
         let present = labels.version(label);
         let is_expected = match &target.expected_version {
             Patch::Absent => true,
@@ -126,17 +134,17 @@ impl AgentCfg {
                 format!("the label {label:?} of the agent {agent_id:?} {present}, which is not expected_version"),
             ));
         }
-        if let Some(found) = labels.label(label).filter(|found| found.version == target.version) {
+        if let Some(found) = labels.label(label).filter(|found| found.version == version) {
             return Ok(Attempt::Done(found.clone().shown(&agent_id, label)));
         }
         if present.is_none() && labels.count() >= MAX_LABELS {
             return Err(too_many(&agent_id));
         }
         let now = self.now();
-        let stored = label_at(&access, target.version, now);
-        let changes = Changes::from([moved(change_path::of_label(label), present, Some(target.version))]);
+        let stored = label_at(&access, version, now);
+        let changes = Changes::from([moved(change_path::of_label(label), present, Some(version))]);
         let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
-        let change = change.audit_changes(&changes)?.about_version(target.version);
+        let change = change.audit_changes(&changes)?.about_version(version);
         let change = change.extended(|transaction| labels.set(label, &stored).write(transaction))?;
         self.apply(change).await?.attempt(stored.shown(&agent_id, label))
     }

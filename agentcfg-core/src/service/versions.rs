@@ -186,12 +186,13 @@ impl AgentCfg {
         } = self.version(&found.agent, number).await?;
         Ok(AgentVersionDetail {
             labels: found.labels.of_version(version),
-            agent_id: found.agent.agent.agent_id,
+            agent_id: found.agent.agent.agent_id.clone(),
             version,
             created_at,
             actor: Some(actor),
             message,
             restored_from,
+            is_active: found.agent.agent.is_active,
             config,
         })
     }

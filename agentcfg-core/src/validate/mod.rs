@@ -11,7 +11,7 @@ pub(crate) mod text;
 mod valid;
 
 pub use self::faults::{Fault, Faults, Invalid, quoted, shown};
-pub use self::nearest::nearest;
+pub use self::nearest::{edits, nearest};
 pub(crate) use self::text::{agent_id, api_key_id, label, message, set_name, user_id};
 pub use self::valid::{IntoValid, Valid};
 pub(crate) use self::valid::{read, read_within};

@@ -24,19 +24,31 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, known)| known)
 }
 
-/// Levenshtein distance in bytes.
-fn edits(a: &str, b: &str) -> usize {
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.bytes().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
-        for (j, y) in b.bytes().enumerate() {
-            let cost = diagonal + usize::from(x != y);
-            diagonal = row[j + 1];
-            row[j + 1] = cost.min(row[j] + 1).min(diagonal + 1);
+/// How many steps lead from one name to another: a byte that is inserted, deleted or replaced, or two neighbours that change
+/// places (the optimal string alignment distance).
+///
+/// ```
+/// use agentcfg_core::validate::edits;
+/// assert_eq!(edits("lable", "label"), 1);
+/// assert_eq!(edits("lbl", "label"), 2);
+/// ```
+pub fn edits(a: &str, b: &str) -> usize {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut before_last = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for i in 1..=a.len() {
+        let mut row = vec![i];
+        for j in 1..=b.len() {
+            let replaced = last[j - 1] + usize::from(a[i - 1] != b[j - 1]);
+            let mut fewest = replaced.min(last[j] + 1).min(row[j - 1] + 1);
+            if i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] {
+                fewest = fewest.min(before_last[j - 2] + 1);
+            }
+            row.push(fewest);
         }
+        before_last = std::mem::replace(&mut last, row);
     }
-    row[b.len()]
+    last[b.len()]
 }
 
 #[cfg(test)]
@@ -53,6 +65,7 @@ mod tests {
             ("persona", None),
             ("prompt", None),
             ("colour", Some("color")),
+            ("agnet_id", Some("agent_id")),
             ("uri", Some("url")),
             ("x", None),
             ("", None),

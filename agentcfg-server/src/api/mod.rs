@@ -17,6 +17,7 @@ mod receive;
 mod route;
 mod routes;
 mod schema;
+mod strict_query;
 #[cfg(feature = "dashboard")]
 mod ui;
 

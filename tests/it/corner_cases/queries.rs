@@ -17,9 +17,94 @@ fn a_parameter_given_twice_is_400_and_named() {
 }
 
 #[test]
-fn unknown_parameters_are_ignored() {
+fn the_endpoints_of_agents_and_status_ignore_unknown_parameters_that_are_no_mistyped_ones() {
     let studio = Studio::open();
-    studio.list_request("&color=blue&=&x").send().expect(200);
+    studio.create("writer", &json!({})).expect(201);
+    let id = studio.id;
+    let ask = |method: &str, path: &str, more: &str, body: Option<Value>| {
+        let request = studio.server.request(method, format!("/api/agents/{path}{more}"));
+        let request = request.bearer(&studio.owner);
+        match body {
+            Some(body) => request.json(&body).send(),
+            None => request.send(),
+        }
+    };
+    let new = json!({"workspace_id": id, "agent_id": "editor", "display_name": "Editor"});
+    for (method, path, body) in [
+        ("GET", format!("configs?workspace_id={id}"), None),
+        ("POST", "configs?".to_owned(), Some(new)),
+        ("PATCH", "configs?agent_id=writer".to_owned(), Some(json!({}))),
+        ("GET", format!("status?workspace_id={id}"), None),
+        ("DELETE", "configs?agent_id=writer".to_owned(), None),
+    ] {
+        for (mistyped, known) in [
+            ("lable=x", "label"),
+            ("Label=x", "label"),
+            ("versions=1", "version"),
+            ("agentid=writer", "agent_id"),
+            ("workspaceid=x", "workspace_id"),
+            ("dryrun=true", "dry_run"),
+        ] {
+            // Where the endpoint has no agent_id, it is no name to mean.
+            if known == "agent_id" && path.starts_with("status") || known == "agent_id" && method == "POST" {
+                continue;
+            }
+            let said = format!("did you mean {known}?");
+            ask(method, &path, &format!("&{mistyped}"), body.clone()).refused(400, &[&said]);
+        }
+        ask(method, &path, "&dry_run=true", body.clone()).refused(400, &["dry_run is not known here"]);
+        let answer = ask(method, &path, "&color=blue&=&x&utm_source=mail", body);
+        assert!(answer.status < 300, "{method} {path}: {answer:?}");
+    }
+    studio
+        .list_request("&label=production")
+        .send()
+        .refused(400, &["label is not known here"]);
+}
+
+#[test]
+fn other_endpoints_refuse_unknown_parameters() {
+    let studio = Studio::open();
+    studio.create("writer", &json!({})).expect(201);
+    let id = studio.id;
+    for (target, said) in [
+        (
+            format!("/api/agents/version?workspace_id={id}&agent_id=writer&lable=x"),
+            "lable is not known (did you mean label?)",
+        ),
+        (
+            format!("/api/audit-log?workspace_id={id}&zebra=1"),
+            "zebra is not known (did you mean",
+        ),
+        (
+            format!("/api/workspaces?workspace={id}"),
+            "workspace is not known (did you mean workspace_id?)",
+        ),
+        (
+            "/api/whoami?verbose=1".to_owned(),
+            "verbose is not known (did you mean workspace_id?)",
+        ),
+        (
+            format!("/api/agents/versions?workspace_id={id}&agent_id=writer&limits=1"),
+            "did you mean limit?",
+        ),
+    ] {
+        studio
+            .server
+            .get(target)
+            .bearer(&studio.owner)
+            .send()
+            .refused(400, &[said]);
+    }
+    studio
+        .server
+        .get(format!("/api/whoami?workspace_id={id}"))
+        .bearer(&studio.owner)
+        .send()
+        .expect(200);
+    // Outside of the API nothing is strict.
+    studio.server.get("/healthz?probe=1").send().expect(200);
+    studio.server.get("/openapi.json?v=2").send().expect(200);
 }
 
 #[test]

@@ -46,6 +46,44 @@ fn a_release_moves_a_label_and_can_be_taken_back() {
 }
 
 #[test]
+fn a_label_can_take_the_version_of_another_one() {
+    let studio = Studio::open();
+    studio.create("a", &Value::Null).expect(201);
+    studio.change("a", &json!({"role": "second"})).expect(200);
+    let put = |label: &str, body: Value| {
+        on(&studio, "PUT", "labels", "a", &format!("&label={label}"))
+            .json(&body)
+            .send()
+    };
+    put("staging", json!({"version": 1})).expect(200);
+    assert_eq!(
+        put("production", json!({"label": "staging"})).expect(200).json()["version"],
+        1
+    );
+    assert_eq!(
+        put("staging", json!({"label": "latest"})).expect(200).json()["version"],
+        2
+    );
+    put("production", json!({"label": "staging", "expected_version": 2})).refused(412, &["points at version 1"]);
+    let moved = put(
+        "production",
+        json!({"label": "staging", "version": null, "expected_version": 1}),
+    )
+    .expect(200);
+    assert_eq!(moved.json()["version"], 2);
+    let version = |agent: &str| {
+        let answer = on(&studio, "GET", "version", agent, "&label=production").send();
+        answer.expect(200).json()
+    };
+    assert_eq!(version("a")["is_active"], true);
+    studio.remove("a").expect(200);
+    assert_eq!(
+        (&version("a")["is_active"], &version("a")["version"]),
+        (&json!(false), &json!(2))
+    );
+}
+
+#[test]
 fn wrong_requests_for_labels_are_refused() {
     let studio = Studio::open();
     studio.create("a", &Value::Null).expect(201);
@@ -56,8 +94,11 @@ fn wrong_requests_for_labels_are_refused() {
     put("&label=7", one.clone()).refused(400, &["digits alone"]);
     put("&label=A", one.clone()).refused(400, &["label must be 1 to 36"]);
     put(&format!("&label={}", "x".repeat(37)), one.clone()).refused(400, &["at most 36 characters, got 37"]);
-    put("&label=x", json!({})).refused(400, &["version is required"]);
-    put("&label=x", json!({"version": null})).refused(400, &["version must not be null"]);
+    put("&label=x", json!({})).refused(400, &["version or label is required"]);
+    put("&label=x", json!({"version": null})).refused(400, &["version or label is required"]);
+    put("&label=x", json!({"version": 1, "label": "y"})).refused(400, &["version and label must not both be given"]);
+    put("&label=x", json!({"label": "y"})).refused(404, &["has no label"]);
+    put("&label=x", json!({"label": "A"})).refused(400, &["label must be 1 to 36"]);
     put("&label=x", json!({"version": 1.5})).refused(400, &["version must be a whole number"]);
     put("&label=x", json!({"version": 1, "expected_version": "1"}))
         .refused(400, &["expected_version must be an integer"]);

@@ -24,6 +24,7 @@ use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{holder, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Resource};
+use crate::api::strict_query;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::received_body::discard;
@@ -272,7 +273,7 @@ where
     };
     let mut received = Received {
         uri: &head.uri,
-        query: Query::parse(head.uri.query(), |name| endpoint.passes(name))?,
+        query: read_query(endpoint, head)?,
         headers,
         body: Bytes::new(),
         limits: service.limits(),
@@ -299,6 +300,12 @@ where
     }?;
     *counted_for = reply.is_counted().then(name);
     Ok(reply)
+}
+
+fn read_query<'a>(endpoint: &Definition, head: &'a Parts) -> Result<Query<'a>, Failure> {
+    let query = Query::parse(head.uri.query(), |name| endpoint.passes(name))?;
+    strict_query::check(endpoint, &query)?;
+    Ok(query)
 }
 
 /// Refuses a caller that cannot have what an endpoint needs.

@@ -52,10 +52,10 @@ impl From<Error> for ToolError {
         if matches!(error.kind(), ErrorKind::Internal | ErrorKind::Unavailable) {
             tracing::error!(?error, "a tool failed");
         }
-        if let Some(current) = error.current_tag() {
-            return Self(format!(
-                "etag is not the current one, which is {current}: read the agent again with get_agent"
-            ));
+        if error.current_tag().is_some() {
+            // Without the current one: with it, a model would overwrite a change that it has not read.
+            let message = "etag is not the current one, the agent has changed: read it again with get_agent";
+            return Self(message.to_owned());
         }
         Self(error.message().to_owned())
     }
@@ -142,7 +142,10 @@ impl Tools<'_> {
             value: current.value.with_config(wanted.config),
             tag: current.tag,
         };
-        shown(&VersionedAgent::new(then, wanted.version), definition)
+        // A change of the present state needs the etag of a reading of it.
+        let mut members = shown(&VersionedAgent::new(then, wanted.version), definition)?;
+        members.remove("etag");
+        Ok(members)
     }
 
     pub(super) async fn list_models(&self, mut arguments: Arguments) -> ToolResult {

@@ -86,7 +86,7 @@ const TOOLS: &[Tool] = &[
         name: "get_agent",
         title: "Get an agent",
         description: "Returns the whole configuration of an agent, with its persona prompt and the etag that update_agent needs. \
-                      With a label or a version, the configuration is the one of that version.",
+                      With a label or a version, the configuration is the one of that version, and there is no etag.",
         permission: Permission::AgentsRead,
         effect: Effect::Reads,
         input: || {
@@ -272,7 +272,7 @@ fn agent() -> Value {
             "version": {"type": "integer"},
             "etag": {"type": "string"},
         },
-        "required": ["agent_id", "display_name", "is_active", "version", "etag"],
+        "required": ["agent_id", "display_name", "is_active", "version"],
     })
 }
 
