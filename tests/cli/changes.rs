@@ -73,9 +73,26 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
     desk.ok("label promote staging production --message released");
     assert_eq!(desk.json("label list --label production", 0)[0]["version"], 2);
     said_by(
-        desk.run("label promote nothing production").finish().exited(0),
-        &["No active agent has the label nothing"],
+        desk.run("label promote nothing production").finish().exited(1),
+        &["no active agent has the label nothing"],
     );
+    said_by(
+        desk.run("label promote stagign production").finish().exited(1),
+        &["no active agent has the label stagign", "Did you mean staging?"],
+    );
+    assert_eq!(
+        desk.ok("label set writer previous production"),
+        "previous of writer is version 2\n"
+    );
+    assert_eq!(
+        desk.ok("label set writer previous latest"),
+        "previous of writer is version 2\n"
+    );
+    said_by(
+        desk.run("label set writer previous none").finish().exited(4),
+        &["has no label"],
+    );
+    desk.ok("label remove writer previous");
     desk.run_with(&["rollback", "writer", "1", "--message", "too short"])
         .finish()
         .exited(0);

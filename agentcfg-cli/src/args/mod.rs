@@ -285,14 +285,17 @@ pub enum Label {
     #[command(after_help = "\
 Examples:
   agentcfg label set writer production 4
-  agentcfg label set writer production 4 --expected 3     # only if it points at 3 now")]
+  agentcfg label set writer production 4 --expected 3     # only if it points at 3 now
+  agentcfg label set writer production staging            # the version that another label points at
+  agentcfg label set writer staging latest                # the current version")]
     Set {
         #[command(flatten)]
         agent: Agent,
         #[arg(value_name = "LABEL")]
         label: String,
-        #[arg(value_name = "VERSION")]
-        version: u64,
+        /// The number of the version, or another label that points at it; `latest` is the current one.
+        #[arg(value_name = "VERSION|LABEL")]
+        version: String,
         /// Only if the label points at this version now; `none`: only if there is no such label.
         #[arg(long, value_name = "VERSION")]
         expected: Option<String>,

@@ -1,12 +1,15 @@
 //! Labels: which version is released.
 
+use std::collections::BTreeSet;
+
 use agentcfg_client::model::{AgentLabel, LabelFilter, LabelTarget, Patch, PromotedLabel, Promotion};
+use agentcfg_core::validate::nearest;
 
 use super::context::Context;
 use crate::args::Label;
-use crate::failure::{Code, Result};
+use crate::failure::{Code, CommandFailure, Result};
 use crate::output::{minute, or_dash};
-use crate::session::parse;
+use crate::session::{Session, parse};
 
 pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
     let session = context.session()?;
@@ -24,7 +27,12 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 Some("none") => Patch::Null,
                 Some(version) => Patch::Set(parse("expected", version)?),
             };
-            let target = LabelTarget::new(version).expected_version(expected_version);
+            // No label consists of digits alone.
+            let target = match version.bytes().all(|byte| byte.is_ascii_digit()) {
+                true => LabelTarget::new(parse("version", &version)?),
+                false => LabelTarget::of_label(parse("label", &version)?),
+            };
+            let target = target.expected_version(expected_version);
             let client = session.because(&reason)?;
             let label = client
                 .set_label(session.named, &agent.agent, &parse("label", &label)?, &target)
@@ -91,12 +99,28 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 let after = if dry_run { "AFTER" } else { "NOW" };
                 output.table(&["AGENT", "LABEL", "BEFORE", after], promoted.iter().map(row).collect())
             })?;
-            if promoted.is_empty() && !output.is_json() {
-                output.note(format_args!("No active agent has the label {from}."));
-            } else if dry_run && !output.is_json() {
+            if promoted.is_empty() {
+                return Err(nothing_to_promote(&session, &from).await?);
+            }
+            if dry_run && !output.is_json() {
                 output.note("This is a dry run: no label was moved.");
             }
         }
     }
     Ok(Code::Done)
+}
+
+/// Why a promotion moved nothing, with the label that was probably meant.
+async fn nothing_to_promote(session: &Session, from: &str) -> Result<CommandFailure> {
+    let labels = session
+        .client
+        .list_labels(session.workspace().await?, LabelFilter::default())
+        .await?;
+    let names: BTreeSet<&str> = labels.iter().map(|label| label.label.as_str()).collect();
+    let failure = CommandFailure::error(format_args!("no active agent has the label {from}"));
+    let names: Vec<&str> = names.into_iter().collect();
+    Ok(match nearest(from, &names) {
+        Some(meant) if meant != from => failure.hint(format_args!("Did you mean {meant}?")),
+        _ => failure,
+    })
 }
