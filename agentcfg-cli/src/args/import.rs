@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
-use super::Reason;
+use super::reason::Reason;
 use crate::import::formats::FORMATS;
 
 /// The words of the formats.

@@ -3,6 +3,7 @@
 mod agents;
 mod fields;
 mod import;
+mod reason;
 
 use std::path::PathBuf;
 
@@ -11,6 +12,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 pub use self::agents::{Agents, Create, Selector};
 pub use self::fields::{CreateFields, Given};
 pub use self::import::Import;
+pub use self::reason::Reason;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -256,14 +258,6 @@ pub struct Agent {
     /// The identifier of the agent, its `agent_id`.
     #[arg(value_name = "AGENT")]
     pub agent: String,
-}
-
-/// Why a change is made.
-#[derive(Debug, Args)]
-pub struct Reason {
-    /// Why: kept in the audit log and with the version. At most 500 characters.
-    #[arg(long, short, value_name = "TEXT")]
-    pub message: Option<String>,
 }
 
 #[derive(Debug, Args)]

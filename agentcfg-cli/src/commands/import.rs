@@ -3,11 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use agentcfg_client::model::AgentSpec;
 use agentcfg_core::validate::DEFAULT_PERSONA_PROMPT;
 
 use super::context::Context;
-use super::import_apply;
+use super::import_apply::{self, Ready};
 use super::import_report::{Report, Row, TooLong};
 use crate::agent_file::{self, Fields, is_agent_file};
 use crate::args::Import;
@@ -15,12 +14,6 @@ use crate::failure::{Code, CommandFailure, Result};
 use crate::file::{self, Directory};
 use crate::import::{self, Imported, Node, Went, formats};
 use crate::session::Session;
-
-/// An imported agent, or a version of one, and what the service is given.
-pub struct Ready {
-    pub imported: Imported,
-    pub spec: AgentSpec,
-}
 
 pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
     if arguments.json {

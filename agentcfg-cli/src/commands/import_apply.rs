@@ -4,19 +4,24 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use agentcfg_client::model::{
-    Agent, AgentState, ApplyAction, ApplyAgents, Label, LabelFilter, LabelTarget, Promotion, VersionPage,
+    Agent, AgentSpec, AgentState, ApplyAction, ApplyAgents, Label, LabelFilter, LabelTarget, Promotion, VersionPage,
     VersionSelector, WorkspaceId,
 };
 use agentcfg_client::{AgentFilter, Client};
 
-use super::import::Ready;
 use super::import_report::{Report, Row};
 use crate::agent_file::Problem;
 use crate::args::Import;
 use crate::failure::{CommandFailure, Result};
-use crate::import::{self, Format, Node};
+use crate::import::{self, Format, Imported, Node};
 use crate::session::{Session, parse};
 use crate::terminal::Progress;
+
+/// An imported agent, or a version of one, and what the service is given.
+pub struct Ready {
+    pub imported: Imported,
+    pub spec: AgentSpec,
+}
 
 /// How many agents, and how many bytes of them, are sent in one request.
 const MAX_AGENTS: usize = 200;

@@ -4,7 +4,7 @@
 //! is written again as long as the place has what was made of it.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use agentcfg_client::model::AgentSpec;
 use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE, shown};
@@ -335,6 +335,18 @@ pub struct Written {
 impl Written {
     pub fn beside(&self, key: &str) -> Option<&Node> {
         find(&self.beside, key)
+    }
+
+    /// Where its file is written: where it was read, if that is below the directory, else by its identifier.
+    pub fn path(&self, end: &str) -> PathBuf {
+        let file = self.beside("$file").and_then(Node::as_text).map(Path::new);
+        let is_below = |file: &&Path| {
+            file.components().all(|part| matches!(part, Component::Normal(_))) && file.to_string_lossy().ends_with(end)
+        };
+        match file.filter(is_below) {
+            Some(file) => file.to_owned(),
+            None => PathBuf::from(format!("{}{end}", self.agent_id)),
+        }
     }
 }
 

@@ -7,7 +7,6 @@ use super::super::node::{Node, Value, from_toml};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::{Entry, Reading, Source};
-use super::path_of;
 
 pub const FORMAT: Format = Format {
     word: "codex",
@@ -59,7 +58,7 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
             .filter_map(|entry| Some((entry.key.clone(), value(&entry.node)?)));
         let table: toml::Table = table.collect();
         let text = toml::to_string(&table).unwrap_or_default();
-        (path_of(agent, ".toml"), text)
+        (agent.path(".toml"), text)
     };
     agents.iter().map(file).collect()
 }

@@ -8,7 +8,6 @@ use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::yaml_text::to_yaml;
 use super::super::{Reading, Source};
-use super::path_of;
 
 pub const FORMAT: Format = Format {
     word: "crewai",
@@ -99,7 +98,7 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
             .and_then(Node::as_text)
             .and_then(|file| file.rfind('.').map(|at| file[at..].to_owned()));
         if let Some(end) = own {
-            let path = path_of(&agent, &end);
+            let path = agent.path(&end);
             files.push((path, Node::map(agent.entries).pretty()));
             continue;
         }

@@ -9,7 +9,6 @@ use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written, secret_problems};
 use super::super::yaml_text::to_yaml;
 use super::super::{Beside, Reading, Source};
-use super::path_of;
 use crate::agent_file::{FENCE, Place, Problem};
 
 /// The key of the text after the front matter.
@@ -297,7 +296,7 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
             Some(file) if file.ends_with(".md") => ".md",
             _ => agent.end,
         };
-        let path = path_of(&agent, end);
+        let path = agent.path(end);
         if let Some(mcp) = agent.beside("$mcp") {
             let shared = mcp.text_of("file").map(PathBuf::from).zip(mcp.get("content"));
             if let Some((path, content)) = shared.filter(|(path, _)| path.ends_with(".mcp.json")) {
