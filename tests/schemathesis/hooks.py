@@ -38,6 +38,16 @@ EXCLUSIVE = ["label", "version", "revision", "at"]
 MOMENT = r"the query parameter (at|since|until) must be an RFC 3339 timestamp such as \S+"
 PAST = [MOMENT, r"at must not be before the workspace existed, .*", r"revision must be 1 to \d+, .*"]
 OTHER_MODEL = r"the model \".*\" is one of \w+, this call goes to \w+"
+# The values of variables are JSON within a header field, and which there are is in the agent's definition.
+VARIABLES = [r"Agent-Variables must .*", r"variables\..* (is not a variable of the agent|is required)"]
+# Rules for a whole definition, and for names and texts at any depth.
+DEFINITION = [
+    r"(the name of )?(agents\[\d+\]\.)?definition\W.* must not contain a NUL character",
+    r"(agents\[\d+\]\.)?definition\.mcp_servers\[\d+\]\.name must not be that of another server",
+    r"(agents\[\d+\]\.)?definition\.mcp_servers\[\d+\] must have a url or a command",
+    r"(agents\[\d+\]\.)?definition\.model_settings\.\w+ is no setting: .*",
+    r"(agents\[\d+\]\.)?definition.* must be (at most 65536 bytes as compact JSON|within 32 levels).*",
+]
 REFUSALS = {
     # Days that a month does not have, times before the workspace, and revisions that are not there yet.
     "listAgents": PAST,
@@ -49,13 +59,13 @@ REFUSALS = {
         r"the query parameter before needs agent_id: .*",
     ],
     # The catalogue knows the models of each provider.
-    "callChatCompletions": [OTHER_MODEL],
-    "callResponses": [OTHER_MODEL],
-    "callEmbeddings": [OTHER_MODEL],
-    "callMessages": [OTHER_MODEL],
-    "callCountTokens": [OTHER_MODEL],
+    "callChatCompletions": [OTHER_MODEL, *VARIABLES],
+    "callResponses": [OTHER_MODEL, *VARIABLES],
+    "callEmbeddings": [OTHER_MODEL, *VARIABLES],
+    "callMessages": [OTHER_MODEL, *VARIABLES],
+    "callCountTokens": [OTHER_MODEL, *VARIABLES],
     # Most paths of a provider take a body, but not all, and only those of which some is known refuse one that is missing.
-    "callModel": [OTHER_MODEL, r"the body must (be (a JSON object|valid JSON)|have the header Content-Type).*"],
+    "callModel": [OTHER_MODEL, *VARIABLES, r"the body must (be (a JSON object|valid JSON)|have the header Content-Type).*"],
     # Header fields that must agree with the message; and to a schema, `1.0` is an integer.
     "exchangeMcp": [r"Unsupported protocol version", r"Header mismatch: .*", r"id must be a string or an integer"],
     # A session token ends by itself; the requests have no cookie.
@@ -63,9 +73,12 @@ REFUSALS = {
     # The name that is to be confirmed is in the store.
     "deleteWorkspace": [r"confirm must be the exact name of the workspace"],
     # What cannot be changed is accepted if it is what is stored.
-    "updateAgent": [r"(workspace_id|agent_id) cannot be changed after creation"],
+    "updateAgent": [r"(workspace_id|agent_id) cannot be changed after creation", *DEFINITION],
+    "createAgent": DEFINITION,
+    "renderAgentPrompt": VARIABLES,
     # Elements that must differ, or agree with the query.
     "applyAgents": [
+        *DEFINITION,
         r"base .*cursor.*",
         r"set is required when prune is true",
         r"agents must have at least one element unless prune is true",

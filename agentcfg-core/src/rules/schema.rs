@@ -22,6 +22,8 @@ pub(crate) struct KeyText;
 /// The secret of a webhook, which the service makes.
 pub(crate) struct SigningSecret;
 
+/// A URL of the schemes http and https.
+const HTTP_URL: &str = r"^[Hh][Tt][Tt][Pp][Ss]?://[^\s/?#\u0000][^\s\u0000]*$";
 const WITHOUT_NUL: &str = r"^[^\u0000]*$";
 /// A pattern: at least one character is not white space in Unicode. A schema's dialect of expressions need not know the
 /// property by its name, so its characters are listed.
@@ -116,7 +118,7 @@ schemas! {
                 "type": "object",
                 "properties": {
                     "name": { "type": "string", "description": "No two servers have the same.", "minLength": 1, "maxLength": 100 },
-                    "url": { "type": "string", "description": "An http or https URL.", "minLength": 1, "maxLength": 1000 },
+                    "url": { "type": "string", "description": "An http or https URL.", "minLength": 1, "maxLength": 1000, "pattern": HTTP_URL },
                     "command": { "type": "string", "description": "A command.", "minLength": 1, "maxLength": 1000 }
                 },
                 "required": ["name"],
