@@ -46,7 +46,7 @@ fn the_endpoints_of_agents_and_status_ignore_unknown_parameters_that_are_no_mist
             ("dryrun=true", "dry_run"),
         ] {
             // Where the endpoint has no agent_id, it is no name to mean.
-            if known == "agent_id" && path.starts_with("status") || known == "agent_id" && method == "POST" {
+            if known == "agent_id" && (path.starts_with("status") || method == "POST") {
                 continue;
             }
             let said = format!("did you mean {known}?");
