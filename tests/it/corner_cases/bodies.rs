@@ -4,6 +4,8 @@ use agentcfg_server::endpoints;
 use agentcfg_tests::harness::{Request, Studio};
 use serde_json::{Value, json};
 
+use super::target_with;
+
 fn creation(studio: &Studio<'_>) -> Request {
     studio.server.post("/api/agents/configs").bearer(&studio.owner)
 }
@@ -158,12 +160,18 @@ fn a_duplicate_key_in_any_object_is_400() {
 #[test]
 fn unknown_fields_are_400_and_named_on_every_endpoint_that_reads_a_body() {
     let studio = Studio::open();
+    let workspace = studio.id.to_string();
     for endpoint in endpoints().filter(|endpoint| endpoint.content.is_json()) {
         let route = endpoint.route;
-        let target = format!(
-            "{}?workspace_id={}&agent_id=a&user_id=u&provider=openai&label=x&webhook_id={}",
-            route.path, studio.id, studio.id
-        );
+        let values = [
+            ("workspace_id", &*workspace),
+            ("agent_id", "a"),
+            ("user_id", "u"),
+            ("provider", "openai"),
+            ("label", "x"),
+            ("webhook_id", &workspace),
+        ];
+        let target = target_with(endpoint, &values);
         let request = studio.server.request(route.method, target).bearer(&studio.owner);
         request.json(&json!({"colour": "red"})).send().refused(400, &["colour"]);
     }

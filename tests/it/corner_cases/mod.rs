@@ -25,3 +25,13 @@ mod unread_answers;
 mod workspace_choice;
 mod workspace_deletion;
 mod workspaces;
+
+/// The target of a request for an endpoint, with those of the values that it has parameters for.
+fn target_with(endpoint: &agentcfg_server::Definition, values: &[(&str, &str)]) -> String {
+    let known = |(name, value): &(&str, &str)| {
+        let is_known = endpoint.parameters.iter().any(|parameter| parameter.name == *name);
+        is_known.then(|| format!("{name}={value}"))
+    };
+    let query: Vec<_> = values.iter().filter_map(known).collect();
+    format!("{}?{}", endpoint.route.path, query.join("&"))
+}

@@ -1,7 +1,9 @@
 //! Paths and methods.
 
-use agentcfg_server::routes;
+use agentcfg_server::{endpoints, routes};
 use agentcfg_tests::harness::{Server, Studio};
+
+use super::target_with;
 
 #[test]
 fn an_unknown_path_is_404_whatever_the_credential() {
@@ -66,12 +68,18 @@ fn an_unsupported_method_is_405_and_allow_lists_the_supported_ones() {
 fn head_is_answered_as_get_without_the_body() {
     let studio = Studio::open();
     studio.create("writer", &serde_json::Value::Null).expect(201);
+    let workspace = studio.id.to_string();
     let webhook = studio.webhook("https://localhost/")["id"].as_str().unwrap().to_owned();
-    for route in routes().filter(|route| route.method == "GET") {
-        let target = format!(
-            "{}?workspace_id={}&agent_id=writer&from=1&after=now&webhook_id={webhook}",
-            route.path, studio.id
-        );
+    for endpoint in endpoints().filter(|endpoint| endpoint.route.method == "GET") {
+        let route = endpoint.route;
+        let values = [
+            ("workspace_id", &*workspace),
+            ("agent_id", "writer"),
+            ("from", "1"),
+            ("after", "now"),
+            ("webhook_id", &webhook),
+        ];
+        let target = target_with(endpoint, &values);
         let get = studio.server.get(&target).bearer(&studio.owner).send().expect(200);
         let head = studio
             .server

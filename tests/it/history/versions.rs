@@ -87,6 +87,7 @@ fn versions_are_listed_and_read() {
         .json();
     let mut without = first.clone();
     let config = without.as_object_mut().unwrap().remove("config").unwrap();
+    assert_eq!(without.as_object_mut().unwrap().remove("is_active"), Some(json!(true)));
     assert_eq!(without, list[1]);
     assert_eq!(config.as_object().unwrap().len(), 9);
     assert_eq!(config["persona_prompt"], "One.\n");
@@ -151,11 +152,11 @@ fn wrong_requests_for_versions_are_refused() {
     ] {
         on(&studio, "GET", path, "a", more).send().refused(status, &[said]);
     }
-    for path in ["version", "versions", "diff"] {
-        on(&studio, "GET", path, "unknown", "&from=1")
+    for (path, more) in [("version", ""), ("versions", ""), ("diff", "&from=1")] {
+        on(&studio, "GET", path, "unknown", more)
             .send()
             .refused(404, &["not found"]);
-        on(&studio, "GET", path, "No%20Agent", "&from=1")
+        on(&studio, "GET", path, "No%20Agent", more)
             .send()
             .refused(404, &["not found"]);
     }
