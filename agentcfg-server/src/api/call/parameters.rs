@@ -18,7 +18,7 @@ use self::declare::{flags, required_texts, texts};
 pub use self::history::*;
 pub use self::pages::*;
 pub use self::variables::Variables;
-use super::{Parameter, ParameterDoc, Received, Shape};
+use super::{Location, Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
 use crate::http::conditions::{if_match, if_none_match};
 use crate::http::errors::Failure;
@@ -314,9 +314,13 @@ impl KnownVersions<'_> {
     }
 }
 
-/// Notes the fault of a query parameter.
+/// Notes the fault of a parameter.
 fn refuse(parameter: &ParameterDoc, rule: impl fmt::Display, faults: &mut Faults) {
-    faults.push(format_args!("the query parameter {}", parameter.name), rule);
+    let kind = match parameter.location {
+        Location::Header => "header",
+        Location::Query | Location::Path => "query parameter",
+    };
+    faults.push(format_args!("the {kind} {}", parameter.name), rule);
 }
 
 impl Received<'_> {
