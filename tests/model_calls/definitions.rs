@@ -139,7 +139,8 @@ async fn values_that_cannot_be_read_are_refused() {
         (r#"{"a":"é"}"#, "Agent-Variables must be ASCII"),
         (&long, "Agent-Variables must be at most 8192 bytes"),
     ] {
-        call().header(VARIABLES, values).refused(400, &[said]).await;
+        let words = ["the header Agent-Variables", said];
+        call().header(VARIABLES, values).refused(400, &words).await;
     }
     let twice = call().header(VARIABLES, "{}").header(VARIABLES, "{}");
     twice

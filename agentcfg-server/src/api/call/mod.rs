@@ -228,6 +228,16 @@ impl ParameterDoc {
         }
     }
 
+    /// The parameter as a refusal names it.
+    pub fn named(&self) -> String {
+        let part = match self.location {
+            Location::Query => "query parameter",
+            Location::Path => "path parameter",
+            Location::Header => "header",
+        };
+        format!("the {part} {}", self.name)
+    }
+
     /// Makes the parameter required.
     #[must_use]
     pub const fn required(self) -> Self {

@@ -18,7 +18,7 @@ use self::declare::{flags, required_texts, texts};
 pub use self::history::*;
 pub use self::pages::*;
 pub use self::variables::Variables;
-use super::{Location, Parameter, ParameterDoc, Received, Shape};
+use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::Target;
 use crate::http::conditions::{if_match, if_none_match};
 use crate::http::errors::Failure;
@@ -125,7 +125,7 @@ impl Parameter for WorkspaceIdOptional {
 
 fn workspace_id(text: &str) -> Result<model::WorkspaceId, Failure> {
     text.parse()
-        .map_err(|rule| Failure::bad_request(format!("the query parameter {} {rule}", WorkspaceId::DOC.name)))
+        .map_err(|rule| Failure::bad_request(format!("{} {rule}", WorkspaceId::DOC.named())))
 }
 
 texts! {
@@ -184,7 +184,7 @@ impl Parameter for WebhookId {
 
     fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::WebhookId, Failure> {
         let id = request.required(&Self::DOC)?.parse();
-        id.map_err(|rule| Failure::bad_request(format!("the query parameter {} {rule}", Self::DOC.name)))
+        id.map_err(|rule| Failure::bad_request(format!("{} {rule}", Self::DOC.named())))
     }
 }
 
@@ -316,11 +316,7 @@ impl KnownVersions<'_> {
 
 /// Notes the fault of a parameter.
 fn refuse(parameter: &ParameterDoc, rule: impl fmt::Display, faults: &mut Faults) {
-    let kind = match parameter.location {
-        Location::Header => "header",
-        Location::Query | Location::Path => "query parameter",
-    };
-    faults.push(format_args!("the {kind} {}", parameter.name), rule);
+    faults.push(parameter.named(), rule);
 }
 
 impl Received<'_> {

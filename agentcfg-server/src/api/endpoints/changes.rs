@@ -7,10 +7,10 @@ use agentcfg_core::service::{ChangePage, Watch};
 
 use super::tags::CHANGES;
 use crate::api::answer::{Changes, Written};
-use crate::api::call::Call;
 use crate::api::call::parameters::{
     AcceptEvents, AfterPosition, ChangeLimit, ChangeWait, LastEventId, WithStatus, WorkspaceId,
 };
+use crate::api::call::{Call, Parameter};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::feed::Opening;
 use crate::api::route::{Needs, Route};
@@ -82,12 +82,12 @@ impl Endpoint for Read {
         if let After::Cursor(cursor) = after
             && cursor.workspace() != workspace
         {
-            let name = if last_event.is_some() {
-                "the header Last-Event-ID"
-            } else {
-                "the query parameter after"
+            let parameter = match last_event {
+                Some(_) => LastEventId::DOC,
+                None => AfterPosition::DOC,
             };
-            return Err(Failure::bad_request(format!("{name} is a cursor of another workspace")));
+            let message = format!("{} is a cursor of another workspace", parameter.named());
+            return Err(Failure::bad_request(message));
         }
         if as_events {
             let watch = call.service.watch(call.caller, workspace, after).await?;

@@ -113,7 +113,7 @@ impl Parameter for LastEventId {
             .ok()
             .and_then(|text| text.parse().ok());
         if cursor.is_none() {
-            faults.push("the header Last-Event-ID", CursorError::NoCursor);
+            refuse(&Self::DOC, CursorError::NoCursor, faults);
         }
         Ok(cursor)
     }
