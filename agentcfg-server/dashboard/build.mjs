@@ -5,13 +5,11 @@
 import { build, context } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
+import { LIMITS } from "./limits.mjs";
 
 const here = new URL("./", import.meta.url);
 const dist = new URL("dist/", here);
 const mode = process.argv[2];
-
-/** Limits in bytes after gzip: a page must load fast on a slow line. */
-const LIMITS = { "app.js": 61_440, "app.css": 10_240 };
 
 const options = {
   absWorkingDir: here.pathname,

@@ -1,9 +1,8 @@
 // What the dashboard costs a browser: bytes over the wire, requests, and the time to the first screen.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
+import { LIMITS } from "../../agentcfg-server/dashboard/limits.mjs";
 import { fill, launch, open, Server } from "./harness.mjs";
-
-const LIMITS = { "app.js": 60_000, "app.css": 10_240 };
 
 let browser;
 let server;

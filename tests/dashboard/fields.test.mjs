@@ -13,7 +13,7 @@ before(async () => {
 });
 after(() => server?.stop());
 
-const TYPES = { text: "string", model: "string", color: "string", choice: "string", tags: "array", numbers: "object" };
+const TYPES = { text: "string", model: "string", color: "string", choice: "string", tags: "array", numbers: "object", json: "object" };
 
 /** A row of the table, as far as the API has the same. */
 const ofRow = ({ kind, nullable = false, limit, most, choices }) => ({

@@ -1,9 +1,9 @@
 //! PgBouncer in transaction mode between the servers and the database.
 
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
 use agentcfg_core::store::{Key, Kind, Store, conformance};
@@ -59,6 +59,24 @@ impl Pooler {
         Some(Self { process, place, port })
     }
 
+    /// Begins a transaction, which keeps one of the pooler's sessions until its `psql` ends.
+    fn keep_session(&self, cluster: &Cluster) -> KeptSession {
+        let mut psql = Command::new(cluster.binary("psql"))
+            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--dbname", &self.url("postgres")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        psql.stdin
+            .as_mut()
+            .unwrap()
+            .write_all(b"BEGIN; SELECT 'begun';\n")
+            .unwrap();
+        let mut lines = BufReader::new(psql.stdout.take().unwrap()).lines();
+        assert!(lines.any(|line| line.unwrap().contains("begun")));
+        KeptSession(psql)
+    }
+
     fn url(&self, database: &str) -> String {
         let socket = self.place.path().display().to_string().replace('/', "%2F");
         format!("postgres://postgres@{socket}:{}/{database}", self.port)
@@ -69,6 +87,15 @@ impl Drop for Pooler {
     fn drop(&mut self) {
         let _ = self.process.kill();
         let _ = self.process.wait();
+    }
+}
+
+struct KeptSession(Child);
+
+impl Drop for KeptSession {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
     }
 }
 
@@ -116,14 +143,16 @@ async fn prepared_statements_behind_a_transaction_pooler_fail_with_the_name_of_t
     let Some(pooler) = Pooler::start(&cluster) else { return };
     let options = PostgresOptions::new(pooler.url("postgres")).schema(cluster.schema());
     let said = match PostgresStore::connect(&options).await {
-        Ok(store) => first_failure(Arc::new(store)).await,
+        Ok(store) => first_failure(Arc::new(store), || pooler.keep_session(&cluster)).await,
         Err(error) => error.to_string(),
     };
     assert!(said.contains("set database_statements to unnamed"), "{said}");
 }
 
-/// The first error of many reads at once, which the pooler spreads over sessions.
-async fn first_failure(store: Arc<dyn Store>) -> String {
+/// The first error of many reads at once, while more and more of the pooler's four sessions are kept from them: a
+/// connection of the store then gets another session than the one in which it has prepared its statement.
+async fn first_failure(store: Arc<dyn Store>, keep_session: impl Fn() -> KeptSession) -> String {
+    let mut kept = Vec::new();
     for _ in 0..50 {
         let mut reads = tokio::task::JoinSet::new();
         for number in 0..32 {
@@ -134,6 +163,9 @@ async fn first_failure(store: Arc<dyn Store>) -> String {
         let failed = reads.join_all().await.into_iter().find_map(Result::err);
         if let Some(error) = failed {
             return error.to_string();
+        }
+        if kept.len() < 3 {
+            kept.push(keep_session());
         }
     }
     panic!("no session lacked a statement");
