@@ -108,6 +108,8 @@ word_enum! {
         LabelRemoved = "label.removed",
         /// A label of several agents was moved to where another one points.
         LabelPromoted = "label.promoted",
+        /// A label of all agents went back to where it pointed at a revision.
+        LabelRestored = "label.restored",
         /// Agents were created, changed, restored and deleted together.
         AgentsApplied = "agents.applied",
         /// A provider key was saved.

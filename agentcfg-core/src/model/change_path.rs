@@ -1,7 +1,9 @@
 //! The names of changes in a log entry that are no plain fields: labels, and the changes of several agents.
 //!
-//! A label is `labels/<label>`. In an entry about several agents, the name of each change is `agents/<agent_id>/` and then
-//! the name that it has in an entry about that agent.
+//! In an entry about several agents, the name of each change is `agents/<agent_id>/` and then the name that it has in an entry
+//! about that agent. The move of a label is always `agents/<agent_id>/labels/<label>`.
+
+use super::{Target, TargetType};
 
 const AGENTS: &str = "agents/";
 const LABELS: &str = "labels/";
@@ -16,7 +18,13 @@ pub(crate) fn agent_and_name(path: &str) -> Option<(&str, &str)> {
     path.strip_prefix(AGENTS)?.split_once('/')
 }
 
-/// The name of the move of a label.
+/// The agent that a change is about, and the name of its change: in an entry about one agent or about several.
+pub(crate) fn subject<'a>(target: &'a Target, path: &'a str) -> Option<(&'a str, &'a str)> {
+    let of_target = || (target.kind == TargetType::Agent).then_some((&*target.id, path));
+    agent_and_name(path).or_else(of_target)
+}
+
+/// The name of the move of a label, after the agent.
 pub(crate) fn of_label(label: &str) -> String {
     format!("{LABELS}{label}")
 }

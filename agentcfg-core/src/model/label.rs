@@ -1,6 +1,6 @@
 //! Labels: names that point at versions of agents.
 
-use super::{Actor, AgentId, Label, Timestamp};
+use super::{Actor, AgentId, Cursor, Label, SetName, Timestamp};
 use crate::body::{body, record};
 use crate::model::into_field::settable;
 use crate::rules;
@@ -129,13 +129,18 @@ body! {
         to: required Label as rules::TargetLabel,
         /// The agents; left out, each active agent that has the label `from`.
         agent_ids: nullable Vec<AgentId> as rules::AgentIds,
+        /// The set whose agents are promoted, those that have the label `from`; not together with `agent_ids`.
+        set: nullable SetName,
+        /// The cursor of the state that the change is based on: it is refused if `from` or `to` has moved since.
+        base: nullable Cursor,
     }
     read_only: &[],
     examples: [
         { "from": "staging", "to": "production" },
+        { "from": "staging", "to": "production", "set": "docs" },
         { "from": "latest", "to": "staging", "agent_ids": ["release-writer", "reviewer_2"] },
     ],
-    whole: Promotion::names_two,
+    whole: Promotion::fits_together,
 }
 
 impl Promotion {
@@ -152,12 +157,17 @@ impl Promotion {
             from,
             to,
             agent_ids: None,
+            set: None,
+            base: None,
         }
     }
 
-    fn names_two(&self, faults: &mut Faults) {
+    fn fits_together(&self, faults: &mut Faults) {
         if self.from == self.to {
             faults.push("to", "must be another label than from");
+        }
+        if self.agent_ids.is_some() && self.set.is_some() {
+            faults.push("agent_ids and set", "must not both be given");
         }
     }
 }

@@ -28,6 +28,7 @@ mod permission;
 mod prompt;
 mod provider;
 mod rate_status;
+mod release;
 #[cfg(feature = "schema")]
 pub mod schema;
 mod status;
@@ -65,6 +66,7 @@ pub use permission::{Permission, PermissionSet, Role, Scope};
 pub use prompt::{PromptValues, RenderedPrompt, VariableValues};
 pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderKeyInfo};
 pub use rate_status::RateStatus;
+pub use release::{LabelHistoryFilter, LabelMove, LabelMoves, LabelRestore, ReleasedAgent, RestoredLabel};
 pub use status::{AgentStatus, LiveStatus, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged, entity_tags};
 pub(crate) use text_id::TextId;

@@ -80,6 +80,23 @@ word_enum! {
     } or Unknown
 }
 
+impl Permission {
+    /// What a change needs: a dry run, which changes nothing, needs [`Permission::AgentsRead`] alone.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Permission;
+    /// let release = Permission::AgentsRelease;
+    /// assert_eq!(release.unless_dry_run(true), Permission::AgentsRead);
+    /// assert_eq!(release.unless_dry_run(false), release);
+    /// ```
+    pub const fn unless_dry_run(self, dry_run: bool) -> Self {
+        match dry_run {
+            true => Self::AgentsRead,
+            false => self,
+        }
+    }
+}
+
 /// A set of [`Permission`]s.
 ///
 /// ```

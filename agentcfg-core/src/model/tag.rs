@@ -32,11 +32,12 @@ pub struct Tag {
 /// assert_eq!("k3j9x0ab".parse::<Tag>(), Err(InvalidTag));
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("a tag is an epoch, a hyphen, `a` or `w`, and a number")]
+#[error("a tag is an epoch, a hyphen, `a`, `s` or `w`, and a number")]
 pub struct InvalidTag;
 
 const RECORD: char = 'a';
 const LIST: char = 'w';
+const STATE: char = 's';
 /// The kind of [`Tag::UNKNOWN`]. A text with it is never parsed.
 const UNKNOWN: char = 'u';
 
@@ -84,6 +85,22 @@ impl Tag {
         }
     }
 
+    /// The tag of a list that changes only when what it shows does: the number is a hash of its text.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Tag;
+    /// let tag = Tag::state("k3j9x0ab".parse()?, 7);
+    /// assert_eq!(tag.to_string(), "k3j9x0ab-s7");
+    /// # Ok::<(), agentcfg_core::model::InvalidEpoch>(())
+    /// ```
+    pub const fn state(epoch: Epoch, hash: u64) -> Self {
+        Self {
+            epoch,
+            kind: STATE,
+            number: hash,
+        }
+    }
+
     /// The tag of a version that no record and no list has.
     ///
     /// It stands where a response names no tag of this service, such as one that a proxy has removed or changed: a
@@ -114,8 +131,8 @@ impl Tag {
         self.epoch
     }
 
-    /// The letter that says what is tagged: `a` for an agent's record, `w` for a list in a workspace, `u` for
-    /// [`Tag::UNKNOWN`].
+    /// The letter that says what is tagged: `a` for an agent's record, `w` for a list at a revision of a workspace, `s` for a
+    /// list of the same content, `u` for [`Tag::UNKNOWN`].
     ///
     /// ```
     /// use agentcfg_core::model::Tag;
@@ -126,7 +143,7 @@ impl Tag {
         self.kind
     }
 
-    /// The number of the version.
+    /// The number of the version, or the hash of a [state](Self::state).
     ///
     /// ```
     /// use agentcfg_core::model::Tag;
@@ -151,7 +168,7 @@ impl FromStr for Tag {
     fn from_str(text: &str) -> Result<Self, InvalidTag> {
         let (epoch, version) = text.split_once('-').ok_or(InvalidTag)?;
         let epoch = epoch.parse().map_err(|_| InvalidTag)?;
-        let kind = version.chars().next().filter(|kind| [RECORD, LIST].contains(kind));
+        let kind = version.chars().next().filter(|kind| [RECORD, LIST, STATE].contains(kind));
         let kind = kind.ok_or(InvalidTag)?;
         let digits = &version[kind.len_utf8()..];
         let is_canonical = digits == "0" || !digits.starts_with(['0', '+']);

@@ -29,7 +29,7 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] for the body, and for a cursor or an element of another workspace, [`ErrorKind::Forbidden`]
-    /// without `agents:configure`, [`ErrorKind::Precondition`] when an agent has changed since [`ApplyAgents::base`],
+    /// without `agents:configure` (a dry run needs `agents:read`), [`ErrorKind::Precondition`] when an agent has changed since [`ApplyAgents::base`],
     /// [`ErrorKind::Conflict`] for an agent of another set, [`ErrorKind::PlanLimit`] when more agents would be active than
     /// before and than the plan allows, [`ErrorKind::TooLarge`] when the store cannot hold the change in one commit, as a
     /// cluster of etcd cannot hold some megabytes; a dry run does not notice this.
@@ -73,7 +73,8 @@ impl AgentCfg {
         dry_run: bool,
         turn: &Turn,
     ) -> Result<Attempt<AppliedAgents>, Error> {
-        let access = self.access(caller, workspace, Permission::AgentsConfigure).await?;
+        let permission = Permission::AgentsConfigure.unless_dry_run(dry_run);
+        let access = self.access(caller, workspace, permission).await?;
         of_one_workspace(body, workspace)?;
         let epoch = self.epoch().await?;
         let Some(state) = self.state_for(&access, body).await? else {

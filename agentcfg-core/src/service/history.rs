@@ -4,7 +4,7 @@
 //! numbers have no gaps, however many writers there are. Versions and touches are never written again.
 
 use super::access::Access;
-use super::records::{self, CalledAgent, Entity, EntityKey, StoredTouch, StoredVersion, Transaction};
+use super::records::{self, AgentPlace, CalledAgent, Entity, EntityKey, StoredTouch, StoredVersion, Transaction};
 use super::serialized_record::SerializedRecord;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, AgentConfig, AgentHistory, StoredAgent};
@@ -16,6 +16,13 @@ const FIRST: AgentHistory = AgentHistory {
 };
 
 impl CalledAgent {
+    /// The number of the current version; see [`StoredAgent::version`].
+    pub(super) fn version(&self) -> u64 {
+        self.history.versions
+    }
+}
+
+impl AgentPlace {
     /// The number of the current version; see [`StoredAgent::version`].
     pub(super) fn version(&self) -> u64 {
         self.history.versions

@@ -1,18 +1,25 @@
-//! The agents of a workspace as one list for each state, cached while the workspace's revision is current.
+//! The lists of a workspace, of its agents in each state and of what each label releases, cached while the workspace's
+//! revision is current.
 //!
 //! A list is read and encoded once for each revision. Requests that find no current list in the cache share a single-flight:
 //! one reads, and the others take its list if that is not older than the revision that they saw.
 
 mod agent_list;
 mod cache;
+mod list_text;
 mod list_writer;
+mod released;
 
 use std::sync::Arc;
 
 pub use self::agent_list::AgentList;
-use self::agent_list::ListCache;
 pub(super) use self::cache::Cache;
+use self::cache::{ListOf, Listed};
+use self::list_text::ListCache;
+pub use self::list_text::ListText;
 pub(super) use self::list_writer::ListWriter;
+use self::list_writer::ListedAgent;
+pub use self::released::ReleasedList;
 use super::access::Access;
 use super::blocking::{LONG, blocking_if};
 use super::records::{self, Entries};
@@ -105,18 +112,22 @@ impl AgentCfg {
         match self.current_list(access, state) {
             Some(list) => Ok(list),
             // Boxed, so that the future of the fast path stays small.
-            None => Box::pin(self.agent_list_at_revision(access, state)).await,
+            None => {
+                let of = (access.workspace(), Listed::Agents(state));
+                let text = Box::pin(self.list_at_revision(access, &of)).await?;
+                Ok(AgentList::new(text))
+            }
         }
     }
 
-    /// The cached list, if its stamp says that it is current.
+    /// The cached list of agents, if its stamp says that it is current.
     fn current_list(&self, access: &Access, state: AgentState) -> Option<AgentList> {
-        let of = (access.workspace(), state);
-        self.inner.cache.current(of, &self.inner.stamps)
+        let of = (access.workspace(), Listed::Agents(state));
+        self.inner.cache.current(&of, &self.inner.stamps).map(AgentList::new)
     }
 
     /// The list at the current revision of the store: the cached one, or one that is read now.
-    async fn agent_list_at_revision(&self, access: &Access, state: AgentState) -> Result<AgentList, Error> {
+    async fn list_at_revision(&self, access: &Access, of: &ListOf) -> Result<ListText, Error> {
         let workspace = access.workspace();
         let (revision, stamp) = match access.take_revision() {
             // The revision was read before, so a stamp that is taken now could hide a change in between.
@@ -126,11 +137,11 @@ impl AgentCfg {
                 (self.revision(access).await?, stamp)
             }
         };
-        let Some(list) = self.inner.cache.at_revision((workspace, state), revision) else {
-            return self.shared_list(access, state, revision).await;
+        let Some(list) = self.inner.cache.at_revision(of, revision) else {
+            return self.shared_list(access, of, revision).await;
         };
         if stamp.is_some() {
-            self.inner.cache.keep((workspace, state), &list, stamp);
+            self.inner.cache.keep(of, &list, stamp);
         }
         Ok(list)
     }
@@ -144,9 +155,8 @@ impl AgentCfg {
     }
 
     /// Reads the list once for all requests that wait for it.
-    async fn shared_list(&self, access: &Access, state: AgentState, seen: u64) -> Result<AgentList, Error> {
-        let workspace = access.workspace();
-        let reading = self.inner.cache.reading((workspace, state));
+    async fn shared_list(&self, access: &Access, of: &ListOf, seen: u64) -> Result<ListText, Error> {
+        let reading = self.inner.cache.reading(of);
         let mut last = reading.lead().await;
         if let Some(list) = last.since(seen)
             && (list.revision() == seen || self.is_of_this_store(access, &list).await?)
@@ -155,25 +165,33 @@ impl AgentCfg {
         }
         if last.is_failing() {
             drop(last);
-            return self.read_list(access, state, None).await;
+            return self.read_list(of, None).await;
         }
         let attempt = last.begin();
-        let stamp = self.store().stamp(records::revision(workspace).raw());
+        let stamp = self.store().stamp(records::revision(access.workspace()).raw());
         let list = self
-            .read_list(access, state, Some(Arc::clone(&reading) as Arc<dyn ListCache>))
+            .read_list(of, Some(Arc::clone(&reading) as Arc<dyn ListCache>))
             .await;
         last.end(attempt, list.is_ok());
         if let Ok(list) = &list {
             last.set(list);
-            self.inner.cache.keep((workspace, state), list, stamp);
+            self.inner.cache.keep(of, list, stamp);
         }
         list
     }
 
     /// Whether a list is one of this store's history. Revisions only grow, unless an older state of a database is
     /// restored under a running server.
-    async fn is_of_this_store(&self, access: &Access, list: &AgentList) -> Result<bool, Error> {
+    async fn is_of_this_store(&self, access: &Access, list: &ListText) -> Result<bool, Error> {
         Ok(self.revision(access).await? >= list.revision())
+    }
+
+    /// Reads a list. One that comes with its reading may be cached and shared.
+    async fn read_list(&self, (workspace, listed): &ListOf, reading: Option<Arc<dyn ListCache>>) -> Result<ListText, Error> {
+        match listed {
+            Listed::Agents(state) => self.read_agents(*workspace, *state, reading).await,
+            Listed::Released(label) => self.read_released(*workspace, label, reading).await,
+        }
     }
 
     async fn list_one(
@@ -191,23 +209,20 @@ impl AgentCfg {
         if let Some(found) = found.filter(|found| state.includes(found.value.agent.is_active)) {
             tag = Tag::record(epoch, found.version);
             version = Some(found.value.version());
-            list.push(found.value.agent)?;
+            list.push_agent(&found.value.agent)?;
         }
         let cursor = Cursor::new(epoch, access.workspace(), revision);
-        Ok(Tagged {
-            value: list.finish(cursor, None).with_version(version),
-            tag,
-        })
+        let text = list.finish(cursor, |_| tag, None);
+        Ok(AgentList::new(text).with_version(version).tagged())
     }
 
-    /// Reads the agents of one state. A list that comes with its reading may be cached and shared.
-    async fn read_list(
+    /// Reads the agents of one state.
+    async fn read_agents(
         &self,
-        access: &Access,
+        workspace: WorkspaceId,
         state: AgentState,
         reading: Option<Arc<dyn ListCache>>,
-    ) -> Result<AgentList, Error> {
-        let workspace = access.workspace();
+    ) -> Result<ListText, Error> {
         let epoch = self.epoch().await?;
         let entries = Entries::<StoredAgent>::in_workspace(workspace);
         let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
@@ -218,10 +233,11 @@ impl AgentCfg {
             for record in found {
                 let agent = record.value()?.agent;
                 if state.includes(agent.is_active) {
-                    list.push(agent)?;
+                    list.push_agent(&agent)?;
                 }
             }
-            Ok(list.finish(Cursor::new(epoch, workspace, revision), reading))
+            let tag = |_: &[u8]| Tag::list(epoch, revision);
+            Ok(list.finish(Cursor::new(epoch, workspace, revision), tag, reading))
         };
         blocking_if(length >= LONG, encode).await?
     }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::AgentCfg;
 use super::records::{self, StoredEntry};
 use crate::error::Error;
-use crate::model::{Action, Agent, ApiKey, TargetType, WorkspaceId, change_path};
+use crate::model::{Action, Agent, ApiKey, Changes, Target, TargetType, WorkspaceId, change_path};
 
 /// What the log since a revision has changed, as far as it was read.
 pub(super) struct LogSince {
@@ -63,11 +63,7 @@ impl LogSince {
     fn note(&mut self, mut entry: StoredEntry) {
         entry.changes.append(&mut entry.rebuilding);
         match (entry.action, entry.target.kind) {
-            (_, TargetType::Agent) => {
-                for (name, change) in entry.changes {
-                    self.note_agent(&entry.target.id, &name, change.from);
-                }
-            }
+            (_, TargetType::Agent) => self.note_agents(&entry.target, entry.changes),
             (_, TargetType::ApiKey) => {
                 // A rotation makes a key, which has no entry of its own.
                 if let Some(Value::String(made)) = entry.changes.get("replaced_by").map(|change| &change.to) {
@@ -89,12 +85,17 @@ impl LogSince {
                 | TargetType::Unknown,
             ) => {
                 // The records that are read as one, from one snapshot. An apply may have changed sets.
-                self.others |= action != Action::LabelPromoted;
-                for (path, change) in entry.changes {
-                    if let Some((agent_id, name)) = change_path::agent_and_name(&path) {
-                        self.note_agent(agent_id, name, change.from);
-                    }
-                }
+                self.others |= !matches!(action, Action::LabelPromoted | Action::LabelRestored);
+                self.note_agents(&entry.target, entry.changes);
+            }
+        }
+    }
+
+    /// Notes the changes of agents.
+    fn note_agents(&mut self, target: &Target, changes: Changes) {
+        for (path, change) in changes {
+            if let Some((agent_id, name)) = change_path::subject(target, &path) {
+                self.note_agent(agent_id, name, change.from);
             }
         }
     }

@@ -37,6 +37,16 @@ impl AgentCfg {
         Ok(OneMoment { state, checks })
     }
 
+    /// Reads the number of the last entry of the log to decide on all entries up to it: the commit checks that there is no later
+    /// one.
+    pub(super) async fn read_head(&self, workspace: WorkspaceId) -> Result<OneMoment<u64>, Error> {
+        let Counted { number, unchanged } = self.read(records::revision(workspace).guarded()).await?;
+        Ok(OneMoment {
+            state: number,
+            checks: vec![unchanged],
+        })
+    }
+
     /// Reads what `choose` keeps of each agent to decide on it: the commit checks that the log has no later entry, so no record
     /// that a change could have written.
     pub(super) async fn choose_agents<R>(

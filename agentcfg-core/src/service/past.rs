@@ -13,7 +13,7 @@ use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead}
 use super::{AgentCfg, AgentList};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Agent, AgentConfig, AgentFilter, AgentState, AsOf, Cursor, StoredAgent, Tagged, Timestamp, WorkspaceId,
+    Agent, AgentConfig, AgentFilter, AgentState, AsOf, Cursor, StoredAgent, Tag, Tagged, Timestamp, WorkspaceId,
 };
 use crate::store::StoreError;
 
@@ -239,7 +239,7 @@ impl Listed {
         for (agent, version) in past {
             if self.state.includes(agent.is_active) {
                 self.version = Some(version);
-                self.list.push(agent)?;
+                self.list.push_agent(&agent)?;
             }
         }
         Ok(self)
@@ -247,7 +247,8 @@ impl Listed {
 
     /// The list, and the version of its last agent.
     fn finish(self, cursor: Cursor) -> (AgentList, Option<u64>) {
-        (self.list.finish(cursor, None), self.version)
+        let tag = |_: &[u8]| Tag::list(cursor.epoch(), cursor.revision());
+        (AgentList::new(self.list.finish(cursor, tag, None)), self.version)
     }
 }
 

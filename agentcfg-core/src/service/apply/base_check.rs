@@ -7,11 +7,10 @@ use serde::de::IgnoredAny;
 
 use super::ApplyState;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, ApplyAgents, Cursor, CursorError, Target, TargetType, WorkspaceId, change_path};
+use crate::model::{ApplyAgents, Cursor, Target, TargetType, WorkspaceId, change_path};
 use crate::service::AgentCfg;
 use crate::service::records::Entity;
 use crate::store::Kind;
-use crate::validate::Invalid;
 
 /// The greatest number of identifiers in a message.
 const SHOWN: usize = 10;
@@ -26,11 +25,7 @@ impl AgentCfg {
         workspace: WorkspaceId,
     ) -> Result<(), Error> {
         let last = state.revision;
-        let since = match base.revision_in(workspace, self.epoch().await?, last) {
-            Ok(revision) => revision,
-            Err(error @ CursorError::OtherWorkspace) => return Err(Invalid::new("base", error).into()),
-            Err(error) => return Err(Error::new(ErrorKind::Precondition, format!("base {error}"))),
-        };
+        let since = self.base_revision(base, workspace, last).await?;
         let agents = body.agents.iter().map(|spec| &*spec.agent_id);
         let agents: HashSet<&str> = agents.chain(state.others.iter().map(|(id, ..)| &**id)).collect();
         let changed = self.changed_agents(workspace, since, last, &agents).await?;
@@ -75,7 +70,6 @@ impl AgentCfg {
 /// The part of a log entry that names what it changed.
 #[derive(Deserialize)]
 struct LogSubject {
-    action: Action,
     target: Target,
     changes: HashMap<String, IgnoredAny>,
 }
@@ -85,18 +79,16 @@ impl Entity for LogSubject {
 }
 
 impl LogSubject {
-    /// The agents that the entry changes. An action that only a later release knows counts as a change of what it names.
+    /// The agents that the entry changes, whatever its action is.
     fn agents(self) -> BTreeSet<String> {
-        match (self.action, self.target.kind) {
-            // A label points at an agent and does not change it.
-            (Action::LabelSet | Action::LabelRemoved | Action::LabelPromoted, _) => BTreeSet::new(),
-            (_, TargetType::Agent) => [self.target.id].into(),
-            // A change of several agents names them in the paths of its changes.
-            _ => {
-                let paths = self.changes.keys().filter_map(|path| change_path::agent_and_name(path));
-                paths.map(|(agent_id, _)| agent_id.to_owned()).collect()
-            }
+        // An agent may be written again with the same content.
+        if self.changes.is_empty() && self.target.kind == TargetType::Agent {
+            return [self.target.id].into();
         }
+        let paths = self.changes.keys().filter_map(|path| change_path::subject(&self.target, path));
+        // A label points at an agent and does not change it.
+        let changed = paths.filter(|(_, name)| change_path::label(name).is_none());
+        changed.map(|(agent_id, _)| agent_id.to_owned()).collect()
     }
 }
 
@@ -113,7 +105,7 @@ mod tests {
             ("merged", "agent", "writer", "model", &["writer"]),
             ("agents.applied", "workspace", "w1", "agents/coder/model", &["coder"]),
             ("agents.merged", "workspace", "w1", "agents/coder/model", &["coder"]),
-            ("label.set", "agent", "writer", "labels/live", &[]),
+            ("label.set", "agent", "writer", "agents/writer/labels/live", &[]),
             ("label.promoted", "workspace", "w1", "agents/coder/labels/live", &[]),
             ("member.set", "member", "ada", "role", &[]),
             ("host.added", "host", "h1", "role", &[]),

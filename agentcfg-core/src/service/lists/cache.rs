@@ -8,8 +8,8 @@ use quick_cache::{Weighter, sync};
 use super::super::single_flight::{Lead, SingleFlight};
 use super::super::status::Statuses;
 use super::super::weighted_cache::weighted_cache;
-use super::agent_list::{AgentList, ListCache, Whole};
-use crate::model::{AgentState, WorkspaceId};
+use super::list_text::{ListCache, ListText, Whole};
+use crate::model::{AgentState, Label, WorkspaceId};
 use crate::store::{Stamp, Stamps};
 
 /// The cached lists and tables, bounded by the total memory that they take.
@@ -20,11 +20,20 @@ pub(in crate::service) struct Cache {
     statuses: Mutex<HashMap<WorkspaceId, Weak<Statuses>>>,
 }
 
-/// The key of a list: a workspace, and the state of the agents.
-pub(in crate::service) type ListOf = (WorkspaceId, AgentState);
+/// Which list of a workspace it is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(in crate::service) enum Listed {
+    /// The agents in this state.
+    Agents(AgentState),
+    /// The versions that this label points at.
+    Released(Label),
+}
+
+/// The key of a list.
+pub(in crate::service) type ListOf = (WorkspaceId, Listed);
 
 /// The key of an entry of the cache.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 enum CacheKey {
     List(ListOf),
     Statuses(WorkspaceId),
@@ -71,20 +80,20 @@ impl Cache {
     }
 
     /// The cached list, if its stamp says that it is current.
-    pub(in crate::service) fn current(&self, of: ListOf, stamps: &Stamps) -> Option<AgentList> {
+    pub(in crate::service) fn current(&self, of: &ListOf, stamps: &Stamps) -> Option<ListText> {
         let cached = self.held(of)?;
         let is_current = cached.stamp.is_some_and(|stamp| stamps.is_current(stamp));
-        is_current.then(|| AgentList::new(cached.list))
+        is_current.then(|| ListText::new(cached.list))
     }
 
     /// The cached list if it has this revision, whatever its stamp says.
-    pub(in crate::service) fn at_revision(&self, of: ListOf, revision: u64) -> Option<AgentList> {
-        let list = AgentList::new(self.held(of)?.list);
+    pub(in crate::service) fn at_revision(&self, of: &ListOf, revision: u64) -> Option<ListText> {
+        let list = ListText::new(self.held(of)?.list);
         (list.revision() == revision).then_some(list)
     }
 
-    fn held(&self, of: ListOf) -> Option<Cached> {
-        match self.held.get(&CacheKey::List(of))? {
+    fn held(&self, of: &ListOf) -> Option<Cached> {
+        match self.held.get(&CacheKey::List(of.clone()))? {
             Held::List(cached) => Some(cached),
             Held::Statuses { .. } => None,
         }
@@ -92,55 +101,55 @@ impl Cache {
 
     /// Inserts a list, in place of an older one. The stamp is that of the workspace's revision and was taken before the
     /// list was read.
-    pub(in crate::service) fn keep(&self, of: ListOf, list: &AgentList, stamp: Option<Stamp>) {
+    pub(in crate::service) fn keep(&self, of: &ListOf, list: &ListText, stamp: Option<Stamp>) {
         self.put(of, list.whole(), stamp);
     }
 
     /// The running single-flight of a list, or a new one.
-    pub(in crate::service) fn reading(self: &Arc<Self>, of: ListOf) -> Arc<Reading> {
+    pub(in crate::service) fn reading(self: &Arc<Self>, of: &ListOf) -> Arc<Reading> {
         let mut readings = self.readings();
-        let known = readings.get(&of).and_then(Weak::upgrade);
+        let known = readings.get(of).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
             let reading = Arc::new(Reading {
-                of,
+                of: of.clone(),
                 cache: Arc::downgrade(self),
                 last: SingleFlight::default(),
             });
-            readings.insert(of, Arc::downgrade(&reading));
+            readings.insert(of.clone(), Arc::downgrade(&reading));
             reading
         })
     }
 
     /// Removes a single-flight that has ended, unless a new one has begun meanwhile.
-    fn remove_reading(&self, of: ListOf) {
+    fn remove_reading(&self, of: &ListOf) {
         let mut readings = self.readings();
-        if readings.get(&of).is_some_and(|reading| reading.strong_count() == 0) {
-            readings.remove(&of);
+        if readings.get(of).is_some_and(|reading| reading.strong_count() == 0) {
+            readings.remove(of);
         }
     }
 
     /// The cached entry, if it holds this list.
-    fn cached(&self, of: ListOf, list: &Arc<Whole>) -> Option<Cached> {
-        match self.held.peek(&CacheKey::List(of))? {
+    fn cached(&self, of: &ListOf, list: &Arc<Whole>) -> Option<Cached> {
+        match self.held.peek(&CacheKey::List(of.clone()))? {
             Held::List(cached) => Some(cached).filter(|cached| Arc::ptr_eq(&cached.list, list)),
             Held::Statuses { .. } => None,
         }
     }
 
     /// Inserts a list that has grown again, with its new weight.
-    fn update_size(&self, of: ListOf, list: &Arc<Whole>) {
+    fn update_size(&self, of: &ListOf, list: &Arc<Whole>) {
         if let Some(cached) = self.cached(of, list) {
             self.put(of, list, cached.stamp);
         }
     }
 
-    fn put(&self, of: ListOf, list: &Arc<Whole>, stamp: Option<Stamp>) {
+    fn put(&self, of: &ListOf, list: &Arc<Whole>, stamp: Option<Stamp>) {
         let cached = Cached {
             list: Arc::clone(list),
             bytes: list.bytes() as u64,
             stamp,
         };
-        self.held.insert(CacheKey::List(of), Held::List(cached));
+        self.held.insert(CacheKey::List(of.clone()), Held::List(cached));
     }
 
     /// The table of a workspace: the one in the cache or in use, or a new one.
@@ -195,12 +204,12 @@ pub(in crate::service) struct Last(Weak<Whole>);
 
 impl Last {
     /// The list, if it is not older than this revision.
-    pub(in crate::service) fn since(&self, revision: u64) -> Option<AgentList> {
+    pub(in crate::service) fn since(&self, revision: u64) -> Option<ListText> {
         let list = self.0.upgrade().filter(|list| list.cursor.revision() >= revision)?;
-        Some(AgentList::new(list))
+        Some(ListText::new(list))
     }
 
-    pub(in crate::service) fn set(&mut self, list: &AgentList) {
+    pub(in crate::service) fn set(&mut self, list: &ListText) {
         self.0 = Arc::downgrade(list.whole());
     }
 }
@@ -216,12 +225,12 @@ impl ListCache for Reading {
     fn has(&self, list: &Arc<Whole>) -> bool {
         self.cache
             .upgrade()
-            .is_some_and(|cache| cache.cached(self.of, list).is_some())
+            .is_some_and(|cache| cache.cached(&self.of, list).is_some())
     }
 
     fn update_size(&self, list: &Arc<Whole>) {
         if let Some(cache) = self.cache.upgrade() {
-            cache.update_size(self.of, list);
+            cache.update_size(&self.of, list);
         }
     }
 }
@@ -229,7 +238,7 @@ impl ListCache for Reading {
 impl Drop for Reading {
     fn drop(&mut self) {
         if let Some(cache) = self.cache.upgrade() {
-            cache.remove_reading(self.of);
+            cache.remove_reading(&self.of);
         }
     }
 }

@@ -1,27 +1,37 @@
-//! Writing a list: agents are pushed in any order, and dropped once their text is written.
+//! Writing a list: rows are pushed in any order, and dropped once their text is written.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
+use serde::Serialize;
 use tokio::sync::OnceCell;
 use uuid::Uuid;
 
-use super::agent_list::{AgentList, ListCache, Row, Whole};
+use super::list_text::{ListCache, ListText, Row, Whole};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Agent, AgentId, Cursor, Tag, Timestamp};
+use crate::model::{Agent, Cursor, Tag, Timestamp};
 
-/// The writer of a list. It holds the text of each agent and its place in the order, so that the decoded records of a
+/// The writer of a list. It holds the text of each row and its place in the order, so that the decoded records of a
 /// long list are never in memory together.
 pub(in crate::service) struct ListWriter {
     text: Vec<u8>,
+    /// The identifiers and display names.
+    names: String,
     pieces: Vec<Piece>,
+}
+
+/// What a row belongs to: the place of its agent in the list, and its names.
+pub(in crate::service) struct ListedAgent<'a> {
+    pub(in crate::service) order: (Timestamp, Uuid),
+    pub(in crate::service) agent_id: &'a str,
+    pub(in crate::service) display_name: &'a str,
 }
 
 struct Piece {
     order: (Timestamp, Uuid),
     text: Range<usize>,
-    agent_id: AgentId,
-    display_name: String,
+    agent_id: Range<usize>,
+    display_name: Range<usize>,
 }
 
 impl ListWriter {
@@ -29,29 +39,50 @@ impl ListWriter {
     pub(in crate::service) fn new(length: usize) -> Self {
         Self {
             text: Vec::with_capacity(length),
+            names: String::new(),
             pieces: Vec::new(),
         }
     }
 
-    /// Adds an agent.
-    pub(in crate::service) fn push(&mut self, agent: Agent) -> Result<(), Error> {
+    /// The bytes of the rows.
+    pub(in crate::service) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// Adds the record of an agent.
+    pub(in crate::service) fn push_agent(&mut self, agent: &Agent) -> Result<(), Error> {
+        let listed = ListedAgent {
+            order: (agent.created_at, agent.id),
+            agent_id: &agent.agent_id,
+            display_name: &agent.display_name,
+        };
+        self.push(listed, agent)
+    }
+
+    /// Adds the row of an agent.
+    pub(in crate::service) fn push(&mut self, agent: ListedAgent<'_>, row: &impl Serialize) -> Result<(), Error> {
         let start = self.text.len();
-        serde_json::to_writer(&mut self.text, &agent)
+        serde_json::to_writer(&mut self.text, row)
             .map_err(|error| Error::new(ErrorKind::Internal, "the list could not be written").because(error))?;
         self.pieces.push(Piece {
-            order: (agent.created_at, agent.id),
+            order: agent.order,
             text: start..self.text.len(),
-            agent_id: agent.agent_id,
-            display_name: agent.display_name,
+            agent_id: add(&mut self.names, agent.agent_id),
+            display_name: add(&mut self.names, agent.display_name),
         });
         Ok(())
     }
 
-    /// Ends the list: puts the agents in order. `cache` is the cache that may keep it.
-    pub(in crate::service) fn finish(mut self, cursor: Cursor, cache: Option<Arc<dyn ListCache>>) -> AgentList {
+    /// Ends the list: puts the rows in order. `tag` makes its tag of the JSON text, and `cache` is the cache that may keep it.
+    pub(in crate::service) fn finish(
+        mut self,
+        cursor: Cursor,
+        tag: impl FnOnce(&[u8]) -> Tag,
+        cache: Option<Arc<dyn ListCache>>,
+    ) -> ListText {
         self.pieces.sort_unstable_by_key(|piece| piece.order);
         let mut json = Vec::with_capacity(self.text.len() + self.pieces.len().max(1) + 1);
-        let mut names = String::with_capacity(self.pieces.iter().map(Piece::names).sum());
+        let mut names = String::with_capacity(self.names.len());
         let mut rows = Vec::with_capacity(self.pieces.len());
         json.push(b'[');
         for piece in self.pieces {
@@ -59,9 +90,9 @@ impl ListWriter {
                 json.push(b',');
             }
             json.extend_from_slice(&self.text[piece.text]);
-            names.push_str(&piece.agent_id);
+            names.push_str(&self.names[piece.agent_id]);
             let agent_id = names.len();
-            names.push_str(&piece.display_name);
+            names.push_str(&self.names[piece.display_name]);
             rows.push(Row {
                 json: json.len(),
                 agent_id,
@@ -69,9 +100,9 @@ impl ListWriter {
             });
         }
         json.push(b']');
-        AgentList::new(Arc::new(Whole {
+        ListText::new(Arc::new(Whole {
             cursor,
-            tag: Tag::list(cursor.epoch(), cursor.revision()),
+            tag: tag(&json),
             json: json.into(),
             rows: rows.into(),
             names: names.into(),
@@ -82,8 +113,9 @@ impl ListWriter {
     }
 }
 
-impl Piece {
-    fn names(&self) -> usize {
-        self.agent_id.len() + self.display_name.len()
-    }
+/// Adds a name, and says where it is.
+fn add(names: &mut String, name: &str) -> Range<usize> {
+    let start = names.len();
+    names.push_str(name);
+    start..names.len()
 }

@@ -192,6 +192,23 @@ pub(in crate::service) fn called_agent(workspace: WorkspaceId, agent_id: &str) -
     EntityKey::in_workspace(workspace, agent_id)
 }
 
+/// The part of a [`StoredAgent`] that says whether it is released, and where a list has it.
+#[derive(Deserialize)]
+pub(in crate::service) struct AgentPlace {
+    pub(in crate::service) id: Uuid,
+    pub(in crate::service) created_at: Timestamp,
+    pub(in crate::service) is_active: bool,
+    pub(in crate::service) history: AgentHistory,
+}
+
+impl Entity for AgentPlace {
+    const KIND: Kind = Kind::Agent;
+}
+
+pub(in crate::service) fn agent_place(workspace: WorkspaceId, agent_id: &str) -> EntityKey<AgentPlace> {
+    EntityKey::in_workspace(workspace, agent_id)
+}
+
 /// An API key as it is stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::service) struct StoredApiKey {

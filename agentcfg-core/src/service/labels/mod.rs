@@ -3,15 +3,17 @@
 //! All labels of an agent are one record. The check of its version in the commit makes a move compare-and-set and bounds
 //! their number. Versions are never removed, so a label always points at one.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+mod history;
+mod moves;
+mod promote;
+mod restore;
 
+pub use self::history::LabelHistory;
 use super::access::Access;
 use super::agent_labels::Labels;
 use super::agents::agent_key;
 use super::change::Change;
-use super::past::PastAgent;
-use super::records::{self, EntityKey, Entries, StoredLabel, StoredLabels, Turn};
+use super::records::{self, EntityKey, Entries, StoredLabel, StoredLabels};
 use super::retry::Attempt;
 use super::versions::is_version;
 use super::{AgentCfg, Caller, not_found};
@@ -19,9 +21,9 @@ use crate::error::{Error, ErrorKind};
 use crate::model::change_path;
 use crate::model::{
     Action, AgentId, AgentLabel, Change as FieldChange, Changes, IdRef, Label, LabelFilter, LabelTarget, Patch,
-    Permission, PromotedLabel, Promotion, StoredAgent, Success, TargetType, Timestamp, WorkspaceId,
+    Permission, StoredAgent, Success, TargetType, Timestamp, WorkspaceId,
 };
-use crate::validate::{IntoValid, Invalid, MAX_LABELS, MAX_PROMOTED};
+use crate::validate::{IntoValid, Invalid, MAX_LABELS};
 
 impl AgentCfg {
     /// Lists labels, by agent and label. Labels of deactivated agents are among them.
@@ -142,7 +144,7 @@ impl AgentCfg {
         }
         let now = self.now();
         let stored = label_at(&access, version, now);
-        let changes = Changes::from([moved(change_path::of_label(label), present, Some(version))]);
+        let changes = Changes::from([moved(&agent_id, label, present, Some(version))]);
         let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
         let change = change.audit_changes(&changes)?.about_version(version);
         let change = change.extended(|transaction| labels.set(label, &stored).write(transaction))?;
@@ -178,156 +180,13 @@ impl AgentCfg {
             let (agent, labels) = self.labels_of(&access, agent_id).await?;
             let agent_id = agent.agent.agent_id.as_str();
             let version = labels.version(&label).ok_or_else(|| no_label(agent_id, &label))?;
-            let changes = Changes::from([moved(change_path::of_label(&label), Some(version), None)]);
+            let changes = Changes::from([moved(agent_id, &label, Some(version), None)]);
             let change = Change::new(&access, self.now(), Action::LabelRemoved, TargetType::Agent, agent_id);
             let change = change.audit_changes(&changes)?;
             let change = change.extended(|transaction| labels.without(&label).write(transaction))?;
             self.apply(change).await?.attempt(Success::OK)
         })
         .await
-    }
-
-    /// Moves a label to the version that another label points at, for several agents in one commit: all of them or none.
-    ///
-    /// With `dry_run` everything is decided and nothing is changed.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Invalid`] for labels that are the same and for `latest` as the one to move, [`ErrorKind::Forbidden`]
-    /// without `agents:release`, [`ErrorKind::NotFound`] when an agent that is named is unknown, deleted or lacks the label
-    /// `from`, [`ErrorKind::PlanLimit`] for more than 1,000 agents and for one with 20 labels already.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let release = Promotion::new("latest".parse()?, "production".parse()?);
-    /// let planned = service.promote_labels(&ada, studio, release.clone(), true).await?;
-    /// let promoted = service.promote_labels(&ada, studio, release, false).await?;
-    /// assert_eq!(planned, promoted);
-    /// assert_eq!((promoted[0].version, promoted[0].previous_version), (1, None));
-    /// # Ok(()) }) }
-    /// ```
-    pub async fn promote_labels(
-        &self,
-        caller: &Caller,
-        workspace: WorkspaceId,
-        promotion: impl IntoValid<Promotion>,
-        dry_run: bool,
-    ) -> Result<Vec<PromotedLabel>, Error> {
-        let (service, caller) = (self.clone(), caller.clone());
-        let promotion = Arc::new(promotion.into_valid()?.into_inner());
-        self.retry_decision(workspace, move |turn| {
-            let (service, caller, promotion) = (service.clone(), caller.clone(), Arc::clone(&promotion));
-            async move {
-                service
-                    .try_promote(&caller, workspace, &promotion, dry_run, &turn)
-                    .await
-            }
-        })
-        .await
-    }
-
-    async fn try_promote(
-        &self,
-        caller: &Caller,
-        workspace: WorkspaceId,
-        promotion: &Promotion,
-        dry_run: bool,
-        turn: &Turn,
-    ) -> Result<Attempt<Vec<PromotedLabel>>, Error> {
-        let access = self.access(caller, workspace, Permission::AgentsRelease).await?;
-        let (to, now) = (&promotion.to, self.now());
-        let change = Change::new(
-            &access,
-            now,
-            Action::LabelPromoted,
-            TargetType::Workspace,
-            workspace.to_string(),
-        );
-        let (mut change, bearers) = match &promotion.agent_ids {
-            Some(ids) => self.named_bearers(change, &promotion.from, ids).await?,
-            None => self.all_bearers(change, &promotion.from).await?,
-        };
-        let mut promoted = Vec::with_capacity(bearers.len());
-        let mut changes = Changes::new();
-        for Bearer {
-            agent_id,
-            version,
-            labels,
-        } in bearers
-        {
-            let previous_version = labels.version(to);
-            if previous_version != Some(version) {
-                if previous_version.is_none() && labels.count() >= MAX_LABELS {
-                    return Err(too_many(&agent_id));
-                }
-                let name = change_path::of_agent(&agent_id, &change_path::of_label(to));
-                changes.extend([moved(name, previous_version, Some(version))]);
-                let moved = labels.set(to, &label_at(&access, version, now));
-                change = change.extended(|transaction| moved.write(transaction))?;
-            }
-            promoted.push(PromotedLabel {
-                agent_id,
-                label: to.clone(),
-                version,
-                previous_version,
-            });
-        }
-        if dry_run || changes.is_empty() {
-            return Ok(Attempt::Done(promoted));
-        }
-        let change = change.audit_changes(&changes)?;
-        self.apply_in_turn(change, turn).await?.attempt(promoted)
-    }
-
-    /// The agents of these identifiers with the version that a label points at; one that lacks it is an error.
-    async fn named_bearers<'a>(
-        &self,
-        change: Change<'a>,
-        from: &Label,
-        ids: &[AgentId],
-    ) -> Result<(Change<'a>, Vec<Bearer>), Error> {
-        let workspace = change.access.workspace();
-        let ids: BTreeSet<&AgentId> = ids.iter().collect();
-        let keys = |id: &&AgentId| (records::agent(workspace, id), records::labels(workspace, id));
-        let found = self.read_moment(ids.iter().map(keys).collect::<Vec<_>>()).await?;
-        let (change, found) = change.decided_on(found);
-        let bearers = ids.into_iter().zip(found).map(|(id, (agent, labels))| {
-            let labels = Labels::of(records::labels(workspace, id), labels);
-            let agent = agent.filter(|agent| agent.value.agent.is_active);
-            let agent = agent.ok_or_else(|| not_found("agent", id))?.value;
-            let version = labels.version_of(from, agent.version());
-            Ok(Bearer {
-                agent_id: id.clone(),
-                version: version.ok_or_else(|| no_label(id, from))?,
-                labels,
-            })
-        });
-        Ok((change, bearers.collect::<Result<_, Error>>()?))
-    }
-
-    /// All active agents that have a label, by identifier.
-    async fn all_bearers<'a>(&self, change: Change<'a>, from: &Label) -> Result<(Change<'a>, Vec<Bearer>), Error> {
-        let choose = |(agent, version): PastAgent, labels: Labels| {
-            let version = labels.version_of(from, version).filter(|_| agent.is_active)?;
-            let agent_id = agent.agent_id;
-            Some(Bearer {
-                agent_id,
-                version,
-                labels,
-            })
-        };
-        let found = self.choose_agents(change.access.workspace(), choose).await?;
-        let (change, bearers) = change.decided_on(found);
-        if bearers.len() > MAX_PROMOTED {
-            return Err(Error::new(
-                ErrorKind::PlanLimit,
-                format!(
-                    "more than {MAX_PROMOTED} agents have the label {from:?}: name at most {MAX_PROMOTED} in agent_ids"
-                ),
-            ));
-        }
-        Ok((change, bearers))
     }
 
     async fn labels_of(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<(StoredAgent, Labels), Error> {
@@ -337,13 +196,6 @@ impl AgentCfg {
         let agent = agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?.value;
         Ok((agent, Labels::of(key, found)))
     }
-}
-
-/// An agent that has a label, which points at this version.
-struct Bearer {
-    agent_id: AgentId,
-    version: u64,
-    labels: Labels,
 }
 
 /// Reads a label that is to be moved or removed.
@@ -365,12 +217,12 @@ fn label_at(access: &Access, version: u64, updated_at: Timestamp) -> StoredLabel
 }
 
 /// The change of a label for the audit entry.
-fn moved(name: String, from: Option<u64>, to: Option<u64>) -> (String, FieldChange) {
+fn moved(agent_id: &str, label: &Label, from: Option<u64>, to: Option<u64>) -> (String, FieldChange) {
     let change = FieldChange {
         from: from.into(),
         to: to.into(),
     };
-    (name, change)
+    (change_path::of_agent(agent_id, &change_path::of_label(label)), change)
 }
 
 fn list(

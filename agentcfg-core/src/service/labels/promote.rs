@@ -1,0 +1,217 @@
+//! Promotion: a label of several agents moves to where another one points, in one commit.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::super::agent_labels::Labels;
+use super::super::change::Change;
+use super::super::past::PastAgent;
+use super::super::records::{self, Turn};
+use super::super::retry::Attempt;
+use super::super::{AgentCfg, Caller, not_found};
+use super::{label_at, moved, no_label, too_many};
+use crate::error::{Error, ErrorKind};
+use crate::model::{
+    Action, AgentId, Changes, Label, Permission, PromotedLabel, Promotion, SetName, StoredAgent, TargetType,
+    WorkspaceId,
+};
+use crate::validate::{IntoValid, MAX_LABELS, MAX_PROMOTED};
+
+impl AgentCfg {
+    /// Moves a label to the version that another label points at, for several agents in one commit: all of them or none.
+    ///
+    /// With `dry_run` everything is decided and nothing is changed.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] for labels that are the same and for `latest` as the one to move, [`ErrorKind::Forbidden`]
+    /// without `agents:release` (a dry run needs `agents:read`), [`ErrorKind::Precondition`] when one of the labels has moved
+    /// since [`Promotion::base`], [`ErrorKind::NotFound`] when an agent that is named is unknown, deleted or lacks the label
+    /// `from`, [`ErrorKind::PlanLimit`] for more than 1,000 agents and for one with 20 labels already.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let release = Promotion::new("latest".parse()?, "production".parse()?);
+    /// let planned = service.promote_labels(&ada, studio, release.clone(), true).await?;
+    /// let promoted = service.promote_labels(&ada, studio, release, false).await?;
+    /// assert_eq!(planned, promoted);
+    /// assert_eq!((promoted[0].version, promoted[0].previous_version), (1, None));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn promote_labels(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        promotion: impl IntoValid<Promotion>,
+        dry_run: bool,
+    ) -> Result<Vec<PromotedLabel>, Error> {
+        let (service, caller) = (self.clone(), caller.clone());
+        let promotion = Arc::new(promotion.into_valid()?.into_inner());
+        self.retry_decision(workspace, move |turn| {
+            let (service, caller, promotion) = (service.clone(), caller.clone(), Arc::clone(&promotion));
+            async move {
+                service
+                    .try_promote(&caller, workspace, &promotion, dry_run, &turn)
+                    .await
+            }
+        })
+        .await
+    }
+
+    async fn try_promote(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        promotion: &Promotion,
+        dry_run: bool,
+        turn: &Turn,
+    ) -> Result<Attempt<Vec<PromotedLabel>>, Error> {
+        let permission = Permission::AgentsRelease.unless_dry_run(dry_run);
+        let access = self.access(caller, workspace, permission).await?;
+        let (to, now) = (&promotion.to, self.now());
+        let mut change = Change::new(
+            &access,
+            now,
+            Action::LabelPromoted,
+            TargetType::Workspace,
+            workspace.to_string(),
+        );
+        if let Some(base) = promotion.base {
+            let head = self.read_head(workspace).await?;
+            let last;
+            (change, last) = change.decided_on(head);
+            self.require_unmoved(base, workspace, last, &[&promotion.from, to])
+                .await?;
+        }
+        let (mut change, bearers) = match (&promotion.agent_ids, &promotion.set) {
+            (Some(ids), _) => self.named_bearers(change, &promotion.from, ids).await?,
+            (None, Some(set)) => match self.bearers_of_set(change, &promotion.from, set).await? {
+                Some(found) => found,
+                None => return Ok(Attempt::Raced),
+            },
+            (None, None) => self.all_bearers(change, &promotion.from).await?,
+        };
+        if bearers.len() > MAX_PROMOTED {
+            return Err(too_many_bearers(&promotion.from));
+        }
+        let mut promoted = Vec::with_capacity(bearers.len());
+        let mut changes = Changes::new();
+        for Bearer {
+            agent_id,
+            version,
+            labels,
+        } in bearers
+        {
+            let previous_version = labels.version(to);
+            if previous_version != Some(version) {
+                if previous_version.is_none() && labels.count() >= MAX_LABELS {
+                    return Err(too_many(&agent_id));
+                }
+                changes.extend([moved(&agent_id, to, previous_version, Some(version))]);
+                let labels = labels.set(to, &label_at(&access, version, now));
+                change = change.extended(|transaction| labels.write(transaction))?;
+            }
+            promoted.push(PromotedLabel {
+                agent_id,
+                label: to.clone(),
+                version,
+                previous_version,
+            });
+        }
+        if dry_run || changes.is_empty() {
+            return Ok(Attempt::Done(promoted));
+        }
+        let change = change.audit_changes(&changes)?;
+        self.apply_in_turn(change, turn).await?.attempt(promoted)
+    }
+
+    /// The agents of these identifiers with the version that a label points at; one that lacks it is an error.
+    async fn named_bearers<'a>(
+        &self,
+        change: Change<'a>,
+        from: &Label,
+        ids: &[AgentId],
+    ) -> Result<(Change<'a>, Vec<Bearer>), Error> {
+        let workspace = change.access.workspace();
+        let ids: BTreeSet<&AgentId> = ids.iter().collect();
+        let keys = |id: &&AgentId| (records::agent(workspace, id), records::labels(workspace, id));
+        let found = self.read_moment(ids.iter().map(keys).collect::<Vec<_>>()).await?;
+        let (change, found) = change.decided_on(found);
+        let bearers = ids.into_iter().zip(found).map(|(id, (agent, labels))| {
+            let labels = Labels::of(records::labels(workspace, id), labels);
+            let agent = agent.filter(|agent| agent.value.agent.is_active);
+            let agent = agent.ok_or_else(|| not_found("agent", id))?.value;
+            Bearer::of(id, &agent, labels, from).ok_or_else(|| no_label(id, from))
+        });
+        Ok((change, bearers.collect::<Result<_, Error>>()?))
+    }
+
+    /// The active agents of a set that have a label, by identifier; `None` when the set has changed since it was asked which
+    /// they are.
+    async fn bearers_of_set<'a>(
+        &self,
+        change: Change<'a>,
+        from: &Label,
+        set: &SetName,
+    ) -> Result<Option<(Change<'a>, Vec<Bearer>)>, Error> {
+        let workspace = change.access.workspace();
+        let set = records::agent_set(workspace, set);
+        let asked = self.read(set.clone()).await?;
+        let version = asked.as_ref().map(|set| set.version);
+        let ids = asked.map(|set| set.value.agents).unwrap_or_default();
+        let keys = |id: &AgentId| (records::agent(workspace, id), records::labels(workspace, id));
+        let found = self.read_moment((set, ids.iter().map(keys).collect::<Vec<_>>())).await?;
+        let (change, (set, found)) = change.decided_on(found);
+        if set.map(|set| set.version) != version {
+            return Ok(None);
+        }
+        let bearers = ids.iter().zip(found).filter_map(|(id, (agent, labels))| {
+            let labels = Labels::of(records::labels(workspace, id), labels);
+            let agent = agent.filter(|agent| agent.value.agent.is_active)?.value;
+            Bearer::of(id, &agent, labels, from)
+        });
+        Ok(Some((change, bearers.collect())))
+    }
+
+    /// All active agents that have a label, by identifier.
+    async fn all_bearers<'a>(&self, change: Change<'a>, from: &Label) -> Result<(Change<'a>, Vec<Bearer>), Error> {
+        let choose = |(agent, version): PastAgent, labels: Labels| {
+            let version = labels.version_of(from, version).filter(|_| agent.is_active)?;
+            let agent_id = agent.agent_id;
+            Some(Bearer {
+                agent_id,
+                version,
+                labels,
+            })
+        };
+        let found = self.choose_agents(change.access.workspace(), choose).await?;
+        let (change, bearers) = change.decided_on(found);
+        Ok((change, bearers))
+    }
+}
+
+/// An agent that has a label, which points at this version.
+struct Bearer {
+    agent_id: AgentId,
+    version: u64,
+    labels: Labels,
+}
+
+impl Bearer {
+    /// An agent, if it has the label.
+    fn of(agent_id: &AgentId, agent: &StoredAgent, labels: Labels, label: &Label) -> Option<Self> {
+        Some(Self {
+            agent_id: agent_id.clone(),
+            version: labels.version_of(label, agent.version())?,
+            labels,
+        })
+    }
+}
+
+fn too_many_bearers(from: &Label) -> Error {
+    Error::new(
+        ErrorKind::PlanLimit,
+        format!("more than {MAX_PROMOTED} agents have the label {from:?}: name at most {MAX_PROMOTED} in agent_ids"),
+    )
+}

@@ -1,0 +1,304 @@
+//! What a label releases: the version of each active agent that it points at, as one list.
+//!
+//! Which version each agent shows is read in one snapshot. Versions never change, so their content is read after it.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::super::blocking::{LONG, blocking_if};
+use super::super::chunked_reads::RECORDS;
+use super::super::past::missing;
+use super::super::records::{self, AgentPlace, Encoded, Entries, StoredLabels, StoredVersion};
+use super::super::{AgentCfg, Caller};
+use super::list_text::{ListCache, ListText};
+use super::{ListWriter, Listed, ListedAgent};
+use crate::error::{Error, ErrorKind};
+use crate::model::{
+    AgentConfig, AgentId, Cursor, Epoch, IdRef, Label, Permission, ReleasedAgent, Tag, Tagged, Timestamp, WorkspaceId,
+};
+use crate::validate::Invalid;
+
+/// What a label releases, in the order of the list of agents, with its JSON [text](ListText). Clones share everything.
+///
+/// ```
+/// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+/// # fn main() -> Outcome { run(async |service, ada, studio| {
+/// let list = service.released(&ada, studio, "latest", None).await?.value;
+/// assert_eq!(list.len(), list.decode()?.len());
+/// # Ok(()) }) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ReleasedList {
+    text: ListText,
+}
+
+impl Deref for ReleasedList {
+    type Target = ListText;
+
+    fn deref(&self) -> &ListText {
+        &self.text
+    }
+}
+
+impl ReleasedList {
+    /// The released versions.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`] when the text cannot be decoded, which is a fault of this library or of the machine.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.released(&ada, studio, "latest", None).await?.value;
+    /// assert_eq!(list.decode()?[0].config.display_name, "Writer");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn decode(&self) -> Result<Vec<ReleasedAgent>, Error> {
+        serde_json::from_slice(&self.json())
+            .map_err(|error| Error::new(ErrorKind::Internal, "the released versions could not be read").because(error))
+    }
+
+    /// The text, without what belongs to releases alone.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let list = service.released(&ada, studio, "latest", None).await?.value;
+    /// assert_eq!(list.clone().into_text().json(), list.json());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn into_text(self) -> ListText {
+        self.text
+    }
+
+    fn tagged(text: ListText) -> Tagged<Self> {
+        Tagged {
+            tag: text.tag(),
+            value: Self { text },
+        }
+    }
+}
+
+impl AgentCfg {
+    /// Lists the version of each active agent that a label points at, with its content, in the order of the list of agents.
+    /// `latest` releases the current versions. With `agent_id` the list has at most that agent.
+    ///
+    /// The tag changes only when the list does. As with [`Self::list_agents`], callers at the same time share one read.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Invalid`] for a text that is no label, [`ErrorKind::Forbidden`] without `agents:read`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.set_label(&ada, Some(studio), "writer", "production", LabelTarget::new(1)).await?;
+    /// let released = service.released(&ada, studio, "production", None).await?.value.decode()?;
+    /// assert_eq!((released[0].agent_id.as_str(), released[0].version), ("writer", 1));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn released(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        label: impl TryInto<Label, Error = Invalid>,
+        agent_id: Option<&str>,
+    ) -> Result<Tagged<ReleasedList>, Error> {
+        let label = label.try_into()?;
+        let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        if let Some(agent_id) = agent_id {
+            return Box::pin(self.released_one(workspace, &label, agent_id)).await;
+        }
+        let of = (workspace, Listed::Released(label));
+        let text = match self.inner.cache.current(&of, &self.inner.stamps) {
+            Some(text) => text,
+            // Boxed, so that the future of the fast path stays small.
+            None => Box::pin(self.list_at_revision(&access, &of)).await?,
+        };
+        Ok(ReleasedList::tagged(text))
+    }
+
+    async fn released_one(
+        &self,
+        workspace: WorkspaceId,
+        label: &Label,
+        agent_id: &str,
+    ) -> Result<Tagged<ReleasedList>, Error> {
+        let head = records::revision(workspace);
+        let mut bearers = Vec::new();
+        // A text that no agent has for an identifier selects nothing.
+        let revision = match IdRef::<AgentId>::from(agent_id).is_possible() {
+            false => self.read(head).await?,
+            true => {
+                let (place, labels) = (
+                    records::agent_place(workspace, agent_id),
+                    records::labels(workspace, agent_id),
+                );
+                let (revision, place, labels) = self.read((head, place, labels)).await?;
+                if let Some(place) = place {
+                    let labels = labels.map(|labels| labels.value);
+                    bearers.extend(Bearer::of(agent_id.parse()?, place.value, labels.as_ref(), label));
+                }
+                revision
+            }
+        };
+        let written = self.write_released(workspace, label, bearers).await?;
+        let cursor = Cursor::new(self.epoch().await?, workspace, revision);
+        Ok(ReleasedList::tagged(finish(written, cursor, None)))
+    }
+
+    /// Reads what a label releases.
+    pub(super) async fn read_released(
+        &self,
+        workspace: WorkspaceId,
+        label: &Label,
+        reading: Option<Arc<dyn ListCache>>,
+    ) -> Result<ListText, Error> {
+        let epoch = self.epoch().await?;
+        let (revision, bearers) = match label.is_latest() {
+            true => self.current_bearers(workspace).await?,
+            false => self.bearers(workspace, label).await?,
+        };
+        let written = self.write_released(workspace, label, bearers).await?;
+        let is_long = written.len() >= LONG;
+        let cursor = Cursor::new(epoch, workspace, revision);
+        blocking_if(is_long, move || finish(written, cursor, reading)).await
+    }
+
+    /// The active agents with their current versions, and the revision.
+    async fn current_bearers(&self, workspace: WorkspaceId) -> Result<(u64, Vec<Bearer>), Error> {
+        let entries = Entries::<AgentPlace>::in_workspace(workspace);
+        let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
+        let is_long = found.bytes() >= LONG;
+        let choose = move || {
+            let bearers = found.into_iter().map(|record| {
+                let agent_id = AgentId::try_from(record.key().item())?;
+                Ok(Bearer::current(agent_id, record.value()?))
+            });
+            bearers.filter_map(Result::transpose).collect::<Result<_, Error>>()
+        };
+        Ok((revision, blocking_if(is_long, choose).await??))
+    }
+
+    /// The active agents that have a label, and the revision.
+    async fn bearers(&self, workspace: WorkspaceId, label: &Label) -> Result<(u64, Vec<Bearer>), Error> {
+        let entries = Entries::<StoredLabels>::in_workspace(workspace);
+        let (labelled, (revision, places)) = self
+            .scan_linked(entries, |keys| {
+                let place = |key: &records::EntityKey<StoredLabels>| records::agent_place(workspace, key.item()).encoded();
+                Ok((records::revision(workspace), keys.iter().map(place).collect::<Vec<_>>()))
+            })
+            .await?;
+        let is_long = labelled.bytes() + places.iter().flatten().map(Encoded::bytes).sum::<usize>() >= LONG;
+        let label = label.clone();
+        let choose = move || {
+            let mut bearers = Vec::new();
+            for (labels, place) in labelled.into_iter().zip(places) {
+                let Some(place) = place else { continue };
+                let labels = labels.value()?;
+                if labels.labels.contains_key(&label) {
+                    let agent_id = AgentId::try_from(place.key().item())?;
+                    bearers.extend(Bearer::of(agent_id, place.value()?, Some(&labels), &label));
+                }
+            }
+            Ok::<_, Error>(bearers)
+        };
+        Ok((revision, blocking_if(is_long, choose).await??))
+    }
+
+    /// Writes the versions that agents bear, some at a time.
+    async fn write_released(
+        &self,
+        workspace: WorkspaceId,
+        label: &Label,
+        bearers: Vec<Bearer>,
+    ) -> Result<ListWriter, Error> {
+        let mut list = ListWriter::new(0);
+        let mut bearers = bearers.into_iter();
+        loop {
+            let piece: Vec<Bearer> = bearers.by_ref().take(RECORDS).collect();
+            if piece.is_empty() {
+                return Ok(list);
+            }
+            let key = |bearer: &Bearer| {
+                records::version::<AgentConfig>(workspace, &bearer.agent_id, bearer.version).encoded()
+            };
+            let found: Vec<Option<Encoded<StoredVersion>>> = self.read(piece.iter().map(key).collect::<Vec<_>>()).await?;
+            let is_long = found.iter().flatten().map(Encoded::bytes).sum::<usize>() >= LONG;
+            let label = label.clone();
+            let write = move || {
+                for (bearer, version) in piece.into_iter().zip(found) {
+                    bearer.write(&label, version.ok_or_else(missing)?.value()?, &mut list)?;
+                }
+                Ok::<_, Error>(list)
+            };
+            list = blocking_if(is_long, write).await??;
+        }
+    }
+}
+
+/// An active agent with the version that a label points at.
+struct Bearer {
+    order: (Timestamp, Uuid),
+    agent_id: AgentId,
+    version: u64,
+    /// When the label was moved; `None` for the reserved label, which has the time of its version.
+    moved_at: Option<Timestamp>,
+}
+
+impl Bearer {
+    /// An agent with its current version, if it is active.
+    fn current(agent_id: AgentId, place: AgentPlace) -> Option<Self> {
+        place.is_active.then(|| Self {
+            order: (place.created_at, place.id),
+            agent_id,
+            version: place.version(),
+            moved_at: None,
+        })
+    }
+
+    /// An agent with the version that a label points at, if it is active and has the label.
+    fn of(agent_id: AgentId, place: AgentPlace, labels: Option<&StoredLabels>, label: &Label) -> Option<Self> {
+        let current = Self::current(agent_id, place)?;
+        if label.is_latest() {
+            return Some(current);
+        }
+        let found = labels?.labels.get(label)?;
+        Some(Self {
+            version: found.version,
+            moved_at: Some(found.updated_at),
+            ..current
+        })
+    }
+
+    fn write(self, label: &Label, version: StoredVersion, list: &mut ListWriter) -> Result<(), Error> {
+        let released = ReleasedAgent {
+            agent_id: self.agent_id,
+            label: label.clone(),
+            version: version.version,
+            updated_at: self.moved_at.unwrap_or(version.created_at),
+            config: version.config,
+        };
+        let listed = ListedAgent {
+            order: self.order,
+            agent_id: &released.agent_id,
+            display_name: &released.config.display_name,
+        };
+        list.push(listed, &released)
+    }
+}
+
+fn finish(written: ListWriter, cursor: Cursor, reading: Option<Arc<dyn ListCache>>) -> ListText {
+    written.finish(cursor, |json| tag(cursor.epoch(), json), reading)
+}
+
+/// The tag of a text: equal texts have equal tags, on each server.
+fn tag(epoch: Epoch, json: &[u8]) -> Tag {
+    let hash = Sha256::digest(json);
+    let start = hash.first_chunk().copied().unwrap_or_default();
+    Tag::state(epoch, u64::from_be_bytes(start))
+}
