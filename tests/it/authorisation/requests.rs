@@ -97,11 +97,9 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("GET", "/api/agents/released" | "/api/agents/labels/history") => {
             with(Before::Nothing, "workspace_id={workspace}&label=live", None)
         }
-        ("POST", "/api/agents/labels/restore") => with(
-            Before::Nothing,
-            WORKSPACE,
-            Some(r#"{"label": "live", "revision": 1}"#),
-        ),
+        ("POST", "/api/agents/labels/restore") => {
+            with(Before::Nothing, WORKSPACE, Some(r#"{"label": "live", "revision": 1}"#))
+        }
         ("PUT", "/api/agents/labels") => with(Before::Agent, LABEL, Some(r#"{"version": 1}"#)),
         ("DELETE", "/api/agents/labels") => with(Before::Label, LABEL, None),
         ("POST", "/api/agents/labels/promote") => with(
