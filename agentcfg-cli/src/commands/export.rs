@@ -119,14 +119,7 @@ fn exists(path: &Path) -> Result<bool> {
 async fn members(session: &Session, workspace: WorkspaceId, set: &SetName) -> Result<Vec<Agent>> {
     // The API has no other way to the members for one who is not an owner: they are what an apply of nothing would take out.
     let nothing = ApplyAgents::default().set(set.clone()).prune(true);
-    let pruned = session.client.apply_agents(workspace, &nothing, true).await;
-    let pruned = pruned.map_err(|error| match error.is_forbidden() {
-        true => CommandFailure::with_code(Code::Refused, error.message()).hint(
-            "The agents of a set are known from an apply that is a dry run, which needs a key of scope write. An export \
-             without --set needs scope read.",
-        ),
-        false => error.into(),
-    })?;
+    let pruned = session.client.apply_agents(workspace, &nothing, true).await?;
     let members: BTreeSet<_> = pruned
         .results
         .into_iter()

@@ -126,7 +126,7 @@ body! {
         base: nullable Cursor,
     }
     read_only: &[],
-    examples: [{ "label": "production", "revision": 42 }],
+    examples: [{ "label": "production", "revision": 2 }],
 }
 
 impl LabelRestore {
