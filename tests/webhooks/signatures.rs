@@ -94,7 +94,7 @@ fn a_message_names_the_labels_that_moved_and_the_agents_that_were_applied() {
     send("POST", "apply?", json!({"agents": [spec("editor"), spec("coder")]}));
     send("POST", "apply?", json!({"agents": many}));
     send("POST", "labels/promote?", json!({"from": "latest", "to": "stable"}));
-    let messages = receiver.wait_for(7);
+    let messages = receiver.wait_for(6);
     let data = |kind: &str, nth: usize| {
         let mut found = messages
             .iter()

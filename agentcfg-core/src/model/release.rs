@@ -121,7 +121,7 @@ body! {
         /// The label.
         label: required Label as rules::TargetLabel,
         /// The workspace's revision at which the label pointed where it is to point again.
-        revision: required u64,
+        revision: required u64 as rules::Revision,
         /// The cursor of the state that the change is based on: it is refused if the label has moved since.
         base: nullable Cursor,
     }

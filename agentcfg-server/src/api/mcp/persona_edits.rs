@@ -3,7 +3,6 @@
 use serde_json::Value;
 
 use super::arguments::Arguments;
-use super::calls::ToolError;
 
 /// The edits of one call, in their order.
 pub(super) struct PersonaEdits(Vec<Edit>);
@@ -37,15 +36,15 @@ impl PersonaEdits {
     /// # Errors
     ///
     /// An edit whose text occurs not once.
-    pub(super) fn apply(&self, persona: &str) -> Result<String, ToolError> {
+    pub(super) fn apply(&self, persona: &str) -> Result<String, String> {
         let mut text = persona.to_owned();
         for (index, Edit { find, replace }) in self.0.iter().enumerate() {
             let count = text.matches(find.as_str()).count();
             if count != 1 {
-                return Err(ToolError(format!(
+                return Err(format!(
                     "persona_edits[{index}].find must occur exactly once in persona_prompt, and occurs {count} times; nothing \
                      was changed"
-                )));
+                ));
             }
             text = text.replacen(find.as_str(), replace, 1);
         }
@@ -78,7 +77,7 @@ mod tests {
         let mut arguments = Arguments::new(object(json!({ "persona_edits": edits })));
         let edits = PersonaEdits::take(&mut arguments);
         arguments.finish()?;
-        edits.apply(persona).map_err(|ToolError(text)| text)
+        edits.apply(persona)
     }
 
     #[test]

@@ -13,13 +13,13 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "list_versions",
         title: "List versions",
-        description: "Lists the versions of an agent, newest first: who made each, why, and the labels that point at it.",
+        description: "Lists the versions of an agent, newest first, with author, message and labels.",
         permission: Permission::AgentsRead,
         effect: Effect::Reads,
         input: || {
             json!({
                 "agent_id": text(),
-                "before": {"type": "integer", "minimum": 1, "description": "Only smaller versions"},
+                "before": {"type": "integer", "minimum": 1},
                 "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
             })
         },
@@ -35,7 +35,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "diff_versions",
         title: "Compare two versions",
-        description: "Shows which fields of an agent differ between two versions, and the persona as a unified diff.",
+        description: "Shows which fields differ between two versions of an agent, and the persona as a unified diff.",
         permission: Permission::AgentsRead,
         effect: Effect::Reads,
         input: || {
@@ -58,7 +58,7 @@ pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "rollback_agent",
         title: "Roll an agent back",
-        description: "Gives an agent the content of an earlier version, by its number or a label, as a new version.",
+        description: "Gives an agent the content of an earlier version again, as a new version.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Replaces,
         input: || {
@@ -86,7 +86,7 @@ pub(super) const TOOLS: &[Tool] = &[
                 "label": {"type": "string", "description": "Such as production"},
                 "version": {"type": "integer", "minimum": 1},
                 "from": {"type": "string", "description": "In place of version: a label, or latest"},
-                "expected_version": {"type": "integer", "minimum": 1, "description": "Only if the label is there now"},
+                "expected_version": {"type": "integer", "minimum": 1, "description": "Only if it points there now"},
                 "message": message(),
             })
         },
