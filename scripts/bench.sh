@@ -57,6 +57,8 @@ if wanted proxy; then
 fi
 PATH="$PATH:/usr/sbin" section proxy "Model calls" \
     "A model call through the release binary: credential, rate window, agent, the workspace's own provider key, model and persona filled in. The baseline is nginx as a reverse proxy before the same upstream, with a worker for each core, connections to the upstream kept open and no access log; it passes bytes on and checks nothing. The upstream is bare hyper. Ratios and differences are taken round by round. In the rows of a closed loop, what is added is the mean time of a call less that of the upstream alone. In the rows at half load, calls are due at half the rate of the product's closed loop with 64 in flight, and what is added is the difference of the percentiles. Streams are 50 server-sent events, each written by itself. Processor time is that of the proxy's processes."
+section released "Releases" \
+    "\`GET /api/agents/released\` against \`GET /api/agents/configs\` with as many agents and as many bytes, over an in-memory connection. After a change, both are read again, in process. The ratio is that of the rates, taken round by round."
 section lists "Long lists with many readers" \
     "One workspace of 5,000 agents, 200 readers at a time. Stalled: every reader stops when its response has begun, so that all bodies are in flight. Reading: every other reader is slow, and an agent changes every quarter of a second, so that lists of several revisions are in flight. Growth is the peak minus the resident memory after one reader, divided by the size of a plain list."
 section feed "Streams of changes" \

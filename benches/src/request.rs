@@ -12,7 +12,12 @@ const COMMON_FIELDS: &str = concat!(
 
 /// The request that lists a workspace's agents.
 pub fn list(workspace: &str, key: &str) -> String {
-    message("GET", &list_path(workspace), key, "", "")
+    get(&list_path(workspace), key)
+}
+
+/// A request without a body.
+pub fn get(path: &str, key: &str) -> String {
+    message("GET", path, key, "", "")
 }
 
 /// The request that creates an agent.

@@ -86,10 +86,11 @@ export function changeLine({ action, changes }: AuditEntry): string {
   const brief = (value: unknown): boolean => typeof value !== "object" && said(value).length <= MOST;
   const v = action.startsWith("label.") ? "v" : "";
   return some(
-    changeRows(Object.fromEntries(all.map(([name, change]) => [name.replace(/^agents\/[^/]+\//, ""), change]))).map(({ label, from, to }) =>
-      brief(to) && (brief(from) || !action.endsWith("created"))
-        ? `${label}: ${brief(from) ? `${v}${said(from)} → ` : ""}${v}${said(to)}`
-        : label,
+    changeRows(Object.fromEntries(all.map(([name, change]) => [name.replace(/^agents\/[^/]+\//, ""), change]))).map(
+      ({ label, from, to }) =>
+        brief(to) && (brief(from) || !action.endsWith("created"))
+          ? `${label}: ${brief(from) ? `${v}${said(from)} → ` : ""}${v}${said(to)}`
+          : label,
     ),
   );
 }
