@@ -1,0 +1,128 @@
+use std::time::Duration;
+
+use agentcfg_core::model::Label;
+use serde_json::json;
+
+use super::server::{Reply, Server, answer};
+use super::{client, workspace};
+use crate::ReleasedMirror;
+
+fn cursor(revision: u64) -> String {
+    format!("k3j9x0ab-{}-c{revision}", workspace())
+}
+
+/// What the label releases: the writer at a version.
+fn released(revision: u64, version: u64) -> Reply {
+    let head = format!(
+        "change-cursor: {}\r\netag: \"k3j9x0ab-s{version}\"\r\n",
+        cursor(revision)
+    );
+    let config = json!({
+        "display_name": "Writer", "role": null, "description": null, "agent_type": "ai", "model": null, "color": null,
+        "persona_prompt": null, "capabilities": [], "parameters": {},
+    });
+    let row = json!({
+        "agent_id": "writer", "label": "production", "version": version, "updated_at": "2026-11-20T09:30:00.123Z",
+        "config": config,
+    });
+    answer(200, &head, &json!([row]).to_string())
+}
+
+/// A stream of events about these paths, whose connection closes after it.
+fn stream(events: &[(u64, &str)]) -> Reply {
+    let event = |(revision, path): &(u64, &str)| {
+        let event = json!({
+            "cursor": cursor(*revision), "revision": revision, "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
+            "type": "label.promoted", "created_at": "2026-11-20T10:05:41.007Z",
+            "actor": {"type": "user", "id": "ada"}, "target": {"type": "workspace", "id": workspace()},
+            "message": null, "version": null, "changes": {*path: {"from": 1, "to": 2}},
+        });
+        format!("event: change\nid: {}\ndata: {event}\n\n", cursor(*revision))
+    };
+    let text: String = events.iter().map(event).collect();
+    Reply::Last(format!(
+        "HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\n\r\nretry: 1\n{text}"
+    ))
+}
+
+fn not_modified(revision: u64) -> Reply {
+    Reply::Answer(format!(
+        "HTTP/1.1 304 x\r\netag: \"k3j9x0ab-s1\"\r\nchange-cursor: {}\r\n\r\n",
+        cursor(revision)
+    ))
+}
+
+async fn mirror(server: &Server) -> ReleasedMirror {
+    let production: Label = "production".parse().unwrap();
+    client(server).mirror(workspace()).label(production).await.unwrap()
+}
+
+async fn next(mirror: &mut ReleasedMirror) -> u64 {
+    let changed = tokio::time::timeout(Duration::from_secs(20), mirror.changed());
+    changed.await.unwrap().unwrap();
+    mirror.get("writer").unwrap().version
+}
+
+const MOVED: &str = "agents/writer/labels/production";
+
+#[tokio::test]
+async fn a_mirror_reads_again_only_after_what_may_release_something_else() {
+    let unavailable = || {
+        answer(
+            503,
+            "retry-after: 0\r\n",
+            r#"{"error":"storage is unavailable, try again"}"#,
+        )
+    };
+    let server = Server::start([
+        released(3, 1),
+        // One that was read already, one of another label, an edit, and at last a deletion that changes nothing that is shown.
+        stream(&[
+            (3, MOVED),
+            (4, "agents/writer/labels/staging"),
+            (5, "agents/writer/model"),
+            (6, "agents/editor/is_active"),
+        ]),
+        not_modified(6),
+        stream(&[(7, MOVED)]),
+        // The failures pass within the attempts of one call, and after them.
+        unavailable(),
+        unavailable(),
+        unavailable(),
+        unavailable(),
+        released(8, 2),
+        stream(&[(8, MOVED), (9, MOVED)]),
+        released(9, 3),
+    ])
+    .await;
+    let mut mirror = mirror(&server).await;
+    assert_eq!((mirror.get("writer").unwrap().version, mirror.agents().len()), (1, 1));
+    assert_eq!(next(&mut mirror).await, 2);
+    assert_eq!(next(&mut mirror).await, 3);
+    let requests = server.requests();
+    assert_eq!(requests.len(), 11);
+    assert!(requests[0].contains("label=production"));
+    assert!(requests[2].contains("if-none-match: \"k3j9x0ab-s1\"\r\n"));
+    assert!(requests[3].contains(&format!("after={}", cursor(6))), "{}", requests[3]);
+}
+
+#[tokio::test]
+async fn a_mirror_starts_again_where_the_feed_leads_no_further() {
+    let server = Server::start([
+        released(3, 1),
+        answer(410, "", r#"{"error":"read the list again"}"#),
+        released(1, 1),
+        stream(&[(2, MOVED)]),
+        released(2, 2),
+        answer(401, "", r#"{"error":"invalid credentials"}"#),
+    ])
+    .await;
+    let mut mirror = mirror(&server).await;
+    assert_eq!(next(&mut mirror).await, 2, "the state after the restore was the same");
+    let requests = server.requests();
+    assert!(!requests[2].contains("if-none-match"), "the position is needed");
+    assert!(requests[3].contains(&format!("after={}", cursor(1))), "{}", requests[3]);
+    let error = mirror.changed().await.unwrap_err();
+    assert!(error.is_unauthorized(), "{error:?}");
+    assert_eq!(mirror.get("writer").unwrap().version, 2, "the copy stays");
+}
