@@ -57,7 +57,7 @@ async fn a_proxys_page_is_not_decoded_as_a_response_of_the_service() {
     let error = client.create_agent(&writer()).await.unwrap_err();
     assert_eq!(
         error.message(),
-        "the answer is an error in text/html that is not from agentcfg"
+        "the answer is 502 Bad Gateway as text/html, which is not from agentcfg"
     );
     assert!(error.status() == Some(502) && error.may_have_been_applied());
     let error = client

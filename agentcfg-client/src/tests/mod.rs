@@ -3,6 +3,7 @@
 mod answers;
 mod changes;
 mod encrypted;
+mod proxies;
 mod repeats;
 mod requests;
 mod server;
