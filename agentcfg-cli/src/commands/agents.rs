@@ -139,7 +139,7 @@ async fn create(context: &mut Context, create: Create) -> Result<Code> {
 
 fn from_file(path: &Path) -> Result<AgentSpec> {
     let bytes = fs::read(path).map_err(|error| CommandFailure::io(path.display(), &error))?;
-    agent_file::read(path, &bytes).map_err(CommandFailure::Files)
+    agent_file::read(path, &bytes, agent_file::Markers::Refuse).map_err(CommandFailure::Files)
 }
 
 /// An agent of the options, checked by the rules of the API: the fields of an agent are named as the options are.

@@ -59,7 +59,7 @@ impl Directory {
     pub fn read(&self) -> Result<Vec<AgentSpec>> {
         let (mut specs, mut problems) = (Vec::new(), Vec::new());
         for path in self.files.values() {
-            let read = content(path).and_then(|bytes| read(path, &bytes));
+            let read = content(path).and_then(|bytes| read(path, &bytes, crate::agent_file::Markers::Refuse));
             match read {
                 Ok(spec) => specs.push(spec),
                 Err(more) => problems.extend(more),
