@@ -8,7 +8,7 @@ use crate::agent_file::Problem;
 
 pub type Result<T> = std::result::Result<T, CommandFailure>;
 
-/// The exit codes. `export`, `plan` and `apply` use the first three alone.
+/// The exit codes. The commands with files use [`CommandFailure::code_of_directory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// Done, or nothing to do.
@@ -100,6 +100,17 @@ impl CommandFailure {
             Self::Call(error) if error.is_not_found() => Code::NotFound,
             Self::Call(error) if error.is_conflict() || error.is_precondition_failed() => Code::Conflict,
             Self::Call(_) => Code::Error,
+        }
+    }
+
+    /// The exit code of a command with files: 1, or 5 where agents have changed meanwhile.
+    pub fn code_of_directory(&self) -> Code {
+        match self {
+            Self::Call(error) if error.is_conflict() => Code::Error,
+            _ => match self.code() {
+                code @ (Code::Done | Code::Conflict) => code,
+                _ => Code::Error,
+            },
         }
     }
 }

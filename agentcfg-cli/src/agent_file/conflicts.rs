@@ -13,6 +13,12 @@ pub enum Markers {
     Allow,
 }
 
+impl Markers {
+    pub fn allowed_if(is_allowed: bool) -> Self {
+        if is_allowed { Self::Allow } else { Self::Refuse }
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Marker {
     Ours,
