@@ -23,7 +23,7 @@ const SILENCE: Duration = Duration::from_secs(45);
 
 /// The delays before a stream reconnects after failures.
 const MIN_DELAY: Duration = Duration::from_millis(200);
-const MAX_DELAY: Duration = Duration::from_secs(10);
+pub(crate) const MAX_DELAY: Duration = Duration::from_secs(10);
 
 /// Events of a workspace in the order of their revisions, and the position to read on from.
 ///
@@ -309,10 +309,7 @@ impl ChangeStream {
             };
             // A certificate that was accepted before may be temporarily invalid, so the failure is not final.
             let was_connected = self.has_connected && error.is_connect();
-            let may_pass = was_connected
-                || error.outcome() != AttemptOutcome::Final
-                || matches!(error.status(), Some(408 | 500..));
-            if !may_pass {
+            if !was_connected && !may_pass(&error) {
                 return Err(error);
             }
             let pause = self.pause().max(error.retry_after().unwrap_or_default());
@@ -356,7 +353,13 @@ impl ChangeStream {
     }
 }
 
-fn pauses() -> ExponentialBackoff {
+/// Whether another attempt may succeed without any action of the caller.
+pub(crate) fn may_pass(error: &Error) -> bool {
+    error.outcome() != AttemptOutcome::Final || matches!(error.status(), Some(408 | 500..))
+}
+
+/// The delays between attempts.
+pub(crate) fn pauses() -> ExponentialBackoff {
     ExponentialBuilder::new()
         .with_jitter()
         .with_min_delay(MIN_DELAY)

@@ -1,8 +1,11 @@
 //! A live copy of a workspace's agents.
 
-use agentcfg_core::model::{Agent, AgentFilter, AgentId, AgentMirror, AgentState, Cursor, WorkspaceId};
+use std::future::IntoFuture;
+use std::pin::Pin;
 
-use crate::{ChangeStream, Client, Error, Followed};
+use agentcfg_core::model::{Agent, AgentFilter, AgentId, AgentMirror, AgentState, Cursor, Label, WorkspaceId};
+
+use crate::{ChangeStream, Client, Error, Followed, ReleasedMirrorBuilder};
 
 /// A copy of a workspace's agents that follows their changes. See [`Client::mirror`].
 ///
@@ -27,12 +30,66 @@ pub struct Mirror {
     is_lost: bool,
 }
 
+/// A mirror that is to be made: awaited as it is, of the current agents; or of what a label [releases](Self::label). See
+/// [`Client::mirror`].
+///
+/// ```no_run
+/// # use agentcfg_client::model::WorkspaceId;
+/// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), Box<dyn std::error::Error>> {
+/// let current = client.mirror(workspace).await?;
+/// let released = client.mirror(workspace).label("production".parse()?).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "a mirror is made when it is awaited"]
+pub struct MirrorBuilder {
+    client: Client,
+    workspace: WorkspaceId,
+}
+
+impl MirrorBuilder {
+    /// Follows the versions that a label points at, in place of the current agents.
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::WorkspaceId;
+    /// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mut mirror = client.mirror(workspace).label("production".parse()?).await?;
+    /// println!("{:?}", mirror.get("writer").map(|writer| writer.version));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn label(self, label: Label) -> ReleasedMirrorBuilder {
+        ReleasedMirrorBuilder::new(self.client, self.workspace, label)
+    }
+}
+
+impl IntoFuture for MirrorBuilder {
+    type Output = Result<Mirror, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        let Self { client, workspace } = self;
+        Box::pin(async move {
+            let agents = client.mirrored(workspace).await?;
+            Ok(Mirror {
+                changes: client.changes(workspace, agents.cursor()),
+                client,
+                workspace,
+                agents,
+                is_lost: false,
+            })
+        })
+    }
+}
+
 impl Client {
-    /// Reads the list of agents, and follows its changes.
+    /// Makes a copy of a workspace's agents that follows their changes, or with [`MirrorBuilder::label`] of what a label
+    /// releases.
     ///
     /// # Errors
     ///
-    /// As [`Self::list_agents`].
+    /// As [`Self::list_agents`], when it is awaited.
     ///
     /// ```no_run
     /// # use agentcfg_client::model::WorkspaceId;
@@ -42,15 +99,11 @@ impl Client {
     /// # Ok(())
     /// # }
     /// ```
-    pub async fn mirror(&self, workspace: WorkspaceId) -> Result<Mirror, Error> {
-        let agents = self.mirrored(workspace).await?;
-        Ok(Mirror {
+    pub fn mirror(&self, workspace: WorkspaceId) -> MirrorBuilder {
+        MirrorBuilder {
             client: self.clone(),
             workspace,
-            changes: self.changes(workspace, agents.cursor()),
-            agents,
-            is_lost: false,
-        })
+        }
     }
 
     /// Reads the list with the deleted agents, because the event of a restored agent has few fields.

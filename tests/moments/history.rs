@@ -19,10 +19,18 @@ pub enum Form {
     Agents,
     /// Where the label `next` of the active agents points.
     Planned,
+    /// The content there.
+    Released,
 }
 
 impl Form {
-    const ALL: [Self; 4] = [Self::Versions, Self::Labels, Self::Agents, Self::Planned];
+    const ALL: [Self; 5] = [
+        Self::Versions,
+        Self::Labels,
+        Self::Agents,
+        Self::Planned,
+        Self::Released,
+    ];
 }
 
 /// An agent in a list: its identifier, whether it is active, and its role.
@@ -78,6 +86,14 @@ impl AgentThen {
                 self.roles.last().cloned().flatten(),
             ))),
             Form::Planned => listed(active.and_then(|()| Some((id, self.points("next")?))).into_iter()),
+            Form::Released => listed(
+                active
+                    .and_then(|()| {
+                        let version = self.points("next")?;
+                        Some((id, version, self.roles[version as usize - 1].clone()))
+                    })
+                    .into_iter(),
+            ),
         }
     }
 
@@ -95,6 +111,8 @@ pub struct History {
     agents: BTreeMap<String, AgentThen>,
     /// The agents that the set has: those that the last apply has named.
     set: BTreeSet<String>,
+    /// By agent: the moves of the label `next`, each with its revision.
+    next: BTreeMap<String, Vec<(u64, Option<u64>)>>,
     /// By form: the hash of the present answer, and that of each revision.
     sums: HashMap<Form, u64>,
     answers: HashMap<Form, Vec<u64>>,
@@ -107,11 +125,13 @@ impl History {
         match entry.action {
             Action::LabelPromoted => self.judge_promotion(entry),
             Action::AgentRolledBack => self.judge_rollback(entry),
+            Action::LabelRestored => self.judge_restore(entry),
             _ => {}
         }
         let changes = entry.changes.iter().filter_map(|(path, change)| {
-            let target = (entry.target.kind == TargetType::Agent).then_some((&*entry.target.id, &**path));
-            let (agent, field) = target.or_else(|| path.strip_prefix("agents/")?.split_once('/'))?;
+            let of_several = path.strip_prefix("agents/").and_then(|path| path.split_once('/'));
+            let of_target = || (entry.target.kind == TargetType::Agent).then_some((&*entry.target.id, &**path));
+            let (agent, field) = of_several.or_else(of_target)?;
             Some((agent, field, &change.to))
         });
         let changed: BTreeSet<&str> = changes.clone().map(|(agent, ..)| agent).collect();
@@ -121,10 +141,16 @@ impl History {
             match (field, field.strip_prefix("labels/")) {
                 ("role", _) => then.roles.push(to.as_str().map(str::to_owned)),
                 ("is_active", _) => then.is_active = *to == Value::Bool(true),
-                (_, Some(label)) => match to.as_u64() {
-                    Some(version) => drop(then.labels.insert(label.to_owned(), version)),
-                    None => drop(then.labels.remove(label)),
-                },
+                (_, Some(label)) => {
+                    if label == "next" {
+                        let moves = self.next.entry(agent.to_owned()).or_default();
+                        moves.push((entry.revision, to.as_u64()));
+                    }
+                    match to.as_u64() {
+                        Some(version) => drop(then.labels.insert(label.to_owned(), version)),
+                        None => drop(then.labels.remove(label)),
+                    }
+                }
                 _ => {}
             }
         }
@@ -180,6 +206,32 @@ impl History {
                     expected.get(id)
                 ));
             }
+        }
+    }
+
+    /// A restoration moves the label `next` of exactly those for which it was elsewhere at the revision that its message names.
+    fn judge_restore(&mut self, entry: &AuditEntry) {
+        let message = entry.message.as_ref().map(|message| message.as_str());
+        let revision: u64 = message.and_then(|text| text.parse().ok()).unwrap_or_default();
+        let mut expected = BTreeMap::new();
+        for (id, moves) in &self.next {
+            let then = moves.iter().rev().find(|(at, _)| *at <= revision);
+            let (now, then) = (moves.last().and_then(|(_, to)| *to), then.and_then(|(_, to)| *to));
+            if now != then {
+                expected.insert(id.clone(), (now, then));
+            }
+        }
+        let found: BTreeMap<String, (Option<u64>, Option<u64>)> = entry
+            .changes
+            .iter()
+            .filter_map(|(path, change)| {
+                let (agent, _) = path.strip_prefix("agents/")?.split_once('/')?;
+                Some((agent.to_owned(), (change.from.as_u64(), change.to.as_u64())))
+            })
+            .collect();
+        if found != expected {
+            let text = format!("{}: restored {found:?} and not {expected:?}", entry.revision);
+            self.violations.push(text);
         }
     }
 

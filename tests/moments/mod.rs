@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use agentcfg_core::model::{
     Agent, AgentFilter, AgentId, AgentPatch, AgentSpec, AgentState, ApplyAgents, AsOf, AuditFilter, LabelFilter,
-    LabelTarget, NewWorkspace, Plan, Precondition, Promotion, Rollback, SetName, WorkspaceId,
+    LabelRestore, LabelTarget, NewWorkspace, Plan, Precondition, Promotion, Rollback, SetName, WorkspaceId,
 };
 use agentcfg_core::store::{Batch, Check, CommitError, Key, Store, Write};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
@@ -77,6 +77,7 @@ struct Done {
     promotions: AtomicUsize,
     applies: AtomicUsize,
     rollbacks: AtomicUsize,
+    restorations: AtomicUsize,
     edits: AtomicUsize,
     answers: AtomicUsize,
     is_over: AtomicBool,
@@ -88,6 +89,7 @@ impl Done {
         at_least(&self.promotions, size.promotions)
             && at_least(&self.applies, size.applies)
             && at_least(&self.answers, size.answers)
+            && at_least(&self.restorations, 1)
     }
 }
 
@@ -134,6 +136,7 @@ pub async fn violations(name: &str, services: &[AgentCfg], size: Size) -> Vec<St
         writers.spawn(client.clone().promotes(dice.split(number)));
         writers.spawn(client.clone().edits(dice.split(10 + number)));
         writers.spawn(client.clone().rolls_back(dice.split(20 + number)));
+        writers.spawn(client.clone().restores(dice.split(40 + number)));
         for reader in 0..2 {
             readers.spawn(client.clone().reads(dice.split(30 + 2 * number + reader)));
         }
@@ -330,6 +333,21 @@ impl Client {
         }
     }
 
+    /// Puts the label `next` back to where it was some revisions ago.
+    async fn restores(self, mut dice: Dice) {
+        while !self.is_over() {
+            tokio::time::sleep(10 * PAUSE).await;
+            let head = self.revision().await;
+            let revision = head - dice.below(100.min(head as usize)) as u64;
+            let ada = self.ada.with_message(Some(revision.to_string().parse().unwrap()));
+            let restore = LabelRestore::new("next".parse().unwrap(), revision);
+            let restored = self.service.restore_label(&ada, self.workspace, restore, false);
+            if !restored.await.unwrap().is_empty() {
+                count(&self.done.restorations);
+            }
+        }
+    }
+
     async fn reads(self, mut dice: Dice) -> Vec<Answer> {
         let mut answers = Vec::new();
         while !self.is_over() {
@@ -352,7 +370,7 @@ impl Client {
     async fn answer(&self, dice: &mut Dice, head: u64) -> (Form, u64, Option<u64>) {
         let (service, ada, workspace) = (&self.service, &self.ada, self.workspace);
         let past = 1 + dice.below(head as usize) as u64;
-        match dice.below(5) {
+        match dice.below(6) {
             0 | 1 => {
                 let found = service.current_versions(ada, Some(workspace)).await.unwrap();
                 let rows = found.iter().map(|row| {
@@ -380,6 +398,14 @@ impl Client {
                     (agent.agent_id.to_string(), agent.is_active, agent.role.clone())
                 });
                 (Form::Agents, listed(rows), Some(list.revision()))
+            }
+            4 => {
+                let found = service.released(ada, workspace, "next", None).await.unwrap().value;
+                let rows = found.decode().unwrap();
+                let rows = rows
+                    .iter()
+                    .map(|row| (row.agent_id.to_string(), row.version, row.config.role.clone()));
+                (Form::Released, listed(rows), Some(found.revision()))
             }
             _ => {
                 // No client moves a label of this name, so all bearers are in the plan.

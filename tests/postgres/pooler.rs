@@ -62,7 +62,13 @@ impl Pooler {
     /// Begins a transaction, which keeps one of the pooler's sessions until its `psql` ends.
     fn keep_session(&self, cluster: &Cluster) -> KeptSession {
         let mut psql = Command::new(cluster.binary("psql"))
-            .args(["--no-psqlrc", "--quiet", "--tuples-only", "--dbname", &self.url("postgres")])
+            .args([
+                "--no-psqlrc",
+                "--quiet",
+                "--tuples-only",
+                "--dbname",
+                &self.url("postgres"),
+            ])
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -5,6 +5,7 @@ mod contexts;
 mod directory;
 mod fields;
 mod import;
+mod labels;
 mod reason;
 
 use std::path::PathBuf;
@@ -16,6 +17,7 @@ pub use self::contexts::Contexts;
 pub use self::directory::{Apply, Conflicts, Directory, PruneLimit};
 pub use self::fields::{CreateFields, Given};
 pub use self::import::Import;
+pub use self::labels::Label;
 pub use self::reason::Reason;
 
 const AFTER_HELP: &str = "\
@@ -275,68 +277,6 @@ pub struct Agent {
     /// The identifier of the agent, its `agent_id`.
     #[arg(value_name = "AGENT")]
     pub agent: String,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum Label {
-    /// Point a label of an agent at a version.
-    #[command(after_help = "\
-Examples:
-  agentcfg label set writer production 4
-  agentcfg label set writer production 4 --expected 3     # only if it points at 3 now
-  agentcfg label set writer production staging            # the version that another label points at
-  agentcfg label set writer staging latest                # the current version")]
-    Set {
-        #[command(flatten)]
-        agent: Agent,
-        #[arg(value_name = "LABEL")]
-        label: String,
-        /// The number of the version, or another label that points at it; `latest` is the current one.
-        #[arg(value_name = "VERSION|LABEL")]
-        version: String,
-        /// Only if the label points at this version now; `none`: only if there is no such label.
-        #[arg(long, value_name = "VERSION")]
-        expected: Option<String>,
-        #[command(flatten)]
-        reason: Reason,
-    },
-    /// Remove a label of an agent. The version stays.
-    Remove {
-        #[command(flatten)]
-        agent: Agent,
-        #[arg(value_name = "LABEL")]
-        label: String,
-        #[command(flatten)]
-        reason: Reason,
-    },
-    /// List the labels of the workspace.
-    List {
-        /// Those of this agent.
-        #[arg(long, value_name = "AGENT")]
-        agent: Option<String>,
-        /// Those of this name.
-        #[arg(long, value_name = "LABEL")]
-        label: Option<String>,
-    },
-    /// Point one label at the versions of another, for all agents that have it, in one change.
-    #[command(after_help = "\
-Examples:
-  agentcfg label promote staging production --dry-run     # which agents would move, and from which version
-  agentcfg label promote staging production")]
-    Promote {
-        #[arg(value_name = "FROM")]
-        from: String,
-        #[arg(value_name = "TO")]
-        to: String,
-        /// Only this agent. May be given more than once.
-        #[arg(long = "agent", value_name = "AGENT")]
-        agents: Vec<String>,
-        #[command(flatten)]
-        reason: Reason,
-        /// Only show what would change.
-        #[arg(long)]
-        dry_run: bool,
-    },
 }
 
 #[derive(Debug, Subcommand)]

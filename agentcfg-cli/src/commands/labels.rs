@@ -2,7 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use agentcfg_client::model::{AgentLabel, LabelFilter, LabelTarget, Patch, PromotedLabel, Promotion};
+use agentcfg_client::model::{
+    AgentLabel, LabelFilter, LabelHistoryFilter, LabelMove, LabelMoves, LabelRestore, LabelTarget, Patch, PromotedLabel,
+    Promotion, RestoredLabel,
+};
 use agentcfg_core::validate::nearest;
 
 use super::context::Context;
@@ -79,6 +82,8 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
             from,
             to,
             agents,
+            set,
+            base,
             reason,
             dry_run,
         } => {
@@ -87,7 +92,9 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 .map(|agent| parse("agent_id", agent))
                 .collect::<Result<Vec<_>>>()?;
             let promotion = Promotion::new(parse("label", &from)?, parse("label", &to)?)
-                .agent_ids((!ids.is_empty()).then_some(ids));
+                .agent_ids((!ids.is_empty()).then_some(ids))
+                .set(set.map(|set| parse("set", &set)).transpose()?)
+                .base(base.map(|base| parse("base", &base)).transpose()?);
             let client = session.because(&reason)?;
             let workspace = session.workspace().await?;
             let promoted = client.promote_labels(workspace, &promotion, dry_run).await?;
@@ -100,24 +107,102 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 output.table(&["AGENT", "LABEL", "BEFORE", after], promoted.iter().map(row).collect())
             })?;
             if promoted.is_empty() {
-                return Err(nothing_to_promote(&session, &from).await?);
+                return Err(nothing_to_promote(&session, &from, promotion.set.as_deref()).await?);
             }
             if dry_run && !output.is_json() {
-                output.note("This is a dry run: no label was moved.");
+                output.note(NOTHING_MOVED);
+            }
+        }
+        Label::History {
+            label,
+            agent,
+            limit,
+            before,
+        } => {
+            let filter = LabelHistoryFilter::default()
+                .agent_id(agent.as_deref())
+                .limit(limit)
+                .before(before);
+            let workspace = session.workspace().await?;
+            let rows = session
+                .client
+                .label_history(workspace, &parse("label", &label)?, filter)
+                .await?;
+            output.show(&rows, |output| {
+                let row = |row: &LabelMoves| {
+                    vec![
+                        row.revision.to_string(),
+                        minute(row.created_at),
+                        row.actor.id.clone(),
+                        moves(&row.moves),
+                        or_dash(row.message.as_ref()),
+                    ]
+                };
+                output.table(
+                    &["REVISION", "TIME", "ACTOR", "MOVES", "MESSAGE"],
+                    rows.iter().map(row).collect(),
+                )
+            })?;
+            if rows.is_empty() && !output.is_json() {
+                output.note(format_args!("The label {label} was never moved."));
+            }
+        }
+        Label::Restore {
+            label,
+            revision,
+            base,
+            reason,
+            dry_run,
+        } => {
+            let restore = LabelRestore::new(parse("label", &label)?, revision)
+                .base(base.map(|base| parse("base", &base)).transpose()?);
+            let client = session.because(&reason)?;
+            let workspace = session.workspace().await?;
+            let restored = client.restore_label(workspace, &restore, dry_run).await?;
+            output.show(&restored, |output| {
+                let row = |label: &RestoredLabel| {
+                    let (agent, name) = (label.agent_id.to_string(), label.label.to_string());
+                    vec![agent, name, or_dash(label.previous_version), or_dash(label.version)]
+                };
+                let after = if dry_run { "AFTER" } else { "NOW" };
+                output.table(&["AGENT", "LABEL", "BEFORE", after], restored.iter().map(row).collect())
+            })?;
+            if !output.is_json() {
+                match (restored.is_empty(), dry_run) {
+                    (true, _) => output.note(format_args!("The label {label} is where it was at revision {revision}.")),
+                    (false, true) => output.note(NOTHING_MOVED),
+                    (false, false) => {}
+                }
             }
         }
     }
     Ok(Code::Done)
 }
 
+const NOTHING_MOVED: &str = "This is a dry run: no label was moved.";
+
+/// The most moves that a row names.
+const SHOWN: usize = 3;
+
+/// The moves of a commit in one line.
+fn moves(moves: &[LabelMove]) -> String {
+    let one = |moved: &LabelMove| format!("{} {}→{}", moved.agent_id, or_dash(moved.from), or_dash(moved.to));
+    let mut line = moves.iter().take(SHOWN).map(one).collect::<Vec<_>>().join(", ");
+    if moves.len() > SHOWN {
+        line += &format!(" and {} more", moves.len() - SHOWN);
+    }
+    line
+}
+
 /// Why a promotion moved nothing, with the label that was probably meant.
-async fn nothing_to_promote(session: &Session, from: &str) -> Result<CommandFailure> {
+async fn nothing_to_promote(session: &Session, from: &str, set: Option<&str>) -> Result<CommandFailure> {
     let labels = session
         .client
         .list_labels(session.workspace().await?, LabelFilter::default())
         .await?;
     let names: BTreeSet<&str> = labels.iter().map(|label| label.label.as_str()).collect();
-    let failure = CommandFailure::error(format_args!("no active agent has the label {from}"));
+    let of_set = set.map(|set| format!(" of the set {set}")).unwrap_or_default();
+    let failure = CommandFailure::error(format_args!("no active agent{of_set} has the label {from}"));
     let names: Vec<&str> = names.into_iter().collect();
     Ok(match nearest(from, &names) {
         Some(meant) if meant != from => failure.hint(format_args!("Did you mean {meant}?")),

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use uuid::Uuid;
 
 use super::{
-    Action, Actor, AgentId, AgentStatus, Changes, Cursor, CursorError, LiveStatus, Message, Target, Timestamp,
-    event_family,
+    Action, Actor, AgentId, AgentStatus, Changes, Cursor, CursorError, Label, LiveStatus, Message, Target, Timestamp,
+    change_path, event_family,
 };
 use crate::body::record;
 use crate::rules;
@@ -76,6 +76,29 @@ impl ChangeEvent {
     /// ```
     pub fn concerns_agents(action: Action) -> bool {
         event_family::concerns_agents(action.as_str())
+    }
+
+    /// Whether this label may release something else after the event: the label moved, an agent is active or deleted now, or for
+    /// `latest` an agent has changed. An action that this release does not know may do it too.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{ChangeEvent, Label};
+    /// fn reread<'a>(events: &'a [ChangeEvent], label: &'a Label) -> Option<&'a ChangeEvent> {
+    ///     events.iter().find(|event| event.may_release(label))
+    /// }
+    /// ```
+    pub fn may_release(&self, label: &Label) -> bool {
+        if self.kind == Action::Unknown {
+            return true;
+        }
+        let names = self
+            .changes
+            .keys()
+            .filter_map(|path| change_path::subject(&self.target, path));
+        names.into_iter().any(|(_, name)| match change_path::label(name) {
+            Some(moved) => moved == &**label,
+            None => name == "is_active" || label.is_latest(),
+        })
     }
 }
 

@@ -168,7 +168,10 @@ impl FromStr for Tag {
     fn from_str(text: &str) -> Result<Self, InvalidTag> {
         let (epoch, version) = text.split_once('-').ok_or(InvalidTag)?;
         let epoch = epoch.parse().map_err(|_| InvalidTag)?;
-        let kind = version.chars().next().filter(|kind| [RECORD, LIST, STATE].contains(kind));
+        let kind = version
+            .chars()
+            .next()
+            .filter(|kind| [RECORD, LIST, STATE].contains(kind));
         let kind = kind.ok_or(InvalidTag)?;
         let digits = &version[kind.len_utf8()..];
         let is_canonical = digits == "0" || !digits.starts_with(['0', '+']);

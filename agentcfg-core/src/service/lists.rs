@@ -187,7 +187,11 @@ impl AgentCfg {
     }
 
     /// Reads a list. One that comes with its reading may be cached and shared.
-    async fn read_list(&self, (workspace, listed): &ListOf, reading: Option<Arc<dyn ListCache>>) -> Result<ListText, Error> {
+    async fn read_list(
+        &self,
+        (workspace, listed): &ListOf,
+        reading: Option<Arc<dyn ListCache>>,
+    ) -> Result<ListText, Error> {
         match listed {
             Listed::Agents(state) => self.read_agents(*workspace, *state, reading).await,
             Listed::Released(label) => self.read_released(*workspace, label, reading).await,

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use agentcfg_core::ErrorKind;
 use agentcfg_core::clock::SystemEntropy;
 use agentcfg_core::model::{
-    Action, AgentPatch, AgentSpec, ApplyAgents, LabelTarget, NewAgent, NewWebhook, NewWorkspace, Parameters, Patch,
-    Plan, Promotion, Provider, ReplayFrom, Role, Rollback, RotateApiKey, Scope, WebhookPatch, WebhookReplay,
-    WorkspacePatch,
+    Action, AgentPatch, AgentSpec, ApplyAgents, LabelRestore, LabelTarget, NewAgent, NewWebhook, NewWorkspace,
+    Parameters, Patch, Plan, Promotion, Provider, ReplayFrom, Role, Rollback, RotateApiKey, Scope, WebhookPatch,
+    WebhookReplay, WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::store::{Direction, Kind, Partition, PartitionKind, Scan};
@@ -157,6 +157,8 @@ async fn every_action_is_written_by_its_operation() {
     service.set_label(&ada, at, "writer", "staging", one).await.unwrap();
     let promotion = Promotion::new("staging".parse().unwrap(), "production".parse().unwrap());
     service.promote_labels(&ada, studio, promotion, false).await.unwrap();
+    let restore = LabelRestore::new("production".parse().unwrap(), 1);
+    service.restore_label(&ada, studio, restore, false).await.unwrap();
     service.remove_label(&ada, at, "writer", "staging").await.unwrap();
     service.delete_agent(&ada, at, "writer", ANY).await.unwrap();
     service.restore_agent(&ada, at, "writer", ANY).await.unwrap();

@@ -72,7 +72,8 @@ async fn a_label_is_made_moved_and_removed() {
         .map(|entry| json!([entry.action, entry.target, entry.changes]))
         .collect();
     let target = json!({"type": "agent", "id": "writer"});
-    let told_as = |action: &str, from, to| json!([action, target, {"labels/production": {"from": from, "to": to}}]);
+    let told_as =
+        |action: &str, from, to| json!([action, target, {"agents/writer/labels/production": {"from": from, "to": to}}]);
     assert_eq!(
         told,
         [

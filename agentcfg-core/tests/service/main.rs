@@ -25,6 +25,7 @@ mod past_model;
 mod races;
 mod random_numbers;
 mod rate_windows;
+mod releases;
 mod removal;
 mod sessions;
 mod shutdown;

@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use agentcfg_core::model::{Agent, VersionedAgent};
+use agentcfg_core::model::{Agent, ReleasedAgent, VersionedAgent};
 use serde::Serialize;
 
 use crate::api::schema::{Example, Schema};
@@ -224,6 +224,19 @@ impl Kind for Agents {
         is_conditional: true,
         has_cursor: true,
         ..LongList::<Agent>::DOC
+    };
+}
+
+/// 200 with an array of released versions that requests share, with its entity tag.
+#[derive(Debug)]
+pub struct Releases;
+
+impl Kind for Releases {
+    const DOC: AnswerDoc = AnswerDoc {
+        is_tagged: true,
+        is_conditional: true,
+        has_cursor: true,
+        ..LongList::<ReleasedAgent>::DOC
     };
 }
 

@@ -13,6 +13,7 @@ mod model_calls;
 mod observer;
 #[cfg(test)]
 mod openapi;
+mod paged_array;
 mod receive;
 mod route;
 mod routes;

@@ -42,6 +42,8 @@ pub enum Needs {
     /// A credential that can have this permission. The permission of a session's user depends on the workspace and is
     /// decided by the service.
     Permission(Permission),
+    /// A credential that can have this permission, or for a dry run `agents:read`.
+    PermissionUnlessDryRun(Permission),
     /// A session token of a user who can have this permission.
     SessionWith(Permission),
     /// A session token. The endpoint checks the permission itself, because some requests do not need it. The text names
@@ -54,9 +56,10 @@ impl Needs {
     pub const fn permission(self) -> Option<Permission> {
         match self {
             Self::Nothing | Self::Credential | Self::Bearer | Self::Session | Self::SessionOrCode => None,
-            Self::Permission(permission) | Self::SessionWith(permission) | Self::SessionUnless(permission, _) => {
-                Some(permission)
-            }
+            Self::Permission(permission)
+            | Self::PermissionUnlessDryRun(permission)
+            | Self::SessionWith(permission)
+            | Self::SessionUnless(permission, _) => Some(permission),
         }
     }
 }

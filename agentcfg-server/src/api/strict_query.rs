@@ -55,7 +55,8 @@ pub(super) fn check(endpoint: &Definition, query: &Query<'_>) -> Result<(), Fail
             nearest(name, own().chain([WORKSPACE]))
         } else if BY_RELEASE.contains(&&**name) {
             let instead = match &**name {
-                "dry_run" => "/api/agents/apply and /api/agents/labels/promote take it",
+                "dry_run" => "/api/agents/apply and the changes of labels of many agents take it",
+                "label" => "/api/agents/released and /api/agents/version take it",
                 _ => "/api/agents/version takes it",
             };
             let message = format!("the query parameter {name} is not known here; {instead}");

@@ -6,7 +6,7 @@ mod values;
 mod whole;
 
 use agentcfg_core::model::{Cursor, RateStatus, Tag};
-use agentcfg_core::service::{AgentList, StatusList};
+use agentcfg_core::service::{ListText, StatusList};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
@@ -198,7 +198,7 @@ impl Reply {
         };
         let compressed = match &self.body {
             ReplyBody::Made(body) | ReplyBody::Shared(body) => compressor.compress(vec![body.clone()]).await,
-            ReplyBody::Agents(list) => list.encoded(|parts| compressor.compress(parts)).await,
+            ReplyBody::List(list) => list.encoded(|parts| compressor.compress(parts)).await,
             ReplyBody::Statuses(list) => list.encoded(|pieces| compressor.compress_pieces(pieces)).await,
             ReplyBody::Document(text) => compressor.document(text.clone()).await,
         };
@@ -275,8 +275,8 @@ pub enum ReplyBody {
     Made(Bytes),
     /// A text that responses share.
     Shared(Bytes),
-    /// Agents, whose text responses share, unless it is of an earlier moment.
-    Agents(AgentList),
+    /// A list of agents or of releases, whose text responses share, unless it is of an earlier moment.
+    List(ListText),
     /// Statuses of agents, whose text responses share.
     Statuses(StatusList),
     /// A text of the program.
@@ -287,7 +287,7 @@ impl ReplyBody {
     fn len(&self) -> usize {
         match self {
             Self::Made(body) | Self::Shared(body) => body.len(),
-            Self::Agents(list) => list.json_len(),
+            Self::List(list) => list.json_len(),
             Self::Statuses(list) => list.json_len(),
             Self::Document(text) => text.len(),
         }
@@ -297,7 +297,7 @@ impl ReplyBody {
     fn is_own(&self) -> bool {
         match self {
             Self::Made(_) => true,
-            Self::Agents(list) => !list.is_shared(),
+            Self::List(list) => !list.is_shared(),
             Self::Shared(_) | Self::Statuses(_) | Self::Document(_) => false,
         }
     }
@@ -305,7 +305,7 @@ impl ReplyBody {
     fn into_body(self) -> Body {
         let is_long = self.len() >= LONG;
         match self {
-            Self::Agents(list) if is_long => Body::Pieces(list.json_parts().into_iter()),
+            Self::List(list) if is_long => Body::Pieces(list.json_parts().into_iter()),
             Self::Statuses(list) if is_long => Body::Pieces(list.json_parts().into_iter()),
             short => Body::Whole(Full::new(short.whole())),
         }
@@ -315,7 +315,7 @@ impl ReplyBody {
     fn whole(self) -> Bytes {
         match self {
             Self::Made(body) | Self::Shared(body) => body,
-            Self::Agents(list) => list.json(),
+            Self::List(list) => list.json(),
             Self::Statuses(list) => list.json(),
             Self::Document(text) => text,
         }

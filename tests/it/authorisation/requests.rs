@@ -94,6 +94,12 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("GET", "/api/agents/diff") => with(Before::Agent, "workspace_id={workspace}&agent_id={item}&from=1", None),
         ("POST", "/api/agents/prompt") => with(Before::Agent, AGENT, Some("{}")),
         ("POST", "/api/agents/rollback") => with(Before::ChangedAgent, AGENT, Some(r#"{"version": 1}"#)),
+        ("GET", "/api/agents/released" | "/api/agents/labels/history") => {
+            with(Before::Nothing, "workspace_id={workspace}&label=live", None)
+        }
+        ("POST", "/api/agents/labels/restore") => {
+            with(Before::Nothing, WORKSPACE, Some(r#"{"label": "live", "revision": 1}"#))
+        }
         ("PUT", "/api/agents/labels") => with(Before::Agent, LABEL, Some(r#"{"version": 1}"#)),
         ("DELETE", "/api/agents/labels") => with(Before::Label, LABEL, None),
         ("POST", "/api/agents/labels/promote") => with(

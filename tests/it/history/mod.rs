@@ -4,6 +4,7 @@ mod audit;
 mod client;
 mod labels;
 mod past;
+mod releases;
 mod versions;
 
 use agentcfg_tests::harness::{Request, Studio};

@@ -85,7 +85,10 @@ impl LogSubject {
         if self.changes.is_empty() && self.target.kind == TargetType::Agent {
             return [self.target.id].into();
         }
-        let paths = self.changes.keys().filter_map(|path| change_path::subject(&self.target, path));
+        let paths = self
+            .changes
+            .keys()
+            .filter_map(|path| change_path::subject(&self.target, path));
         // A label points at an agent and does not change it.
         let changed = paths.filter(|(_, name)| change_path::label(name).is_none());
         changed.map(|(agent_id, _)| agent_id.to_owned()).collect()

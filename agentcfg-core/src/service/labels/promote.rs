@@ -161,7 +161,9 @@ impl AgentCfg {
         let version = asked.as_ref().map(|set| set.version);
         let ids = asked.map(|set| set.value.agents).unwrap_or_default();
         let keys = |id: &AgentId| (records::agent(workspace, id), records::labels(workspace, id));
-        let found = self.read_moment((set, ids.iter().map(keys).collect::<Vec<_>>())).await?;
+        let found = self
+            .read_moment((set, ids.iter().map(keys).collect::<Vec<_>>()))
+            .await?;
         let (change, (set, found)) = change.decided_on(found);
         if set.map(|set| set.version) != version {
             return Ok(None);

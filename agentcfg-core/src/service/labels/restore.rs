@@ -124,7 +124,9 @@ impl AgentCfg {
         if restored.len() > MAX_PROMOTED {
             return Err(Error::new(
                 ErrorKind::PlanLimit,
-                format!("the label {label:?} of more than {MAX_PROMOTED} agents would move, and at most {MAX_PROMOTED} can"),
+                format!(
+                    "the label {label:?} of more than {MAX_PROMOTED} agents would move, and at most {MAX_PROMOTED} can"
+                ),
             ));
         }
         if dry_run || restored.is_empty() {

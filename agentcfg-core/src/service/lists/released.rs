@@ -189,7 +189,8 @@ impl AgentCfg {
         let entries = Entries::<StoredLabels>::in_workspace(workspace);
         let (labelled, (revision, places)) = self
             .scan_linked(entries, |keys| {
-                let place = |key: &records::EntityKey<StoredLabels>| records::agent_place(workspace, key.item()).encoded();
+                let place =
+                    |key: &records::EntityKey<StoredLabels>| records::agent_place(workspace, key.item()).encoded();
                 Ok((records::revision(workspace), keys.iter().map(place).collect::<Vec<_>>()))
             })
             .await?;
@@ -227,7 +228,8 @@ impl AgentCfg {
             let key = |bearer: &Bearer| {
                 records::version::<AgentConfig>(workspace, &bearer.agent_id, bearer.version).encoded()
             };
-            let found: Vec<Option<Encoded<StoredVersion>>> = self.read(piece.iter().map(key).collect::<Vec<_>>()).await?;
+            let found: Vec<Option<Encoded<StoredVersion>>> =
+                self.read(piece.iter().map(key).collect::<Vec<_>>()).await?;
             let is_long = found.iter().flatten().map(Encoded::bytes).sum::<usize>() >= LONG;
             let label = label.clone();
             let write = move || {

@@ -16,7 +16,8 @@ use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
 use super::{App, AppShared, Connected};
-use crate::api::call::{Call, Content, Received, Rest};
+use crate::api::call::parameters::DryRun;
+use crate::api::call::{Call, Content, Parameter, Received, Rest};
 use crate::api::credential::Credential;
 use crate::api::endpoint::{Definition, Runner};
 use crate::api::endpoints;
@@ -258,7 +259,8 @@ where
     }
     let caller = entry?.caller;
     credential.check_origin(&head.method, headers, &shared.browser)?;
-    check_needs(endpoint.route.needs, &caller)?;
+    let is_dry_run = || is_dry_run(endpoint, head);
+    check_needs(endpoint.route.needs, &caller, is_dry_run)?;
 
     let call = Call {
         service,
@@ -308,18 +310,25 @@ fn read_query<'a>(endpoint: &Definition, head: &'a Parts) -> Result<Query<'a>, F
     Ok(query)
 }
 
+/// Whether a request asks for a dry run. A query that cannot be read asks for none.
+fn is_dry_run(endpoint: &Definition, head: &Parts) -> bool {
+    let query = Query::parse(head.uri.query(), |name| endpoint.passes(name));
+    query.is_ok_and(|query| query.get(DryRun::DOC.name) == Some("true"))
+}
+
 /// Refuses a caller that cannot have what an endpoint needs.
 ///
 /// # Errors
 ///
 /// 403 for an API key where a session is needed, or without the permission.
-fn check_needs(needs: Needs, caller: &Caller) -> Result<(), Failure> {
+fn check_needs(needs: Needs, caller: &Caller, is_dry_run: impl FnOnce() -> bool) -> Result<(), Failure> {
     match needs {
         Needs::Nothing | Needs::Credential | Needs::Bearer => {}
         Needs::Session | Needs::SessionOrCode | Needs::SessionUnless(..) => {
             caller.user_id()?;
         }
         Needs::Permission(permission) => caller.check_scope(permission)?,
+        Needs::PermissionUnlessDryRun(permission) => caller.check_scope(permission.unless_dry_run(is_dry_run()))?,
         Needs::SessionWith(permission) => {
             caller.user_id()?;
             caller.check_scope(permission)?;

@@ -18,7 +18,10 @@ pub(super) const ENDPOINTS: &[Definition] = &[Definition::guarded::<Apply>()];
 pub struct Apply;
 
 impl Endpoint for Apply {
-    const ROUTE: Route = Route::post("/api/agents/apply", Needs::Permission(Permission::AgentsConfigure));
+    const ROUTE: Route = Route::post(
+        "/api/agents/apply",
+        Needs::PermissionUnlessDryRun(Permission::AgentsConfigure),
+    );
 
     const DOC: Doc = Doc::new(
         "applyAgents",
@@ -95,8 +98,8 @@ impl Endpoint for Apply {
 }
 
 impl Guarded for Apply {
-    async fn guard(call: &Call<'_>, (workspace, ..): Values<'_, Self>) -> Result<(), Failure> {
-        let permission = Permission::AgentsConfigure;
+    async fn guard(call: &Call<'_>, (workspace, dry_run, _): Values<'_, Self>) -> Result<(), Failure> {
+        let permission = Permission::AgentsConfigure.unless_dry_run(dry_run);
         Ok(call.service.authorize(call.caller, workspace, permission).await?)
     }
 }

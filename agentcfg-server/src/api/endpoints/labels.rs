@@ -140,19 +140,22 @@ pub struct Promote;
 impl Endpoint for Promote {
     const ROUTE: Route = Route::post(
         "/api/agents/labels/promote",
-        Needs::Permission(Permission::AgentsRelease),
+        Needs::PermissionUnlessDryRun(Permission::AgentsRelease),
     );
 
     const DOC: Doc = Doc::new(
         "promoteAgentLabels",
         VERSIONS,
         "Move a label of several agents to where another one points",
-        "Each active agent that has the label `from`, or each one that `agent_ids` names, gets the label `to` on the same version, \
-         in one commit. An agent that is named and lacks `from` is 404, and nothing changes. At most 1,000 agents are moved.",
+        "Each active agent that has the label `from`, those of a `set`, or each one that `agent_ids` names, gets the label `to` on \
+         the same version, in one commit. An agent that is named and lacks `from` is 404, and nothing changes. At most 1,000 \
+         agents are moved. With `base` the answer is 412 if a label `from` or `to` has moved since; an edit of an agent moves \
+         `latest`.",
     )
     .bodies(&[
         Example("all", r#"{"from": "staging", "to": "production"}"#),
         Example("some", r#"{"from": "latest", "to": "staging", "agent_ids": ["release-writer"]}"#),
+        Example("set", r#"{"from": "staging", "to": "production", "set": "docs"}"#),
     ])
     .answer(
         "The labels, by agent. One that pointed there already has its version as `previous_version`.",
@@ -161,7 +164,7 @@ impl Endpoint for Promote {
             r#"[{"version": 2, "previous_version": 1}]"#,
         )],
     )
-    .failures(&[404, 422]);
+    .failures(&[404, 412, 422]);
 
     type Input = (WorkspaceId, DryRun, Message);
     type Body = Valid<Promotion>;

@@ -12,6 +12,7 @@ mod members;
 mod model_calls;
 mod models;
 mod provider_keys;
+mod releases;
 mod sessions;
 mod status;
 mod system;
@@ -33,6 +34,7 @@ const MODULES: &[&[Definition]] = &[
     sessions::ENDPOINTS,
     versions::ENDPOINTS,
     labels::ENDPOINTS,
+    releases::ENDPOINTS,
     workspaces::ENDPOINTS,
     export::ENDPOINTS,
     members::ENDPOINTS,

@@ -130,7 +130,9 @@ fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Sch
 fn credentials(needs: Needs) -> &'static [&'static str] {
     match needs {
         Needs::Nothing => &[],
-        Needs::Credential | Needs::Bearer | Needs::Permission(_) => &["api_key", "session"],
+        Needs::Credential | Needs::Bearer | Needs::Permission(_) | Needs::PermissionUnlessDryRun(_) => {
+            &["api_key", "session"]
+        }
         Needs::Session | Needs::SessionOrCode | Needs::SessionWith(_) | Needs::SessionUnless(..) => &["session"],
     }
 }
@@ -145,6 +147,9 @@ fn sentence(needs: Needs) -> String {
         Needs::Session => format!("No permission is needed. {SESSION}"),
         Needs::SessionOrCode => "A session token is needed, or a login code; API keys are refused.".to_owned(),
         Needs::Permission(permission) => format!("Needs the permission `{permission}`."),
+        Needs::PermissionUnlessDryRun(permission) => {
+            format!("Needs the permission `{permission}`; a dry run needs `agents:read` alone.")
+        }
         Needs::SessionWith(permission) => format!("Needs the permission `{permission}`. {SESSION}"),
         Needs::SessionUnless(permission, except) => format!("Needs the permission `{permission}`, {except}. {SESSION}"),
     }

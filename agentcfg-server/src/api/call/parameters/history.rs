@@ -1,7 +1,7 @@
 //! The parameters of versions, labels, the past and the audit log.
 
 use agentcfg_core::model::{self, AsOf, Timestamp, VersionSelector};
-use agentcfg_core::validate::{Faults, MAX_LIMIT};
+use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, MAX_LIMIT};
 
 use super::declare::{moments, numbers, required_texts, texts};
 use super::{LIMIT, LIMIT_EXAMPLE, refuse};
@@ -82,6 +82,10 @@ numbers! {
     BeforeVersion, "BeforeVersion", "before" from 1,
         "Only versions with a smaller number.", "7";
 
+    /// The revision before which a page of the history of a label starts.
+    BeforeMove, "BeforeMove", "before" from 1,
+        "Only commits with a smaller revision.", "118";
+
     /// The revision before which a page of the audit log starts.
     BeforeRevision, "BeforeRevision", "before" from 1,
         "Only entries with a smaller revision.", "118";
@@ -105,6 +109,12 @@ texts! {
     SelectedLabel, "SelectedLabel", "label",
         "The version that this label points at; `latest` is the current one. A label that the agent does not have is \
          answered with 404.", "\"production\"";
+
+    /// The agent whose release is listed.
+    ReleasedAgent, "ReleasedAgent", "agent_id", "Lists the release of this agent alone.", "\"release-writer\"";
+
+    /// The agent whose moves are listed.
+    MovedAgent, "MovedAgent", "agent_id", "Lists moves of this agent's label alone.", "\"release-writer\"";
 
     /// The only label to list.
     LabelFilter, "LabelFilter", "label", "Lists this label alone.", "\"production\"";
@@ -184,6 +194,15 @@ required_texts! {
         "The label. `latest` is reserved and refused here.",
     )
     .example("\"production\"");
+
+    /// The label whose releases are listed.
+    ReleasedLabel = ParameterDoc::query(
+        "ReleasedLabel",
+        "label",
+        Shape::Field("AgentLabel", "label"),
+        "The label. `latest` releases the current versions.",
+    )
+    .example("\"production\"");
 }
 
 /// The limit of a list of versions.
@@ -206,6 +225,29 @@ impl Parameter for VersionLimit {
 
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u32>, Failure> {
         Ok(request.limit(&Self::DOC, faults))
+    }
+}
+
+/// The limit of the history of a label.
+pub struct MoveLimit;
+
+impl Parameter for MoveLimit {
+    type Value<'a> = u64;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "MoveLimit",
+        LIMIT,
+        Shape::Number {
+            minimum: 1,
+            maximum: Some(MAX_LIMIT),
+            default: Some(DEFAULT_LIMIT),
+        },
+        "Most commits to return.",
+    )
+    .example(LIMIT_EXAMPLE);
+
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
+        Ok(request.number(&Self::DOC, faults).unwrap_or(DEFAULT_LIMIT))
     }
 }
 

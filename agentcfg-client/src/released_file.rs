@@ -1,0 +1,100 @@
+//! The file that keeps what a label released last, for a start without the server.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use agentcfg_core::model::{Cursor, Label, ReleasedAgent, Tagged, WorkspaceId};
+use serde::{Deserialize, Serialize};
+
+use crate::Released;
+
+/// The form of the file. Another one is not read.
+const FORMAT: u32 = 1;
+
+/// The content of the file.
+#[derive(Serialize, Deserialize)]
+struct Saved<A> {
+    format: u32,
+    workspace_id: WorkspaceId,
+    label: Label,
+    tag: String,
+    cursor: Cursor,
+    agents: A,
+}
+
+/// A file for one label of one workspace.
+#[derive(Debug, Clone)]
+pub(crate) struct ReleasedFile {
+    path: PathBuf,
+    workspace: WorkspaceId,
+    label: Label,
+}
+
+impl ReleasedFile {
+    pub(crate) fn new(path: PathBuf, workspace: WorkspaceId, label: Label) -> Self {
+        Self { path, workspace, label }
+    }
+
+    /// What was saved last; `None` where there is no file.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be read, or is that of another label or workspace.
+    pub(crate) fn load(&self) -> io::Result<Option<Released>> {
+        let text = match fs::read(&self.path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let saved: Saved<Vec<ReleasedAgent>> = serde_json::from_slice(&text).map_err(io::Error::other)?;
+        let is_own = (saved.format, saved.workspace_id, &saved.label) == (FORMAT, self.workspace, &self.label);
+        if !is_own {
+            return Err(io::Error::other(
+                "the file is that of another label, workspace or release",
+            ));
+        }
+        let tag = saved.tag.parse().map_err(io::Error::other)?;
+        let value = saved.agents;
+        Ok(Some(Released::new(Tagged { value, tag }, saved.cursor)))
+    }
+
+    /// Replaces the file as a whole: a reader finds the state before or this one.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be written. The one before is unchanged.
+    pub(crate) fn save(&self, released: &Released) -> io::Result<()> {
+        let saved = Saved {
+            format: FORMAT,
+            workspace_id: self.workspace,
+            label: self.label.clone(),
+            tag: released.agents.tag.to_string(),
+            cursor: released.cursor,
+            agents: &released.agents.value,
+        };
+        let text = serde_json::to_vec(&saved).map_err(io::Error::other)?;
+        let mut name = self.path.file_name().unwrap_or_default().to_owned();
+        name.push(format!(".{}.tmp", std::process::id()));
+        let temporary = self.path.with_file_name(name);
+        let written = private(&temporary).and_then(|mut file| {
+            file.write_all(&text)?;
+            file.sync_all()
+        });
+        let replaced = written.and_then(|()| fs::rename(&temporary, &self.path));
+        if replaced.is_err() {
+            // The failure that is told is the first one.
+            let _ = fs::remove_file(&temporary);
+        }
+        replaced
+    }
+}
+
+/// Makes a file that its owner alone can read: personas may be confidential.
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}

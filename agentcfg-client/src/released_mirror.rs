@@ -1,0 +1,334 @@
+//! A live copy of what a label releases.
+
+use std::future::IntoFuture;
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use agentcfg_core::model::{Label, ReleasedAgent, WorkspaceId};
+use backon::ExponentialBackoff;
+use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
+
+use crate::changes::{MAX_DELAY, may_pass, pauses};
+use crate::released_file::ReleasedFile;
+use crate::{ChangeStream, Client, Error, Followed, Released};
+
+/// A mirror of what a label releases that is to be made. See [`MirrorBuilder::label`](crate::MirrorBuilder::label).
+///
+/// ```no_run
+/// # use agentcfg_client::model::WorkspaceId;
+/// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), Box<dyn std::error::Error>> {
+/// let mirror = client.mirror(workspace).label("production".parse()?).file("agents.json").await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+#[must_use = "a mirror is made when it is awaited"]
+pub struct ReleasedMirrorBuilder {
+    client: Client,
+    workspace: WorkspaceId,
+    label: Label,
+    file: Option<PathBuf>,
+}
+
+impl ReleasedMirrorBuilder {
+    pub(crate) fn new(client: Client, workspace: WorkspaceId, label: Label) -> Self {
+        Self {
+            client,
+            workspace,
+            label,
+            file: None,
+        }
+    }
+
+    /// Keeps the last state in this file. A mirror that is made while the server cannot be reached starts with it, and follows
+    /// the label once the server is back.
+    ///
+    /// ```no_run
+    /// # use agentcfg_client::model::WorkspaceId;
+    /// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), Box<dyn std::error::Error>> {
+    /// let mirror = client.mirror(workspace).label("production".parse()?).file("agents.json").await?;
+    /// println!("from the file: {}", mirror.is_from_file());
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn file(self, path: impl Into<PathBuf>) -> Self {
+        Self {
+            file: Some(path.into()),
+            ..self
+        }
+    }
+}
+
+impl IntoFuture for ReleasedMirrorBuilder {
+    type Output = Result<ReleasedMirror, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.make())
+    }
+}
+
+impl ReleasedMirrorBuilder {
+    async fn make(self) -> Result<ReleasedMirror, Error> {
+        let Self {
+            client,
+            workspace,
+            label,
+            file,
+        } = self;
+        let file = file.map(|path| ReleasedFile::new(path, workspace, label.clone()));
+        let (released, is_from_file) = match client.released(workspace, &label).await {
+            Ok(released) => (released, false),
+            Err(error) => match saved(file.clone(), &error).await {
+                Some(released) => (released, true),
+                None => return Err(error),
+            },
+        };
+        let mut mirror = ReleasedMirror {
+            changes: client.changes(workspace, released.cursor),
+            client,
+            workspace,
+            label,
+            released: Arc::new(released),
+            next: Next::Follow,
+            is_from_file,
+            confirmed_at: Instant::now(),
+            file,
+            file_error: None,
+            pauses: pauses(),
+            read_at: None,
+        };
+        if !is_from_file {
+            mirror.save().await;
+        }
+        Ok(mirror)
+    }
+}
+
+/// What the file has, if the failure is one of the server or of the way to it.
+async fn saved(file: Option<ReleasedFile>, error: &Error) -> Option<Released> {
+    let file = file.filter(|_| may_pass(error) || error.is_connect())?;
+    let loaded = spawn_blocking(move || file.load()).await.ok()?;
+    loaded.ok().flatten()
+}
+
+/// A copy of what a label releases that follows its moves. See [`MirrorBuilder::label`](crate::MirrorBuilder::label).
+///
+/// A release of many agents is one step: a reader sees the state before it or the one after it.
+///
+/// ```no_run
+/// # use agentcfg_client::model::WorkspaceId;
+/// # async fn example(client: agentcfg_client::Client, workspace: WorkspaceId) -> Result<(), Box<dyn std::error::Error>> {
+/// let mut mirror = client.mirror(workspace).label("production".parse()?).file("agents.json").await?;
+/// loop {
+///     println!("the writer is at version {:?}", mirror.get("writer").map(|writer| writer.version));
+///     mirror.changed().await?;
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct ReleasedMirror {
+    client: Client,
+    workspace: WorkspaceId,
+    label: Label,
+    released: Arc<Released>,
+    changes: ChangeStream,
+    next: Next,
+    is_from_file: bool,
+    /// When the server last confirmed the state.
+    confirmed_at: Instant,
+    file: Option<ReleasedFile>,
+    file_error: Option<io::Error>,
+    pauses: ExponentialBackoff,
+    /// When to try to read again. It is stored here, so that a dropped future does not begin the delay again.
+    read_at: Option<Instant>,
+}
+
+/// What a mirror does next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// Wait for a change.
+    Follow,
+    /// Read the state again, because a change may have moved the label.
+    Read,
+    /// Read the state again and follow the feed from there, because the feed no longer leads on from this state.
+    Restart,
+}
+
+impl ReleasedMirror {
+    /// The released versions, in the order of the list of agents.
+    ///
+    /// ```no_run
+    /// # fn example(mirror: agentcfg_client::ReleasedMirror) {
+    /// for agent in mirror.agents() {
+    ///     println!("{} is at version {}", agent.agent_id, agent.version);
+    /// }
+    /// # }
+    /// ```
+    pub fn agents(&self) -> &[ReleasedAgent] {
+        &self.released.agents.value
+    }
+
+    /// The released version of an agent.
+    ///
+    /// ```no_run
+    /// # fn example(mirror: agentcfg_client::ReleasedMirror) {
+    /// let prompt = mirror.get("writer").and_then(|writer| writer.config.persona_prompt.as_deref());
+    /// # }
+    /// ```
+    pub fn get(&self, agent_id: &str) -> Option<&ReleasedAgent> {
+        self.released.get(agent_id)
+    }
+
+    /// The state of this moment, for readers in other tasks. It does not change when the mirror does.
+    ///
+    /// ```no_run
+    /// # fn example(mirror: agentcfg_client::ReleasedMirror) {
+    /// let now = mirror.snapshot();
+    /// std::thread::spawn(move || println!("{} agents", now.agents.value.len()));
+    /// # }
+    /// ```
+    pub fn snapshot(&self) -> Arc<Released> {
+        Arc::clone(&self.released)
+    }
+
+    /// Whether the state is that of the file, because the server was not reached yet.
+    ///
+    /// ```no_run
+    /// # fn example(mirror: agentcfg_client::ReleasedMirror) {
+    /// if mirror.is_from_file() {
+    ///     println!("the server is away");
+    /// }
+    /// # }
+    /// ```
+    pub fn is_from_file(&self) -> bool {
+        self.is_from_file
+    }
+
+    /// How long ago the server last confirmed the state: it answered with it, or its feed had nothing against it. A connected
+    /// feed does so every 15 seconds. Of a state [from a file](Self::is_from_file) it is the time since the mirror was made.
+    ///
+    /// ```no_run
+    /// # fn example(mirror: agentcfg_client::ReleasedMirror) {
+    /// println!("confirmed {} s ago", mirror.age().as_secs());
+    /// # }
+    /// ```
+    pub fn age(&self) -> std::time::Duration {
+        self.confirmed_at.elapsed()
+    }
+
+    /// Why the file could not be written after the last change. The mirror goes on without it.
+    ///
+    /// ```no_run
+    /// # fn example(mirror: agentcfg_client::ReleasedMirror) {
+    /// if let Some(error) = mirror.file_error() {
+    ///     eprintln!("agents.json: {error}");
+    /// }
+    /// # }
+    /// ```
+    pub fn file_error(&self) -> Option<&io::Error> {
+        self.file_error.as_ref()
+    }
+
+    /// Waits until the label releases something else. A server that cannot be reached is waited for. When the feed no longer
+    /// leads on from the copy, such as after a restore from a backup, the state is read again.
+    ///
+    /// Dropping the future loses no change.
+    ///
+    /// # Errors
+    ///
+    /// As [`ChangeStream::next`], except that [`Error::is_gone`] is handled here. The copy stays as it is, and the next call goes
+    /// on.
+    ///
+    /// ```no_run
+    /// # async fn example(mut mirror: agentcfg_client::ReleasedMirror) -> Result<(), agentcfg_client::Error> {
+    /// mirror.changed().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn changed(&mut self) -> Result<(), Error> {
+        loop {
+            if self.next == Next::Follow {
+                self.follow().await?;
+            } else if self.read().await? {
+                self.save().await;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Waits for the next event of the feed.
+    async fn follow(&mut self) -> Result<(), Error> {
+        match self.changes.next().await {
+            Ok(Followed::Change(event)) => {
+                let own = self.released.cursor;
+                let is_known = event.cursor.epoch() == own.epoch() && event.revision <= own.revision();
+                if !is_known && event.may_release(&self.label) {
+                    self.next = Next::Read;
+                    return Ok(());
+                }
+            }
+            Ok(Followed::Bookmark(_) | Followed::Status(_)) => {}
+            Err(error) if error.is_gone() => {
+                self.next = Next::Restart;
+                return Ok(());
+            }
+            Err(error) => return Err(error),
+        }
+        self.confirm();
+        Ok(())
+    }
+
+    /// Reads the state again. Returns whether it is another one.
+    async fn read(&mut self) -> Result<bool, Error> {
+        if let Some(at) = self.read_at {
+            sleep_until(at).await;
+            self.read_at = None;
+        }
+        let found = match self.next {
+            // The answer tells from where the feed leads on, so it is needed even if it is the same.
+            Next::Restart => self.client.released(self.workspace, &self.label).await.map(Some),
+            Next::Read | Next::Follow => {
+                let known = self.released.agents.tag;
+                self.client
+                    .released_if_changed(self.workspace, &self.label, known)
+                    .await
+            }
+        };
+        let found = match found {
+            Ok(found) => found,
+            Err(error) if may_pass(&error) || error.is_connect() => {
+                let pause = self.pauses.next().unwrap_or(MAX_DELAY);
+                self.read_at = Some(Instant::now() + pause.max(error.retry_after().unwrap_or_default()));
+                return Ok(false);
+            }
+            Err(error) => return Err(error),
+        };
+        self.pauses = pauses();
+        if let (Next::Restart, Some(released)) = (self.next, &found) {
+            self.changes = self.client.changes(self.workspace, released.cursor);
+        }
+        self.next = Next::Follow;
+        self.confirm();
+        let Some(released) = found else { return Ok(false) };
+        let is_other = released.agents != self.released.agents;
+        self.released = Arc::new(released);
+        Ok(is_other)
+    }
+
+    fn confirm(&mut self) {
+        self.confirmed_at = Instant::now();
+        self.is_from_file = false;
+    }
+
+    /// Writes the state into the file, if there is one.
+    async fn save(&mut self) {
+        let Some(file) = self.file.clone() else { return };
+        let released = self.snapshot();
+        let saved = spawn_blocking(move || file.save(&released)).await;
+        self.file_error = saved.unwrap_or_else(|error| Err(io::Error::other(error))).err();
+    }
+}

@@ -1,0 +1,225 @@
+//! A long array whose elements come in pages: a short one is one text, and a long one is written when its client takes it.
+
+use agentcfg_core::Error;
+use agentcfg_core::model::{AuditEntry, LabelMoves};
+use agentcfg_core::service::{AuditPages, LabelHistory};
+use serde::Serialize;
+
+use super::answer::{LongList, Written};
+use super::call::{Call, PATIENCE};
+use super::receive::holder;
+use crate::http::byte_budget::HeldBytes;
+use crate::http::errors::Failure;
+use crate::http::pull_body::{NextPiece, PullBody};
+use crate::http::response::Reply;
+use crate::http::{BodyError, Disconnect};
+
+/// The length from which an array is streamed: an element can have megabytes.
+const LONG: usize = 1 << 20;
+
+/// The pages of an array.
+pub trait Pages: Send + 'static {
+    /// An element.
+    type Row: Serialize + Send + Sync;
+
+    /// The next page; `None` after the last one.
+    fn next_page(&mut self) -> impl Future<Output = Result<Option<Vec<Self::Row>>, Error>> + Send;
+}
+
+impl Pages for AuditPages {
+    type Row = AuditEntry;
+
+    async fn next_page(&mut self) -> Result<Option<Vec<AuditEntry>>, Error> {
+        self.next().await
+    }
+}
+
+impl Pages for LabelHistory {
+    type Row = LabelMoves;
+
+    async fn next_page(&mut self) -> Result<Option<Vec<LabelMoves>>, Error> {
+        self.next().await
+    }
+}
+
+/// Answers with all pages as one array.
+///
+/// # Errors
+///
+/// Those of the first pages, and 503 when too many long answers wait for their clients.
+pub async fn answer<P: Pages>(call: &Call<'_>, pages: P) -> Result<Written<LongList<P::Row>>, Failure> {
+    let written = PagedArray {
+        pages,
+        text: vec![b'['],
+        is_empty: true,
+        disconnect: call.disconnect.clone(),
+        share: None,
+    };
+    written.begin(call).await
+}
+
+/// An array, written page by page.
+struct PagedArray<P> {
+    pages: P,
+    /// The text that was written and not sent yet.
+    text: Vec<u8>,
+    is_empty: bool,
+    disconnect: Disconnect,
+    /// What a streamed array counts as.
+    share: Option<HeldBytes>,
+}
+
+impl<P: Pages> PagedArray<P> {
+    /// The answer. A long one is written when the client takes it.
+    async fn begin(mut self, call: &Call<'_>) -> Result<Written<LongList<P::Row>>, Failure> {
+        while let Some(page) = self.pages.next_page().await? {
+            self.add(&page).map_err(Failure::internal)?;
+            if self.text.len() > LONG {
+                self.share = Some(call.answers.streamed(holder(call.caller))?);
+                return Ok(Reply::streamed_json(PullBody::new(Some(self), next)).into());
+            }
+        }
+        Ok(Reply::made(self.end()).into())
+    }
+
+    fn add(&mut self, page: &[P::Row]) -> serde_json::Result<()> {
+        for entry in page {
+            if !std::mem::take(&mut self.is_empty) {
+                self.text.push(b',');
+            }
+            serde_json::to_writer(&mut self.text, entry)?;
+        }
+        Ok(())
+    }
+
+    fn end(mut self) -> Vec<u8> {
+        self.text.push(b']');
+        self.text
+    }
+}
+
+/// Sends the written text, and then the next page.
+fn next<P: Pages>(written: Option<PagedArray<P>>) -> NextPiece<Option<PagedArray<P>>> {
+    Box::pin(async move {
+        let Some(mut written) = written else {
+            return Ok(None);
+        };
+        if written.text.is_empty() {
+            let PagedArray { disconnect, pages, .. } = &mut written;
+            let Some(page) = disconnect.while_connected(PATIENCE, pages.next_page()).await else {
+                return Err(BodyError::new("the client closed its side of the connection"));
+            };
+            let page = page.map_err(|error| {
+                tracing::warn!(?error, "an array was broken off");
+                BodyError::new(error)
+            })?;
+            let Some(page) = page else {
+                return Ok(Some((written.end().into(), None)));
+            };
+            written.add(&page).map_err(BodyError::new)?;
+        }
+        let text = std::mem::take(&mut written.text);
+        Ok(Some((text.into(), Some(written))))
+    })
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use std::future::pending;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::task::{Context, Poll};
+
+    use agentcfg_core::AgentCfg;
+    use agentcfg_core::model::{AuditFilter, NewAgent, NewWorkspace};
+    use agentcfg_core::store::{
+        Batch, CommitError, Committed, Key, Kind, MemoryStore, Record, Scan, Scanned, Store, StoreError,
+    };
+    use http_body_util::BodyExt;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::http::WatchClient;
+
+    /// A client that leaves. From then on the store of the test answers no read of a log.
+    #[derive(Debug, Clone, Default)]
+    struct Leaving(Arc<AtomicBool>);
+
+    impl Leaving {
+        fn has_left(&self) -> bool {
+            self.0.load(Ordering::SeqCst)
+        }
+    }
+
+    impl WatchClient for Leaving {
+        fn poll_disconnected(&self, _: &mut Context<'_>) -> Poll<()> {
+            match self.has_left() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        }
+    }
+
+    struct Stalling(MemoryStore, Leaving);
+
+    #[async_trait::async_trait]
+    impl Store for Stalling {
+        fn inner(&self) -> Option<&dyn Store> {
+            Some(&self.0)
+        }
+
+        async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+            self.0.get(keys).await
+        }
+
+        async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+            if scan.kind == Kind::LogEntry && self.1.has_left() {
+                pending::<()>().await;
+            }
+            self.0.scan(scan).await
+        }
+
+        async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+            self.0.commit(batch).await
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_streamed_page_ends_when_its_client_has_gone() {
+        let client = Leaving::default();
+        let service = AgentCfg::builder(Stalling(MemoryStore::new(), client.clone())).build();
+        let ada = service.trusted_user("ada").unwrap();
+        let new = NewWorkspace::new("Studio");
+        let studio = service.create_workspace(&ada, new).await.unwrap().id;
+        // About 20 KiB each, so that the page is streamed in parts.
+        for number in 0..80 {
+            let agent_id = format!("a{number}").parse().unwrap();
+            let new = NewAgent::new(studio, agent_id, "Writer").persona_prompt("\u{1f600}".repeat(5000));
+            service.create_agent(&ada, new).await.unwrap();
+        }
+        let written = PagedArray {
+            pages: service
+                .audit_pages(&ada, studio, &AuditFilter::default())
+                .await
+                .unwrap(),
+            text: vec![b'['],
+            is_empty: true,
+            disconnect: Disconnect::new(Arc::new(client.clone())),
+            share: None,
+        };
+        let mut body = PullBody::new(Some(written), next);
+        let mut length = 0;
+        while length <= LONG {
+            length += body.frame().await.unwrap().unwrap().into_data().unwrap().len();
+        }
+        client.0.store(true, Ordering::SeqCst);
+        let left = Instant::now();
+        assert!(
+            body.frame().await.unwrap().is_err(),
+            "a broken page does not look whole"
+        );
+        assert_eq!(left.elapsed(), PATIENCE);
+        assert!(body.frame().await.is_none());
+    }
+}
