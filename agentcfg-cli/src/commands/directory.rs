@@ -184,24 +184,32 @@ fn in_files(error: agentcfg_client::Error, body: &ApplyAgents, arguments: &args:
 pub async fn apply(context: &mut Context, arguments: &Apply) -> Result<Code> {
     let base = arguments.base.as_deref();
     let mut job = Job::open(context, &arguments.directory, base, Some(&arguments.reason)).await?;
-    let planned = job.plan().await.map_err(if_changed)?;
-    if let Some(refusal) = job.refusal(&planned).await? {
-        return Err(refusal);
+    let asks = !arguments.yes && !context.output.is_json() && terminal::is_attended();
+    let follows_its_plan = base.is_none() && !arguments.force;
+    let mut planned = None;
+    if asks || follows_its_plan || arguments.directory.prune || job.body.is_none() {
+        let plan = job.plan().await.map_err(if_changed)?;
+        if let Some(refusal) = job.refusal(&plan).await? {
+            return Err(refusal);
+        }
+        planned = Some(plan);
     }
     let Some(body) = &mut job.body else {
-        context.output.show(&planned, |_| Ok(()))?;
+        if let Some(nothing) = planned {
+            context.output.show(&nothing, |_| Ok(()))?;
+        }
         return Ok(Code::Done);
     };
-    let asks = !arguments.yes && !context.output.is_json() && terminal::is_attended();
-    if asks {
-        show(context, &planned)?;
-        if plan::has_changes(&planned) {
-            terminal::confirm("Apply these changes?")?;
+    if let Some(planned) = planned {
+        if asks {
+            show(context, &planned)?;
+            if plan::has_changes(&planned) {
+                terminal::confirm("Apply these changes?")?;
+            }
         }
-    }
-    if body.base.is_none() && !arguments.force {
-        // What is applied is what was planned.
-        body.base = Some(planned.cursor);
+        if follows_its_plan {
+            body.base = Some(planned.cursor);
+        }
     }
     let progress = Progress::spinner("Applying");
     let applied = job.client.apply_agents(job.workspace, body, false).await;

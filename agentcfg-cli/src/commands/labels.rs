@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use agentcfg_client::model::{
-    AgentLabel, LabelFilter, LabelHistoryFilter, LabelMove, LabelMoves, LabelRestore, LabelTarget, Patch, PromotedLabel,
-    Promotion, RestoredLabel,
+    AgentLabel, LabelFilter, LabelHistoryFilter, LabelMove, LabelMoves, LabelRestore, LabelTarget, Patch,
+    PromotedLabel, Promotion, RestoredLabel,
 };
 use agentcfg_core::validate::nearest;
 
@@ -169,7 +169,9 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
             })?;
             if !output.is_json() {
                 match (restored.is_empty(), dry_run) {
-                    (true, _) => output.note(format_args!("The label {label} is where it was at revision {revision}.")),
+                    (true, _) => output.note(format_args!(
+                        "The label {label} is where it was at revision {revision}."
+                    )),
                     (false, true) => output.note(NOTHING_MOVED),
                     (false, false) => {}
                 }
