@@ -128,7 +128,7 @@ impl ApiResponse {
         let facts = facts(self.status, &self.headers);
         match serde_json::from_slice::<ErrorBody>(&self.body) {
             Ok(body) => Error::refused(self.status, facts, body.error),
-            Err(_) => Error::of_proxy(self.status, facts, self.foreign_message()),
+            Err(_) => Error::foreign(self.status, facts, self.foreign_message()),
         }
     }
 

@@ -95,7 +95,7 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Sign in to a server. The API key or session token is read from standard input.
+    /// Sign in to a server, in the context in use. The API key or session token is read from standard input.
     #[command(after_help = "\
 Examples:
   agentcfg login --url https://agents.example.com
@@ -105,7 +105,7 @@ Examples:
         #[arg(long, value_name = "URL")]
         url: Option<String>,
     },
-    /// Forget the server and the credential of `agentcfg login`.
+    /// Forget the server and the credential of `agentcfg login`, or of the context in use.
     Logout,
     /// Show who is signed in, and what the credential may do.
     Whoami,

@@ -10,6 +10,8 @@ use crate::session::{Origins, Session, WORKSPACE, variable};
 pub struct Context {
     pub output: Output,
     workspace: Option<String>,
+    /// The workspace that the command line names.
+    named_workspace: Option<String>,
     /// The context that the command line names.
     named_context: Option<String>,
     /// Which server was called, once it is known.
@@ -18,14 +20,16 @@ pub struct Context {
 
 impl Context {
     pub fn new(global: &Global) -> Self {
+        let named_workspace = global.workspace.as_deref().map(str::trim);
+        let named_workspace = named_workspace
+            .filter(|workspace| !workspace.is_empty())
+            .map(str::to_owned);
+        // A variable is for the server of the variables or of the context in use.
+        let of_environment = || variable(WORKSPACE).filter(|_| global.context.is_none());
         Self {
             output: Output::new(global.output, global.color),
-            // A variable is for the server of the variables or of the context in use.
-            workspace: match (&global.workspace, &global.context) {
-                (Some(workspace), _) => Some(workspace.trim().to_owned()).filter(|workspace| !workspace.is_empty()),
-                (None, None) => variable(WORKSPACE),
-                (None, Some(_)) => None,
-            },
+            workspace: named_workspace.clone().or_else(of_environment),
+            named_workspace,
             named_context: global.context.clone(),
             origins: None,
         }
@@ -36,6 +40,11 @@ impl Context {
         let session = Session::open(self.named_context.as_deref(), self.workspace.as_deref())?;
         self.origins = Some(session.origins.clone());
         Ok(session)
+    }
+
+    /// The workspace that the command line names.
+    pub fn named_workspace(&self) -> Option<&str> {
+        self.named_workspace.as_deref()
     }
 
     /// The context that the command line names.

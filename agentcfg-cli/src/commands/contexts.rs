@@ -89,7 +89,11 @@ pub async fn run(context: &mut Context, command: Contexts) -> Result<Code> {
                         .hint("Sign in with `agentcfg login`, or choose another name."),
                 );
             }
-            let (stored, caller) = login::sign_in(context, url, Origin::CommandLine("--url")).await?;
+            let (stored, caller) = {
+                // The variable is for another server.
+                let workspace = context.named_workspace().map(str::to_owned);
+                login::sign_in(context, url, Origin::CommandLine("--url"), workspace.as_deref()).await?
+            };
             context.output.note(login::signed_in(&stored, &caller, &path));
             contexts.set(&name, stored);
             credentials::write(&path, &contexts)?;

@@ -1,5 +1,7 @@
 //! Files as agents: plan and apply.
 
+use std::path::{Component, Path};
+
 use agentcfg_client::model::{AppliedAgents, ApplyAgents, WorkspaceId};
 use agentcfg_client::{AgentFilter, Client};
 
@@ -48,18 +50,29 @@ pub(super) fn warn_of_windows_lines(context: &mut Context, directory: &Directory
         more => format!(" and {more} more"),
     };
     let have = if files.len() == 1 { "has" } else { "have" };
-    // The paths in `.gitattributes` are relative to its directory.
-    let dir = directory.path().to_string_lossy();
-    let pattern = match directory.path().is_relative() && !dir.starts_with('.') {
-        true => format!("{}/*.{EXTENSION}", dir.trim_end_matches('/')),
-        false => format!("*.{EXTENSION}"),
-    };
     context.output.note(format_args!(
         "warning: {} {have} lines that end as on Windows (CRLF), which become part of the persona: {}{more}\n         \
-         If git has converted them, put this line into .gitattributes: {pattern} -text",
+         If git has converted them, put this line into .gitattributes: {} -text",
         count(files.len(), "file"),
-        named.join(", ")
+        named.join(", "),
+        git_pattern(directory.path())
     ));
+}
+
+/// The files of a directory as a pattern of `.gitattributes`, which is relative to the directory of the repository. Where that is
+/// not known, the pattern is one for all directories.
+fn git_pattern(dir: &Path) -> String {
+    let names = dir.components().filter(|part| *part != Component::CurDir);
+    let names: Option<Vec<_>> = names
+        .map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect();
+    match names {
+        Some(names) if !names.is_empty() => format!("{}/*.{EXTENSION}", names.join("/")),
+        _ => format!("*.{EXTENSION}"),
+    }
 }
 
 /// Notes that a directory has no files of agents, and where they are.
@@ -240,5 +253,25 @@ fn if_changed(failure: CommandFailure) -> CommandFailure {
             )
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_for_git_names_the_directory_where_it_is_known() {
+        for (dir, expected) in [
+            ("agents", "agents/*.md"),
+            ("./agents/", "agents/*.md"),
+            ("my/agents", "my/agents/*.md"),
+            (".config/agents", ".config/agents/*.md"),
+            (".", "*.md"),
+            ("../agents", "*.md"),
+            ("/srv/agents", "*.md"),
+        ] {
+            assert_eq!(git_pattern(Path::new(dir)), expected, "{dir}");
+        }
     }
 }

@@ -20,8 +20,11 @@ pub async fn login(context: &mut Context, url: Option<String>) -> Result<Code> {
     if name != credentials::DEFAULT {
         contexts.get(Some(&name))?;
     }
-    let (url, of_url) = server(&contexts, &name, url)?;
-    let (stored, caller) = sign_in(context, url, of_url.clone()).await?;
+    // The variable is for another server than the context that is named.
+    let variable = session::variable(URL).filter(|_| context.named_context().is_none());
+    let (url, of_url) = server(&contexts, &name, url, variable)?;
+    let workspace = context.workspace().map(str::to_owned);
+    let (stored, caller) = sign_in(context, url, of_url.clone(), workspace.as_deref()).await?;
     context.output.note(signed_in(&stored, &caller, &path));
     contexts.set(&name, stored);
     credentials::write(&path, &contexts)?;
@@ -30,7 +33,12 @@ pub async fn login(context: &mut Context, url: Option<String>) -> Result<Code> {
 }
 
 /// Reads a credential from standard input, and checks it with the server.
-pub(super) async fn sign_in(context: &mut Context, url: String, of_url: Origin) -> Result<(Credentials, WhoAmI)> {
+pub(super) async fn sign_in(
+    context: &mut Context,
+    url: String,
+    of_url: Origin,
+    workspace: Option<&str>,
+) -> Result<(Credentials, WhoAmI)> {
     // A wrong URL is reported before the key is asked for.
     agentcfg_client::Client::builder(&url).build()?;
     let secret = terminal::read_secret("API key or session token: ")?;
@@ -56,7 +64,7 @@ pub(super) async fn sign_in(context: &mut Context, url: String, of_url: Origin) 
         }
     })?;
     drop(progress);
-    let workspace = match context.workspace() {
+    let workspace = match workspace {
         Some(workspace) => Some(session::parse("workspace", workspace)?),
         None => match caller.workspaces.as_slice() {
             [only] => Some(only.id),
@@ -88,11 +96,16 @@ pub(super) fn note_variables(context: &mut Context, of_url: &Origin) {
 }
 
 /// The server to sign in to: named, or asked for on a terminal.
-fn server(contexts: &Contexts, context: &str, named: Option<String>) -> Result<(String, Origin)> {
+fn server(
+    contexts: &Contexts,
+    context: &str,
+    named: Option<String>,
+    variable: Option<String>,
+) -> Result<(String, Origin)> {
     if let Some(url) = named {
         return Ok((url, Origin::CommandLine("--url")));
     }
-    if let Some(url) = session::variable(URL) {
+    if let Some(url) = variable {
         return Ok((url, Origin::Environment(URL)));
     }
     let (known, origin) = match contexts.get(Some(context))? {

@@ -57,6 +57,7 @@ mod tests {
         }
         write("docs/notes.md", "# Notes\n");
         write("team/README.md", agent);
+        #[cfg(unix)]
         std::os::unix::fs::symlink(root.path(), root.path().join("loop")).unwrap();
         let found: Vec<_> = with_agents(root.path()).into_iter().collect();
         let dir = |path: &str| root.path().join(path);

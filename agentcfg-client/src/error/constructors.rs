@@ -17,6 +17,7 @@ impl Error {
             maybe_applied: false,
             timed_out: false,
             by_proxy: false,
+            is_foreign: false,
             facts: ResponseFacts::default(),
             source: None,
         }))
@@ -112,12 +113,19 @@ impl Error {
         let is_promised = facts.retry_after.is_some() && facts.request_id.is_some();
         match status {
             503 if is_promised => Self::new(Kind::Status, AttemptOutcome::NotApplied, message).with_facts(facts),
-            _ => Self::of_proxy(status, facts, message),
+            _ => Self::of_status(status, facts, message),
         }
     }
 
+    /// A response with a status other than success that is not one of the server.
+    pub(crate) fn foreign(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
+        let mut error = Self::of_status(status, facts, message);
+        error.0.is_foreign = true;
+        error
+    }
+
     /// A response with a status other than success that may be a proxy's, so that after a 502, 503 or 504 the outcome is unknown.
-    pub(crate) fn of_proxy(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
+    fn of_status(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
         let outcome = match status {
             429 => AttemptOutcome::NotApplied,
             502..=504 => AttemptOutcome::Unknown,
