@@ -12,15 +12,15 @@ use http_body_util::Full;
 use hyper::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
 use crate::Error;
 use crate::error::BoxError;
-use crate::proxy::{Proxy, ProxyFailure, TunnelError};
+use crate::proxy::{Proxy, ProxyFailure};
 use crate::stream::Stream;
+use crate::tunnel::{Tunnel, TunnelError};
 
 /// The pooled HTTP client beneath a [`Client`](crate::Client).
 pub(crate) type Http = hyper_util::client::legacy::Client<Connector, Full<Bytes>>;
@@ -54,7 +54,7 @@ pub(crate) fn http(
     tcp.set_connect_timeout(Some(connect_timeout));
     let inner = match (encrypted, &proxy) {
         (true, None) => Inner::Encrypted(over_tls(trust.config()?, tcp)),
-        (true, Some(proxy)) => Inner::Tunneled(over_tls(trust.config()?, proxy.tunnel(tcp))),
+        (true, Some(proxy)) => Inner::Tunneled(over_tls(trust.config()?, Tunnel::new(proxy.clone(), tcp))),
         (false, _) => {
             trust.roots()?;
             Inner::Plain(tcp)
@@ -121,7 +121,7 @@ enum Inner {
     Plain(HttpConnector),
     Encrypted(HttpsConnector<HttpConnector>),
     /// Encrypted from end to end, so that the proxy sees the name of the server alone.
-    Tunneled(HttpsConnector<Tunnel<HttpConnector>>),
+    Tunneled(HttpsConnector<Tunnel>),
 }
 
 impl Inner {
@@ -168,12 +168,12 @@ impl Service<Uri> for Connector {
                 Ok(Err(error)) => error,
                 Err(_) => io::Error::new(io::ErrorKind::TimedOut, "connecting took too long").into(),
             };
-            match proxy {
+            let Some(proxy) = proxy else { return Err(error) };
+            match error.downcast() {
+                Ok(tunnel) => Err(ProxyFailure::new(&proxy, TunnelError::into_cause(*tunnel)).into()),
                 // TLS is between this client and the server.
-                Some(proxy) if !inner.is_encrypted() || error.is::<TunnelError>() || is_timeout(&error) => {
-                    Err(ProxyFailure::new(&proxy, error).into())
-                }
-                _ => Err(error),
+                Err(error) if inner.is_encrypted() && !is_timeout(&error) => Err(error),
+                Err(error) => Err(ProxyFailure::new(&proxy, error).into()),
             }
         })
     }

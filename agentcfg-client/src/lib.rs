@@ -84,6 +84,7 @@ mod sse;
 mod status;
 mod stream;
 mod timeouts;
+mod tunnel;
 mod versions;
 mod webhooks;
 mod whoami;

@@ -3,15 +3,13 @@
 use std::env;
 use std::fmt;
 
-use hyper::Uri;
 use hyper::header::HeaderValue;
-use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper::{StatusCode, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
-use tower_service::Service;
 
 use crate::Error;
 use crate::error::BoxError;
+use crate::tunnel::Refused;
 
 /// What the settings of a client name.
 #[derive(Clone, Default)]
@@ -98,15 +96,6 @@ impl Proxy {
     pub(crate) fn auth(&self) -> Option<&HeaderValue> {
         self.auth.as_ref()
     }
-
-    /// A connector whose connections are tunnels to the server, made with `CONNECT`.
-    pub(crate) fn tunnel(&self, tcp: HttpConnector) -> Tunnel<HttpConnector> {
-        let tunnel = Tunnel::new(self.uri.clone(), tcp);
-        match &self.auth {
-            Some(auth) => tunnel.with_auth(auth.clone()),
-            None => tunnel,
-        }
-    }
 }
 
 /// Without the user and the password.
@@ -116,9 +105,6 @@ impl fmt::Display for Proxy {
         write!(f, "http://{authority}")
     }
 }
-
-/// The error of a connector that makes tunnels. The crate exports it by this way alone.
-pub(crate) type TunnelError = <Tunnel<HttpConnector> as Service<Uri>>::Error;
 
 /// Why there is no connection through the proxy.
 #[derive(Debug)]
@@ -131,11 +117,14 @@ pub(crate) struct ProxyFailure {
 impl ProxyFailure {
     pub(crate) fn new(proxy: &Proxy, source: BoxError) -> Self {
         let (message, is_final) = match source.downcast_ref() {
-            Some(TunnelError::ProxyAuthRequired) => (format!("the proxy {proxy} needs a user and a password"), true),
-            Some(TunnelError::TunnelUnsuccessful) => {
-                (format!("the proxy {proxy} made no connection to the server"), false)
+            Some(Refused(StatusCode::PROXY_AUTHENTICATION_REQUIRED)) => {
+                (format!("the proxy {proxy} needs a user and a password"), true)
             }
-            _ => (format!("no connection could be made through the proxy {proxy}"), false),
+            Some(Refused(status)) => {
+                let message = format!("the proxy {proxy} makes no connection to the server, and answers {status}");
+                (message, status.is_client_error())
+            }
+            None => (format!("no connection could be made through the proxy {proxy}"), false),
         };
         Self {
             message,
@@ -158,7 +147,11 @@ impl fmt::Display for ProxyFailure {
 
 impl std::error::Error for ProxyFailure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&*self.source)
+        // The message has the status of a refusal already.
+        match self.source.is::<Refused>() {
+            true => None,
+            false => Some(&*self.source),
+        }
     }
 }
 

@@ -162,6 +162,21 @@ fn a_context_that_does_not_work_is_not_added() {
         said_by(desk.bare(&line).stdin(key).finish().exited(code), &[said]);
     }
     assert!(!desk.path("config/agentcfg/credentials.toml").exists());
+    // The variable is not for this context, and the option is.
+    for (option, expected) in [("", desk.studio.id.to_string()), (" --workspace wrong", String::new())] {
+        let add = desk
+            .bare(&format!("context add one --url {url}{option}"))
+            .stdin(&desk.credential);
+        let code = if option.is_empty() { 0 } else { 1 };
+        add.env("AGENTCFG_WORKSPACE", "wrong").finish().exited(code);
+        assert!(desk.bare("context show one").finish().succeeded().contains(&expected));
+    }
+    // Nor are the others for a login to it.
+    let again = desk
+        .run("--context one login")
+        .env("AGENTCFG_URL", "http://127.0.0.1:1");
+    again.stdin(&desk.credential).finish().exited(0);
+    desk.bare("context remove one").finish().exited(0);
     desk.bare("context show").finish().exited(4);
     assert_eq!(desk.bare("context list --output json").finish().succeeded(), "[]\n");
 }

@@ -1,10 +1,13 @@
 //! Proxies between the command and the server, and what they answer in its place.
 
+use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt as _;
 use std::sync::mpsc;
 use std::thread;
 
+use agentcfg_tests::harness::Server;
 use serde_json::json;
 
 use crate::fixture::{Desk, said_by};
@@ -28,6 +31,32 @@ fn proxy(server: String) -> (String, mpsc::Receiver<String>) {
         }
     });
     (address, lines)
+}
+
+/// A proxy that makes a tunnel for each connection.
+fn tunnels() -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    thread::spawn(move || {
+        for mut client in listener.incoming().map(Result::unwrap) {
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                client.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            let head = String::from_utf8(head).unwrap();
+            let server = head.strip_prefix("CONNECT ").unwrap().split(' ').next().unwrap();
+            let mut onward = TcpStream::connect(server).unwrap();
+            client
+                .write_all(b"HTTP/1.1 200 Connection established\r\n\r\n")
+                .unwrap();
+            let (mut answers, mut back) = (onward.try_clone().unwrap(), client.try_clone().unwrap());
+            thread::spawn(move || std::io::copy(&mut answers, &mut back));
+            thread::spawn(move || std::io::copy(&mut client, &mut onward));
+        }
+    });
+    url
 }
 
 /// A server that gives each request the next of these answers, and then the last one.
@@ -91,10 +120,34 @@ fn the_environment_names_the_proxy_and_its_exceptions() {
     said_by(
         refused.env("HTTPS_PROXY", &refusing).finish().exited(1),
         &[
-            &format!("the proxy {refusing} made no connection to the server"),
+            &format!("the proxy {refusing} makes no connection to the server, and answers 403 Forbidden"),
             "NO_PROXY=agents.invalid",
         ],
     );
+}
+
+#[test]
+fn an_encrypted_server_is_reached_through_a_tunnel() {
+    let desk = Desk::open();
+    let key = desk.write(
+        "key.pem",
+        include_str!("../../agentcfg-client/src/tests/tls/localhost.key"),
+    );
+    fs::set_permissions(&key, fs::Permissions::from_mode(0o600)).unwrap();
+    let certificate = include_str!("../../agentcfg-client/src/tests/tls/localhost.pem");
+    let server = Server::builder()
+        .set("tls_cert", desk.write("cert.pem", certificate))
+        .set("tls_key", key)
+        .start();
+    let authority = include_str!("../../agentcfg-client/src/tests/tls/ca.pem");
+    let whoami = desk
+        .run("whoami")
+        .env("AGENTCFG_URL", format!("https://{}", server.address()))
+        .env("AGENTCFG_CA_FILE", desk.write("ca.pem", authority))
+        .env("HTTPS_PROXY", tunnels())
+        .finish();
+    // The server does not know the key of another one.
+    said_by(whoami.exited(3), &["The credential is from AGENTCFG_API_KEY"]);
 }
 
 #[test]
@@ -125,6 +178,18 @@ fn a_page_of_a_proxy_is_named_with_its_status_and_a_way_out() {
         let line = format!("apply agents --workspace {}", desk.studio.id);
         let applied = desk.run(&line).env("AGENTCFG_URL", page).finish().exited(1);
         said_by(applied, &said);
+    }
+    // A proxy that numbers its answers, and one that answers in JSON.
+    let numbered = answer("502 Bad Gateway", "text/html", "x-request-id: 7\r\n", "no");
+    let json = answer("502 Bad Gateway", "application/json", "", "{\"error\":\"no upstream\"}");
+    for (page, said) in [(numbered, "502 Bad Gateway"), (json, "no upstream (status 502)")] {
+        let line = format!("agents list --workspace {}", desk.studio.id);
+        let listed = desk
+            .run(&line)
+            .env("AGENTCFG_URL", answers(vec![page]))
+            .finish()
+            .exited(1);
+        said_by(listed, &[said, "Check that agentcfg-server runs"]);
     }
 }
 

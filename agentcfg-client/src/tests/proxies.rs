@@ -64,7 +64,7 @@ async fn an_encrypted_call_goes_through_a_tunnel_that_has_the_credential_of_the_
     }
     let address = server.address();
     let expected =
-        format!("CONNECT {address} HTTP/1.1\r\nHost: {address}\r\nProxy-Authorization: {CREDENTIAL}\r\n\r\n");
+        format!("CONNECT {address} HTTP/1.1\r\nhost: {address}\r\nproxy-authorization: {CREDENTIAL}\r\n\r\n");
     assert_eq!(proxy.requests(), [expected], "one tunnel for both calls");
     for request in server.requests() {
         assert!(request.starts_with("GET /api/workspaces HTTP/1.1\r\n"), "{request}");
@@ -102,7 +102,8 @@ async fn a_proxy_that_refuses_is_named_without_its_credential() {
     let server = encrypted::server().await;
     for (status, message, attempts) in [
         (407, "needs a user and a password", 1),
-        (502, "made no connection to the server", 2),
+        (403, "makes no connection to the server, and answers 403 Forbidden", 1),
+        (502, "makes no connection to the server, and answers 502 Bad Gateway", 2),
     ] {
         let proxy = Proxy::start(status, server.address()).await;
         let client = encrypted::builder(&server)
