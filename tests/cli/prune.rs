@@ -36,7 +36,7 @@ fn a_set_whose_files_were_moved_is_not_deactivated() {
         .unwrap();
     }
     let said = [
-        "12 agents of the 12 of the set docs would be deactivated, and nothing was changed: a, b, c, d, e, f, g, h, i, j, k, l",
+        "the apply deactivates 12 of the 12 agents of the set docs, and is refused: a, b, c, d, e, f, g, h, i, j, k, l",
         "agents/team has 12 files of agents, which are ignored",
         "--prune-limit 12",
     ];
@@ -54,7 +54,7 @@ fn a_set_whose_files_were_moved_is_not_deactivated() {
     desk.fails(
         "apply agents --set docs --prune --prune-limit 11",
         1,
-        &["12 agents of the set docs would be"],
+        &["deactivates 12 agents of the set docs, and is refused"],
     );
     assert_eq!(desk.studio.agent_ids().len(), 12);
     // Without a prune nothing is lost, and the ignored files are named.
@@ -84,7 +84,7 @@ fn a_few_agents_are_deactivated_without_a_limit() {
     desk.fails(
         "apply agents --set docs --prune --prune-limit 1",
         1,
-        &["2 agents of the set docs would be"],
+        &["deactivates 2 agents of the set docs"],
     );
     desk.ok("apply agents --set docs --prune");
     assert_eq!(desk.studio.agent_ids(), ["c", "d", "e", "f"]);
@@ -93,7 +93,7 @@ fn a_few_agents_are_deactivated_without_a_limit() {
     desk.fails(
         "apply agents --set docs --prune",
         1,
-        &["2 agents of the 4 of the set docs would be", ": c, d"],
+        &["deactivates 2 of the 4 agents of the set docs", ": c, d"],
     );
     desk.ok("apply agents --set docs --prune --prune-limit all");
     remove("e");
@@ -103,7 +103,7 @@ fn a_few_agents_are_deactivated_without_a_limit() {
     desk.fails(
         "apply agents --set docs --prune",
         1,
-        &["1 agent of the 1 of the set docs would be", ": f"],
+        &["deactivates 1 of the 1 agent of the set docs", ": f"],
     );
     assert_eq!(desk.studio.agent_ids(), ["f"]);
 }

@@ -62,10 +62,9 @@ impl Context {
     }
 
     /// Prints why a later command would fail, and the way out.
-    pub fn warn(&mut self, failure: &CommandFailure, what: &str) {
+    pub fn warn(&mut self, failure: &CommandFailure) {
         let message = printable_lines(&failure.to_string());
-        self.output
-            .note(format_args!("{BOLD}warning{BOLD:#}: {what}: {message}"));
+        self.output.note(format_args!("{BOLD}warning{BOLD:#}: {message}"));
         if let Some(hint) = hint(failure, self.origins.as_ref()) {
             self.output.note(format_args!("{BOLD}hint{BOLD:#}:  {hint}"));
         }

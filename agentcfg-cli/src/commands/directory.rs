@@ -159,7 +159,7 @@ pub async fn plan(context: &mut Context, arguments: &args::Directory) -> Result<
     let planned = job.plan().await?;
     show(context, &planned)?;
     if let Some(refusal) = job.refusal(&planned).await? {
-        context.warn(&refusal, "an apply is refused");
+        context.warn(&refusal);
     }
     match plan::has_changes(&planned) {
         true => Ok(Code::Differences),

@@ -39,21 +39,20 @@ pub async fn refusal(
     let Some(set) = set.filter(|_| !deactivated.is_empty()) else {
         return Ok(None);
     };
-    let of_members = match limit {
+    let agents = match limit {
         Some(PruneLimit::All) => return Ok(None),
         Some(PruneLimit::Number(limit)) if deactivated.len() <= limit => return Ok(None),
-        Some(PruneLimit::Number(_)) => String::new(),
+        Some(PruneLimit::Number(_)) => count(deactivated.len(), "agent"),
         None => {
             let members = members(client, workspace, set).await?.len();
             if !is_most(deactivated.len(), members) {
                 return Ok(None);
             }
-            format!(" of the {members}")
+            format!("{} of the {}", deactivated.len(), count(members, "agent"))
         }
     };
     let mut message = format!(
-        "{}{of_members} of the set {set} would be deactivated, and nothing was changed: {}",
-        count(deactivated.len(), "agent"),
+        "the apply deactivates {agents} of the set {set}, and is refused: {}",
         deactivated.join(", ")
     );
     for ignored in ignored(dir) {
