@@ -30,7 +30,7 @@ Exit codes:
   5   changed meanwhile, or exists already
   64  wrong command line
   export, import, plan, apply and validate exit with 1 instead of 3, 4 and 5,
-  except that plan and apply exit with 5 if an agent has changed meanwhile.
+  except that apply exits with 5 if an agent has changed since its plan.
 
 Environment:
   AGENTCFG_URL        the server; wins over the one of `agentcfg login`
