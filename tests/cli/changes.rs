@@ -80,6 +80,58 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
         desk.run("label promote stagign production").finish().exited(1),
         &["no active agent has the label stagign", "Did you mean staging?"],
     );
+    let history = desk.json("label history production", 0);
+    assert_eq!(
+        (&history[0]["message"], &history[0]["moves"][0]["to"]),
+        (&json!("released"), &json!(2))
+    );
+    let shown = desk.ok("label history production --agent writer --limit 1");
+    assert!(
+        shown.contains("MOVES") && shown.contains("writer 1→2") && shown.contains("released"),
+        "{shown}"
+    );
+    let before = history[1]["revision"].to_string();
+    let planned = desk
+        .run(&format!("label restore production {before} --dry-run"))
+        .finish()
+        .exited(0);
+    assert!(planned.stdout.contains("AFTER"), "{planned:?}");
+    said_by(planned, &["no label was moved"]);
+    let restored = desk.json(&format!("label restore production {before}"), 0);
+    assert_eq!(
+        restored,
+        json!([{"agent_id": "writer", "label": "production", "version": 1, "previous_version": 2}])
+    );
+    said_by(
+        desk.run(&format!("label restore production {before}"))
+            .finish()
+            .exited(0),
+        &["is where it was at revision"],
+    );
+    said_by(
+        desk.run("label restore production 9999").finish().exited(1),
+        &["revision must be 1 to"],
+    );
+    said_by(
+        desk.run("label history nothing").finish().exited(0),
+        &["was never moved"],
+    );
+    desk.ok("label promote staging production");
+    said_by(
+        desk.run("label promote staging production --set docs")
+            .finish()
+            .exited(1),
+        &["no active agent of the set docs has the label staging"],
+    );
+    let stale = desk.studio.list().need("change-cursor").to_owned();
+    desk.ok("label set writer staging 1");
+    said_by(
+        desk.run(&format!("label promote staging production --base {stale}"))
+            .finish()
+            .exited(5),
+        &["has moved since base"],
+    );
+    desk.ok("label set writer staging 2");
     assert_eq!(
         desk.ok("label set writer previous production"),
         "previous of writer is version 2\n"

@@ -43,6 +43,7 @@ pub struct Builder {
     arguments: Vec<OsString>,
     data: Option<PathBuf>,
     dev_in: Option<PathBuf>,
+    listen: Option<SocketAddr>,
 }
 
 impl Server {
@@ -216,6 +217,13 @@ impl Builder {
         self
     }
 
+    /// Listens on this address, where another server was.
+    #[must_use]
+    pub fn listen(mut self, address: SocketAddr) -> Self {
+        self.listen = Some(address);
+        self
+    }
+
     /// Runs `dev` in this directory instead of `serve`.
     #[must_use]
     pub fn dev_in(mut self, dir: impl Into<PathBuf>) -> Self {
@@ -248,7 +256,11 @@ impl Builder {
             command.env("AGENTCFG_MASTER_KEYS", "17".repeat(32));
         }
         command
-            .args(["--listen", "127.0.0.1:0"])
+            .arg("--listen")
+            .arg(
+                self.listen
+                    .map_or("127.0.0.1:0".to_owned(), |address| address.to_string()),
+            )
             .args(self.arguments)
             .envs(self.settings);
         command.stdin(Stdio::null()).stdout(Stdio::piped());

@@ -85,7 +85,8 @@ REFUSALS = {
         r"agents\[\d+\]\.workspace_id must be the workspace of the request, or be left out",
         r"agents\[\d+\]\.agent_id must not name the agent of agents\[\d+\] again",
     ],
-    "promoteAgentLabels": [r"to must be another label than from"],
+    "promoteAgentLabels": [r"to must be another label than from", r"base .*cursor.*"],
+    "restoreAgentLabels": [r"revision must be 1 to \d+, .*", r"base .*cursor.*"],
     # Only this service gives out cursors, for one workspace each.
     "readChanges": [r"(the query parameter after|the header Last-Event-ID|after) .*cursor.*", r"or send Last-Event-ID"],
     "replayWebhook": [r"after .*cursor.*"],

@@ -75,6 +75,55 @@ fn every_message_is_signed_as_standard_webhooks_describes() {
 }
 
 #[test]
+fn a_message_names_the_labels_that_moved_and_the_agents_that_were_applied() {
+    let receiver = Receiver::start();
+    let server = server_for(&[&receiver]);
+    let studio = Studio::on(&server);
+    studio.create("writer", &json!({})).expect(201);
+    create(&studio, &receiver, &json!({}));
+    let send = |method: &str, path: &str, body: Value| {
+        let target = format!("/api/agents/{path}workspace_id={}", studio.id);
+        let request = server.request(method, target).bearer(&studio.owner);
+        request.json(&body).send().expect(200);
+    };
+    send("PUT", "labels?agent_id=writer&label=live&", json!({"version": 1}));
+    send("POST", "labels/promote?", json!({"from": "live", "to": "stable"}));
+    let spec = |agent_id: &str| json!({"agent_id": agent_id, "display_name": "Agent"});
+    let many: Vec<Value> = (0..101).map(|number| spec(&format!("a{number:03}"))).collect();
+    send("POST", "apply?", json!({"agents": [spec("editor")]}));
+    send("POST", "apply?", json!({"agents": [spec("editor"), spec("coder")]}));
+    send("POST", "apply?", json!({"agents": many}));
+    send("POST", "labels/promote?", json!({"from": "latest", "to": "stable"}));
+    let messages = receiver.wait_for(6);
+    let data = |kind: &str, nth: usize| {
+        let mut found = messages
+            .iter()
+            .map(Message::json)
+            .filter(|message| message["type"] == kind);
+        found.nth(nth).unwrap()["data"].clone()
+    };
+    let row = |agent_id: &str, label: &str| json!({"agent_id": agent_id, "label": label, "from": null, "to": 1});
+    assert_eq!(data("label.set", 0)["labels"], json!([row("writer", "live")]));
+    assert_eq!(data("label.promoted", 0)["labels"], json!([row("writer", "stable")]));
+    assert_eq!(data("label.promoted", 0)["truncated"], Value::Null);
+    let created = |agent_id: &str| json!({"agent_id": agent_id, "action": "create", "version": 1});
+    assert_eq!(data("agents.applied", 0)["agents"], json!([created("editor")]));
+    assert_eq!(
+        data("agents.applied", 1)["agents"],
+        json!([created("coder")]),
+        "what stays is left out"
+    );
+    for (kind, nth, list) in [("agents.applied", 2, "agents"), ("label.promoted", 1, "labels")] {
+        let long = data(kind, nth);
+        assert_eq!(
+            (long[list].as_array().unwrap().len(), &long["truncated"]),
+            (100, &json!(true))
+        );
+    }
+    assert!(messages.iter().all(|message| message.body.len() < 24 << 10));
+}
+
+#[test]
 fn both_secrets_sign_after_a_rotation() {
     let receiver = Receiver::start();
     let server = server_for(&[&receiver]);

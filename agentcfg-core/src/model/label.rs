@@ -140,6 +140,12 @@ body! {
         { "from": "staging", "to": "production", "set": "docs" },
         { "from": "latest", "to": "staging", "agent_ids": ["release-writer", "reviewer_2"] },
     ],
+    also: {
+        "not": {
+            "required": ["agent_ids", "set"],
+            "properties": { "agent_ids": { "type": "array" }, "set": { "type": "string" } },
+        },
+    },
     whole: Promotion::fits_together,
 }
 

@@ -121,12 +121,12 @@ body! {
         /// The label.
         label: required Label as rules::TargetLabel,
         /// The workspace's revision at which the label pointed where it is to point again.
-        revision: required u64,
+        revision: required u64 as rules::Revision,
         /// The cursor of the state that the change is based on: it is refused if the label has moved since.
         base: nullable Cursor,
     }
     read_only: &[],
-    examples: [{ "label": "production", "revision": 42 }],
+    examples: [{ "label": "production", "revision": 2 }],
 }
 
 impl LabelRestore {

@@ -6,7 +6,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
     AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, Definition, EventTypes, HookUrl, ModelSettings, Moment,
-    NotBlank, Overlap, Parameters, Persona, RecordId, RepeatedAgentId, RequestsPerMinute, TargetLabel, Text,
+    NotBlank, Overlap, Parameters, Persona, RecordId, RepeatedAgentId, RequestsPerMinute, Revision, TargetLabel, Text,
     TextFromOne, True, VariableValues,
 };
 use crate::body::schema::UUID;
@@ -151,6 +151,7 @@ schemas! {
         "minimum": 1,
         "maximum": MAX_RATE_LIMIT,
     };
+    [] Revision, "Revision", inline true => { "type": "integer", "format": "uint64", "minimum": 1 };
     [] AgentIds, "AgentIds", inline true => {
         "type": "array",
         "minItems": 1,

@@ -10,6 +10,19 @@ pub(crate) struct RequestsPerMinute;
 /// The seconds that a replaced API key still works: 0–2592000, which is 30 days.
 pub(crate) struct Overlap;
 
+/// A revision of a workspace, from 1.
+pub(crate) struct Revision;
+
+impl Rule for Revision {
+    type Value = u64;
+
+    fn check(revision: &u64, field: &str, faults: &mut Faults) {
+        if *revision == 0 {
+            faults.push(field, "must be an integer from 1");
+        }
+    }
+}
+
 /// A moment with any UTC offset. The service, which has the clock, compares it with the current time.
 pub(crate) struct Moment;
 

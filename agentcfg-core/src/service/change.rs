@@ -12,6 +12,7 @@ use super::{AgentCfg, diff};
 use crate::error::Error;
 use crate::model::{Action, Actor, Changes, Message, Target, TargetType, Timestamp, WorkspaceId};
 use crate::store::Check;
+use crate::webhook::AppliedRow;
 
 /// A mutation in preparation: its checks, its writes and its audit entry.
 pub(super) struct Change<'a> {
@@ -25,6 +26,8 @@ pub(super) struct Change<'a> {
     rebuilding: Option<Vec<u8>>,
     /// The version of an agent that the change made or is about.
     version: Option<u64>,
+    /// The agents that an apply changed, for webhooks.
+    applied: Vec<AppliedRow>,
     transaction: Transaction,
 }
 
@@ -41,6 +44,8 @@ struct EntryHead {
     message: Option<Message>,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    applied: Vec<AppliedRow>,
 }
 
 impl<'a> Change<'a> {
@@ -60,6 +65,7 @@ impl<'a> Change<'a> {
             changes: b"{}".to_vec(),
             rebuilding: None,
             version: None,
+            applied: Vec::new(),
             transaction: access.transaction(),
         }
     }
@@ -139,6 +145,12 @@ impl<'a> Change<'a> {
         let written = decided.write(self.access, self.transaction)?;
         self.transaction = written.transaction;
         Ok((self, written.changes, written.rebuilding))
+    }
+
+    /// Names the agents that an apply changed.
+    pub(super) fn about_applied(mut self, applied: Vec<AppliedRow>) -> Self {
+        self.applied = applied;
+        self
     }
 
     /// Lists these changes in the audit entry, and those that only the change feed shows.
@@ -231,6 +243,7 @@ impl AgentCfg {
             created_at: change.at,
             message: change.access.message().cloned(),
             version: change.version,
+            applied: change.applied,
         };
         let entry = entry(&head, change.rebuilding.as_deref(), &change.changes)?;
         let transaction = change.transaction.append(workspace_id, entry);

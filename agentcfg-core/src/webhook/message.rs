@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::details::{AppliedRow, Limited, MovedRow};
 use crate::error::Error;
 use crate::model::{Actor, Target, Timestamp, WorkspaceId};
 
-/// The part of a log entry that a message contains. The entry's changes are not read, so a message never has prompts or
-/// secrets.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// The part of a log entry that a message contains. Of the entry's changes only the moves of labels are read, so a message never
+/// has prompts or secrets.
+#[derive(Debug, Clone, Deserialize)]
 pub(crate) struct EventHead {
     /// The action as a text, so that one of a later release is delivered too.
     pub(crate) action: String,
@@ -16,6 +17,11 @@ pub(crate) struct EventHead {
     pub(crate) target: Party,
     /// The agent's version that the change made.
     pub(crate) version: Option<u64>,
+    /// The agents that an apply changed.
+    #[serde(default)]
+    pub(crate) applied: Limited<AppliedRow>,
+    #[serde(default)]
+    changes: Limited<MovedRow>,
 }
 
 /// An actor or a target, of a kind that this release may not know.
@@ -60,9 +66,16 @@ struct Data<'a> {
     actor: &'a Party,
     target: &'a Party,
     version: Option<u64>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    labels: &'a [MovedRow],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    agents: &'a [AppliedRow],
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    truncated: bool,
 }
 
-/// The body of an event's message, the same for each attempt. It is shorter than 2 KiB, because identifiers are short.
+/// The body of an event's message, the same for each attempt. It is shorter than 24 KiB, because identifiers are short and lists
+/// have at most 100 rows; without a list it is shorter than 2 KiB.
 pub(crate) fn body(
     workspace_id: WorkspaceId,
     revision: u64,
@@ -79,6 +92,9 @@ pub(crate) fn body(
             actor: &event.actor,
             target: &event.target,
             version: event.version,
+            labels: &event.changes.rows,
+            agents: &event.applied.rows,
+            truncated: event.changes.is_truncated || event.applied.is_truncated,
         },
     })
 }
@@ -101,6 +117,9 @@ pub(crate) fn test_body(
             actor: &actor.into(),
             target: &target.into(),
             version: None,
+            labels: &[],
+            agents: &[],
+            truncated: false,
         },
     })
 }
@@ -135,10 +154,34 @@ mod tests {
                 id: long,
             },
             version: Some(u64::MAX),
+            applied: Limited::default(),
+            changes: Limited::default(),
         };
         let workspace = WorkspaceId::new(uuid::Uuid::max());
-        let body = body(workspace, u64::MAX, Some(u64::MAX), &event).unwrap();
-        assert!(body.len() < 2048, "{}", body.len());
+        let length = |event: &EventHead| body(workspace, u64::MAX, Some(u64::MAX), event).unwrap().len();
+        assert!(length(&event) < 2048, "{}", length(&event));
+        // An event has one of the two lists.
+        let (agent, label) = (
+            "a".repeat(crate::validate::MAX_AGENT_ID),
+            "l".repeat(crate::validate::MAX_LABEL),
+        );
+        let moves = (0..200).map(|number| {
+            let path = format!("agents/{}{number:03}/labels/{label}", &agent[3..]);
+            (path, serde_json::json!({"from": u64::MAX, "to": u64::MAX}))
+        });
+        let moves: serde_json::Map<_, _> = moves.collect();
+        let moved = EventHead {
+            changes: serde_json::from_value(moves.into()).unwrap(),
+            ..event.clone()
+        };
+        let row = serde_json::json!({"agent_id": agent, "action": "deactivate", "version": u64::MAX});
+        let applied = EventHead {
+            applied: serde_json::from_value(vec![row; 200].into()).unwrap(),
+            ..event
+        };
+        for long in [moved, applied] {
+            assert!((2048..24 << 10).contains(&length(&long)), "{}", length(&long));
+        }
     }
 
     #[test]

@@ -70,11 +70,15 @@ fn head_is_answered_as_get_without_the_body() {
     studio.create("writer", &serde_json::Value::Null).expect(201);
     let workspace = studio.id.to_string();
     let webhook = studio.webhook("https://localhost/")["id"].as_str().unwrap().to_owned();
+    let label = format!("/api/agents/labels?workspace_id={workspace}&agent_id=writer&label=production");
+    let released = studio.server.put(label).bearer(&studio.owner);
+    released.json(&serde_json::json!({"version": 1})).send().expect(200);
     for endpoint in endpoints().filter(|endpoint| endpoint.route.method == "GET") {
         let route = endpoint.route;
         let values = [
             ("workspace_id", &*workspace),
             ("agent_id", "writer"),
+            ("label", "production"),
             ("from", "1"),
             ("after", "now"),
             ("webhook_id", &webhook),

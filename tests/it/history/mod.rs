@@ -3,6 +3,7 @@
 mod audit;
 mod client;
 mod labels;
+mod mirror;
 mod past;
 mod releases;
 mod versions;

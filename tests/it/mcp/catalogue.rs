@@ -110,7 +110,31 @@ fn an_agent_with_a_persona_is_a_prompt() {
         with_task.starts_with("You write.") && with_task.ends_with("Release 2.4"),
         "{with_task}"
     );
+    // At a label it is the persona of that version.
+    studio
+        .change("writer", &json!({"persona_prompt": "You edit."}))
+        .expect(200);
+    let label = format!(
+        "/api/agents/labels?workspace_id={}&agent_id=writer&label=production",
+        studio.id
+    );
+    let released = studio
+        .server
+        .put(label)
+        .bearer(&studio.owner)
+        .json(&json!({"version": 1}));
+    released.send().expect(200);
+    let at =
+        |name: &str| ask(&studio, "prompts/get", &json!({ "name": name }))["messages"][0]["content"]["text"].clone();
+    assert_eq!(
+        (at("writer"), at("writer@production")),
+        (json!("You edit."), json!("You write.\n"))
+    );
+    assert_eq!(at("writer@latest"), "You edit.");
     for params in [
+        json!({"name": "writer@none"}),
+        json!({"name": "none@production"}),
+        json!({"name": "writer@"}),
         json!({"name": "silent"}),
         json!({"name": "empty"}),
         json!({"name": "none"}),

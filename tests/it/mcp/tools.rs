@@ -7,6 +7,8 @@ use super::{done, modern, result, told};
 
 const READS: [&str; 3] = ["list_agents", "get_agent", "list_models"];
 const WRITES: [&str; 4] = ["create_agent", "update_agent", "deactivate_agent", "restore_agent"];
+const VERSIONS: [&str; 2] = ["list_versions", "diff_versions"];
+const RELEASES: [&str; 2] = ["set_label", "promote_label"];
 
 fn tools(server: &Server, credential: &str) -> Vec<Value> {
     let list = result(modern(server, credential, "tools/list", &json!({})).send());
@@ -25,14 +27,16 @@ fn names(server: &Server, credential: &str) -> Vec<String> {
 fn tools_are_listed_by_what_the_credential_may_do() {
     let studio = Studio::open();
     let server = studio.server;
-    let all = [&READS[..], &["search_audit_log"], &WRITES, &["report_status"]].concat();
-    let without_log = [&READS[..], &WRITES, &["report_status"]].concat();
+    let reads = [&READS[..], &VERSIONS].concat();
+    let writes = [&WRITES[..], &["report_status"], &VERSIONS, &["rollback_agent"]].concat();
+    let all = [&READS[..], &["search_audit_log"], &writes, &RELEASES].concat();
+    let without_log = [&READS[..], &writes].concat();
     for (credential, expected) in [
-        (studio.key("read").key, READS.to_vec()),
+        (studio.key("read").key, reads.clone()),
         (studio.key("write").key, without_log.clone()),
         (studio.key("admin").key, all.clone()),
         (studio.owner.clone(), all),
-        (studio.member("viewer"), READS.to_vec()),
+        (studio.member("viewer"), reads),
         (studio.member("member"), without_log),
         (studio.outsider(), vec![]),
     ] {
@@ -41,12 +45,12 @@ fn tools_are_listed_by_what_the_credential_may_do() {
 }
 
 #[test]
-fn the_list_fits_into_twelve_kilobytes() {
+fn the_list_fits_into_sixteen_kilobytes() {
     let studio = Studio::open();
     let list = modern(studio.server, &studio.key("admin").key, "tools/list", &json!({}))
         .send()
         .expect(200);
-    assert!(list.body.len() <= 12_000, "{} bytes", list.body.len());
+    assert!(list.body.len() <= 16_000, "{} bytes", list.body.len());
     for tool in list.json()["result"]["tools"].as_array().unwrap() {
         assert_eq!(tool["inputSchema"]["type"], "object", "{tool}");
         assert_eq!(tool["outputSchema"]["type"], "object", "{tool}");
@@ -112,6 +116,158 @@ fn an_agent_lives_through_its_tools() {
     assert_eq!(log["next_offset"], 2);
     assert_eq!(log["entries"][0]["action"], "agent.restored");
     assert_eq!(log["entries"][0]["actor"], json!({"type": "api_key", "id": key.id}));
+}
+
+#[test]
+fn versions_are_listed_compared_rolled_back_and_released() {
+    let studio = Studio::open();
+    let (server, key) = (studio.server, studio.key("admin").key);
+    for agent_id in ["writer", "editor"] {
+        studio.create(agent_id, &json!({"role": "first"})).expect(201);
+        studio.change(agent_id, &json!({"role": "second"})).expect(200);
+    }
+    let run = |tool: &str, arguments: Value| done(server, &key, tool, &arguments);
+    let set = run(
+        "set_label",
+        json!({"agent_id": "writer", "label": "production", "version": 1}),
+    );
+    assert_eq!((&set["label"], &set["version"]), (&json!("production"), &json!(1)));
+    let versions = run("list_versions", json!({"agent_id": "writer"}));
+    assert_eq!(versions["versions"][1]["labels"], json!(["production"]));
+    assert_eq!(
+        run("list_versions", json!({"agent_id": "writer", "before": 2}))["versions"][0]["version"],
+        1
+    );
+    let diff = run("diff_versions", json!({"agent_id": "writer", "from": "production"}));
+    assert_eq!(
+        (&diff["from"], &diff["to"], &diff["changes"]["role"]["to"]),
+        (&json!(1), &json!(2), &json!("second"))
+    );
+    let back = run(
+        "rollback_agent",
+        json!({"agent_id": "writer", "label": "production", "message": "Bad tone"}),
+    );
+    assert_eq!((&back["version"], &back["role"]), (&json!(3), &json!("first")));
+    assert_eq!(studio.audit()[0]["message"], "Bad tone");
+    let planned = run(
+        "promote_label",
+        json!({"from": "latest", "to": "production", "dry_run": true}),
+    );
+    let moved = run("promote_label", json!({"from": "latest", "to": "production"}));
+    assert_eq!(planned, moved);
+    assert_eq!(moved["labels"].as_array().unwrap().len(), 2);
+    let staged = run(
+        "set_label",
+        json!({"agent_id": "writer", "label": "staging", "from": "production"}),
+    );
+    assert_eq!(staged["version"], 3);
+    for (tool, arguments, fault) in [
+        (
+            "set_label",
+            json!({"agent_id": "writer", "label": "x"}),
+            "either version or from",
+        ),
+        (
+            "set_label",
+            json!({"agent_id": "writer", "label": "x", "version": 1, "from": "y"}),
+            "either version or from",
+        ),
+        (
+            "set_label",
+            json!({"agent_id": "writer", "label": "latest", "version": 1}),
+            "latest",
+        ),
+        (
+            "set_label",
+            json!({"agent_id": "writer", "label": "staging", "version": 1, "expected_version": 1}),
+            "points at version 3",
+        ),
+        (
+            "rollback_agent",
+            json!({"agent_id": "writer"}),
+            "version or label is required",
+        ),
+        (
+            "rollback_agent",
+            json!({"agent_id": "writer", "version": 9}),
+            "has no version 9",
+        ),
+        (
+            "promote_label",
+            json!({"from": "a", "to": "a"}),
+            "must be another label",
+        ),
+        (
+            "promote_label",
+            json!({"from": "a", "to": "b", "dry_run": "yes"}),
+            "dry_run must be a boolean",
+        ),
+        (
+            "diff_versions",
+            json!({"agent_id": "writer", "from": "none"}),
+            "has no label",
+        ),
+    ] {
+        let message = told(server, &key, tool, &arguments);
+        assert!(message.contains(fault), "{tool} {arguments}: {message}");
+    }
+    let writer = studio.key("write").key;
+    let refused = told(
+        server,
+        &writer,
+        "set_label",
+        &json!({"agent_id": "writer", "label": "x", "version": 1}),
+    );
+    assert!(refused.contains("agents:release"), "{refused}");
+}
+
+#[test]
+fn a_persona_is_edited_in_places() {
+    let studio = Studio::open();
+    let (server, key) = (studio.server, studio.key("write").key);
+    let persona = "You write short notes. Never shout.";
+    studio.create("writer", &json!({"persona_prompt": persona})).expect(201);
+    let got = done(server, &key, "get_agent", &json!({"agent_id": "writer"}));
+    let edit = |etag: &Value, find: &str, more: Value| {
+        let edits = json!([{"find": find, "replace": "long"}]);
+        let mut arguments = json!({"agent_id": "writer", "etag": etag, "persona_edits": edits});
+        arguments
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        arguments
+    };
+    let edited = done(
+        server,
+        &key,
+        "update_agent",
+        &edit(&got["etag"], "short", json!({"role": "Author"})),
+    );
+    assert_eq!(edited["persona_prompt"], "You write long notes. Never shout.");
+    assert_eq!(edited["role"], "Author");
+    for (arguments, fault) in [
+        (edit(&got["etag"], "long", json!({})), "etag is not the current one"),
+        (
+            edit(&edited["etag"], "short", json!({})),
+            "occurs 0 times; nothing was changed",
+        ),
+        (edit(&edited["etag"], "o", json!({})), "exactly once"),
+        (
+            edit(&edited["etag"], "long", json!({"persona_prompt": "x"})),
+            "cannot be given together",
+        ),
+        (
+            edit(&edited["etag"], "long", json!({"clear": ["persona_prompt"]})),
+            "cannot be given together",
+        ),
+        (
+            json!({"agent_id": "writer", "etag": edited["etag"], "persona_edits": ["x"]}),
+            "persona_edits[0] must be an object",
+        ),
+    ] {
+        let message = told(server, &key, "update_agent", &arguments);
+        assert!(message.contains(fault), "{arguments}: {message}");
+    }
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::service::change::Change;
 use crate::service::records::{self, SetMember, Stored, WorkspacePlan};
 use crate::service::{AgentCfg, diff};
 use crate::store::Check;
+use crate::webhook::AppliedRow;
 
 /// After how many agents the task yields to others.
 const YIELD_AFTER: usize = 32;
@@ -218,6 +219,13 @@ impl ApplyDecision {
                 }
             }
         }
+        let done = results.iter().filter(|applied| applied.action != ApplyAction::Keep);
+        let done = done.map(|applied| AppliedRow {
+            agent_id: applied.agent_id.to_string(),
+            action: applied.action.to_string(),
+            version: applied.version,
+        });
+        change = change.about_applied(done.collect());
         Ok((change.audit_text(changed.into_text(), rebuilt.into_text()), results))
     }
 }

@@ -6,7 +6,7 @@ import type { AuditEntry, Change } from "./types";
 const DID: Record<string, string> = {
   agent: "created updated deactivated restored rolled_back",
   agents: "applied",
-  label: "set removed promoted",
+  label: "set removed promoted restored",
   api_key: "created revoked rotated",
   member: "set removed",
   provider_key: "saved deleted",
@@ -24,6 +24,7 @@ const VERBS: Record<string, string> = {
   "label.set": "set a label on",
   "label.removed": "removed a label from",
   "label.promoted": "promoted a label",
+  "label.restored": "restored a label",
   "member.set": "set the role of",
   "webhook.secret_rotated": "rotated the secret of the webhook",
 };
@@ -37,7 +38,7 @@ export function verb(action: string): string {
 /** Fields of records that are called otherwise on their screens. */
 const CALLED: Record<string, string> = { url: "Address", types: "Events", ordered: "In order", disabled_reason: "Reason" };
 
-/** The field as people call it; labels are recorded as `labels/<name>`, fields of several agents as `agents/<id>/<name>`. */
+/** The field as people call it; labels are recorded as `agents/<id>/labels/<name>`, fields of several agents as `agents/<id>/<name>`. */
 const called = (name: string): string =>
   FIELDS[name as FieldName]?.label ??
   CALLED[name] ??
@@ -80,11 +81,12 @@ export function changeLine({ action, changes }: AuditEntry): string {
   const all = Object.entries(changes ?? {}).filter(([name]) => !KNOWN.test(name));
   const parts = (path: RegExp): string => some([...new Set(all.flatMap(([name]) => path.exec(name)?.[1] ?? []))]);
   const ids = parts(/^agents\/([^/]+)/);
-  if (ids) return action === "label.promoted" ? `${parts(/([^/]+)$/)}: ${ids}` : ids;
+  const ofOne = action === "label.set" || action === "label.removed";
+  if (ids && !ofOne) return action.startsWith("label.") ? `${parts(/([^/]+)$/)}: ${ids}` : ids;
   const brief = (value: unknown): boolean => typeof value !== "object" && said(value).length <= MOST;
   const v = action.startsWith("label.") ? "v" : "";
   return some(
-    changeRows(Object.fromEntries(all)).map(({ label, from, to }) =>
+    changeRows(Object.fromEntries(all.map(([name, change]) => [name.replace(/^agents\/[^/]+\//, ""), change]))).map(({ label, from, to }) =>
       brief(to) && (brief(from) || !action.endsWith("created"))
         ? `${label}: ${brief(from) ? `${v}${said(from)} → ` : ""}${v}${said(to)}`
         : label,

@@ -271,7 +271,7 @@ function Line({ entry }: { entry: AuditEntry }) {
   const targets = useTargets();
   const name = targetName(entry, targets);
   const details = /created$|\.saved$/.test(entry.action) ? "" : changeLine(entry);
-  const itself = entry.action.startsWith("label.promoted") || entry.action === "agents.applied";
+  const itself = /^(label\.(promoted|restored)|agents\.applied)$/.test(entry.action);
   return (
     <li>
       <ActorMark actor={entry.actor} name={names(entry.actor)} />

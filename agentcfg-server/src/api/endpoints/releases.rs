@@ -121,7 +121,7 @@ impl Endpoint for Restore {
          move, or that an agent has 20 labels.",
     )
     .bodies(&[
-        Example("back", r#"{"label": "production", "revision": 42}"#),
+        Example("back", r#"{"label": "production", "revision": 2}"#),
         Example(
             "based",
             r#"{

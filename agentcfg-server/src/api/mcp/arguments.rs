@@ -84,6 +84,30 @@ impl Arguments {
         number
     }
 
+    /// Takes a flag, which is false where it is left out.
+    pub(super) fn flag(&mut self, name: &str) -> bool {
+        match self.left.remove(name) {
+            None => false,
+            Some(Value::Bool(flag)) => flag,
+            Some(other) => {
+                self.fault(format!("{name} must be a boolean, got {}", kind(&other)));
+                false
+            }
+        }
+    }
+
+    /// Takes a list of values.
+    pub(super) fn list(&mut self, name: &str) -> Vec<Value> {
+        match self.left.remove(name) {
+            None => Vec::new(),
+            Some(Value::Array(items)) => items,
+            Some(other) => {
+                self.fault(format!("{name} must be an array, got {}", kind(&other)));
+                Vec::new()
+            }
+        }
+    }
+
     /// Takes a list of texts.
     pub(super) fn texts(&mut self, name: &str) -> Vec<String> {
         let texts = match self.left.remove(name) {

@@ -13,6 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
 use super::json::object;
+use super::persona_edits::PersonaEdits;
 
 /// The fields of an agent in a list. The others may be long, and the context of a model is short.
 const LISTED: [&str; 8] = [
@@ -36,7 +37,13 @@ const LONGEST_CHANGES: usize = 64 << 10;
 const MOST_NAMES: usize = 200;
 
 /// The advice for an argument that is null.
-const LEAVE_OUT: &str = "leave it out";
+pub(super) const LEAVE_OUT: &str = "leave it out";
+
+/// The answer to an etag that is not the current one.
+const STALE: &str = "etag is not the current one, the agent has changed: read it again with get_agent";
+
+/// The field that [`PersonaEdits`] change.
+const PERSONA: &str = "persona_prompt";
 
 /// Why a call has no structured result. The model gets this text.
 pub(super) struct ToolError(pub(super) String);
@@ -54,8 +61,7 @@ impl From<Error> for ToolError {
         }
         if error.current_tag().is_some() {
             // Without the current one: with it, a model would overwrite a change that it has not read.
-            let message = "etag is not the current one, the agent has changed: read it again with get_agent";
-            return Self(message.to_owned());
+            return Self(STALE.to_owned());
         }
         Self(error.message().to_owned())
     }
@@ -72,7 +78,7 @@ pub(super) struct Tools<'a> {
 
 impl Tools<'_> {
     /// The workspace that the call names, or the only one of the caller.
-    async fn workspace(&self, named: Option<WorkspaceId>) -> Result<WorkspaceId, Error> {
+    pub(super) async fn workspace(&self, named: Option<WorkspaceId>) -> Result<WorkspaceId, Error> {
         match named {
             Some(workspace) => Ok(workspace),
             None => self.service.default_workspace(self.caller).await,
@@ -80,7 +86,7 @@ impl Tools<'_> {
     }
 
     /// The caller, with the message for a change.
-    fn because(&self, message: Option<Message>) -> Caller {
+    pub(super) fn because(&self, message: Option<Message>) -> Caller {
         self.caller.with_message(message)
     }
 
@@ -209,7 +215,11 @@ impl Tools<'_> {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (etag, message) = (arguments.required("etag"), arguments.message());
         let clear = arguments.texts("clear");
+        let edits = PersonaEdits::take(&mut arguments);
         let body = arguments.body();
+        if !edits.is_empty() && (body.contains_key(PERSONA) || clear.iter().any(|field| field == PERSONA)) {
+            arguments.fault(format!("persona_edits and {PERSONA} cannot be given together"));
+        }
         let mut cleared = Vec::new();
         for field in &clear {
             if AgentConfig::nullable().all(|name| name != field) {
@@ -222,8 +232,18 @@ impl Tools<'_> {
             }
         }
         let read = |json: &[u8]| AgentPatch::from_json_within(json, self.service.limits());
-        let patch = arguments.finish_with(body, &cleared, "name it in clear", read)?;
+        let mut patch = arguments.finish_with(body, &cleared, "name it in clear", read)?;
         let condition = condition(Some(&etag));
+        if !edits.is_empty() {
+            let workspace = self.workspace(named).await?;
+            let current = self.service.get_agent(self.caller, workspace, &*agent_id).await?;
+            // The edits are those of a text that the caller has read.
+            if !condition.is_met_by(current.tag) {
+                return Err(ToolError(STALE.to_owned()));
+            }
+            let persona = current.value.persona_prompt.as_deref().unwrap_or_default();
+            patch = patch.persona_prompt(edits.apply(persona)?);
+        }
         let updated = self
             .service
             .update_agent(&self.because(message), named, &*agent_id, patch, &condition)
@@ -277,7 +297,7 @@ fn with_next(name: &str, rows: Vec<Map<String, Value>>, limit: u64, offset: u64)
     list(name, rows, is_full.then(|| offset.saturating_add(limit)))
 }
 
-fn list(name: &str, rows: Vec<Map<String, Value>>, next_offset: Option<u64>) -> Map<String, Value> {
+pub(super) fn list(name: &str, rows: Vec<Map<String, Value>>, next_offset: Option<u64>) -> Map<String, Value> {
     let mut list = object(json!({ name: rows }));
     if let Some(next) = next_offset {
         list.insert("next_offset".to_owned(), json!(next));
@@ -322,7 +342,7 @@ impl std::io::Write for Counted {
 }
 
 /// The condition of an etag, with or without the quotes of HTTP.
-fn condition(etag: Option<&str>) -> Precondition {
+pub(super) fn condition(etag: Option<&str>) -> Precondition {
     match etag {
         None => Precondition::None,
         Some(etag) => Precondition::matches(etag.trim_matches('"')),
@@ -330,7 +350,7 @@ fn condition(etag: Option<&str>) -> Precondition {
 }
 
 /// A record without its null fields.
-fn filled<T: Serialize>(record: &T) -> Result<Map<String, Value>, ToolError> {
+pub(super) fn filled<T: Serialize>(record: &T) -> Result<Map<String, Value>, ToolError> {
     let value = serde_json::to_value(record).map_err(|error| ToolError(error.to_string()))?;
     let mut members = object(value);
     members.retain(|_, member| !member.is_null());
@@ -345,13 +365,13 @@ const LONG_DEFINITION: usize = 16 << 10;
 
 /// Which definitions an answer shows.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Longest {
+pub(super) enum Longest {
     /// Up to [`LONG_DEFINITION`]; in place of a longer one there is a note.
     InAnAnswer,
     Any,
 }
 
-fn shown(agent: &VersionedAgent, longest: Longest) -> ToolResult {
+pub(super) fn shown(agent: &VersionedAgent, longest: Longest) -> ToolResult {
     let mut members = filled(&agent.value)?;
     if let Some(definition) = &agent.value.definition
         && longest == Longest::InAnAnswer

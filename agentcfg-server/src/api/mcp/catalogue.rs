@@ -2,7 +2,7 @@
 //!
 //! Both belong to the one workspace of the caller. A user of several workspaces has empty lists.
 
-use agentcfg_core::model::{Agent, AgentFilter, WorkspaceId};
+use agentcfg_core::model::{Agent, AgentFilter, VersionSelector, WorkspaceId};
 use agentcfg_core::validate::{quoted, shown};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use serde_json::{Map, Value, json};
@@ -96,16 +96,31 @@ pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<St
     Ok(paged("prompts", prompts.collect(), offset, agents.len()))
 }
 
-/// Answers `prompts/get`.
+/// Answers `prompts/get`. A name may end with `@` and a label: then the persona is that of the version at the label.
 pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> RpcResult {
     let name = params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
     let task = task(params.get("arguments"))?;
     let unknown = || RpcError::invalid_params(format!("unknown prompt {}", quoted(name)));
     let workspace = service.default_workspace(caller).await?;
-    let agent = match service.get_agent(caller, workspace, name).await {
+    // No identifier has this character.
+    let (agent_id, label) = match name.split_once('@') {
+        Some((agent_id, label)) => (agent_id, Some(label)),
+        None => (name, None),
+    };
+    let found = async {
+        let current = service.get_agent(caller, workspace, agent_id).await?.value;
+        let Some(label) = label else {
+            return Ok::<_, Error>(current);
+        };
+        let version = service
+            .get_version(caller, Some(workspace), agent_id, VersionSelector::Label(label))
+            .await?;
+        Ok(current.with_config(version.config))
+    };
+    let agent = match found.await {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown()),
-        other => other?.value,
+        other => other?,
     };
     let persona = persona(&agent).ok_or_else(unknown)?;
     let text = match task {

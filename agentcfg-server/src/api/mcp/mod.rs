@@ -5,7 +5,10 @@
 //! |---|---|
 //! | `message.rs` | JSON-RPC: reading a message, its revision, errors |
 //! | `arguments.rs` | reading the arguments of a tool, all faults together |
-//! | `tools.rs`, `calls.rs` | the definitions of the tools, and what each does |
+//! | `tool.rs` | what a tool is, and the parts of schemas |
+//! | `tools.rs`, `calls.rs` | the tools of agents and of the audit log, and what each does |
+//! | `releases.rs` | the tools of versions and labels |
+//! | `persona_edits.rs` | changes of single places of a persona |
 //! | `catalogue.rs` | resources and prompts |
 //! | `server_info.rs` | revisions, capabilities and name of the server |
 //! | `json.rs` | JSON objects |
@@ -17,7 +20,10 @@ mod calls;
 mod catalogue;
 mod json;
 mod message;
+mod persona_edits;
+mod releases;
 mod server_info;
+mod tool;
 mod tools;
 
 use agentcfg_core::{AgentCfg, Caller};

@@ -1,64 +1,18 @@
-//! The definitions of the tools, their list, and the call of one.
-//!
-//! Schemas are flat and short, because every client puts all of them into the context of its model: no references, no
-//! combinations and no unions of types. A field that is null in the API is left out.
+//! The tools of agents and of the audit log, the list of all tools, and the call of one.
 
-use std::pin::Pin;
-
-use agentcfg_core::model::{AgentConfig, AgentState, FieldValues, LiveStatus, Permission};
-use agentcfg_core::validate::quoted;
-use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_AGENT_ID, MAX_LIMIT, MAX_MESSAGE, MAX_NAME, MAX_TASK_TITLE};
+use agentcfg_core::model::{AgentConfig, AgentState, Permission};
+use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_AGENT_ID, MAX_LIMIT, MAX_NAME, MAX_TASK_TITLE, quoted};
 use agentcfg_core::{AgentCfg, Caller, Error};
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
-use super::calls::{ToolError, ToolResult, Tools};
+use super::calls::{ToolError, Tools};
 use super::json::object;
 use super::message::RpcError;
+use super::releases;
+use super::tool::{Effect, Tool, agent, list, message, status, text, with_fields};
 
-/// A tool.
-struct Tool {
-    name: &'static str,
-    title: &'static str,
-    description: &'static str,
-    /// The permission that the credential must have.
-    permission: Permission,
-    effect: Effect,
-    input: fn() -> Value,
-    required: &'static [&'static str],
-    output: fn() -> Value,
-    run: Run,
-}
-
-/// The implementation of a tool.
-type Run = for<'a> fn(&'a Tools<'a>, Arguments) -> Pin<Box<dyn Future<Output = ToolResult> + Send + 'a>>;
-
-/// The effect of a call on the store.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    /// The call changes nothing.
-    Reads,
-    /// The call adds something.
-    Adds,
-    /// The call replaces or removes something.
-    Replaces,
-    /// The call sets a state, and a second call changes nothing more.
-    Sets,
-}
-
-impl Effect {
-    fn hints(self, title: &str) -> Value {
-        json!({
-            "title": title,
-            "readOnlyHint": self == Self::Reads,
-            "destructiveHint": self == Self::Replaces,
-            "idempotentHint": matches!(self, Self::Reads | Self::Sets),
-            "openWorldHint": false,
-        })
-    }
-}
-
-/// All tools, in the order of the list.
+/// The tools of agents and of the audit log, in the order of the list.
 const TOOLS: &[Tool] = &[
     Tool {
         name: "list_agents",
@@ -167,7 +121,8 @@ const TOOLS: &[Tool] = &[
     Tool {
         name: "update_agent",
         title: "Update an agent",
-        description: "Replaces the given fields of an agent, unless it was changed since etag was read.",
+        description: "Replaces the given fields of an agent whole, parameters too, unless it was changed since etag was read. \
+                      persona_edits change single places of the persona: each find must occur in it exactly once.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Replaces,
         input: || {
@@ -175,6 +130,11 @@ const TOOLS: &[Tool] = &[
                 "agent_id": {"type": "string"},
                 "etag": {"type": "string", "description": "From get_agent"},
                 "message": message(),
+                "persona_edits": {"type": "array", "items": {
+                    "type": "object",
+                    "properties": {"find": text(), "replace": text()},
+                    "required": ["find", "replace"],
+                }},
                 "clear": {"type": "array", "items": {"type": "string", "enum": AgentConfig::nullable().collect::<Vec<_>>()},
                           "description": "Fields to empty"},
             }))
@@ -237,84 +197,9 @@ const TOOLS: &[Tool] = &[
     },
 ];
 
-fn text() -> Value {
-    json!({"type": "string"})
-}
-
-/// The argument for the message of a change.
-fn message() -> Value {
-    json!({"type": "string", "maxLength": MAX_MESSAGE, "description": "Why"})
-}
-
-fn status() -> Value {
-    json!({"type": "string", "enum": LiveStatus::ALL})
-}
-
-/// An object with a list of objects.
-fn list(name: &str, properties: Value) -> Value {
-    let items = json!({"type": "object", "properties": properties});
-    json!({
-        "type": "object",
-        "properties": {name: {"type": "array", "items": items}, "next_offset": {"type": "integer"}},
-        "required": [name],
-    })
-}
-
-/// The output schema of an agent.
-fn agent() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "agent_id": {"type": "string"},
-            "display_name": {"type": "string"},
-            "persona_prompt": {"type": "string"},
-            "is_active": {"type": "boolean"},
-            "version": {"type": "integer"},
-            "etag": {"type": "string"},
-        },
-        "required": ["agent_id", "display_name", "is_active", "version"],
-    })
-}
-
-/// A tool's own arguments, together with the configurable fields of an agent.
-fn with_fields(own: Value) -> Value {
-    let mut all = object(own);
-    for field in AgentConfig::fields() {
-        let mut schema = object(match field.values {
-            FieldValues::Words(words) => json!({"type": "string", "enum": words}),
-            FieldValues::Texts { max_items } => json!({"type": "array", "items": text(), "maxItems": max_items}),
-            FieldValues::Numbers { .. } => json!({"type": "object", "additionalProperties": {"type": "number"}}),
-            FieldValues::Object { .. } => json!({"type": "object"}),
-            FieldValues::Text { max_length } => json!({"type": "string", "maxLength": max_length}),
-            _ => json!({}),
-        });
-        schema.insert("description".to_owned(), json!(field.about));
-        all.insert(field.name.to_owned(), Value::Object(schema));
-    }
-    Value::Object(all)
-}
-
-impl Tool {
-    fn shown(&self) -> Value {
-        let mut properties = object((self.input)());
-        let workspace = json!({"type": "string", "description": "Needed by users of several workspaces"});
-        properties.insert("workspace_id".to_owned(), workspace);
-        let mut input = Map::new();
-        input.insert("type".to_owned(), json!("object"));
-        input.insert("properties".to_owned(), Value::Object(properties));
-        if !self.required.is_empty() {
-            input.insert("required".to_owned(), json!(self.required));
-        }
-        input.insert("additionalProperties".to_owned(), json!(false));
-        json!({
-            "name": self.name,
-            "title": self.title,
-            "description": self.description,
-            "inputSchema": input,
-            "outputSchema": (self.output)(),
-            "annotations": self.effect.hints(self.title),
-        })
-    }
+/// All tools, in the order of the list.
+fn all() -> impl Iterator<Item = &'static Tool> {
+    TOOLS.iter().chain(releases::TOOLS)
 }
 
 /// The tools that the credential can use, in any of its workspaces.
@@ -325,7 +210,7 @@ pub(super) async fn listed(service: &AgentCfg, caller: &Caller) -> Result<Vec<Va
             .iter()
             .any(|workspace| workspace.permissions.contains(&permission))
     };
-    let tools = TOOLS.iter().filter(|tool| may(tool.permission));
+    let tools = all().filter(|tool| may(tool.permission));
     let mut tools: Vec<Value> = tools.map(Tool::shown).collect();
     for tool in &mut tools {
         // A tool that takes the fields of an agent shows the limit in force.
@@ -348,7 +233,7 @@ pub(super) async fn call(
 ) -> Result<Map<String, Value>, RpcError> {
     let name = params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
-    let tool = TOOLS.iter().find(|tool| tool.name == name);
+    let tool = all().find(|tool| tool.name == name);
     let tool = tool.ok_or_else(|| RpcError::invalid_params(format!("unknown tool {}", quoted(name))))?;
     let arguments = match params.get("arguments") {
         None | Some(Value::Null) => Ok(Map::new()),
@@ -391,7 +276,7 @@ mod tests {
 
     #[test]
     fn schemas_are_flat() {
-        for tool in TOOLS {
+        for tool in all() {
             walk(&tool.shown(), &mut |members| {
                 for refused in ["$ref", "oneOf", "anyOf", "allOf"] {
                     assert!(!members.contains_key(refused), "{}: {refused}", tool.name);
