@@ -8,7 +8,7 @@ use crate::agent_file::Problem;
 
 pub type Result<T> = std::result::Result<T, CommandFailure>;
 
-/// The exit codes. `export`, `plan` and `apply` use the first three alone.
+/// The exit codes. The commands with files use [`CommandFailure::code_of_directory`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Code {
     /// Done, or nothing to do.
@@ -87,7 +87,8 @@ impl CommandFailure {
     pub fn is_of_another_server(&self) -> bool {
         let Self::Call(error) = self else { return false };
         // A missing agent has the status of the list that lacks it, which is none of an error.
-        (error.status().is_some() || error.is_not_found()) && error.request_id().is_none()
+        let is_answer = error.status().is_some() || error.is_not_found();
+        error.is_foreign() || is_answer && error.request_id().is_none()
     }
 
     pub fn code(&self) -> Code {
@@ -102,6 +103,17 @@ impl CommandFailure {
             Self::Call(_) => Code::Error,
         }
     }
+
+    /// The exit code of a command with files: 1, or 5 where agents have changed meanwhile.
+    pub fn code_of_directory(&self) -> Code {
+        match self {
+            Self::Call(error) if error.is_conflict() => Code::Error,
+            _ => match self.code() {
+                code @ (Code::Done | Code::Conflict) => code,
+                _ => Code::Error,
+            },
+        }
+    }
 }
 
 impl fmt::Display for CommandFailure {
@@ -113,6 +125,13 @@ impl fmt::Display for CommandFailure {
                 let cause = std::iter::successors(std::error::Error::source(error), |cause| cause.source()).last();
                 if let Some(cause) = cause {
                     write!(f, ": {cause}")?;
+                }
+                // A page of a proxy has its status in the message.
+                if let Some(status) = error
+                    .status()
+                    .filter(|_| self.is_of_another_server() && !error.is_foreign())
+                {
+                    write!(f, " (status {status})")?;
                 }
                 // What the caller cannot mend is in the server's log.
                 match error.request_id().filter(|_| error.status() >= Some(500)) {

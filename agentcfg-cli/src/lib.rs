@@ -66,10 +66,9 @@ pub fn run() -> ExitCode {
             if !matches!(failure, CommandFailure::OutputClosed) {
                 context.report(&failure);
             }
-            match failure.code() {
-                // These commands promise 0, 1 and 2 alone.
-                code if is_directory && code != Code::Done => Code::Error,
-                code => code,
+            match is_directory {
+                true => failure.code_of_directory(),
+                false => failure.code(),
             }
         }
     };

@@ -11,9 +11,11 @@ use agentcfg_client::{Client, Timeouts};
 use crate::args::Reason;
 use crate::credentials::{self, Credentials};
 use crate::failure::{Code, CommandFailure, Result};
+use crate::terminal;
 
 pub const URL: &str = "AGENTCFG_URL";
 pub const API_KEY: &str = "AGENTCFG_API_KEY";
+pub const WORKSPACE: &str = "AGENTCFG_WORKSPACE";
 /// Certificates that are trusted besides those of the Mozilla programme.
 pub const CA_FILE: &str = "AGENTCFG_CA_FILE";
 /// The prefix of API keys of every environment, which no session token has.
@@ -23,10 +25,11 @@ const KEY_MARK: &str = "svc_";
 pub const DEFAULT_URL: &str = "http://127.0.0.1:7420";
 
 /// Where a setting comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     Environment(&'static str),
     Login,
+    Context(String),
     CommandLine(&'static str),
     Default,
 }
@@ -36,8 +39,19 @@ impl fmt::Display for Origin {
         match self {
             Self::Environment(name) => write!(f, "from {name}"),
             Self::Login => f.write_str("from `agentcfg login`"),
+            Self::Context(name) => write!(f, "from the context {name}"),
             Self::CommandLine(option) => write!(f, "from {option}"),
             Self::Default => f.write_str("the default"),
+        }
+    }
+}
+
+impl Origin {
+    /// That of a context, which has the default name where `agentcfg login` alone was used.
+    pub fn of_context(name: &str) -> Self {
+        match name {
+            credentials::DEFAULT => Self::Login,
+            name => Self::Context(name.to_owned()),
         }
     }
 }
@@ -58,19 +72,27 @@ pub struct Session {
     pub origins: Origins,
 }
 
+/// The value of an environment variable, without the white space around it; `None` if that is all.
+pub fn variable(name: &str) -> Option<String> {
+    let value = env::var(name).ok()?.trim().to_owned();
+    (!value.is_empty()).then_some(value)
+}
+
 impl Session {
-    /// Opens a session by the environment and the file of `agentcfg login`.
-    pub fn open(workspace: Option<&str>) -> Result<Self> {
-        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        // A secret of a pipeline often ends with a line break.
-        let secret = variable(API_KEY).map(|secret| secret.trim().to_owned());
-        if secret.as_ref().is_some_and(String::is_empty) {
+    /// Opens a session by the context that is named, else by the environment and the context in use.
+    pub fn open(context: Option<&str>, workspace: Option<&str>) -> Result<Self> {
+        // The variables are for another server than the context that is named.
+        let (url, secret) = match context {
+            Some(_) => (None, None),
+            None => (variable(URL), variable(API_KEY)),
+        };
+        if context.is_none() && secret.is_none() && env::var(API_KEY).is_ok_and(|secret| !secret.is_empty()) {
             let message = format!("{API_KEY} has white space alone");
             return Err(
                 CommandFailure::with_code(Code::Refused, message).hint("Set it to an API key or a session token.")
             );
         }
-        let (origins, secret, stored_workspace) = choose(variable(URL), secret, stored)?;
+        let (origins, secret, stored_workspace) = choose(url, secret, || stored(context))?;
         let named = match workspace {
             Some(workspace) => Some(parse("workspace", workspace)?),
             None => stored_workspace,
@@ -124,12 +146,12 @@ impl Session {
     }
 }
 
-/// Chooses the server, the credential and, with the stored credential, its workspace. The file of the login is read only where
-/// the environment is not complete.
+/// Chooses the server, the credential and, with the stored credential, its workspace. The stored context is read only where the
+/// environment is not complete.
 fn choose(
     url: Option<String>,
     secret: Option<String>,
-    stored: impl FnOnce() -> Result<Option<Credentials>>,
+    stored: impl FnOnce() -> Result<Option<(Origin, Credentials)>>,
 ) -> Result<(Origins, String, Option<WorkspaceId>)> {
     let origins = |(url, of_url), of_secret| Origins { url, of_url, of_secret };
     let in_environment = |url| (url, Origin::Environment(URL));
@@ -140,13 +162,13 @@ fn choose(
         }
         (None, Some(secret)) => {
             let url = match stored()? {
-                Some(stored) => (stored.url, Origin::Login),
+                Some((origin, stored)) => (stored.url, origin),
                 None => (DEFAULT_URL.to_owned(), Origin::Default),
             };
             Ok((origins(url, Origin::Environment(API_KEY)), secret, None))
         }
         (url, None) => {
-            let stored = stored()?.ok_or_else(not_signed_in)?;
+            let (origin, stored) = stored()?.ok_or_else(not_signed_in)?;
             let same = |url: &String| url.trim_end_matches('/') == stored.url.trim_end_matches('/');
             if !url.as_ref().is_none_or(same) {
                 // The key of one server must not be sent to another. The URL in the variable may have a password.
@@ -157,8 +179,8 @@ fn choose(
                 let hint = format!("Set {API_KEY} too, or sign in to the other server with `agentcfg login`.");
                 return Err(CommandFailure::with_code(Code::Refused, message).hint(hint));
             }
-            let url = url.map_or((stored.url, Origin::Login), in_environment);
-            Ok((origins(url, Origin::Login), stored.secret, stored.workspace))
+            let url = url.map_or((stored.url, origin.clone()), in_environment);
+            Ok((origins(url, origin), stored.secret, stored.workspace))
         }
     }
 }
@@ -177,7 +199,10 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
         let hint = "An API key and a session token have none: give one of them alone.";
         return Err(CommandFailure::error("the credential has white space within").hint(hint));
     }
-    let builder = Client::builder(url).timeouts(timeouts);
+    let builder = Client::builder(url)
+        .timeouts(timeouts)
+        .proxy_from_env()
+        .on_retry(note_wait);
     let builder = match secret.starts_with(KEY_MARK) {
         true => builder.api_key(secret),
         false => builder.session_token(secret),
@@ -198,12 +223,25 @@ pub fn client(url: &str, secret: &str) -> Result<Client> {
     })
 }
 
-fn stored() -> Result<Option<Credentials>> {
+/// Tells the user that a rate limit holds a call. Other attempts follow each other within seconds.
+fn note_wait(error: &agentcfg_client::Error, pause: Duration) {
+    if error.is_rate_limited() {
+        let seconds = pause.as_secs_f64().ceil();
+        terminal::note(&format!(
+            "The rate limit of the credential is reached; waiting {seconds} s."
+        ));
+    }
+}
+
+/// The context of this name, or the one in use.
+fn stored(context: Option<&str>) -> Result<Option<(Origin, Credentials)>> {
     let path = credentials::path()?;
     if let Some(warning) = credentials::exposure(&path) {
         eprintln!("{warning}");
     }
-    credentials::read(&path)
+    let contexts = credentials::read(&path)?;
+    let found = contexts.get(context)?;
+    Ok(found.map(|(name, credentials)| (Origin::of_context(name), credentials.clone())))
 }
 
 fn not_signed_in() -> CommandFailure {

@@ -1,6 +1,7 @@
 //! What a command asks and shows on a terminal.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -87,6 +88,22 @@ fn restoration() -> impl FnOnce() + Send + 'static {
     || {}
 }
 
+/// The progress that is shown now.
+static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+fn shown() -> MutexGuard<'static, Option<ProgressBar>> {
+    // The value is replaced as a whole.
+    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Prints a line to standard error while a call is made, above its progress.
+pub fn note(text: &str) {
+    match &*shown() {
+        Some(bar) => bar.suspend(|| eprintln!("{text}")),
+        None => eprintln!("{text}"),
+    }
+}
+
 /// Progress of long work, on standard error, and on a terminal alone.
 pub struct Progress(ProgressBar);
 
@@ -99,7 +116,7 @@ impl Progress {
         }
         bar.set_message(what.to_owned());
         bar.enable_steady_tick(Duration::from_millis(120));
-        Self(bar)
+        Self::shown(bar)
     }
 
     /// Work of so many steps.
@@ -109,6 +126,11 @@ impl Progress {
             bar.set_style(style);
         }
         bar.set_message(what.to_owned());
+        Self::shown(bar)
+    }
+
+    fn shown(bar: ProgressBar) -> Self {
+        *shown() = Some(bar.clone());
         Self(bar)
     }
 
@@ -120,6 +142,7 @@ impl Progress {
 /// Removes the line.
 impl Drop for Progress {
     fn drop(&mut self) {
+        *shown() = None;
         self.0.finish_and_clear();
     }
 }

@@ -2,12 +2,14 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use hyper::Uri;
 use rustls::ClientConfig;
 
-use crate::client::{ClientShared, Credential};
+use crate::client::{ClientShared, Credential, OnRetry};
 use crate::connect::{self, Trust};
+use crate::proxy::ProxyChoice;
 use crate::{Client, Error, RetryPolicy, Timeouts};
 
 /// Settings for a new [`Client`], created by [`Client::builder`].
@@ -28,6 +30,8 @@ pub struct Builder {
     retry: RetryPolicy,
     max_response_bytes: usize,
     trust: Trust,
+    proxy: ProxyChoice,
+    on_retry: Option<OnRetry>,
 }
 
 impl Client {
@@ -53,6 +57,8 @@ impl Builder {
             retry: RetryPolicy::default(),
             max_response_bytes: 64 * 1024 * 1024,
             trust: Trust::default(),
+            proxy: ProxyChoice::default(),
+            on_retry: None,
         }
     }
 
@@ -163,6 +169,53 @@ impl Builder {
         self
     }
 
+    /// Sends all calls through an HTTP proxy: `http://host:port`, with `user:password@` before the host if it needs them.
+    ///
+    /// To an `https` server the proxy makes a tunnel (`CONNECT`), so that it sees the name of the server alone. Requests to an
+    /// `http` server are forwarded by it. Without this setting and [`Self::proxy_from_env`] no proxy is used.
+    ///
+    /// ```
+    /// use agentcfg_client::Client;
+    /// let client = Client::builder("https://agents.example.com").proxy("http://proxy.internal:3128").build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
+    #[must_use]
+    pub fn proxy(mut self, url: impl Into<String>) -> Self {
+        self.proxy = ProxyChoice::Url(url.into());
+        self
+    }
+
+    /// Sends all calls through the proxy that the environment names for the server, if any, by the rules of curl:
+    /// `HTTPS_PROXY` or `HTTP_PROXY` by the scheme of the server's URL, else `ALL_PROXY`, unless the server is one of the hosts,
+    /// domains and networks in `NO_PROXY`. The names may be in lower case. The environment is read by [`Self::build`].
+    ///
+    /// ```
+    /// use agentcfg_client::Client;
+    /// let client = Client::builder("https://agents.example.com").proxy_from_env().build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
+    #[must_use]
+    pub fn proxy_from_env(mut self) -> Self {
+        self.proxy = ProxyChoice::Environment;
+        self
+    }
+
+    /// Calls this before the client waits to retry a failed call, with the failure and the delay. An app shows its user with it
+    /// that, and how long, a rate limit holds the call.
+    ///
+    /// ```
+    /// use agentcfg_client::Client;
+    /// let client = Client::builder("https://agents.example.com")
+    ///     .on_retry(|error, delay| eprintln!("{error}; the next attempt is in {} s", delay.as_secs()))
+    ///     .build()?;
+    /// # Ok::<(), agentcfg_client::Error>(())
+    /// ```
+    #[must_use]
+    pub fn on_retry(mut self, call: impl Fn(&Error, Duration) + Send + Sync + 'static) -> Self {
+        self.on_retry = Some(Arc::new(call));
+        self
+    }
+
     /// Builds the client. It connects with the first call, not here.
     ///
     /// Without a credential, only [`Client::healthy`] and [`Client::ready`] succeed.
@@ -170,8 +223,8 @@ impl Builder {
     /// # Errors
     ///
     /// For a URL that is not `http` or `https` with a host and an optional path, for a credential
-    /// that is empty or cannot be sent in a header, for PEM text without a valid certificate, and for
-    /// `https` without a crypto provider.
+    /// that is empty or cannot be sent in a header, for PEM text without a valid certificate, for a
+    /// proxy whose URL is not `http` with a host, and for `https` without a crypto provider.
     ///
     /// ```
     /// use agentcfg_client::Client;
@@ -185,9 +238,19 @@ impl Builder {
             Some((kind, secret)) => Credential::new(kind, secret)?,
             None => Credential::none(),
         };
+        let encrypted = base.starts_with("https:");
+        let server: Uri = base.parse().map_err(|error| Error::input(format!("{error}")))?;
+        let proxy = self.proxy.for_server(&server)?;
+        // A tunnel has the credential of its proxy, and the requests in it must not have it.
+        let forwarder_auth = proxy
+            .as_ref()
+            .filter(|_| !encrypted)
+            .and_then(|proxy| proxy.auth().cloned());
         let shared = ClientShared {
-            http: connect::http(self.timeouts.connect, self.trust, base.starts_with("https:"))?,
+            http: connect::http(self.timeouts.connect, self.trust, encrypted, proxy)?,
             base,
+            forwarder_auth,
+            on_retry: self.on_retry,
             timeouts: self.timeouts,
             retry: self.retry,
             max_response_bytes: self.max_response_bytes,

@@ -2,11 +2,12 @@
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use agentcfg_core::model::Message;
 use hyper::Response;
 use hyper::body::Incoming;
-use hyper::header::HeaderValue;
+use hyper::header::{HeaderValue, PROXY_AUTHORIZATION};
 use tokio::time::{Instant, timeout_at};
 
 use crate::connect::Http;
@@ -43,7 +44,13 @@ pub(crate) struct ClientShared {
     pub(crate) timeouts: Timeouts,
     pub(crate) retry: RetryPolicy,
     pub(crate) max_response_bytes: usize,
+    /// The credential for a proxy that forwards each request.
+    pub(crate) forwarder_auth: Option<HeaderValue>,
+    pub(crate) on_retry: Option<OnRetry>,
 }
+
+/// What is called before a pause that is followed by another attempt.
+pub(crate) type OnRetry = Arc<dyn Fn(&Error, Duration) + Send + Sync>;
 
 /// A credential and the rate limit that the last response reported for it.
 pub(crate) struct Credential {
@@ -164,7 +171,12 @@ impl Client {
     ) -> Result<T, Error> {
         let request = call.prepare(&self.shared.base, self.credential.header.as_ref())?;
         let total = self.shared.timeouts.total;
-        let answered = retry::run(policy, total, request.effect(), |deadline| {
+        let before_pause = |error: &Error, pause| {
+            if let Some(on_retry) = &self.shared.on_retry {
+                on_retry(error, pause);
+            }
+        };
+        let answered = retry::run(policy, total, request.effect(), before_pause, |deadline| {
             self.attempt(&request, deadline)
         });
         answered
@@ -213,12 +225,11 @@ impl Client {
 
     /// Sends a request and receives the head of its response.
     async fn respond(&self, request: &Prepared) -> Result<Response<Incoming>, Error> {
-        let response = self
-            .shared
-            .http
-            .request(request.to_http())
-            .await
-            .map_err(Error::transport)?;
+        let mut request = request.to_http();
+        if let Some(credential) = &self.shared.forwarder_auth {
+            request.headers_mut().insert(PROXY_AUTHORIZATION, credential.clone());
+        }
+        let response = self.shared.http.request(request).await.map_err(Error::transport)?;
         if let Some(rate_limit) = RateLimit::read(response.headers()) {
             *self.credential.rate_limit() = Some(rate_limit);
         }

@@ -1,4 +1,4 @@
-//! The connector: name resolution, TCP and TLS within one timeout.
+//! The connector: name resolution, TCP, the proxy and TLS within one timeout.
 
 use std::future::Future;
 use std::io;
@@ -12,13 +12,15 @@ use http_body_util::Full;
 use hyper::Uri;
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder, MaybeHttpsStream};
 use hyper_util::client::legacy::connect::HttpConnector;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use rustls::{ClientConfig, RootCertStore};
-use tokio::net::TcpStream;
 use tower_service::Service;
 
 use crate::Error;
 use crate::error::BoxError;
+use crate::proxy::{Proxy, ProxyFailure};
+use crate::stream::Stream;
+use crate::tunnel::{Tunnel, TunnelError};
 
 /// The pooled HTTP client beneath a [`Client`](crate::Client).
 pub(crate) type Http = hyper_util::client::legacy::Client<Connector, Full<Bytes>>;
@@ -39,27 +41,28 @@ pub(crate) struct Trust {
 }
 
 /// Builds the pool without connecting. Connections to an `http` URL need no TLS.
-pub(crate) fn http(connect_timeout: Duration, trust: Trust, encrypted: bool) -> Result<Http, Error> {
+pub(crate) fn http(
+    connect_timeout: Duration,
+    trust: Trust,
+    encrypted: bool,
+    proxy: Option<Proxy>,
+) -> Result<Http, Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
     tcp.set_keepalive(Some(KEEPALIVE));
     tcp.set_connect_timeout(Some(connect_timeout));
-    let inner = match encrypted {
-        true => Inner::Encrypted(
-            HttpsConnectorBuilder::new()
-                .with_tls_config(trust.config()?)
-                .https_only()
-                .enable_http1()
-                .wrap_connector(tcp),
-        ),
-        false => {
+    let inner = match (encrypted, &proxy) {
+        (true, None) => Inner::Encrypted(over_tls(trust.config()?, tcp)),
+        (true, Some(proxy)) => Inner::Tunneled(over_tls(trust.config()?, Tunnel::new(proxy.clone(), tcp))),
+        (false, _) => {
             trust.roots()?;
             Inner::Plain(tcp)
         }
     };
     let connector = Connector {
         inner,
+        proxy,
         timeout: connect_timeout,
     };
     Ok(hyper_util::client::legacy::Client::builder(TokioExecutor::new())
@@ -67,6 +70,14 @@ pub(crate) fn http(connect_timeout: Duration, trust: Trust, encrypted: bool) -> 
         .pool_idle_timeout(POOL_IDLE)
         .pool_max_idle_per_host(POOL_SIZE)
         .build(connector))
+}
+
+fn over_tls<T>(config: ClientConfig, transport: T) -> HttpsConnector<T> {
+    HttpsConnectorBuilder::new()
+        .with_tls_config(config)
+        .https_only()
+        .enable_http1()
+        .wrap_connector(transport)
 }
 
 impl Trust {
@@ -96,20 +107,40 @@ impl Trust {
     }
 }
 
-/// Connects within one timeout that covers name resolution, TCP and the TLS handshake.
+/// Connects within one timeout that covers name resolution, TCP, the proxy and the TLS handshake.
 #[derive(Clone)]
 pub(crate) struct Connector {
     inner: Inner,
+    proxy: Option<Proxy>,
     timeout: Duration,
 }
 
 #[derive(Clone)]
 enum Inner {
+    /// To the server, or to the proxy that forwards each request.
     Plain(HttpConnector),
     Encrypted(HttpsConnector<HttpConnector>),
+    /// Encrypted from end to end, so that the proxy sees the name of the server alone.
+    Tunneled(HttpsConnector<Tunnel>),
 }
 
-type Stream = MaybeHttpsStream<TokioIo<TcpStream>>;
+impl Inner {
+    async fn connect(&mut self, server: Uri, proxy: Option<&Proxy>) -> Result<Stream, BoxError> {
+        match (self, proxy) {
+            (Self::Plain(tcp), None) => Ok(Stream::new(MaybeHttpsStream::Http(tcp.call(server).await?))),
+            (Self::Plain(tcp), Some(proxy)) => {
+                let to_proxy = tcp.call(proxy.uri().clone()).await?;
+                Ok(Stream::to_forwarder(MaybeHttpsStream::Http(to_proxy)))
+            }
+            (Self::Encrypted(tls), _) => Ok(Stream::new(tls.call(server).await?)),
+            (Self::Tunneled(tls), _) => Ok(Stream::new(tls.call(server).await?)),
+        }
+    }
+
+    fn is_encrypted(&self) -> bool {
+        !matches!(self, Self::Plain(_))
+    }
+}
 
 impl Service<Uri> for Connector {
     type Response = Stream;
@@ -120,23 +151,36 @@ impl Service<Uri> for Connector {
         match &mut self.inner {
             Inner::Plain(tcp) => tcp.poll_ready(cx).map_err(Into::into),
             Inner::Encrypted(tls) => tls.poll_ready(cx),
+            Inner::Tunneled(tls) => tls.poll_ready(cx),
         }
     }
 
-    fn call(&mut self, target: Uri) -> Self::Future {
-        let mut inner = self.inner.clone();
-        let timeout = self.timeout;
-        let connecting = async move {
-            match &mut inner {
-                Inner::Plain(tcp) => Ok(MaybeHttpsStream::Http(tcp.call(target).await?)),
-                Inner::Encrypted(tls) => tls.call(target).await,
-            }
-        };
+    fn call(&mut self, server: Uri) -> Self::Future {
+        let Self {
+            mut inner,
+            proxy,
+            timeout,
+        } = self.clone();
         Box::pin(async move {
-            match tokio::time::timeout(timeout, connecting).await {
-                Ok(connected) => connected,
-                Err(_) => Err(io::Error::new(io::ErrorKind::TimedOut, "connecting took too long").into()),
+            let connecting = inner.connect(server, proxy.as_ref());
+            let error = match tokio::time::timeout(timeout, connecting).await {
+                Ok(Ok(connected)) => return Ok(connected),
+                Ok(Err(error)) => error,
+                Err(_) => io::Error::new(io::ErrorKind::TimedOut, "connecting took too long").into(),
+            };
+            let Some(proxy) = proxy else { return Err(error) };
+            match error.downcast() {
+                Ok(tunnel) => Err(ProxyFailure::new(&proxy, TunnelError::into_cause(*tunnel)).into()),
+                // TLS is between this client and the server.
+                Err(error) if inner.is_encrypted() && !is_timeout(&error) => Err(error),
+                Err(error) => Err(ProxyFailure::new(&proxy, error).into()),
             }
         })
     }
+}
+
+fn is_timeout(error: &BoxError) -> bool {
+    error
+        .downcast_ref()
+        .is_some_and(|error: &io::Error| error.kind() == io::ErrorKind::TimedOut)
 }

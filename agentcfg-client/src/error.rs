@@ -36,6 +36,8 @@ struct Inner {
     message: String,
     maybe_applied: bool,
     timed_out: bool,
+    by_proxy: bool,
+    is_foreign: bool,
     facts: ResponseFacts,
     source: Option<BoxError>,
 }
@@ -328,6 +330,37 @@ impl Error {
     /// ```
     pub fn is_connect(&self) -> bool {
         self.0.kind == Kind::Connect
+    }
+
+    /// Whether no connection could be made because of the proxy of [`Builder::proxy`](crate::Builder::proxy): it could not be
+    /// reached, or refused. In that case nothing was sent to the server.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// match client.healthy().await {
+    ///     Err(error) if error.is_proxy() => println!("check the proxy: {error}"),
+    ///     other => other?,
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_proxy(&self) -> bool {
+        self.0.by_proxy
+    }
+
+    /// Whether an answer with an error is not one of agentcfg, such as the page of a proxy in front of the server.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// match client.ready().await {
+    ///     Err(error) if error.is_foreign() => println!("a proxy answered {:?}", error.status()),
+    ///     other => other?,
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn is_foreign(&self) -> bool {
+        self.0.is_foreign
     }
 
     /// Whether the server may have applied the requested change although the call failed.

@@ -34,6 +34,7 @@
 //!   changes are retried only when the server has certainly changed nothing; [`RetryPolicy`] has the table.
 //! - [`Client::changes`] follows the changes of a workspace across lost connections, and [`Client::mirror`] keeps a copy of
 //!   its agents.
+//! - [`Builder::proxy`] and [`Builder::proxy_from_env`] send calls through an HTTP proxy.
 //! - [`Timeouts`] bound connecting, each attempt, and the whole call with all its retries.
 //! - [`Error`] classifies failures by what a caller can do about them, above all [`Error::may_have_been_applied`]:
 //!   whether to read before trying again.
@@ -71,6 +72,7 @@ mod members;
 mod mirror;
 mod models;
 mod provider_keys;
+mod proxy;
 mod rate_limit;
 mod released_file;
 mod released_mirror;
@@ -80,7 +82,9 @@ mod response;
 mod retry;
 mod sse;
 mod status;
+mod stream;
 mod timeouts;
+mod tunnel;
 mod versions;
 mod webhooks;
 mod whoami;

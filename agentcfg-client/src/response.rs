@@ -4,9 +4,9 @@ use agentcfg_core::model::{Agent, ErrorBody, Success, Tag, Tagged, VersionedAgen
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::HeaderMap;
-use hyper::Response;
 use hyper::body::{Body as _, Incoming};
 use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, LOCATION};
+use hyper::{Response, StatusCode};
 use serde::de::DeserializeOwned;
 
 use crate::Error;
@@ -128,16 +128,21 @@ impl ApiResponse {
         let facts = facts(self.status, &self.headers);
         match serde_json::from_slice::<ErrorBody>(&self.body) {
             Ok(body) => Error::refused(self.status, facts, body.error),
-            Err(_) => Error::of_proxy(self.status, facts, self.foreign_message()),
+            Err(_) => Error::foreign(self.status, facts, self.foreign_message()),
         }
     }
 
     /// The message for a response that did not come from the service, such as a proxy's page.
     fn foreign_message(&self) -> String {
+        let status = StatusCode::from_u16(self.status).unwrap_or_default();
+        let name = match status.canonical_reason() {
+            Some(reason) => format!("{} {reason}", self.status),
+            None => self.status.to_string(),
+        };
         match (self.status, self.text(LOCATION), self.text(CONTENT_TYPE)) {
             (300..400, Some(location), _) => format!("the answer is a redirect to {location}, which is not followed"),
-            (_, _, Some(kind)) => format!("the answer is an error in {kind} that is not from agentcfg"),
-            _ => "the answer is an error without a message".to_owned(),
+            (_, _, Some(kind)) => format!("the answer is {name} as {kind}, which is not from agentcfg"),
+            _ => format!("the answer is {name} without a message"),
         }
     }
 

@@ -93,11 +93,13 @@ pub(crate) enum Effect {
 }
 
 /// Runs attempts until one succeeds or fails with a final error, or until no retry or no time is
-/// left. Each attempt receives the deadline of the whole call.
+/// left. Each attempt receives the deadline of the whole call, and `before_pause` each failure that is followed by another
+/// attempt.
 pub(crate) async fn run<T, F>(
     policy: &RetryPolicy,
     total: Duration,
     effect: Effect,
+    before_pause: impl Fn(&Error, Duration),
     mut attempt: impl FnMut(Instant) -> F,
 ) -> Result<T, Error>
 where
@@ -127,6 +129,7 @@ where
         if pause >= deadline.saturating_duration_since(Instant::now()) {
             return Err(error);
         }
+        before_pause(&error, pause);
         sleep(pause).await;
     }
 }

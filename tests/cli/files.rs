@@ -128,7 +128,7 @@ fn prune_takes_out_the_agents_of_the_set_alone() {
     let nothing = desk.json("apply agents", 0);
     assert_eq!(nothing["results"], json!([]));
     assert_eq!(desk.json("plan agents", 0)["results"], json!([]));
-    desk.ok("apply agents --set docs --prune");
+    desk.ok("apply agents --set docs --prune --prune-limit all");
     assert_eq!(desk.studio.agent_ids(), ["other"]);
     desk.fails("apply agents --prune", 1, &["set is required when prune is true"]);
     desk.fails("plan agents --set Docs", 1, &["set must be 1 to 50 of a-z"]);
@@ -189,11 +189,13 @@ fn the_rules_of_the_server_are_exit_code_1_for_files() {
         .exited(1)
         .failed_with(&["you are not signed in", "agentcfg login"]);
     let reader = desk.studio.key("read").key;
-    let refused = desk
-        .run("apply agents")
-        .env("AGENTCFG_API_KEY", reader)
-        .finish()
-        .exited(1);
+    let read_only = |line: &str| desk.run(line).env("AGENTCFG_API_KEY", &reader).finish();
+    read_only("plan agents").exited(0);
+    desk.write("agents/writer.md", &WRITER.replace("gpt-5", "gpt-6"));
+    let planned = read_only("plan agents --set docs --prune").exited(2);
+    assert!(planned.stdout.contains("~ update writer"), "{planned:?}");
+    read_only("apply agents --dry-run").exited(0);
+    let refused = read_only("apply agents").exited(1);
     assert!(refused.stderr.contains("agents:configure"), "{refused:?}");
 }
 
@@ -327,12 +329,15 @@ fn a_plan_is_applied_only_to_the_state_that_it_was_made_for() {
     desk.studio.create("writer", &json!({"model": "gpt-6"})).expect(201);
     desk.fails(
         &format!("apply agents --base {cursor}"),
-        1,
-        &["have changed meanwhile; nothing was applied"],
+        5,
+        &[
+            "have changed meanwhile; nothing was applied",
+            "since base 1 of these agents have changed: writer",
+        ],
     );
     desk.fails(
         &format!("apply agents --dry-run --base {cursor}"),
-        1,
+        5,
         &["since base 1 of these agents have changed: writer"],
     );
     assert_eq!(desk.studio.list().json()[0]["model"], "gpt-6");
@@ -410,14 +415,9 @@ fn a_set_is_exported_alone() {
     }
     assert_eq!(desk.names("docs"), ["writer.md"]);
     let reader = desk.studio.key("read").key;
-    desk.run("export docs --set docs")
-        .env("AGENTCFG_API_KEY", &reader)
-        .finish()
-        .exited(0);
-    desk.run("export all")
-        .env("AGENTCFG_API_KEY", &reader)
-        .finish()
-        .exited(0);
+    for line in ["export docs --set docs", "export all"] {
+        desk.run(line).env("AGENTCFG_API_KEY", &reader).finish().exited(0);
+    }
     assert_eq!(desk.studio.agent_ids(), ["other", "writer"]);
     desk.fails("export docs --set Docs", 1, &["set must be"]);
 }

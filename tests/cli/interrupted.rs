@@ -54,7 +54,7 @@ fn an_apply_that_is_killed_has_changed_all_agents_or_none() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let workspace = desk.studio.id.to_string();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let mut apply = spawned(&desk, &["apply", "agents", "--workspace", &workspace], &url);
+        let mut apply = spawned(&desk, &["apply", "agents", "--force", "--workspace", &workspace], &url);
         let server = desk.studio.server.address();
         match bytes {
             // The whole request: the command waits for the answer, and is killed once the agents are there.

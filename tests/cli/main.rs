@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_methods, clippy::unwrap_used)]
 
 mod changes;
+mod contexts;
 mod edit;
 mod files;
 mod fixture;
@@ -11,5 +12,8 @@ mod import;
 mod interrupted;
 mod login;
 mod output;
+mod proxies;
+mod prune;
 mod random;
 mod terminal;
+mod validate;

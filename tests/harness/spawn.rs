@@ -55,7 +55,8 @@ pub fn dies_with_parent(path: &Path, user: Option<u32>) -> Command {
     };
     // Settings in the developer's environment must not reach the tests, and an unknown setting is an error.
     for (name, _) in std::env::vars_os() {
-        if name.as_encoded_bytes().starts_with(b"AGENTCFG_") {
+        let is_proxy = name.to_ascii_lowercase().as_encoded_bytes().ends_with(b"_proxy");
+        if is_proxy || name.as_encoded_bytes().starts_with(b"AGENTCFG_") {
             command.env_remove(name);
         }
     }

@@ -114,6 +114,14 @@ pub fn place_of(field: &str, entries: &[Entry]) -> Option<Place> {
     }
 }
 
+/// The place of a field that is not known: that of its value in the line of the key, else that of the key, because the lines of
+/// a list, a map or a block may be far below it.
+pub fn place_of_unknown(field: &str, entries: &[Entry]) -> Option<Place> {
+    let key = place_of(&format!("the name of {field}"), entries)?;
+    let value = place_of(field, entries)?;
+    Some(if value.line == key.line { value } else { key })
+}
+
 /// The entry whose key a path begins with, and the rest of the path. A key may have dots and brackets in it, so the longest one
 /// is taken.
 fn entry_at<'a, 'p>(path: &'p str, entries: &'a [Entry]) -> Option<(&'a Entry, &'p str)> {

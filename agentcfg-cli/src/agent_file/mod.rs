@@ -14,6 +14,7 @@
 //! front matter has no persona, and one whose body is a single line feed has an empty one. So each agent has exactly one file,
 //! and a file that was written and is read gives the same agent.
 
+mod conflicts;
 pub(crate) mod fault_places;
 mod fields;
 mod read;
@@ -25,8 +26,9 @@ pub(crate) mod yaml;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+pub use conflicts::{Markers, UNRESOLVED};
 pub use fields::Fields;
-pub use read::{UNRESOLVED, is_agent_file, read};
+pub use read::{is_agent_file, read};
 pub(crate) use read::{is_fence, utf8};
 pub use write::{compose, field, write};
 

@@ -3,25 +3,30 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use agentcfg_core::validate::shown;
+use agentcfg_core::validate::{Fault, shown};
 
-use super::fault_places::{json_object, json_text, place_of};
+use super::conflicts::{Markers, UNRESOLVED, conflicts_of_body, first_marker};
+use super::fault_places::{json_object, json_text, place_of, place_of_unknown};
 use super::yaml::{self, Entry, Yaml};
 use super::{EXTENSION, FENCE, Fields, Place, Problem};
 use agentcfg_client::model::{AgentId, AgentSpec};
 
-/// Reads the file of an agent.
+/// Reads the file of an agent. Conflict markers in front matter are always a problem, those in the persona unless they are
+/// allowed.
 ///
 /// # Errors
 ///
 /// Every problem of the file, in the order of the lines.
-pub fn read(path: &Path, bytes: &[u8]) -> Result<AgentSpec, Vec<Problem>> {
+pub fn read(path: &Path, bytes: &[u8], markers: Markers) -> Result<AgentSpec, Vec<Problem>> {
     let mut problems = Vec::new();
     let agent_id = agent_id(path).map_err(|problem| problems.push(problem)).ok();
     let parts = front_matter(path, bytes).map_err(|problem| problems.push(problem));
-    let spec = parts
-        .ok()
-        .and_then(|parts| content(path, agent_id.as_ref(), parts, &mut problems));
+    let spec = parts.ok().and_then(|parts| {
+        if markers == Markers::Refuse {
+            refuse_conflicts_of_body(path, &parts, &mut problems);
+        }
+        content(path, agent_id.as_ref(), parts, &mut problems)
+    });
     problems.sort_by_key(|problem| problem.place);
     match spec {
         Some(spec) if problems.is_empty() => Ok(spec),
@@ -82,6 +87,8 @@ fn front_matter<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parts<'a>, Problem> 
         return Err(Problem::of(path, "must not start with a byte order mark"));
     }
     let mut lines = text.split_inclusive('\n');
+    // A file that both sides have added is one conflict.
+    refuse_conflicts(path, text.split('\n').next().unwrap_or_default(), 1)?;
     let opening = lines.next().filter(|line| is_fence(line));
     let opening =
         opening.ok_or_else(|| Problem::of(path, "must start with a line of three hyphens and front matter"))?;
@@ -89,7 +96,7 @@ fn front_matter<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parts<'a>, Problem> 
     for next in lines {
         if is_fence(next) {
             let yaml = &text[opening.len()..end];
-            refuse_conflicts(path, yaml)?;
+            refuse_conflicts(path, yaml, 2)?;
             let entries =
                 yaml::parse(yaml, 2).map_err(|malformed| Problem::new(path, malformed.place, malformed.message))?;
             let body = &text[end + next.len()..];
@@ -119,22 +126,29 @@ pub(crate) fn is_fence(line: &str) -> bool {
     line.trim_end_matches(['\n', '\r', ' ', '\t']) == FENCE
 }
 
-/// The message for conflict markers that are left.
-pub const UNRESOLVED: &str = "a conflict is not resolved: keep one of the two sides, and remove the lines of markers";
-
-/// Refuses front matter with conflict markers, with a message that says so.
-fn refuse_conflicts(path: &Path, yaml: &str) -> Result<(), Problem> {
-    let marker =
-        |line: &str| line.starts_with("<<<<<<< ") || line.starts_with(">>>>>>> ") || line.trim_end() == "=======";
-    match yaml.lines().position(marker) {
+/// Refuses a text with conflict markers, which begins at this line of the file, with a message that says so.
+fn refuse_conflicts(path: &Path, text: &str, first_line: usize) -> Result<(), Problem> {
+    match first_marker(text) {
         None => Ok(()),
         Some(at) => {
             let place = Place {
-                line: at + 2,
+                line: first_line + at,
                 column: 1,
             };
             Err(Problem::new(path, place, UNRESOLVED))
         }
+    }
+}
+
+fn refuse_conflicts_of_body(path: &Path, parts: &Parts<'_>, problems: &mut Vec<Problem>) {
+    for at in conflicts_of_body(parts.persona.unwrap_or_default()) {
+        let place = Place {
+            line: parts.body.line + at,
+            column: 1,
+        };
+        let message =
+            format!("{UNRESOLVED}. If they belong to the persona, indent them, or use --allow-conflict-markers");
+        problems.push(Problem::new(path, place, message));
     }
 }
 
@@ -192,8 +206,15 @@ fn content(
                 } else {
                     Place::START
                 };
-                let place = place_of(fault.field(), &entries).unwrap_or(missing);
-                problems.push(Problem::new(path, place, fault));
+                let found = match is_unknown(fault) {
+                    true => place_of_unknown(fault.field(), &entries),
+                    false => place_of(fault.field(), &entries),
+                };
+                let place = found.unwrap_or(missing);
+                match is_unknown(fault) && fault.field() == "name" {
+                    true => problems.push(Problem::new(path, place, NAME)),
+                    false => problems.push(Problem::new(path, place, fault)),
+                }
             }
             return None;
         }
@@ -204,6 +225,13 @@ fn content(
         problems.push(Problem::new(path, place, message));
     }
     Some(spec)
+}
+
+/// The message for the key that most other formats of agents have.
+const NAME: &str = "name is not a known field (did you mean display_name?)";
+
+fn is_unknown(fault: &Fault) -> bool {
+    fault.rule().starts_with("is not a known field")
 }
 
 /// Keeps the first of the entries with the same key, in nested maps and lists too.

@@ -5,11 +5,12 @@ use std::path::Path;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::{Fields, is_agent_file, read, write};
+use super::{Fields, Markers, is_agent_file, read, write};
 use agentcfg_client::model::AgentSpec;
 
 mod any;
 mod definition;
+mod places;
 mod pyyaml;
 
 use self::any::{any_spec, any_text};
@@ -33,7 +34,7 @@ fn written(spec: &AgentSpec) -> String {
 
 fn read_as(name: &str, file: &str) -> Result<AgentSpec, Vec<String>> {
     let problems = |problems: Vec<super::Problem>| problems.iter().map(ToString::to_string).collect();
-    read(Path::new(name), file.as_bytes()).map_err(problems)
+    read(Path::new(name), file.as_bytes(), Markers::Allow).map_err(problems)
 }
 
 fn problems(file: &str) -> Vec<String> {
@@ -364,7 +365,7 @@ fn files_that_are_no_agents_are_refused() {
         assert!(found[0].starts_with(expected), "{file:?}: {found:?}");
         assert_eq!(found.len(), 1, "{file:?}: {found:?}");
     }
-    let not_utf8 = read(Path::new("writer.md"), b"---\na: \xff\n").unwrap_err();
+    let not_utf8 = read(Path::new("writer.md"), b"---\na: \xff\n", Markers::Allow).unwrap_err();
     assert_eq!(not_utf8[0].to_string(), "writer.md:2:4: must be UTF-8");
 }
 
@@ -411,7 +412,7 @@ proptest! {
             let places: Vec<usize> = file.char_indices().map(|(at, _)| at).collect();
             file.insert_str(places[at.index(places.len())], &text);
         }
-        for problem in read(Path::new("writer.md"), file.as_bytes()).err().unwrap_or_default() {
+        for problem in read(Path::new("writer.md"), file.as_bytes(), Markers::Allow).err().unwrap_or_default() {
             let super::Place { line, column } = problem.place;
             // YAML ends a line at a carriage return too.
             let lines = file.matches(['\n', '\r']).count() + 2;
@@ -423,8 +424,8 @@ proptest! {
     #[test]
     fn any_bytes_are_an_agent_or_problems(front in any_text(200), body in any_text(50), noise: Vec<u8>) {
         let _ = read_as("writer.md", &format!("---\n{front}\n---\n{body}"));
-        let _ = read(Path::new("writer.md"), &noise);
-        let _ = read(Path::new("writer.md"), &[b"---\n".as_slice(), &noise, b"\n---\n"].concat());
+        let _ = read(Path::new("writer.md"), &noise, Markers::Allow);
+        let _ = read(Path::new("writer.md"), &[b"---\n".as_slice(), &noise, b"\n---\n"].concat(), Markers::Allow);
     }
 }
 

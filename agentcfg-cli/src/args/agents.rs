@@ -101,6 +101,9 @@ pub struct Create {
     /// Take the agent from this file, as `agentcfg export` writes it.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["agent", "fields"])]
     pub file: Option<PathBuf>,
+    /// Take lines of the persona that look like the conflict markers of git as text.
+    #[arg(long, requires = "file")]
+    pub allow_conflict_markers: bool,
     #[command(flatten)]
     pub fields: CreateFields,
     #[command(flatten)]

@@ -1,6 +1,8 @@
 //! The command line.
 
 mod agents;
+mod contexts;
+mod directory;
 mod fields;
 mod import;
 mod labels;
@@ -11,6 +13,8 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::agents::{Agents, Create, Selector};
+pub use self::contexts::Contexts;
+pub use self::directory::{Apply, Conflicts, Directory, PruneLimit};
 pub use self::fields::{CreateFields, Given};
 pub use self::import::Import;
 pub use self::labels::Label;
@@ -25,13 +29,17 @@ Exit codes:
   4   not found
   5   changed meanwhile, or exists already
   64  wrong command line
-  export, import, plan and apply exit with 1 instead of 3, 4 and 5.
+  export, import, plan, apply and validate exit with 1 instead of 3, 4 and 5,
+  except that apply exits with 5 if an agent has changed since its plan.
 
 Environment:
   AGENTCFG_URL        the server; wins over the one of `agentcfg login`
   AGENTCFG_API_KEY    an API key or a session token; wins over the one of `agentcfg login`
   AGENTCFG_WORKSPACE  the workspace, as --workspace
   AGENTCFG_CA_FILE    more certificates to trust for https, a PEM file
+  HTTPS_PROXY         the proxy for an https server, such as http://proxy:3128; HTTP_PROXY for an
+                      http server, ALL_PROXY for both
+  NO_PROXY            hosts, domains and networks that need no proxy, separated by commas
   NO_COLOR            no colours, as --color never
   VISUAL, EDITOR      the editor of `agentcfg agents edit`";
 
@@ -52,8 +60,11 @@ pub struct Arguments {
 #[command(next_help_heading = "Global options")]
 pub struct Global {
     /// The workspace to work in, by its id. A credential with a single workspace needs none.
-    #[arg(long, global = true, value_name = "ID", env = "AGENTCFG_WORKSPACE", hide_env = true)]
+    #[arg(long, global = true, value_name = "ID")]
     pub workspace: Option<String>,
+    /// The server, the credential and the workspace of `agentcfg context add`. Wins over the variables.
+    #[arg(long, global = true, value_name = "NAME")]
+    pub context: Option<String>,
     /// Text for people, or the JSON of the API for programs.
     #[arg(
         long,
@@ -84,7 +95,7 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Sign in to a server. The API key or session token is read from standard input.
+    /// Sign in to a server, in the context in use. The API key or session token is read from standard input.
     #[command(after_help = "\
 Examples:
   agentcfg login --url https://agents.example.com
@@ -94,10 +105,13 @@ Examples:
         #[arg(long, value_name = "URL")]
         url: Option<String>,
     },
-    /// Forget the server and the credential of `agentcfg login`.
+    /// Forget the server and the credential of `agentcfg login`, or of the context in use.
     Logout,
     /// Show who is signed in, and what the credential may do.
     Whoami,
+    /// Keep several servers, credentials and workspaces by name, and choose one.
+    #[command(subcommand)]
+    Context(Contexts),
     /// List, show and change agents.
     #[command(subcommand)]
     Agents(Agents),
@@ -187,7 +201,10 @@ Examples:
         /// Take the agents from the files in this directory in place of the workspace.
         #[arg(long, value_name = "DIR", requires = "format")]
         from: Option<PathBuf>,
-        /// Only the agents of this set. Needs a key of scope `write`.
+        /// Take lines of a persona that look like the conflict markers of git as text.
+        #[arg(long, requires = "from")]
+        allow_conflict_markers: bool,
+        /// Only the agents of this set.
         #[arg(long, value_name = "NAME")]
         set: Option<String>,
         /// Remove the files of agents that were deleted or left the set. Without it they are only listed. Files of agents that
@@ -214,26 +231,26 @@ Examples:
     Plan(Directory),
     /// Bring the agents to the state of the files, all in one change or none.
     #[command(after_help = "\
-On a terminal the changes are shown first. They are applied after a confirmation, and only if
-none of the agents has changed meanwhile. In a pipeline they are applied at once.
+The apply makes a plan first. On a terminal it shows the plan and asks. If one of the agents has
+changed since the plan, nothing is applied and the command ends with 5.
 
 Examples:
   agentcfg apply agents
   agentcfg apply agents --set docs --prune --yes --message 'Release 12'")]
-    Apply {
+    Apply(Box<Apply>),
+    /// Check the files of a directory without a server.
+    #[command(after_help = "\
+All problems are reported as `plan` reports them, and the command ends with 1 if there are any. What
+only the server knows is not checked, such as its limits and the sets of other agents.
+
+Example:
+  agentcfg validate agents")]
+    Validate {
+        /// The directory with the files.
+        #[arg(value_name = "DIR")]
+        dir: PathBuf,
         #[command(flatten)]
-        directory: Directory,
-        /// Only if no agent has changed since this cursor, the one of `agentcfg plan --output json`.
-        #[arg(long, value_name = "CURSOR")]
-        base: Option<String>,
-        #[command(flatten)]
-        reason: Reason,
-        /// Apply without asking.
-        #[arg(long, short)]
-        yes: bool,
-        /// Only show what would change. Unlike `plan`, this exits with 0 also if there are differences.
-        #[arg(long)]
-        dry_run: bool,
+        conflicts: Conflicts,
     },
     /// Print the completions for a shell.
     #[command(after_help = "\
@@ -260,19 +277,6 @@ pub struct Agent {
     /// The identifier of the agent, its `agent_id`.
     #[arg(value_name = "AGENT")]
     pub agent: String,
-}
-
-#[derive(Debug, Args)]
-pub struct Directory {
-    /// The directory with the files.
-    #[arg(value_name = "DIR")]
-    pub dir: PathBuf,
-    /// The set that the agents belong to. Other agents are left alone.
-    #[arg(long, value_name = "NAME")]
-    pub set: Option<String>,
-    /// Deactivate the agents of the set that have no file any more.
-    #[arg(long)]
-    pub prune: bool,
 }
 
 #[derive(Debug, Subcommand)]

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use super::context::Context;
 use super::edit;
-use crate::agent_file::{self, Fields};
+use crate::agent_file::{self, Fields, Markers};
 use crate::args::{Agents, Create, CreateFields, Given, Reason, Selector};
 use crate::failure::{Code, CommandFailure, Result};
 use crate::output::{minute, or_dash, printable};
@@ -120,7 +120,7 @@ fn text(agent_id: &str, config: &AgentConfig) -> Result<String> {
 
 async fn create(context: &mut Context, create: Create) -> Result<Code> {
     let spec = match (&create.file, &create.agent) {
-        (Some(path), _) => from_file(path)?,
+        (Some(path), _) => from_file(path, Markers::allowed_if(create.allow_conflict_markers))?,
         (None, Some(agent_id)) => from_options(agent_id, create.fields)?,
         (None, None) => return Err(CommandFailure::with_code(Code::Usage, "an agent or --file is required")),
     };
@@ -137,9 +137,9 @@ async fn create(context: &mut Context, create: Create) -> Result<Code> {
     Ok(Code::Done)
 }
 
-fn from_file(path: &Path) -> Result<AgentSpec> {
+fn from_file(path: &Path, markers: Markers) -> Result<AgentSpec> {
     let bytes = fs::read(path).map_err(|error| CommandFailure::io(path.display(), &error))?;
-    agent_file::read(path, &bytes).map_err(CommandFailure::Files)
+    agent_file::read(path, &bytes, markers).map_err(CommandFailure::Files)
 }
 
 /// An agent of the options, checked by the rules of the API: the fields of an agent are named as the options are.

@@ -1,42 +1,165 @@
 //! Files as agents: plan and apply.
 
-use agentcfg_client::AgentFilter;
+use std::path::{Component, Path};
+
 use agentcfg_client::model::{AppliedAgents, ApplyAgents, WorkspaceId};
+use agentcfg_client::{AgentFilter, Client};
 
 use super::context::Context;
-use super::plan;
+use super::{plan, prune};
 use crate::agent_file::{EXTENSION, Problem};
-use crate::args::{self, Reason};
-use crate::failure::{Code, CommandFailure, Result};
+use crate::args::{self, Apply};
+use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::Directory;
-use crate::session::{Session, parse};
+use crate::session::parse;
 use crate::terminal::{self, Progress};
 
+/// The most files that a warning names.
+const MAX_NAMED: usize = 3;
+
 /// The agents of a directory as the body of an apply. `None`: there are none, and nothing is pruned.
-fn body(arguments: &args::Directory, base: Option<&str>) -> Result<Option<ApplyAgents>> {
+fn body(context: &mut Context, arguments: &args::Directory, base: Option<&str>) -> Result<Option<ApplyAgents>> {
     let base = base.map(|base| parse("base", base)).transpose()?;
     let directory = Directory::open(&arguments.dir)?;
-    let body = ApplyAgents::of(directory.read()?)
+    warn_of_windows_lines(context, &directory);
+    let body = ApplyAgents::of(directory.read(arguments.conflicts.markers())?)
         .set(arguments.set.as_deref().map(|set| parse("set", set)).transpose()?)
         .prune(arguments.prune)
         .base(base);
     if directory.is_empty() && !body.prune {
+        note_empty(context, &directory);
         return Ok(None);
     }
     body.validate().map_err(CommandFailure::error)?;
     Ok(Some(body))
 }
 
-pub async fn plan(context: &mut Context, arguments: &args::Directory, base: Option<&str>) -> Result<Code> {
-    let body = body(arguments, base)?;
-    let session = context.session()?;
-    let workspace = session.workspace().await?;
-    let planned = planned(context, &session, workspace, body.as_ref(), arguments).await?;
-    context.output.show(&planned, |output| plan::show(output, &planned))?;
+/// Warns once of lines that end as on Windows, which a persona keeps.
+pub(super) fn warn_of_windows_lines(context: &mut Context, directory: &Directory) {
+    let files = directory.with_windows_lines();
+    if files.is_empty() {
+        return;
+    }
+    let named: Vec<_> = files
+        .iter()
+        .take(MAX_NAMED)
+        .map(|path| path.display().to_string())
+        .collect();
+    let more = match files.len() - named.len() {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let have = if files.len() == 1 { "has" } else { "have" };
+    context.output.note(format_args!(
+        "warning: {} {have} lines that end as on Windows (CRLF), which become part of the persona: {}{more}\n         \
+         If git has converted them, put this line into .gitattributes: {} -text",
+        count(files.len(), "file"),
+        named.join(", "),
+        git_pattern(directory.path())
+    ));
+}
+
+/// The files of a directory as a pattern of `.gitattributes`, which is relative to the directory of the repository. Where that is
+/// not known, the pattern is one for all directories.
+fn git_pattern(dir: &Path) -> String {
+    let names = dir.components().filter(|part| *part != Component::CurDir);
+    let names: Option<Vec<_>> = names
+        .map(|part| match part {
+            Component::Normal(name) => name.to_str(),
+            _ => None,
+        })
+        .collect();
+    match names {
+        Some(names) if !names.is_empty() => format!("{}/*.{EXTENSION}", names.join("/")),
+        _ => format!("*.{EXTENSION}"),
+    }
+}
+
+/// Notes that a directory has no files of agents, and where they are.
+pub(super) fn note_empty(context: &mut Context, directory: &Directory) {
+    let dir = directory.path();
+    context
+        .output
+        .note(format_args!("{} has no files of agents.", dir.display()));
+    for ignored in prune::ignored(dir) {
+        context.output.note(format_args!("warning: {ignored}"));
+    }
+}
+
+/// A directory, its agents, and where they go.
+struct Job<'a> {
+    arguments: &'a args::Directory,
+    client: Client,
+    workspace: WorkspaceId,
+    body: Option<ApplyAgents>,
+}
+
+impl<'a> Job<'a> {
+    async fn open(
+        context: &mut Context,
+        arguments: &'a args::Directory,
+        base: Option<&str>,
+        reason: Option<&args::Reason>,
+    ) -> Result<Self> {
+        // Problems of the files are reported without a server too.
+        let body = body(context, arguments, base)?;
+        let session = context.session()?;
+        Ok(Self {
+            arguments,
+            client: match reason {
+                Some(reason) => session.because(reason)?,
+                None => session.client.clone(),
+            },
+            workspace: session.workspace().await?,
+            body,
+        })
+    }
+
+    /// What an apply would do.
+    async fn plan(&self) -> Result<AppliedAgents> {
+        if let Some(body) = &self.body {
+            let _progress = Progress::spinner("Comparing with the server");
+            let planned = self.client.apply_agents(self.workspace, body, true).await;
+            return planned.map_err(|error| {
+                match error.is_forbidden() && error.message().contains("agents:configure") {
+                    true => CommandFailure::with_code(Code::Refused, error.message()).hint(
+                        "This server makes a plan only with a key of scope write. Later ones need agents:read alone.",
+                    ),
+                    false => in_files(error, body, self.arguments),
+                }
+            });
+        }
+        // The API takes no empty list, and this one changes nothing.
+        let active = AgentFilter::default();
+        let (_, cursor) = self.client.list_agents_with_cursor(self.workspace, &active).await?;
+        Ok(AppliedAgents::nothing(cursor))
+    }
+
+    /// Why this plan is not applied.
+    async fn refusal(&self, planned: &AppliedAgents) -> Result<Option<CommandFailure>> {
+        let set = self.body.as_ref().and_then(|body| body.set.as_ref());
+        let args::Directory { dir, prune_limit, .. } = self.arguments;
+        prune::refusal(&self.client, self.workspace, set, planned, *prune_limit, dir).await
+    }
+}
+
+/// Shows a plan: its changes, and what they come to.
+fn show(context: &mut Context, planned: &AppliedAgents) -> Result<()> {
+    context.output.show(planned, |output| plan::show(output, planned))?;
     if !context.output.is_json() {
         context
             .output
-            .note(format_args!("Plan: {}.", plan::summary(&planned, false)));
+            .note(format_args!("Plan: {}.", plan::summary(planned, false)));
+    }
+    Ok(())
+}
+
+pub async fn plan(context: &mut Context, arguments: &args::Directory) -> Result<Code> {
+    let job = Job::open(context, arguments, None, None).await?;
+    let planned = job.plan().await?;
+    show(context, &planned)?;
+    if let Some(refusal) = job.refusal(&planned).await? {
+        context.warn(&refusal);
     }
     match plan::has_changes(&planned) {
         true => Ok(Code::Differences),
@@ -44,28 +167,15 @@ pub async fn plan(context: &mut Context, arguments: &args::Directory, base: Opti
     }
 }
 
-/// What an apply would do.
-async fn planned(
-    context: &mut Context,
-    session: &Session,
-    workspace: WorkspaceId,
-    body: Option<&ApplyAgents>,
-    arguments: &args::Directory,
-) -> Result<AppliedAgents> {
-    if let Some(body) = body {
-        let _progress = Progress::spinner("Comparing with the server");
-        let planned = session.client.apply_agents(workspace, body, true).await;
-        return planned.map_err(|error| in_files(error, body, arguments));
+/// Shows what an apply would do, and fails where it would.
+pub async fn dry_run(context: &mut Context, arguments: &Apply) -> Result<Code> {
+    let job = Job::open(context, &arguments.directory, arguments.base.as_deref(), None).await?;
+    let planned = job.plan().await?;
+    show(context, &planned)?;
+    match job.refusal(&planned).await? {
+        Some(refusal) => Err(refusal),
+        None => Ok(Code::Done),
     }
-    // The API takes no empty list, and this one changes nothing.
-    context
-        .output
-        .note(format_args!("{} has no files of agents.", arguments.dir.display()));
-    let (_, cursor) = session
-        .client
-        .list_agents_with_cursor(workspace, &AgentFilter::default())
-        .await?;
-    Ok(AppliedAgents::nothing(cursor))
 }
 
 /// The problems of the files where the server refuses agents of them by a rule that only it knows, such as a limit of its
@@ -84,46 +194,40 @@ fn in_files(error: agentcfg_client::Error, body: &ApplyAgents, arguments: &args:
     problems.map_or_else(|| error.into(), CommandFailure::Files)
 }
 
-pub async fn apply(
-    context: &mut Context,
-    arguments: &args::Directory,
-    base: Option<&str>,
-    reason: &Reason,
-    yes: bool,
-) -> Result<Code> {
-    let body = body(arguments, base)?;
-    let session = context.session()?;
-    let client = session.because(reason)?;
-    let workspace = session.workspace().await?;
-    let asks = !yes && !context.output.is_json() && terminal::is_attended();
-    let mut body = match body {
-        Some(body) => body,
-        None => {
-            let unchanged = planned(context, &session, workspace, None, arguments).await?;
-            context.output.show(&unchanged, |_| Ok(()))?;
-            return Ok(Code::Done);
+pub async fn apply(context: &mut Context, arguments: &Apply) -> Result<Code> {
+    let base = arguments.base.as_deref();
+    let mut job = Job::open(context, &arguments.directory, base, Some(&arguments.reason)).await?;
+    let asks = !arguments.yes && !context.output.is_json() && terminal::is_attended();
+    let follows_its_plan = base.is_none() && !arguments.force;
+    let mut planned = None;
+    if asks || follows_its_plan || arguments.directory.prune || job.body.is_none() {
+        let plan = job.plan().await.map_err(if_changed)?;
+        if let Some(refusal) = job.refusal(&plan).await? {
+            return Err(refusal);
         }
+        planned = Some(plan);
+    }
+    let Some(body) = &mut job.body else {
+        if let Some(nothing) = planned {
+            context.output.show(&nothing, |_| Ok(()))?;
+        }
+        return Ok(Code::Done);
     };
-    if asks {
-        let planned = planned(context, &session, workspace, Some(&body), arguments).await?;
-        plan::show(&mut context.output, &planned)?;
-        context
-            .output
-            .note(format_args!("Plan: {}.", plan::summary(&planned, false)));
-        if plan::has_changes(&planned) {
-            terminal::confirm("Apply these changes?")?;
+    if let Some(planned) = planned {
+        if asks {
+            show(context, &planned)?;
+            if plan::has_changes(&planned) {
+                terminal::confirm("Apply these changes?")?;
+            }
         }
-        // What is applied is what was shown.
-        body.base = body.base.or(Some(planned.cursor));
+        if follows_its_plan {
+            body.base = Some(planned.cursor);
+        }
     }
     let progress = Progress::spinner("Applying");
-    let applied = client.apply_agents(workspace, &body, false).await;
+    let applied = job.client.apply_agents(job.workspace, body, false).await;
     drop(progress);
-    let applied = applied.map_err(|error| match error.is_precondition_failed() {
-        true => CommandFailure::with_code(Code::Conflict, "the agents have changed meanwhile; nothing was applied")
-            .hint("Run the command again to see what it would change now."),
-        false => in_files(error, &body, arguments),
-    })?;
+    let applied = applied.map_err(|error| if_changed(in_files(error, body, job.arguments)))?;
     context.output.show(
         &applied,
         |output| if asks { Ok(()) } else { plan::show(output, &applied) },
@@ -134,4 +238,40 @@ pub async fn apply(
             .note(format_args!("Applied: {}.", plan::summary(&applied, true)));
     }
     Ok(Code::Done)
+}
+
+/// A failure because agents have changed since the plan, with the way out; else the failure as it is.
+fn if_changed(failure: CommandFailure) -> CommandFailure {
+    match failure {
+        CommandFailure::Call(error) if error.is_precondition_failed() => {
+            let message = format!(
+                "the agents have changed meanwhile; nothing was applied: {}",
+                error.message()
+            );
+            CommandFailure::with_code(Code::Conflict, message).hint(
+                "`agentcfg plan` shows what an apply would change now. --force applies without regard to such changes.",
+            )
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pattern_for_git_names_the_directory_where_it_is_known() {
+        for (dir, expected) in [
+            ("agents", "agents/*.md"),
+            ("./agents/", "agents/*.md"),
+            ("my/agents", "my/agents/*.md"),
+            (".config/agents", ".config/agents/*.md"),
+            (".", "*.md"),
+            ("../agents", "*.md"),
+            ("/srv/agents", "*.md"),
+        ] {
+            assert_eq!(git_pattern(Path::new(dir)), expected, "{dir}");
+        }
+    }
 }

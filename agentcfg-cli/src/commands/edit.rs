@@ -167,7 +167,7 @@ impl Edit {
             })?;
             let failure = match self.unresolved(&bytes, version) {
                 Some(failure) => failure,
-                None => match agent_file::read(&self.path, &bytes) {
+                None => match agent_file::read(&self.path, &bytes, agent_file::Markers::Allow) {
                     Ok(spec) => return Ok(spec),
                     Err(problems) => CommandFailure::Files(problems),
                 },

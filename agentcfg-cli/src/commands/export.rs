@@ -6,11 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::AgentFilter;
-use agentcfg_client::model::{Agent, AgentState, ApplyAgents, SetName, WorkspaceId};
+use agentcfg_client::model::{Agent, AgentState, SetName, WorkspaceId};
 use serde::Serialize;
 
 use super::context::Context;
-use super::plan;
+use super::prune;
 use crate::agent_file::{self, Fields, is_agent_file};
 use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::{self, Directory};
@@ -117,15 +117,7 @@ fn exists(path: &Path) -> Result<bool> {
 
 /// The active agents of a set, of which there is at least one.
 async fn members(session: &Session, workspace: WorkspaceId, set: &SetName) -> Result<Vec<Agent>> {
-    // The API has no other way to the members for one who is not an owner: they are what an apply of nothing would take out.
-    let nothing = ApplyAgents::default().set(set.clone()).prune(true);
-    let pruned = session.client.apply_agents(workspace, &nothing, true).await?;
-    let members: BTreeSet<_> = pruned
-        .results
-        .into_iter()
-        .filter(plan::is_deactivated)
-        .map(|agent| agent.agent_id)
-        .collect();
+    let members = prune::members(&session.client, workspace, set).await?;
     if members.is_empty() {
         let message = format!("the set {set} has no active agents; nothing was written or removed");
         return Err(CommandFailure::error(message).hint("`agentcfg apply DIR --set NAME` puts agents into a set."));

@@ -9,6 +9,7 @@ use agentcfg_client::model::{AgentConfig, AgentVersionDetail, VersionPage, Versi
 use serde::Serialize;
 
 use super::context::Context;
+use crate::agent_file::Markers;
 use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::{self, Directory};
 use crate::import::{self, Entry, Format, Node, formats};
@@ -33,10 +34,16 @@ struct Lost {
     paths: Vec<String>,
 }
 
-pub async fn run(context: &mut Context, word: &str, dir: &Path, from: Option<&Path>, strict: bool) -> Result<Code> {
+pub async fn run(
+    context: &mut Context,
+    word: &str,
+    dir: &Path,
+    from: Option<(&Path, Markers)>,
+    strict: bool,
+) -> Result<Code> {
     let format = formats::format(word).ok_or_else(|| CommandFailure::with_code(Code::Usage, "unknown format"))?;
     let agents = match from {
-        Some(from) => of_files(from)?,
+        Some((from, markers)) => of_files(from, markers)?,
         None => of_workspace(context, format).await?,
     };
     let (mut exported, mut written) = (Exported::default(), Vec::new());
@@ -79,8 +86,8 @@ pub async fn run(context: &mut Context, word: &str, dir: &Path, from: Option<&Pa
 }
 
 /// The agents of files.
-fn of_files(dir: &Path) -> Result<Vec<(String, Vec<Entry>)>> {
-    let specs = Directory::open(dir)?.read()?;
+fn of_files(dir: &Path, markers: Markers) -> Result<Vec<(String, Vec<Entry>)>> {
+    let specs = Directory::open(dir)?.read(markers)?;
     let agents = specs.iter().map(|spec| {
         let fields = fields(&serde_json::to_string(spec)?)?;
         Ok((

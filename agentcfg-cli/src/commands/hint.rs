@@ -59,6 +59,44 @@ fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
     }
 }
 
+const MAYBE_APPLIED: &str = "The server may have made the change. Check before you try again.";
+
+/// What to do about an error of a proxy in front of the server, which does not number its answers.
+fn of_proxy(failure: &CommandFailure, error: &agentcfg_client::Error) -> Option<String> {
+    if !failure.is_of_another_server() {
+        return None;
+    }
+    let hint = match error.status()? {
+        407 => "A proxy on the way needs a user and a password: HTTP_PROXY=http://user:password@host:port",
+        413 => {
+            "A proxy in front of the server refuses requests of this size. Raise its limit, such as client_max_body_size of nginx, \
+             or keep the agents in several directories, each with a set of its own."
+        }
+        502 => {
+            "A proxy in front of the server has no connection to it. Check that agentcfg-server runs where the proxy expects it."
+        }
+        503 => "A proxy in front of the server has no server that takes requests now. Try again later.",
+        504 => {
+            "A proxy in front of the server has not waited for its answer. Raise its limit, such as proxy_read_timeout of nginx."
+        }
+        _ => return None,
+    };
+    Some(match error.may_have_been_applied() {
+        true => format!("{hint} {MAYBE_APPLIED}"),
+        false => hint.to_owned(),
+    })
+}
+
+/// The host in a URL, with the brackets of an IPv6 address removed.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split('/').next().unwrap_or(rest);
+    match authority.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        Some((address, _)) => address,
+        None => authority.split(':').next().unwrap_or(authority),
+    }
+}
+
 /// What to do about a failure.
 pub(super) fn hint(failure: &CommandFailure, origins: Option<&Origins>) -> Option<String> {
     let error = match failure {
@@ -70,27 +108,37 @@ pub(super) fn hint(failure: &CommandFailure, origins: Option<&Origins>) -> Optio
         "The server speaks no TLS on this port: its URL begins with http://".to_owned()
     } else if let Some(hint) = of_certificate(error) {
         hint
+    } else if error.is_proxy() {
+        let host = origins.map_or("HOST", |origins| host(&origins.url));
+        format!(
+            "The proxy is from HTTPS_PROXY, HTTP_PROXY or ALL_PROXY in the environment. Correct it, or go past it with NO_PROXY={host}"
+        )
     } else if error.is_connect() {
-        match origins.map(|origins| origins.of_url) {
+        match origins.map(|origins| &origins.of_url) {
             Some(Origin::Environment(name)) => {
                 format!("Start a server there, such as `agentcfg-server dev`, or set {name} to another one.")
             }
             _ => "Start a server there, such as `agentcfg-server dev`, or sign in to another: agentcfg login --url URL"
                 .to_owned(),
         }
+    } else if let Some(hint) = of_proxy(failure, error) {
+        hint
     } else if failure.is_of_another_server() && !error.is_rate_limited() && error.status() < Some(500) {
         "Another program than agentcfg-server has answered. Check the URL and what is in front of the server."
             .to_owned()
     } else if error.is_not_found() && origins.is_some_and(|origins| names_the_api(&origins.url)) {
         WITHOUT_API.to_owned()
     } else if error.is_unauthorized() {
-        match origins.map(|origins| origins.of_secret) {
+        match origins.map(|origins| &origins.of_secret) {
             Some(Origin::Environment(name)) => {
                 format!("The credential is from {name}, which is wrong, revoked or expired.")
             }
             Some(Origin::CommandLine(_) | Origin::Default) => {
                 "The credential is wrong, revoked, expired, or one of another server.".to_owned()
             }
+            Some(Origin::Context(name)) => format!(
+                "The credential of the context {name} was revoked or has expired. Replace it with `agentcfg --context {name} login`."
+            ),
             _ => "The credential of `agentcfg login` was revoked or has expired. Sign in again.".to_owned(),
         }
     } else if error.is_forbidden() && error.message().contains("session token") {
@@ -99,7 +147,7 @@ pub(super) fn hint(failure: &CommandFailure, origins: Option<&Origins>) -> Optio
     } else if error.is_forbidden() {
         "`agentcfg whoami` shows the workspaces and permissions of the credential.".to_owned()
     } else if error.may_have_been_applied() {
-        "The server may have made the change. Check before you try again.".to_owned()
+        MAYBE_APPLIED.to_owned()
     } else if error.is_rate_limited() {
         let seconds = error.retry_after()?.as_secs();
         format!("Try again in {} s.", seconds.max(1))
@@ -125,6 +173,17 @@ mod tests {
     impl Error for Outer {
         fn source(&self) -> Option<&(dyn Error + 'static)> {
             Some(&self.0)
+        }
+    }
+
+    #[test]
+    fn the_host_of_a_url_is_what_no_proxy_takes() {
+        for (url, expected) in [
+            ("https://agents.example.com/agentcfg", "agents.example.com"),
+            ("http://127.0.0.1:7420", "127.0.0.1"),
+            ("http://[::1]:7420/", "::1"),
+        ] {
+            assert_eq!(host(url), expected);
         }
     }
 

@@ -1,10 +1,12 @@
 //! Signing in and out.
 
+use std::path::Path;
+
 use agentcfg_client::model::WhoAmI;
 
 use super::context::Context;
 use super::hint;
-use crate::credentials::{self, Credentials};
+use crate::credentials::{self, Contexts, Credentials};
 use crate::failure::{Code, CommandFailure, Result};
 use crate::output::{BOLD, or_dash, printable};
 use crate::session::{self, API_KEY, DEFAULT_URL, Origin, Origins, URL};
@@ -12,7 +14,31 @@ use crate::terminal::{self, Progress};
 
 pub async fn login(context: &mut Context, url: Option<String>) -> Result<Code> {
     let path = credentials::path()?;
-    let (url, of_url) = server(&path, url)?;
+    // A file that cannot be read is about to be replaced.
+    let mut contexts = credentials::read(&path).unwrap_or_default();
+    let name = context.named_context().unwrap_or(contexts.current()).to_owned();
+    if name != credentials::DEFAULT {
+        contexts.get(Some(&name))?;
+    }
+    // The variable is for another server than the context that is named.
+    let variable = session::variable(URL).filter(|_| context.named_context().is_none());
+    let (url, of_url) = server(&contexts, &name, url, variable)?;
+    let workspace = context.workspace().map(str::to_owned);
+    let (stored, caller) = sign_in(context, url, of_url.clone(), workspace.as_deref()).await?;
+    context.output.note(signed_in(&stored, &caller, &path));
+    contexts.set(&name, stored);
+    credentials::write(&path, &contexts)?;
+    note_variables(context, &of_url);
+    Ok(Code::Done)
+}
+
+/// Reads a credential from standard input, and checks it with the server.
+pub(super) async fn sign_in(
+    context: &mut Context,
+    url: String,
+    of_url: Origin,
+    workspace: Option<&str>,
+) -> Result<(Credentials, WhoAmI)> {
     // A wrong URL is reported before the key is asked for.
     agentcfg_client::Client::builder(&url).build()?;
     let secret = terminal::read_secret("API key or session token: ")?;
@@ -38,50 +64,53 @@ pub async fn login(context: &mut Context, url: Option<String>) -> Result<Code> {
         }
     })?;
     drop(progress);
-    let workspace = match context.workspace() {
+    let workspace = match workspace {
         Some(workspace) => Some(session::parse("workspace", workspace)?),
         None => match caller.workspaces.as_slice() {
             [only] => Some(only.id),
             _ => None,
         },
     };
-    credentials::write(
-        &path,
-        &Credentials {
-            url: url.clone(),
-            secret,
-            workspace,
-        },
-    )?;
-    context.output.note(format_args!(
-        "Signed in to {url} as {}. The credential is in {}.",
-        name(&caller),
+    let stored = Credentials { url, secret, workspace };
+    Ok((stored, caller))
+}
+
+pub(super) fn signed_in(stored: &Credentials, caller: &WhoAmI, path: &Path) -> String {
+    format!(
+        "Signed in to {} as {}. The credential is in {}.",
+        stored.url,
+        name(caller),
         path.display()
-    ));
+    )
+}
+
+/// Notes which variables win over what was stored.
+pub(super) fn note_variables(context: &mut Context, of_url: &Origin) {
     for variable in [URL, API_KEY] {
-        if std::env::var_os(variable).is_some_and(|value| !value.is_empty())
-            && !(variable == URL && of_url == Origin::Environment(URL))
-        {
+        if session::variable(variable).is_some() && !(variable == URL && *of_url == Origin::Environment(URL)) {
             context
                 .output
                 .note(format_args!("note: {variable} is set, and wins over what was saved."));
         }
     }
-    Ok(Code::Done)
 }
 
 /// The server to sign in to: named, or asked for on a terminal.
-fn server(path: &std::path::Path, named: Option<String>) -> Result<(String, Origin)> {
+fn server(
+    contexts: &Contexts,
+    context: &str,
+    named: Option<String>,
+    variable: Option<String>,
+) -> Result<(String, Origin)> {
     if let Some(url) = named {
         return Ok((url, Origin::CommandLine("--url")));
     }
-    if let Some(url) = std::env::var(URL).ok().filter(|url| !url.is_empty()) {
+    if let Some(url) = variable {
         return Ok((url, Origin::Environment(URL)));
     }
-    // A file that cannot be read is about to be replaced.
-    let (known, origin) = match credentials::read(path) {
-        Ok(Some(known)) => (known.url, Origin::Login),
-        _ => (DEFAULT_URL.to_owned(), Origin::Default),
+    let (known, origin) = match contexts.get(Some(context))? {
+        Some((name, known)) => (known.url.clone(), Origin::of_context(name)),
+        None => (DEFAULT_URL.to_owned(), Origin::Default),
     };
     match terminal::is_attended() {
         true => Ok((terminal::ask("Server", &known)?, Origin::CommandLine("your answer"))),
@@ -91,9 +120,22 @@ fn server(path: &std::path::Path, named: Option<String>) -> Result<(String, Orig
 
 pub fn logout(context: &mut Context) -> Result<Code> {
     let path = credentials::path()?;
-    let message = match credentials::remove(&path)? {
+    let is_removed = match credentials::read(&path) {
+        Ok(mut contexts) => {
+            let name = context.named_context().unwrap_or(contexts.current()).to_owned();
+            let is_removed = contexts.remove(&name);
+            credentials::write(&path, &contexts)?;
+            is_removed
+        }
+        // A broken file may have a secret too.
+        Err(_) => {
+            credentials::write(&path, &Contexts::default())?;
+            true
+        }
+    };
+    let message = match is_removed {
         true => format!(
-            "Removed {}. The key itself still works: `agentcfg keys revoke` ends it.",
+            "Removed the credential from {}. The key itself still works: `agentcfg keys revoke` ends it.",
             path.display()
         ),
         false => "You were not signed in.".to_owned(),

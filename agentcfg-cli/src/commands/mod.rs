@@ -3,6 +3,7 @@
 mod agents;
 mod audit;
 mod context;
+mod contexts;
 mod directory;
 mod edit;
 mod export;
@@ -16,10 +17,13 @@ mod labels;
 mod login;
 mod package_files;
 mod plan;
+mod prune;
 mod status;
+mod validate;
 mod versions;
 mod watch;
 
+use crate::agent_file::Markers;
 use crate::args::Command;
 use crate::failure::{Code, Result};
 
@@ -30,6 +34,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
     match command {
         Command::Login { url } => login::login(context, url).await,
         Command::Logout => login::logout(context),
+        Command::Context(command) => contexts::run(context, command).await,
         Command::Whoami => login::whoami(context).await,
         Command::Agents(command) => agents::run(context, command).await,
         Command::Versions { agent, limit, before } => versions::list(context, &agent.agent, limit, before).await,
@@ -45,34 +50,31 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
             format: Some(format),
             strict,
             from,
+            allow_conflict_markers,
             ..
-        } => export_format::run(context, &format, &dir, from.as_deref(), strict).await,
+        } => {
+            let from = from
+                .as_deref()
+                .map(|from| (from, Markers::allowed_if(allow_conflict_markers)));
+            export_format::run(context, &format, &dir, from, strict).await
+        }
         Command::Export { dir, set, prune, .. } => export::run(context, &dir, set.as_deref(), prune).await,
         Command::Import(arguments) => import::run(context, &arguments).await,
-        Command::Plan(directory) => directory::plan(context, &directory, None).await,
-        Command::Apply {
-            directory,
-            base,
-            reason,
-            yes,
-            dry_run,
-        } => match dry_run {
-            true => directory::plan(context, &directory, base.as_deref())
-                .await
-                .map(|_| Code::Done),
-            false => directory::apply(context, &directory, base.as_deref(), &reason, yes).await,
-        },
+        Command::Plan(directory) => directory::plan(context, &directory).await,
+        Command::Apply(arguments) if arguments.dry_run => directory::dry_run(context, &arguments).await,
+        Command::Apply(arguments) => directory::apply(context, &arguments).await,
+        Command::Validate { dir, conflicts } => validate::run(context, &dir, conflicts.markers()),
         Command::Completions { shell } => package_files::completions(context, shell),
         Command::Man { out } => package_files::manual(&out),
     }
 }
 
 impl Command {
-    /// Whether the command works on a directory of files, with the exit codes 0, 1 and 2 alone.
+    /// Whether the command works on a directory of files, with the exit codes 0, 1, 2 and 5 alone.
     pub fn is_of_directory(&self) -> bool {
         matches!(
             self,
-            Self::Export { .. } | Self::Import(_) | Self::Plan(_) | Self::Apply { .. }
+            Self::Export { .. } | Self::Import(_) | Self::Plan(_) | Self::Apply(_) | Self::Validate { .. }
         )
     }
 }

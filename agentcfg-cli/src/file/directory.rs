@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use agentcfg_client::model::AgentSpec;
 
-use crate::agent_file::{EXTENSION, Problem, is_agent_file, read};
+use crate::agent_file::{EXTENSION, Markers, Problem, is_agent_file, read};
 use crate::failure::{CommandFailure, Result};
 
 /// The name, without its end, of the file that may explain a directory to people. It is no agent: identifiers have no capital letters.
@@ -51,15 +51,19 @@ impl Directory {
         self.path.join(format!("{agent_id}.{EXTENSION}"))
     }
 
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Reads all agents, in the order of the names of their files.
     ///
     /// # Errors
     ///
     /// All problems of all files.
-    pub fn read(&self) -> Result<Vec<AgentSpec>> {
+    pub fn read(&self, markers: Markers) -> Result<Vec<AgentSpec>> {
         let (mut specs, mut problems) = (Vec::new(), Vec::new());
         for path in self.files.values() {
-            let read = content(path).and_then(|bytes| read(path, &bytes));
+            let read = content(path).and_then(|bytes| read(path, &bytes, markers));
             match read {
                 Ok(spec) => specs.push(spec),
                 Err(more) => problems.extend(more),
@@ -69,6 +73,14 @@ impl Directory {
             true => Ok(specs),
             false => Err(CommandFailure::Files(problems)),
         }
+    }
+
+    /// The files with a line that ends as on Windows.
+    pub fn with_windows_lines(&self) -> Vec<&Path> {
+        let has_windows_line =
+            |path: &Path| content(path).is_ok_and(|bytes| bytes.windows(2).any(|pair| pair == b"\r\n"));
+        let paths = self.files.values().map(PathBuf::as_path);
+        paths.filter(|path| has_windows_line(path)).collect()
     }
 
     /// The files of agents other than these, by what is in the files, and their agents.
@@ -83,7 +95,7 @@ impl Directory {
 }
 
 /// Whether a file of this name is one of an agent, or looks like one. `WRITER.MD` is reported and not ignored.
-fn may_be_agent(name: &str) -> bool {
+pub(super) fn may_be_agent(name: &str) -> bool {
     let path = Path::new(name);
     let extension = path.extension();
     extension.is_some_and(|extension| extension.eq_ignore_ascii_case(EXTENSION))

@@ -123,7 +123,7 @@ fn through_its_file(agent: &Imported) -> Vec<Entry> {
     };
     let text = agent_file::write(&agent.agent_id, &agent_file::Fields::of_spec(&spec).unwrap());
     let path = PathBuf::from(format!("{}.md", agent.agent_id));
-    let read = agent_file::read(&path, text.as_bytes()).unwrap();
+    let read = agent_file::read(&path, text.as_bytes(), agent_file::Markers::Refuse).unwrap();
     let json = serde_json::to_string(&read).unwrap();
     let mut fields = from_json(&path, &json).unwrap().entries().to_vec();
     super::node::take(&mut fields, "agent_id");

@@ -6,6 +6,7 @@ use rustls::CertificateError;
 
 use super::{BoxError, Error, Inner, Kind, ResponseFacts};
 use crate::attempt_outcome::AttemptOutcome;
+use crate::proxy::ProxyFailure;
 
 impl Error {
     fn new(kind: Kind, outcome: AttemptOutcome, message: impl Into<String>) -> Self {
@@ -15,6 +16,8 @@ impl Error {
             message: message.into(),
             maybe_applied: false,
             timed_out: false,
+            by_proxy: false,
+            is_foreign: false,
             facts: ResponseFacts::default(),
             source: None,
         }))
@@ -59,7 +62,14 @@ impl Error {
                 .downcast_ref::<io::Error>()
                 .is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
         });
-        let mut failed = if error.is_connect() {
+        let by_proxy = causes(&error).find_map(|cause| cause.downcast_ref::<ProxyFailure>());
+        let mut failed = if let Some(failure) = by_proxy {
+            let outcome = match failure.is_final() {
+                true => AttemptOutcome::Final,
+                false => AttemptOutcome::NotApplied,
+            };
+            Self::new(Kind::Connect, outcome, failure.to_string())
+        } else if error.is_connect() {
             match causes(&error).find_map(refused_certificate) {
                 Some(fault) => Self::new(Kind::Connect, AttemptOutcome::Final, of_certificate(fault)),
                 None => Self::new(Kind::Connect, AttemptOutcome::NotApplied, "no connection could be made"),
@@ -72,6 +82,7 @@ impl Error {
             Self::new(Kind::Exchange, AttemptOutcome::Unknown, message)
         };
         failed.0.timed_out = timed_out;
+        failed.0.by_proxy = by_proxy.is_some();
         failed.because(error)
     }
 
@@ -102,12 +113,19 @@ impl Error {
         let is_promised = facts.retry_after.is_some() && facts.request_id.is_some();
         match status {
             503 if is_promised => Self::new(Kind::Status, AttemptOutcome::NotApplied, message).with_facts(facts),
-            _ => Self::of_proxy(status, facts, message),
+            _ => Self::of_status(status, facts, message),
         }
     }
 
+    /// A response with a status other than success that is not one of the server.
+    pub(crate) fn foreign(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
+        let mut error = Self::of_status(status, facts, message);
+        error.0.is_foreign = true;
+        error
+    }
+
     /// A response with a status other than success that may be a proxy's, so that after a 502, 503 or 504 the outcome is unknown.
-    pub(crate) fn of_proxy(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
+    fn of_status(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
         let outcome = match status {
             429 => AttemptOutcome::NotApplied,
             502..=504 => AttemptOutcome::Unknown,

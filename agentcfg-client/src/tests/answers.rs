@@ -43,7 +43,7 @@ async fn each_status_has_its_predicate() {
         );
         assert_eq!(error.request_id(), Some("r-1"));
         assert!(!error.may_have_been_applied(), "{status}");
-        assert!(!error.is_timeout() && !error.is_connect());
+        assert!(!error.is_timeout() && !error.is_connect() && !error.is_foreign());
         let yes = table.iter().filter(|(_, predicate)| predicate(&error)).count();
         assert!(predicate(&error) && yes == 1, "{status}");
         assert!(!format!("{error:?}").contains("canary"));
@@ -57,9 +57,10 @@ async fn a_proxys_page_is_not_decoded_as_a_response_of_the_service() {
     let error = client.create_agent(&writer()).await.unwrap_err();
     assert_eq!(
         error.message(),
-        "the answer is an error in text/html that is not from agentcfg"
+        "the answer is 502 Bad Gateway as text/html, which is not from agentcfg"
     );
     assert!(error.status() == Some(502) && error.may_have_been_applied());
+    assert!(error.is_foreign() && !error.is_proxy());
     let error = client
         .delete_agent(None, "writer", &Precondition::None)
         .await

@@ -12,9 +12,9 @@ use tokio_rustls::TlsAcceptor;
 use super::server::{Server, answer};
 use crate::{Builder, Client, RetryPolicy};
 
-const AUTHORITY: &str = include_str!("tls/ca.pem");
+pub(super) const AUTHORITY: &str = include_str!("tls/ca.pem");
 
-async fn server() -> Server {
+pub(super) async fn server() -> Server {
     let chain = vec![CertificateDer::from_pem_slice(include_bytes!("tls/localhost.pem")).unwrap()];
     let key = PrivateKeyDer::from_pem_slice(include_bytes!("tls/localhost.key")).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
@@ -27,7 +27,7 @@ async fn server() -> Server {
     Server::start_with(script, Some(TlsAcceptor::from(Arc::new(config)))).await
 }
 
-fn builder(server: &Server) -> Builder {
+pub(super) fn builder(server: &Server) -> Builder {
     Client::builder(format!("https://{}", server.address())).retry(RetryPolicy::NEVER)
 }
 

@@ -3,6 +3,7 @@
 mod answers;
 mod changes;
 mod encrypted;
+mod proxies;
 mod releases;
 mod repeats;
 mod requests;

@@ -1,5 +1,6 @@
 //! The times of retries, on Tokio's paused clock.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use hyper::HeaderMap;
@@ -24,15 +25,28 @@ fn status(status: u16, retry_after: Option<u64>) -> Error {
 /// the total time.
 async fn attempts(policy: RetryPolicy, effect: Effect, error: impl Fn() -> Error) -> (Vec<Duration>, Error, Duration) {
     let start = Instant::now();
-    let mut moments = Vec::new();
-    let failed = retry::run(&policy, TOTAL, effect, |deadline| {
-        assert_eq!(deadline, start + TOTAL);
-        moments.push(start.elapsed());
-        let error = error();
-        async { Err::<HeaderMap, _>(error) }
-    })
+    let mut moments: Vec<Duration> = Vec::new();
+    let pauses = RefCell::new(Vec::new());
+    let failed = retry::run(
+        &policy,
+        TOTAL,
+        effect,
+        |_, pause| pauses.borrow_mut().push(pause),
+        |deadline| {
+            assert_eq!(deadline, start + TOTAL);
+            moments.push(start.elapsed());
+            let error = error();
+            async { Err::<HeaderMap, _>(error) }
+        },
+    )
     .await
     .unwrap_err();
+    // Each pause was announced before it began. The timer rounds up to the next millisecond.
+    let waited: Vec<_> = moments.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    assert_eq!(waited.len(), pauses.borrow().len());
+    for (waited, announced) in waited.iter().zip(pauses.into_inner()) {
+        assert!(*waited >= announced && *waited <= announced + Duration::from_millis(1));
+    }
     (moments, failed, start.elapsed())
 }
 
@@ -97,10 +111,16 @@ async fn only_idempotent_requests_are_retried_after_an_unknown_outcome() {
 #[tokio::test(start_paused = true)]
 async fn very_long_timeouts_do_not_overflow() {
     let policy = RetryPolicy::default();
-    let done = retry::run(&policy, Duration::MAX, Effect::NotIdempotent, |_| async {
-        sleep(Duration::from_secs(1)).await;
-        Ok::<_, Error>(7)
-    });
+    let done = retry::run(
+        &policy,
+        Duration::MAX,
+        Effect::NotIdempotent,
+        |_, _| {},
+        |_| async {
+            sleep(Duration::from_secs(1)).await;
+            Ok::<_, Error>(7)
+        },
+    );
     assert_eq!(done.await.unwrap(), 7);
     let (moments, ..) = attempts(RetryPolicy::default(), Effect::NotIdempotent, || {
         status(429, Some(u64::MAX))

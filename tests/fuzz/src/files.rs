@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 
-use agentcfg_cli::agent_file::{self, Fields};
+use agentcfg_cli::agent_file::{self, Fields, Markers};
 use agentcfg_core::store::redb::verify_backup;
 use agentcfg_core::store::{Key, Kind, StoreError, envelope};
 use agentcfg_server::process::{Config, Flags};
@@ -12,7 +12,7 @@ use agentcfg_server::process::{Config, Flags};
 /// An agent's file. Places of problems are in the file, and a good file is written and read back as the same agent.
 pub fn agent_file(input: &[u8]) {
     let path = Path::new("writer.md");
-    let spec = match agent_file::read(path, input) {
+    let spec = match agent_file::read(path, input, Markers::Refuse) {
         Ok(spec) => spec,
         Err(problems) => {
             assert!(!problems.is_empty(), "a refusal names a problem");
@@ -30,7 +30,8 @@ pub fn agent_file(input: &[u8]) {
     };
     let fields = Fields::of_spec(&spec).expect("an agent has fields");
     let file = agent_file::write(&spec.agent_id, &fields);
-    let again = agent_file::read(path, file.as_bytes()).unwrap_or_else(|problems| panic!("{problems:?} in\n{file}"));
+    let again = agent_file::read(path, file.as_bytes(), Markers::Refuse)
+        .unwrap_or_else(|problems| panic!("{problems:?} in\n{file}"));
     let again = Fields::of_spec(&again).expect("an agent has fields");
     assert_eq!(fields, again);
     assert_eq!(
