@@ -10,13 +10,14 @@ use agentcfg_benches::fixture::{self, Fixture};
 use agentcfg_benches::request;
 use agentcfg_benches::stats::{Series, rounds};
 use agentcfg_benches::wire::Requests;
-use agentcfg_core::model::{AgentFilter, AgentPatch, Label, Precondition, Promotion};
+use agentcfg_core::model::{AgentFilter, AgentPatch, Precondition, Promotion};
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_core::{AgentCfg, Caller};
 use agentcfg_server::{App, Cors};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 
+const LABEL: &str = "production";
 /// Requests in one measurement.
 const REQUESTS: usize = 50_000;
 /// Reads after a change in one measurement.
@@ -46,16 +47,15 @@ async fn measure(agents: usize) {
     let service = AgentCfg::builder(store).settings(fixture::unlimited()).build();
     let listed = fixture::make(&service, agents, 1).await;
     let released = fixture::make(&service, agents, 1).await;
-    let production: Label = "production".parse().expect("a label");
-    release(&service, &released, &production).await;
-    let bytes = even_out(&service, &listed, &released, &production).await;
+    release(&service, &released).await;
+    let bytes = even_out(&service, &listed, &released).await;
     for made in [&listed, &released] {
         fixture::use_once(&service, &made.keys).await;
     }
     let app = App::new(service.clone(), Cors::default());
     let list = request::list(&listed.workspace.to_string(), &listed.keys[0]);
     let path = format!(
-        "/api/agents/released?workspace_id={}&label=production",
+        "/api/agents/released?workspace_id={}&label={LABEL}",
         released.workspace
     );
     let release = request::get(&path, &released.keys[0]);
@@ -65,8 +65,8 @@ async fn measure(agents: usize) {
         let figures = [
             time(&app, &list).await,
             time(&app, &release).await,
-            cold(&service, &listed, &production, false).await,
-            cold(&service, &released, &production, true).await,
+            cold(&service, &listed, false).await,
+            cold(&service, &released, true).await,
         ];
         for (column, figure) in columns.iter_mut().zip(figures) {
             column.push(figure);
@@ -81,24 +81,22 @@ async fn measure(agents: usize) {
 }
 
 /// Releases all agents, in steps of as many as one promotion takes.
-async fn release(service: &AgentCfg, made: &Fixture, production: &Label) {
+async fn release(service: &AgentCfg, made: &Fixture) {
     let (ada, workspace) = (&made.owner, made.workspace);
-    let latest = "latest".parse().expect("a label");
-    let promotion = Promotion::new(latest, production.clone());
+    let label = |text: &str| text.parse().expect("a label");
+    let promotion = Promotion::new(label("latest"), label(LABEL));
     let promoted = service.promote_labels(ada, workspace, promotion, false).await;
     promoted.expect("a promotion");
 }
 
 /// Lengthens the personas of the released agents until both answers have the same length, which is returned.
-async fn even_out(service: &AgentCfg, listed: &Fixture, released: &Fixture, production: &Label) -> usize {
+async fn even_out(service: &AgentCfg, listed: &Fixture, released: &Fixture) -> usize {
     let list = service
         .list_agents(&listed.owner, listed.workspace, &AgentFilter::default())
         .await;
     let wanted = list.expect("a list").value.json_len();
     let length = async || {
-        let found = service
-            .released(&released.owner, released.workspace, production.clone(), None)
-            .await;
+        let found = service.released(&released.owner, released.workspace, LABEL, None).await;
         found.expect("releases").value.json_len()
     };
     let missing = wanted - length().await;
@@ -116,7 +114,7 @@ async fn even_out(service: &AgentCfg, listed: &Fixture, released: &Fixture, prod
             .await;
         changed.expect("a change");
     }
-    release(service, released, production).await;
+    release(service, released).await;
     let now = length().await;
     assert!(
         now.abs_diff(wanted) * 100 < wanted,
@@ -139,7 +137,7 @@ async fn time(app: &App, text: &str) -> f64 {
 }
 
 /// Microseconds for a read after a change that shows nothing else.
-async fn cold(service: &AgentCfg, made: &Fixture, production: &Label, is_released: bool) -> f64 {
+async fn cold(service: &AgentCfg, made: &Fixture, is_released: bool) -> f64 {
     let (ada, workspace): (&Caller, _) = (&made.owner, made.workspace);
     let mut total = 0.0;
     for round in 0..COLD {
@@ -152,10 +150,7 @@ async fn cold(service: &AgentCfg, made: &Fixture, production: &Label, is_release
         let started = Instant::now();
         match is_released {
             true => drop(black_box(
-                service
-                    .released(ada, workspace, production.clone(), None)
-                    .await
-                    .expect("releases"),
+                service.released(ada, workspace, LABEL, None).await.expect("releases"),
             )),
             false => drop(black_box(
                 service
