@@ -7,6 +7,8 @@ use agentcfg_core::{AgentCfg, Caller, Error};
 use hyper::Method;
 use hyper::header::{self, HeaderMap};
 
+use crate::api::call::Content;
+use crate::api::endpoint::Definition;
 use crate::api::route::Needs;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
@@ -25,24 +27,31 @@ pub(super) enum Credential<'a> {
 }
 
 impl<'a> Credential<'a> {
-    /// Finds the credential of a request to an endpoint with these needs. With `Authorization`, a cookie is ignored.
+    /// Finds the credential of a request to an endpoint. With `Authorization`, a cookie is ignored; and with an API key of a model
+    /// call, whose clients may send it as the providers take it.
     ///
     /// # Errors
     ///
     /// 401 without a credential; 403 for a page, where only programs may call.
     pub(super) fn of(
-        needs: Needs,
+        endpoint: &Definition,
         fields: &HeadFields<'a>,
         headers: &'a HeaderMap,
         browser: &Browser,
         cors: Option<&Cors>,
     ) -> Result<Self, Failure> {
+        let needs = endpoint.route.needs;
         if let Needs::Bearer = needs {
             check_no_page(fields, browser, cors, headers)?;
         }
         if fields.authorization.is_none() {
             if let Needs::SessionOrCode = needs {
                 return Ok(Self::Code);
+            }
+            if matches!(endpoint.content, Content::ModelCall)
+                && let Some(key) = provider_key(headers)?
+            {
+                return Ok(Self::Bearer(key));
             }
             if let Some(cookie) = browser.cookie(Cookie::Session, headers) {
                 return Ok(Self::Cookie(cookie));
@@ -111,6 +120,30 @@ impl SessionCredential<'_> {
             Self::Token(token) => service.authenticate(token).await,
             Self::Cookie(cookie) => service.authenticate_browser_session(cookie).await,
         }
+    }
+}
+
+/// The header fields in which the SDKs of providers send a key.
+const KEY_FIELDS: [&str; 2] = ["x-api-key", "api-key"];
+
+/// The credential in a field of the providers' SDKs, if there is one.
+///
+/// # Errors
+///
+/// 401 with several fields, and with one that is empty or no text.
+fn provider_key(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
+    let mut fields = KEY_FIELDS.iter().flat_map(|name| headers.get_all(*name));
+    let Some(field) = fields.next() else { return Ok(None) };
+    if fields.next().is_some() {
+        let message = "invalid credentials: send one of the headers Authorization, x-api-key and api-key, once";
+        return Err(Failure::unauthorized(message));
+    }
+    let key = std::str::from_utf8(field.as_bytes())
+        .unwrap_or_default()
+        .trim_matches(' ');
+    match key.is_empty() {
+        true => Err(Failure::unauthorized("invalid credentials: the key is empty")),
+        false => Ok(Some(key)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Model calls.
 
-use agentcfg_core::model::Permission;
+use agentcfg_core::model::{Permission, VersionSelector};
 use agentcfg_core::service::ModelRequest;
 use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
@@ -8,11 +8,12 @@ use bytes::Bytes;
 use super::tags::MODELS;
 use crate::api::answer::{Relayed, Written};
 use crate::api::call::parameters::{
-    AgentId, CalledPath, CalledProvider, SelectedLabel, Variables, VersionNumber, WorkspaceIdOptional, selector,
+    CalledAgent, CalledPath, CalledProvider, SelectedLabel, Variables, VersionNumber, WorkspaceIdOptional,
+    number_or_label, selector,
 };
 use crate::api::call::{Call, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, KnownPath, Values};
-use crate::api::model_calls::{Draft, Format, Sent, Target};
+use crate::api::model_calls::{Draft, Format, PathAgent, Sent, Target};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -88,6 +89,9 @@ impl Endpoint for CallModel {
          else of the body changes; at other paths the body is forwarded unchanged. With `version` or `label` \
          all of it is that of that version of the agent. Where the definition declares `variables`, `{{name}}` in the persona is \
          replaced by the value in the header field `Agent-Variables`, else by the default.\n\n\
+         A client that knows only a base URL and a key names the agent in the path: `{provider}/@{agent_id}/{path}` in place of \
+         `agent_id`, or with a label or a version number `{provider}/@{agent_id}:{label}/{path}`. Without `Authorization`, the \
+         credential may be in `x-api-key` or `api-key`.\n\n\
          The usual paths are operations of their own; this one describes all others too. \
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
          consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
@@ -98,7 +102,7 @@ impl Endpoint for CallModel {
          that the provider breaks off ends in a broken connection. When the caller closes the connection, the call is cancelled.\n\n\
          A model that is coming soon, or one of the other provider, is 400. No credential for the provider is 503 with \
          `X-Should-Retry: false` and without `Retry-After`. A workspace key that is saved and does not open is 500, never a call with another \
-         credential.",
+         credential. Refusals of this service have the form of the provider's own, so that its SDKs show their message.",
     )
     .bodies(&[Example("chat", r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}], "stream": true}"#)])
     .answer("The answer of the provider; redirects and refusals keep the provider's status. The header fields of this service are added.", &[])
@@ -108,7 +112,7 @@ impl Endpoint for CallModel {
     type Input = (
         CalledProvider,
         CalledPath,
-        AgentId,
+        CalledAgent,
         WorkspaceIdOptional,
         VersionNumber,
         SelectedLabel,
@@ -119,18 +123,22 @@ impl Endpoint for CallModel {
 
     async fn run(
         call: &Call<'_>,
-        (provider, path, agent_id, workspace, version, label, variables): Values<'_, Self>,
+        (provider, path, agent, workspace, version, label, variables): Values<'_, Self>,
         passed: Passed,
     ) -> Result<Self::Answer, Failure> {
-        let target = Target { provider, path };
-        let version = selector(version, label, None)?;
+        let version = selected(&agent, version, label)?;
+        let target = Target {
+            provider,
+            agent: None,
+            path,
+        };
         let draft = draft(target.format(), passed.body()).await?;
         let decided = call
             .service
             .resolve_model_call(
                 call.caller,
                 workspace,
-                agent_id,
+                &*agent.agent_id,
                 &ModelRequest::new(provider, &target.path)
                     .model(draft.requested_model())
                     .takes_agent_model(draft.takes_model())
@@ -161,10 +169,33 @@ impl Endpoint for CallModel {
 }
 
 impl Guarded for CallModel {
-    async fn guard(call: &Call<'_>, (_, _, _, workspace, version, label, _): Values<'_, Self>) -> Result<(), Failure> {
-        selector(version, label, None)?;
+    async fn guard(
+        call: &Call<'_>,
+        (_, _, agent, workspace, version, label, _): Values<'_, Self>,
+    ) -> Result<(), Failure> {
+        selected(&agent, version, label)?;
         Ok(call.service.check_model_caller(call.caller, workspace).await?)
     }
+}
+
+/// The version that the call is made with.
+///
+/// # Errors
+///
+/// 400 where several are named, in the path or in the query.
+fn selected<'a>(
+    agent: &'a PathAgent<'_>,
+    version: Option<u64>,
+    label: Option<&'a str>,
+) -> Result<VersionSelector<'a>, Failure> {
+    let Some(in_path) = agent.selector.as_deref() else {
+        return selector(version, label, None);
+    };
+    if version.is_some() || label.is_some() {
+        let message = "the version must be named once: in the path, or as a query parameter";
+        return Err(Failure::bad_request(message));
+    }
+    Ok(number_or_label(in_path))
 }
 
 /// Marks a missing credential as a failure that a retry does not help.

@@ -264,6 +264,7 @@ fn responses(endpoint: &Definition, schemas: &mut Schemas) -> OrderedJson {
         let response = match (&endpoint.content, status) {
             (Content::Rpc, 400) => rpc::malformed(),
             (Content::Rpc, 404) => rpc::unknown_method(),
+            (Content::ModelCall, _) => failures::of_model_call(endpoint, status),
             _ => OrderedJson::reference("responses", failures::component(endpoint, status)),
         };
         responses.push((status, response));

@@ -1,5 +1,6 @@
 //! The failures that endpoints share, and the rules for which endpoint has which.
 
+use super::call_refusals;
 use super::ordered_json::OrderedJson;
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
@@ -293,16 +294,21 @@ pub(super) fn headers(is_counted: bool, others: &[&str]) -> OrderedJson {
 
 impl FailureDoc {
     pub(super) fn component(&self) -> OrderedJson {
-        let examples = self
-            .examples
-            .iter()
-            .fold(OrderedJson::object(), |node, (name, message)| {
-                let body = OrderedJson::object().with("error", *message);
-                node.with(name, OrderedJson::object().with("value", body))
-            });
-        let json = OrderedJson::object()
-            .with("schema", OrderedJson::reference("schemas", "Error"))
-            .with("examples", examples);
+        let body = |message: &str| OrderedJson::object().with("error", message);
+        self.response(OrderedJson::reference("schemas", "Error"), body)
+    }
+
+    /// The failure of a model call, in the form of the provider.
+    pub(super) fn of_model_call(&self, status: u16) -> OrderedJson {
+        self.response(call_refusals::schema(), |message| call_refusals::example(status, message))
+    }
+
+    fn response(&self, schema: OrderedJson, body: impl Fn(&str) -> OrderedJson) -> OrderedJson {
+        let examples = self.examples.iter();
+        let examples = examples.fold(OrderedJson::object(), |node, (name, message)| {
+            node.with(name, OrderedJson::object().with("value", body(message)))
+        });
+        let json = OrderedJson::object().with("schema", schema).with("examples", examples);
         OrderedJson::object()
             .with("description", self.description)
             .with("headers", headers(self.is_counted, self.headers))
@@ -332,6 +338,16 @@ pub(super) fn statuses(endpoint: &Definition) -> Vec<u16> {
     statuses.sort_unstable();
     statuses.dedup();
     statuses
+}
+
+/// The failure of a model call.
+pub(super) fn of_model_call(endpoint: &Definition, status: u16) -> OrderedJson {
+    let name = component(endpoint, status);
+    let described = FAILURES.iter().find(|failure| failure.component == name);
+    described.map_or_else(
+        || OrderedJson::reference("responses", name),
+        |failure| failure.of_model_call(status),
+    )
 }
 
 /// The component that describes a failure of an endpoint.
