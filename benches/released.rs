@@ -54,10 +54,7 @@ async fn measure(agents: usize) {
     }
     let app = App::new(service.clone(), Cors::default());
     let list = request::list(&listed.workspace.to_string(), &listed.keys[0]);
-    let path = format!(
-        "/api/agents/released?workspace_id={}&label={LABEL}",
-        released.workspace
-    );
+    let path = format!("/api/agents/released?workspace_id={}&label={LABEL}", released.workspace);
     let release = request::get(&path, &released.keys[0]);
 
     let mut columns: [Series; 4] = Default::default();

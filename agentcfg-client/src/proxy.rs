@@ -9,7 +9,6 @@ use hyper_util::client::proxy::matcher::Matcher;
 
 use crate::Error;
 use crate::error::BoxError;
-use crate::tunnel::Refused;
 
 /// What the settings of a client name.
 #[derive(Clone, Default)]
@@ -154,6 +153,18 @@ impl std::error::Error for ProxyFailure {
         }
     }
 }
+
+/// The proxy has answered with this status, and makes no tunnel.
+#[derive(Debug)]
+pub(crate) struct Refused(pub(crate) StatusCode);
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the proxy answered {}", self.0)
+    }
+}
+
+impl std::error::Error for Refused {}
 
 #[cfg(test)]
 mod tests {

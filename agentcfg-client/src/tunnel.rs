@@ -9,14 +9,14 @@ use std::task::{Context, Poll};
 use http_body_util::Empty;
 use hyper::client::conn::http1;
 use hyper::header::{HOST, PROXY_AUTHORIZATION};
-use hyper::{Method, Request, StatusCode, Uri, upgrade};
+use hyper::{Method, Request, Uri, upgrade};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
 use crate::error::BoxError;
-use crate::proxy::Proxy;
+use crate::proxy::{Proxy, Refused};
 
 /// The port of `https`.
 const HTTPS: u16 = 443;
@@ -27,18 +27,6 @@ pub(crate) struct Tunnel {
     proxy: Proxy,
     tcp: HttpConnector,
 }
-
-/// The proxy has answered with this status, and makes no tunnel.
-#[derive(Debug)]
-pub(crate) struct Refused(pub(crate) StatusCode);
-
-impl fmt::Display for Refused {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the proxy answered {}", self.0)
-    }
-}
-
-impl std::error::Error for Refused {}
 
 impl Tunnel {
     pub(crate) fn new(proxy: Proxy, tcp: HttpConnector) -> Self {
