@@ -4,6 +4,7 @@ use agentcfg_core::model::{Permission, VersionSelector};
 use agentcfg_core::service::ModelRequest;
 use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
+use hyper::header::{HeaderName, HeaderValue};
 
 use super::tags::MODELS;
 use crate::api::answer::{Relayed, Written};
@@ -17,6 +18,9 @@ use crate::api::model_calls::{Draft, Format, PathAgent, Sent, Target};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
+
+/// The model that the provider was asked for.
+const AGENT_MODEL: HeaderName = HeaderName::from_static("agent-model");
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[Definition::guarded::<CallModel>()];
@@ -98,7 +102,8 @@ impl Endpoint for CallModel {
          `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
          `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others.\n\n\
          The provider's status, body, content type and `Retry-After` are returned unchanged; its \
-         `X-Request-Id` and `X-RateLimit-*` are returned as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`. An answer \
+         `X-Request-Id` and `X-RateLimit-*` are returned as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`; `Agent-Model` is the \
+         model that it was asked for. An answer \
          that the provider breaks off ends in a broken connection. When the caller closes the connection, the call is cancelled.\n\n\
          A model that is coming soon, or one of the other provider, is 400. No credential for the provider is 503 with \
          `X-Should-Retry: false` and without `Retry-After`. A workspace key that is saved and does not open is 500, never a call with another \
@@ -153,6 +158,10 @@ impl Endpoint for CallModel {
             return Err(Failure::unavailable(message).should_retry(false));
         };
         let query = passed.query(call, Self::Input::DOCS)?;
+        let model = decided
+            .model
+            .clone()
+            .or_else(|| draft.requested_model().map(str::to_owned));
         let sent = Sent {
             target,
             query: query.as_deref(),
@@ -163,7 +172,11 @@ impl Endpoint for CallModel {
                 &decided.model_settings,
             ),
         };
-        let answered = calls.send(&decided, sent, call.disconnect).await?;
+        let mut answered = calls.send(&decided, sent, call.disconnect).await?;
+        // A name that fits no header field is left out.
+        if let Some(model) = model.and_then(|model| HeaderValue::from_str(&model).ok()) {
+            answered.headers_mut().insert(AGENT_MODEL, model);
+        }
         Ok(Reply::relayed(answered).of_version(Some(decided.version)).into())
     }
 }

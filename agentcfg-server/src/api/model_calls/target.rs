@@ -110,7 +110,10 @@ fn split(path: Cow<'_, str>) -> Option<(PathAgent<'_>, Cow<'_, str>)> {
         agent_id: part(1..colon.unwrap_or(end)),
         selector: colon.map(|colon| part(colon + 1..end)),
     };
-    let is_good = is_segment(&agent.agent_id) && agent.selector.as_deref().is_none_or(is_segment);
+    let is_id = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_good = !agent.agent_id.is_empty()
+        && agent.agent_id.bytes().all(is_id)
+        && agent.selector.as_deref().is_none_or(is_segment);
     is_good.then(|| (agent, part(end + 1..path.len())))
 }
 
@@ -204,6 +207,7 @@ mod tests {
             "openai/@writer:7:8/v1/responses",
             "openai/@a@b/v1/responses",
             "openai/@../v1/responses",
+            "openai/@evil.example/v1",
             "openai/v1/@writer/responses",
             "openai/@writer/@editor/v1/responses",
         ] {

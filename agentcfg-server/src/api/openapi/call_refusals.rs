@@ -55,4 +55,3 @@ pub(super) fn example(status: u16, message: &str) -> OrderedJson {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     OrderedJson::parse(&in_form_of(Provider::OpenAi, status, message, "").to_string())
 }
-

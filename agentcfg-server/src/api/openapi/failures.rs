@@ -4,6 +4,7 @@ use super::call_refusals;
 use super::ordered_json::OrderedJson;
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
+use crate::api::endpoints;
 use crate::api::route::Needs;
 use crate::http::request::{MAX_LONG_BODY, MAX_OPEN_BODY};
 
@@ -229,7 +230,7 @@ pub(super) const FAILURES: &[FailureDoc] = &[
         description: "The provider did not begin its answer in time.",
         is_counted: true,
         headers: &[],
-        examples: &[("timeout", "openai did not answer within 120 s")],
+        examples: &[("timeout", "openai did not answer within 600 s")],
     },
     FailureDoc {
         component: "ServiceUnavailable",
@@ -300,7 +301,9 @@ impl FailureDoc {
 
     /// The failure of a model call, in the form of the provider.
     pub(super) fn of_model_call(&self, status: u16) -> OrderedJson {
-        self.response(call_refusals::schema(), |message| call_refusals::example(status, message))
+        self.response(call_refusals::schema(), |message| {
+            call_refusals::example(status, message)
+        })
     }
 
     fn response(&self, schema: OrderedJson, body: impl Fn(&str) -> OrderedJson) -> OrderedJson {
@@ -338,6 +341,16 @@ pub(super) fn statuses(endpoint: &Definition) -> Vec<u16> {
     statuses.sort_unstable();
     statuses.dedup();
     statuses
+}
+
+/// Whether model calls have this failure and no other endpoint: they describe theirs in place.
+pub(super) fn is_of_model_calls_alone(name: &str) -> bool {
+    let has = |endpoint: &&Definition| {
+        let mut names = statuses(endpoint).into_iter().map(|status| component(endpoint, status));
+        names.any(|component| component == name)
+    };
+    let mut users = endpoints::all().filter(has).peekable();
+    users.peek().is_some() && users.all(|endpoint| matches!(endpoint.content, Content::ModelCall))
 }
 
 /// The failure of a model call.
