@@ -168,3 +168,15 @@ async fn refusals_have_the_form_of_the_provider() {
     let unknown = send("POST", "other/v1/x", with_key).expect(404).json();
     assert!(unknown["error"].is_string(), "{unknown}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_tokens_that_are_counted_are_those_of_the_call() {
+    let stage = stage().await;
+    let call = to(&stage, "anthropic/@poet/v1/messages/count_tokens").bearer(&stage.key());
+    call.send().await.whole().await.expect(200);
+    let body = stage.upstream.seen().await.json();
+    assert_eq!(
+        (&body["model"], &body["system"]),
+        (&json!("claude-sonnet-5-5"), &json!(PERSONA))
+    );
+}

@@ -7,8 +7,6 @@ use agentcfg_core::{AgentCfg, Caller, Error};
 use hyper::Method;
 use hyper::header::{self, HeaderMap};
 
-use crate::api::call::Content;
-use crate::api::endpoint::Definition;
 use crate::api::route::Needs;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
@@ -27,20 +25,20 @@ pub(super) enum Credential<'a> {
 }
 
 impl<'a> Credential<'a> {
-    /// Finds the credential of a request to an endpoint. With `Authorization`, a cookie is ignored; and with an API key of a model
+    /// Finds the credential of a request to an endpoint with these needs. With `Authorization`, a cookie is ignored; and with an API key of a model
     /// call, whose clients may send it as the providers take it.
     ///
     /// # Errors
     ///
     /// 401 without a credential; 403 for a page, where only programs may call.
     pub(super) fn of(
-        endpoint: &Definition,
+        needs: Needs,
+        is_model_call: bool,
         fields: &HeadFields<'a>,
         headers: &'a HeaderMap,
         browser: &Browser,
         cors: Option<&Cors>,
     ) -> Result<Self, Failure> {
-        let needs = endpoint.route.needs;
         if let Needs::Bearer = needs {
             check_no_page(fields, browser, cors, headers)?;
         }
@@ -48,9 +46,7 @@ impl<'a> Credential<'a> {
             if let Needs::SessionOrCode = needs {
                 return Ok(Self::Code);
             }
-            if matches!(endpoint.content, Content::ModelCall)
-                && let Some(key) = provider_key(headers)?
-            {
+            if is_model_call && let Some(key) = provider_key(headers)? {
                 return Ok(Self::Bearer(key));
             }
             if let Some(cookie) = browser.cookie(Cookie::Session, headers) {

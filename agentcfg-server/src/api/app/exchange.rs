@@ -239,7 +239,14 @@ where
         Runner::Open(run) => return run(service).await,
         Runner::Called(run) => run,
     };
-    let credential = Credential::of(endpoint, fields, headers, &shared.browser, shared.cors.as_ref())?;
+    let credential = Credential::of(
+        endpoint.route.needs,
+        matches!(endpoint.content, Content::ModelCall),
+        fields,
+        headers,
+        &shared.browser,
+        shared.cors.as_ref(),
+    )?;
     *by_cookie = matches!(credential, Credential::Cookie(_));
     let entry = match credential {
         Credential::Code => return Box::pin(redeem(shared, endpoint, head, fields, *body)).await,
@@ -381,7 +388,7 @@ where
 
 /// Gives the refusal of a model call the form of the provider.
 fn in_form_of(provider: Provider, failure: &Failure, request_id: &HeaderValue, refusal: &mut Response<Body>) {
-    let body = model_calls::in_form_of(provider, failure.status, &failure.message, text(request_id));
+    let body = model_calls::in_form_of(provider, failure.status.as_u16(), &failure.message, text(request_id));
     *refusal.body_mut() = Body::from(body.to_string());
     if provider == Provider::Anthropic {
         refusal.headers_mut().insert(ANTHROPIC_REQUEST_ID, request_id.clone());

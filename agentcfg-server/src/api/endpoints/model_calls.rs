@@ -62,8 +62,9 @@ const KNOWN: &[KnownPath] = &[
         rest: "anthropic/v1/messages/count_tokens",
         id: "callCountTokens",
         summary: "Count tokens at Anthropic as an agent",
-        description: "The model call of Anthropic's `messages/count_tokens`. The body is forwarded unchanged, so it names the model.",
-        body: r#"{"model": "claude-haiku-5-5", "messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
+        description: "The model call of Anthropic's `messages/count_tokens`. The body gets what that of `messages` gets, so that the \
+                      tokens are those of the call.",
+        body: r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
     },
 ];
 

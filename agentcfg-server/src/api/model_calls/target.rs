@@ -33,7 +33,7 @@ pub enum Format {
     ChatCompletions,
     /// `responses` of OpenAI: the persona is `instructions`.
     Responses,
-    /// `messages` of Anthropic: the persona is `system`.
+    /// `messages` of Anthropic, and the count of their tokens: the persona is `system`.
     Messages,
 }
 
@@ -80,7 +80,7 @@ impl<'a> Target<'a> {
         match (self.provider, path) {
             (Provider::OpenAi, "chat/completions") => Some(Format::ChatCompletions),
             (Provider::OpenAi, "responses") => Some(Format::Responses),
-            (Provider::Anthropic, "messages") => Some(Format::Messages),
+            (Provider::Anthropic, "messages" | "messages/count_tokens") => Some(Format::Messages),
             _ => None,
         }
     }
@@ -148,6 +148,7 @@ mod tests {
         assert_eq!(format("openai/v1/chat/completions"), Some(Format::ChatCompletions));
         assert_eq!(format("openai/v1/responses"), Some(Format::Responses));
         assert_eq!(format("anthropic/v1/messages"), Some(Format::Messages));
+        assert_eq!(format("anthropic/v1/messages/count_tokens"), Some(Format::Messages));
         // The base URL may have the version.
         assert_eq!(format("openai/chat/completions"), Some(Format::ChatCompletions));
         assert_eq!(format("anthropic/messages"), Some(Format::Messages));
@@ -159,7 +160,6 @@ mod tests {
             "openai/v1/v1/responses",
             "openai/v/responses",
             "openai/vx/responses",
-            "anthropic/v1/messages/count_tokens",
             "anthropic/v1/messages/batches",
             "anthropic/v1/responses",
             "anthropic/v1/chat/completions",

@@ -1,13 +1,23 @@
 //! The refusals of model calls in the document: in the forms of the providers.
 
 use agentcfg_core::model::Provider;
-use hyper::StatusCode;
 
 use super::ordered_json::OrderedJson;
 use crate::api::model_calls::in_form_of;
 
-/// The JSON Schema of both forms.
-pub(super) fn schema() -> OrderedJson {
+/// The JSON Schema of a refusal with this status. A path whose provider is not known is refused in no provider's form.
+pub(super) fn schema(status: u16) -> OrderedJson {
+    match status {
+        404 => {
+            let forms = vec![forms(), OrderedJson::reference("schemas", "Error")];
+            OrderedJson::object().with("anyOf", OrderedJson::Array(forms))
+        }
+        _ => forms(),
+    }
+}
+
+/// Both forms.
+fn forms() -> OrderedJson {
     OrderedJson::parse(
         r#"{
         "anyOf": [
@@ -52,6 +62,5 @@ pub(super) fn schema() -> OrderedJson {
 
 /// A refusal with this status, as the document shows it.
 pub(super) fn example(status: u16, message: &str) -> OrderedJson {
-    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     OrderedJson::parse(&in_form_of(Provider::OpenAi, status, message, "").to_string())
 }

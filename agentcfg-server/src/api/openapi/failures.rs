@@ -301,7 +301,7 @@ impl FailureDoc {
 
     /// The failure of a model call, in the form of the provider.
     pub(super) fn of_model_call(&self, status: u16) -> OrderedJson {
-        self.response(call_refusals::schema(), |message| {
+        self.response(call_refusals::schema(status), |message| {
             call_refusals::example(status, message)
         })
     }
