@@ -64,7 +64,7 @@ const KNOWN: &[KnownPath] = &[
         summary: "Count tokens at Anthropic as an agent",
         description: "The model call of Anthropic's `messages/count_tokens`. The body gets what that of `messages` gets, so that the \
                       tokens are those of the call.",
-        body: r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
+        body: r#"{"model": "claude-haiku-5-5", "messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
     },
 ];
 
