@@ -1,0 +1,265 @@
+"""A request as the methods of the clients describe it, and the reading of its response. No input or output happens here."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from email.utils import parsedate_to_datetime
+from typing import Any, Callable, Generic, Literal, TypeVar, cast
+from urllib.parse import quote, urlsplit
+
+import httpx
+
+from . import errors
+from .errors import AgentCfgError, Outcome, RateLimit, ResponseFacts
+
+T = TypeVar("T")
+
+Workspace = Literal["none", "optional", "required", "body"]
+QueryValue = str | int | bool | None
+
+MAX_ERROR_BYTES = 64 * 1024
+"""Larger than any error message of the service."""
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """A value with what the headers of its response say about it."""
+
+    value: T
+    """The body."""
+    etag: str | None
+    """The entity tag, for `if_match` and `if_none_match`."""
+    version: int | None
+    """The number of the agent's current version, where the answer is of one agent."""
+    cursor: str | None
+    """The position in the change feed that the answer is of, where it has one."""
+    request_id: str | None
+    """The `X-Request-Id`."""
+
+
+@dataclass(frozen=True)
+class ApiResponse:
+    """A complete response of a successful call."""
+
+    status: int
+    headers: httpx.Headers
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Call(Generic[T]):
+    """A request before it is bound to a server and a credential."""
+
+    method: str
+    path: str
+    read: Callable[[ApiResponse], T]
+    query: Mapping[str, QueryValue] = field(default_factory=lambda: dict[str, QueryValue]())
+    headers: Mapping[str, str | None] = field(default_factory=lambda: dict[str, str | None]())
+    body: Mapping[str, Any] | None = None
+    workspace: Workspace = "none"
+    is_idempotent: bool = False
+
+    @property
+    def may_be_repeated(self) -> bool:
+        """Whether sending it twice has the same effect as sending it once."""
+        return self.is_idempotent or not self.changes
+
+    @property
+    def changes(self) -> bool:
+        """Whether the request asks for a change."""
+        return self.method != "GET" and self.query.get("dry_run") is not True
+
+    @property
+    def lacks_workspace(self) -> bool:
+        """Whether the request needs a workspace and names none."""
+        if self.workspace == "body":
+            return self.body is not None and "workspace_id" not in self.body
+        return self.workspace == "required" and self.query.get("workspace_id") is None
+
+    def in_workspace(self, workspace_id: str | None) -> Call[T]:
+        """Return the request with this workspace where it names none itself."""
+        if workspace_id is None or self.workspace == "none":
+            return self
+        query, body = dict(self.query), self.body
+        if self.workspace != "body":
+            query["workspace_id"] = query.get("workspace_id") or workspace_id
+        elif body is not None:
+            body = {"workspace_id": workspace_id, **body}
+        return Call(self.method, self.path, self.read, query, self.headers, body, self.workspace, self.is_idempotent)
+
+    def target(self) -> str:
+        """Return path and query. Everything but what RFC 3986 calls unreserved is percent-encoded."""
+        pairs = [f"{name}={quote(_text(value), safe='')}" for name, value in self.query.items() if value is not None]
+        return f"{self.path}?{'&'.join(pairs)}" if pairs else self.path
+
+
+def _text(value: str | int | bool) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+
+
+def check_url(url: str) -> str:
+    """Return the URL of a server without a slash at its end."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise errors.InputError(f"url must begin with http:// or https:// and name a host, got {url!r}")
+    if parts.query or parts.fragment or parts.username:
+        raise errors.InputError("url must have no user, query or fragment")
+    return url.rstrip("/")
+
+
+def check_key(key: str) -> str:
+    """Return a credential that can be sent in a header."""
+    if not key:
+        raise errors.InputError("key is empty")
+    if not all("!" <= character <= "~" for character in key):
+        raise errors.InputError("key holds a space, a line break or another character that cannot be sent")
+    return key
+
+
+def only_workspace(who: Mapping[str, Any]) -> str:
+    """Return the one workspace of a credential."""
+    ids: list[str] = [entry["id"] for entry in who["workspaces"]]
+    if len(ids) != 1:
+        raise errors.InputError(f"the credential opens {len(ids)} workspaces: name one as `workspace`")
+    return ids[0]
+
+
+def facts_of(status: int, headers: httpx.Headers) -> ResponseFacts:
+    """Return what the head of a response says."""
+    return ResponseFacts(
+        status=status,
+        request_id=_quoted(headers.get("x-request-id")),
+        retry_after=retry_after(headers),
+        rate_limit=rate_limit(headers),
+        cursor=headers.get("change-cursor"),
+    )
+
+
+def retry_after(headers: httpx.Headers) -> float | None:
+    """Return the delay that `Retry-After` asks for. A date is compared with the response's own `Date`."""
+    text = headers.get("retry-after", "").strip()
+    if text.isdecimal():
+        return float(text)
+    try:
+        return max(0.0, (parsedate_to_datetime(text) - parsedate_to_datetime(headers["date"])).total_seconds())
+    except (KeyError, ValueError, TypeError):
+        return None
+
+
+def rate_limit(headers: httpx.Headers) -> RateLimit | None:
+    """Return the rate limit; `None` unless all three headers are there and valid."""
+    try:
+        limit, remaining, reset = (int(headers[f"x-ratelimit-{name}"]) for name in ("limit", "remaining", "reset"))
+        moment = datetime.fromtimestamp(reset, timezone.utc)
+    except (KeyError, ValueError, OverflowError, OSError):
+        return None
+    return RateLimit(limit, remaining, moment) if limit >= 0 and remaining >= 0 else None
+
+
+def refusal(status: int, headers: httpx.Headers, body: bytes) -> errors.StatusError:
+    """Return the error of a response whose status is no success."""
+    facts = facts_of(status, headers)
+    try:
+        content: object = json.loads(body)
+    except ValueError:
+        content = None
+    if isinstance(content, dict):
+        message = cast("dict[str, object]", content).get("error")
+        if isinstance(message, str):
+            return errors.of_status(message, facts, is_from_server=True)
+    if status == 304:
+        message = "nothing has changed"
+    elif 300 <= status < 400:
+        message = f"the answer is a redirect to {_quoted(headers.get('location'))}, which is not followed"
+    elif "content-type" in headers:
+        message = f"the answer is an error in {_quoted(headers['content-type'])} that is not from agentcfg"
+    else:
+        message = "the answer is an error without a message"
+    return errors.of_status(message, facts, is_from_server=False)
+
+
+def transport_error(error: httpx.TransportError) -> AgentCfgError:
+    """Return the error of an exchange that has failed."""
+    if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)):
+        refused = _refused_certificate(error)
+        if refused is not None:
+            return errors.ConnectError(f"the server's certificate was refused: {refused}")
+        return errors.ConnectError(f"no connection could be made: {error}", outcome=Outcome.NOT_APPLIED)
+    if isinstance(error, httpx.UnsupportedProtocol):
+        return errors.InputError(str(error))
+    if isinstance(error, httpx.TimeoutException):
+        return timed_out()
+    return errors.ExchangeError(f"the connection broke: {error}", outcome=Outcome.UNKNOWN)
+
+
+def timed_out() -> errors.TimedOut:
+    """Return the error of an attempt without a response in time."""
+    return errors.TimedOut("no answer came in time", outcome=Outcome.UNKNOWN)
+
+
+def _refused_certificate(error: BaseException | None) -> str | None:
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return error.verify_message
+        error = error.__cause__ or error.__context__
+    return None
+
+
+def too_long(limit: int) -> errors.AnswerError:
+    """Return the error of a response beyond the size that the client accepts."""
+    return errors.AnswerError(f"the answer is longer than the {limit} bytes allowed")
+
+
+def _decoded(response: ApiResponse, kind: type[T]) -> T:
+    facts = facts_of(response.status, response.headers)
+    content_type = response.headers.get("content-type", "")
+    try:
+        value = json.loads(response.body)
+    except ValueError as error:
+        if not content_type.startswith("application/json"):
+            message = f"the answer is {_quoted(content_type) or 'of no type'}, not the JSON of agentcfg"
+            raise errors.AnswerError(message, facts=facts) from None
+        raise errors.AnswerError(f"the answer is no JSON: {error}", facts=facts) from None
+    if not isinstance(value, kind):
+        raise errors.AnswerError(f"the answer is no JSON {'array' if kind is list else 'object'}", facts=facts)
+    return value
+
+
+def read_object(response: ApiResponse) -> Any:
+    """Read a JSON object."""
+    return _decoded(response, dict)
+
+
+def read_list(response: ApiResponse) -> Any:
+    """Read a JSON array."""
+    return _decoded(response, list)
+
+
+def read_success(response: ApiResponse) -> None:
+    """Read an answer that reports success and nothing else."""
+    _decoded(response, dict)
+
+
+def answer(read: Callable[[ApiResponse], T]) -> Callable[[ApiResponse], Answer[T]]:
+    """Read a value with its headers."""
+
+    def read_answer(response: ApiResponse) -> Answer[T]:
+        headers = response.headers
+        version = headers.get("agent-version", "")
+        return Answer(
+            value=read(response),
+            etag=headers.get("etag"),
+            version=int(version) if version.isdecimal() else None,
+            cursor=headers.get("change-cursor"),
+            request_id=_quoted(headers.get("x-request-id")),
+        )
+
+    return read_answer
+
+
+def _quoted(text: str | None) -> str | None:
+    return None if text is None else text[:200]
