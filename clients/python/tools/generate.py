@@ -15,17 +15,17 @@ import subprocess
 import sys
 import textwrap
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 Schema = dict[str, Any]
 
 WIDTH = 120
 HEADER = '"""{title}\n\nMade by tools/generate.py from the OpenAPI document of the server; do not edit.\n"""\n'
 
-# Paths that SDKs of the providers, browsers, MCP clients and readers of streams call, not this client. `client.py` has the
-# export, which is read line by line.
+# Paths that SDKs of the providers, browsers and MCP clients call, not this client. `client.py` has the export, which is
+# read line by line.
 LEFT_OUT = re.compile(r"^/(api/sessions|api/agents/model-calls/.*|api/workspaces/export|mcp|openapi\.json)$")
-# Changes after which a second request of the same content has the same effect; they are repeated after an unknown outcome.
+# Requests of which a second one has the same effect as the first; they are repeated after an unknown outcome.
 IDEMPOTENT = {"reportAgentStatus", "renderAgentPrompt"}
 # Headers of requests that are arguments. The others belong to the transport.
 ARGUMENT_HEADERS = {"If-Match", "If-None-Match"}
@@ -48,7 +48,9 @@ def main() -> None:
         elif not path.exists() or path.read_text(encoding="utf-8") != text:
             stale.append(name)
     if stale:
-        sys.exit(f"error: {', '.join(stale)} are not what the OpenAPI document gives: scripts/python-client.sh generate")
+        sys.exit(
+            f"error: {', '.join(stale)} are not what the OpenAPI document gives: scripts/python-client.sh generate"
+        )
 
 
 def files(document: Schema) -> dict[str, str]:
@@ -74,7 +76,7 @@ def types(document: Schema) -> str:
     """Return the module of the types."""
     lines = [HEADER.format(title="The records and bodies of the API, as `TypedDict` classes.")]
     lines.append("from __future__ import annotations\n")
-    lines.append("from typing import Any, Literal, TypedDict, Union\n")
+    lines.append("from typing import Any, Literal, TypedDict\n")
     schemas: dict[str, Schema] = document["components"]["schemas"]
     for name, schema in schemas.items():
         lines.append(type_of(name, schema))
@@ -95,7 +97,7 @@ def type_of(name: str, schema: Schema) -> str:
             member = name + "".join(part.capitalize() for part in kind.split("_"))
             records.append(record(member, alternative, f"A line of the kind `{kind}`."))
             members.append(member)
-        return "\n".join([*records, f"{name} = Union[{', '.join(members)}]\n{docstring(doc)}\n"])
+        return "\n".join([*records, f"{name} = {' | '.join(members)}\n{docstring(doc)}\n"])
     return f"{name} = {annotation(schema)}\n{docstring(doc)}\n"
 
 
@@ -147,14 +149,14 @@ def annotation(schema: Schema) -> str:
         return f"Literal[{', '.join(repr(value) for value in schema['enum'])}]"
     if "anyOf" in schema:
         return union([annotation(part) for part in schema["anyOf"]])
-    kinds = schema.get("type")
+    kinds: Any = schema.get("type")
     if isinstance(kinds, list):
-        return union([annotation({**schema, "type": kind}) for kind in kinds])
+        return union([annotation({**schema, "type": kind}) for kind in cast("list[str]", kinds)])
     if kinds == "array":
         return f"list[{annotation(schema['items'])}]"
     if kinds == "object":
-        members = schema.get("additionalProperties", True)
-        return f"dict[str, {annotation(members) if isinstance(members, dict) else 'Any'}]"
+        members: Any = schema.get("additionalProperties", True)
+        return f"dict[str, {annotation(cast('Schema', members)) if isinstance(members, dict) else 'Any'}]"
     plain = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
     return plain.get(kinds or "", "Any")
 
@@ -162,8 +164,8 @@ def annotation(schema: Schema) -> str:
 def union(parts: list[str]) -> str:
     """Return one type of several."""
     unique = list(dict.fromkeys(part for part in parts if part != "None"))
-    whole = unique[0] if len(unique) == 1 else f"Union[{', '.join(unique)}]"
-    return f"Union[{whole}, None]" if "None" in parts and whole != "Any" else whole
+    whole = " | ".join(unique)
+    return f"{whole} | None" if "None" in parts and whole != "Any" else whole
 
 
 def docstring(text: str) -> str:

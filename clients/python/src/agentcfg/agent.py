@@ -17,7 +17,7 @@ _PLACEHOLDER = re.compile(r"\{\{ *([A-Za-z0-9_]+) *\}\}")
 
 @dataclass(frozen=True)
 class Agent:
-    """The configuration of an agent at the version that its label points at. It never changes: a release makes another."""
+    """The configuration of an agent at the version that its label points at. It never changes."""
 
     agent_id: str
     """Identifier within the workspace."""
@@ -45,8 +45,6 @@ class Agent:
     """Capability tags."""
     _parameters: Mapping[str, float] = field(default_factory=lambda: dict[str, float](), repr=False)
     _definition: Mapping[str, Any] | None = field(default=None, repr=False)
-
-    __hash__ = None  # type: ignore[assignment]  # it holds JSON objects
 
     @classmethod
     def of(cls, released: types.ReleasedAgent) -> Agent:
@@ -113,7 +111,10 @@ class Agent:
         if wrong:
             raise PromptError(f"{self.agent_id}: {'; '.join(wrong)}")
 
-        values = {name: variables.get(name, variable.get("default", "")) for name, variable in declared.items()}
+        values: dict[str, str] = {
+            name: variables[name] if name in variables else variable.get("default", "")
+            for name, variable in declared.items()
+        }
         return _replaced(self.persona_prompt or "", values)
 
     def _part(self, name: str) -> Mapping[str, Any]:

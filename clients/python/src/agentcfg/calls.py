@@ -1,14 +1,14 @@
-"""A request as the methods of the clients describe it, and the reading of its response. No input or output happens here."""
+"""A request as the methods of the clients describe it, and the reading of its response, without input and output."""
 
 from __future__ import annotations
 
 import json
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
-from typing import Any, Callable, Generic, Literal, TypeVar, cast
+from typing import Any, Generic, Literal, TypeVar, cast
 from urllib.parse import quote, urlsplit
 
 import httpx
@@ -214,7 +214,7 @@ def too_long(limit: int) -> errors.AnswerError:
     return errors.AnswerError(f"the answer is longer than the {limit} bytes allowed")
 
 
-def _decoded(response: ApiResponse, kind: type[T]) -> T:
+def _decoded(response: ApiResponse, kind: type[dict[Any, Any] | list[Any]]) -> Any:
     facts = facts_of(response.status, response.headers)
     content_type = response.headers.get("content-type", "")
     try:
@@ -224,7 +224,7 @@ def _decoded(response: ApiResponse, kind: type[T]) -> T:
             message = f"the answer is {_quoted(content_type) or 'of no type'}, not the JSON of agentcfg"
             raise errors.AnswerError(message, facts=facts) from None
         raise errors.AnswerError(f"the answer is no JSON: {error}", facts=facts) from None
-    if not isinstance(value, kind):
+    if not isinstance(cast("object", value), kind):
         raise errors.AnswerError(f"the answer is no JSON {'array' if kind is list else 'object'}", facts=facts)
     return value
 

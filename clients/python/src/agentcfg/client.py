@@ -6,7 +6,7 @@ import asyncio
 import json
 import ssl
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, TypeVar
 
@@ -41,7 +41,7 @@ class _Shared:
         clock: Clock = SYSTEM_CLOCK,
     ) -> None:
         self.url = calls.check_url(url)
-        self.workspace = workspace
+        self.workspace: str | None = workspace
         self.timeouts = timeouts or Timeouts()
         self.retry = retry or RetryPolicy()
         self.rate_limit: RateLimit | None = None
@@ -101,8 +101,8 @@ def encoded(body: object) -> bytes:
 class Client(_Shared, SyncMethods):
     """A client of one server with one credential. Threads may share it.
 
-    `key` is an API key or a session token. `workspace` is the workspace of calls that name none; without it, the only one
-    of the credential. Each method names a failure by the class of its error, see `agentcfg.errors`.
+    `key` is an API key or a session token. `workspace` is the workspace of calls that name none; without it, the only
+    one of the credential. Each method names a failure by the class of its error, see `agentcfg.errors`.
     """
 
     def __init__(
@@ -177,7 +177,7 @@ class Client(_Shared, SyncMethods):
                 yield json.loads(line)
 
     @contextmanager
-    def _opened(self, call: Call[Any], seconds: float) -> Iterator[httpx.Response]:
+    def _opened(self, call: Call[Any], seconds: float) -> Generator[httpx.Response, None, None]:
         try:
             response = self._http.send(self._request(self._http, call, seconds), stream=True)
             try:
@@ -277,7 +277,8 @@ class AsyncClient(_Shared, AsyncMethods):
         """
         workspace_id = workspace_id or await self.workspace_id()
         call = Call("GET", "/api/workspaces/export", calls.read_object, query={"workspace_id": workspace_id})
-        async with self._opened(self._request(self._http, call, self.timeouts.attempt)) as response:
+        seconds = self.timeouts.attempt
+        async with self._opened(self._request(self._http, call, seconds), seconds) as response:
             await self._raise_for_status(response)
             async for line in response.aiter_lines():
                 yield json.loads(line)
@@ -285,7 +286,7 @@ class AsyncClient(_Shared, AsyncMethods):
     @asynccontextmanager
     async def open_changes(
         self, after: str, silence: float, *, workspace_id: str | None = None
-    ) -> AsyncIterator[AsyncIterator[bytes]]:
+    ) -> AsyncGenerator[AsyncIterator[bytes], None]:
         """Open the stream of changes after a cursor; it is broken after `silence` seconds without a byte."""
         query: dict[str, calls.QueryValue] = {
             "workspace_id": workspace_id or await self.workspace_id(),
@@ -295,14 +296,15 @@ class AsyncClient(_Shared, AsyncMethods):
         call = Call("GET", "/api/changes", calls.read_object, query=query, headers=headers)
         request = self._request(self._http, call, self.timeouts.attempt)
         request.extensions["timeout"] = self._timeout(self.timeouts.attempt, read=silence).as_dict()
-        async with self._opened(request) as response:
+        async with self._opened(request, self.timeouts.attempt) as response:
             await self._raise_for_status(response)
             yield response.aiter_bytes()
 
     @asynccontextmanager
-    async def _opened(self, request: httpx.Request) -> AsyncIterator[httpx.Response]:
+    async def _opened(self, request: httpx.Request, seconds: float) -> AsyncGenerator[httpx.Response, None]:
+        """Send a request and receive the head of its response within these seconds."""
         try:
-            response = await self._http.send(request, stream=True)
+            response = await asyncio.wait_for(self._http.send(request, stream=True), seconds)
             try:
                 yield response
             finally:
@@ -311,6 +313,8 @@ class AsyncClient(_Shared, AsyncMethods):
             raise calls.transport_error(error) from error
         except (httpx.InvalidURL, httpx.DecodingError) as error:
             raise calls.errors.AnswerError(str(error)) from error
+        except asyncio.TimeoutError as error:
+            raise calls.timed_out() from error
 
     async def _attempt(self, call: Call[Any], seconds: float) -> ApiResponse:
         try:
@@ -319,7 +323,7 @@ class AsyncClient(_Shared, AsyncMethods):
             raise calls.timed_out() from error
 
     async def _exchange(self, call: Call[Any], seconds: float) -> ApiResponse:
-        async with self._opened(self._request(self._http, call, seconds)) as response:
+        async with self._opened(self._request(self._http, call, seconds), seconds) as response:
             await self._raise_for_status(response)
             return ApiResponse(response.status_code, response.headers, await self._body(response))
 

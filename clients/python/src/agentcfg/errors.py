@@ -59,9 +59,7 @@ class AgentCfgError(Exception):
     may_have_been_applied: bool
     """Whether a change may have happened although the call failed: read the record before another try."""
 
-    def __init__(
-        self, message: str, *, outcome: Outcome = Outcome.FINAL, facts: ResponseFacts | None = None
-    ) -> None:
+    def __init__(self, message: str, *, outcome: Outcome = Outcome.FINAL, facts: ResponseFacts | None = None) -> None:
         """Make an error from a message and what is known about the response."""
         super().__init__(message)
         facts = facts or ResponseFacts()
@@ -75,7 +73,10 @@ class AgentCfgError(Exception):
 
     def __str__(self) -> str:
         """Return the message with the status and the request id."""
-        known = [f"status {self.status}" if self.status else "", f"request {self.request_id}" if self.request_id else ""]
+        known = [
+            f"status {self.status}" if self.status else "",
+            f"request {self.request_id}" if self.request_id else "",
+        ]
         shown = ", ".join(fact for fact in known if fact)
         return f"{self.message} ({shown})" if shown else self.message
 

@@ -5,7 +5,7 @@ Made by tools/generate.py from the OpenAPI document of the server; do not edit.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict, Union
+from typing import Any, Literal, TypedDict
 
 Action = Literal[
     "workspace.created",
@@ -62,17 +62,17 @@ class AgentRequired(TypedDict):
     """Identifier within the workspace, fixed at creation."""
     display_name: str
     """Name for people. Something in it has to be visible."""
-    role: Union[str, None]
+    role: str | None
     """Job title shown next to the name."""
-    description: Union[str, None]
+    description: str | None
     """What the agent is for."""
     agent_type: AgentType
     """AI or human."""
-    model: Union[str, None]
+    model: str | None
     """Name of the model that the agent runs on; it is not checked against any catalogue."""
-    color: Union[str, None]
+    color: str | None
     """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
-    persona_prompt: Union[str, None]
+    persona_prompt: str | None
     """System prompt that gives the agent its personality."""
     capabilities: Capabilities
     """Capability tags. Their order and any repetition are preserved."""
@@ -98,17 +98,17 @@ class AgentConfigRequired(TypedDict):
 
     display_name: str
     """Name for people. Something in it has to be visible."""
-    role: Union[str, None]
+    role: str | None
     """Job title shown next to the name."""
-    description: Union[str, None]
+    description: str | None
     """What the agent is for."""
     agent_type: AgentType
     """AI or human."""
-    model: Union[str, None]
+    model: str | None
     """Name of the model that the agent runs on; it is not checked against any catalogue."""
-    color: Union[str, None]
+    color: str | None
     """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
-    persona_prompt: Union[str, None]
+    persona_prompt: str | None
     """System prompt that gives the agent its personality."""
     capabilities: Capabilities
     """Capability tags. Their order and any repetition are preserved."""
@@ -125,13 +125,7 @@ class AgentConfig(AgentConfigRequired, total=False):
 
 AgentDiff = TypedDict(
     "AgentDiff",
-    {
-        "agent_id": "AgentId",
-        "from": "int",
-        "to": "int",
-        "changes": "dict[str, Change]",
-        "prompt_diff": "Union[str, None]",
-    },
+    {"agent_id": "AgentId", "from": "int", "to": "int", "changes": "dict[str, Change]", "prompt_diff": "str | None"},
 )
 """What differs between two versions of an agent."""
 
@@ -165,21 +159,21 @@ class AgentPatch(TypedDict, total=False):
     """AI or human."""
     capabilities: Capabilities
     """Capability tags. Their order and any repetition are preserved."""
-    color: Union[str, None]
+    color: str | None
     """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
-    definition: Union[Definition, None]
+    definition: Definition | None
     """Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object."""
-    description: Union[str, None]
+    description: str | None
     """What the agent is for."""
     display_name: str
     """Name for people. Something in it has to be visible."""
-    model: Union[str, None]
+    model: str | None
     """Name of the model that the agent runs on; it is not checked against any catalogue."""
     parameters: Parameters
     """Personality sliders: a number under each name. Integers that fit into 64 bits stay integers."""
-    persona_prompt: Union[str, None]
+    persona_prompt: str | None
     """System prompt that gives the agent its personality."""
-    role: Union[str, None]
+    role: str | None
     """Job title shown next to the name."""
     workspace_id: str
     """Accepted only with the value that the record has."""
@@ -210,20 +204,20 @@ class AgentSpec(AgentSpecRequired, total=False):
     """AI or human. Left out: `ai`."""
     capabilities: Capabilities
     """Capability tags. Their order and any repetition are preserved. Left out: `[]`."""
-    color: Union[str, None]
+    color: str | None
     """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
-    definition: Union[Definition, None]
+    definition: Definition | None
     """Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object."""
-    description: Union[str, None]
+    description: str | None
     """What the agent is for."""
-    model: Union[str, None]
+    model: str | None
     """Name of the model that the agent runs on; it is not checked against any catalogue."""
     parameters: Parameters
     """Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. Left out: `{}`.
     """
-    persona_prompt: Union[str, None]
+    persona_prompt: str | None
     """System prompt that gives the agent its personality."""
-    role: Union[str, None]
+    role: str | None
     """Job title shown next to the name."""
     workspace_id: str
     """Accepted only with the workspace of the request."""
@@ -238,9 +232,9 @@ class AgentStatus(TypedDict):
     """The agent's name for people."""
     status: LiveStatus
     """What the agent is doing."""
-    current_task_id: Union[str, None]
+    current_task_id: str | None
     """Identifier of the task being worked on. Null unless the status is `working`."""
-    current_task_title: Union[str, None]
+    current_task_title: str | None
     """Title of that task. Null unless the status is `working`."""
 
 
@@ -257,11 +251,11 @@ class AgentVersion(TypedDict):
     """The number of the version: 1, 2, 3, … for each agent."""
     created_at: Timestamp
     """When the version was made."""
-    actor: Union[Actor, None]
+    actor: Actor | None
     """Who made it. Null for a version from before versions were kept."""
-    message: Union[str, None]
+    message: str | None
     """Why, as the request gave it."""
-    restored_from: Union[int, None]
+    restored_from: int | None
     """The number of the version whose content a rollback restored."""
     labels: list[Label]
     """The labels that point at this version. The reserved label `latest` is not among them."""
@@ -276,11 +270,11 @@ class AgentVersionDetail(TypedDict):
     """The number of the version: 1, 2, 3, … for each agent."""
     created_at: Timestamp
     """When the version was made."""
-    actor: Union[Actor, None]
+    actor: Actor | None
     """Who made it. Null for a version from before versions were kept."""
-    message: Union[str, None]
+    message: str | None
     """Why, as the request gave it."""
-    restored_from: Union[int, None]
+    restored_from: int | None
     """The number of the version whose content a rollback restored."""
     labels: list[Label]
     """The labels that point at this version. The reserved label `latest` is not among them."""
@@ -305,13 +299,13 @@ class ApiKey(TypedDict):
     """How much the key may do."""
     rate_limit: int
     """Requests that the key may make per minute."""
-    expires_at: Union[Timestamp, None]
+    expires_at: Timestamp | None
     """When the key stops working by itself; null for never."""
     created_at: Timestamp
     """Creation time."""
-    last_used_at: Union[Timestamp, None]
+    last_used_at: Timestamp | None
     """Latest known use, up to a minute behind; null when it was never used."""
-    revoked_at: Union[Timestamp, None]
+    revoked_at: Timestamp | None
     """When the key was revoked; null while it was not."""
 
 
@@ -352,14 +346,14 @@ class ApplyAgentsRequired(TypedDict):
 class ApplyAgents(ApplyAgentsRequired, total=False):
     """The agents as they are to be, all in one change."""
 
-    base: Union[str, None]
+    base: str | None
     """The cursor of the state that the change is based on: it is refused if one of its agents has changed since.
     """
     prune: bool
     """Whether to deactivate the agents of the set that are not among the agents, and to take them out of it. Left out:
     `false`.
     """
-    set: Union[str, None]
+    set: str | None
     """The set that the agents belong to from now on. An agent belongs to one set at most."""
 
 
@@ -382,7 +376,7 @@ class AuditEntry(TypedDict):
     """The fields that changed, by name. Credentials are never among them."""
     revision: int
     """The number of the entry in its workspace, which is the workspace's revision after the change."""
-    message: Union[str, None]
+    message: str | None
     """Why, as the request gave it."""
 
 
@@ -399,15 +393,15 @@ class CallerWorkspace(TypedDict):
     """Name for people."""
     plan: Plan
     """The plan."""
-    role: Union[Role, None]
+    role: Role | None
     """The user's role; null for an API key."""
-    scope: Union[Scope, None]
+    scope: Scope | None
     """The key's scope; null for a user."""
     permissions: list[Permission]
     """What the caller may do."""
     active_agents: int
     """How many agents are active."""
-    agent_limit: Union[int, None]
+    agent_limit: int | None
     """How many agents may be active; null for any number."""
     limits: Limits
     """The limits of the deployment. A server that does not say has the default ones."""
@@ -437,9 +431,9 @@ class ChangeEvent(TypedDict):
     """Who acted."""
     target: Target
     """What was acted on."""
-    message: Union[str, None]
+    message: str | None
     """The message that the caller gave with the change."""
-    version: Union[int, None]
+    version: int | None
     """The version of the agent's configuration that the change made."""
     changes: dict[str, Change]
     """The fields that changed, by name. Credentials are never among them."""
@@ -460,13 +454,13 @@ class CreatedApiKey(TypedDict):
     """How much the key may do."""
     rate_limit: int
     """Requests that the key may make per minute."""
-    expires_at: Union[Timestamp, None]
+    expires_at: Timestamp | None
     """When the key stops working by itself; null for never."""
     created_at: Timestamp
     """Creation time."""
-    last_used_at: Union[Timestamp, None]
+    last_used_at: Timestamp | None
     """Latest known use, up to a minute behind; null when it was never used."""
-    revoked_at: Union[Timestamp, None]
+    revoked_at: Timestamp | None
     """When the key was revoked; null while it was not."""
     key: str
     """The plaintext to send as bearer credential. Only a hash of it is kept."""
@@ -493,9 +487,9 @@ class Definition(TypedDict, total=False):
     """
     output_schema: dict[str, Any]
     """The schema of what the agent answers."""
-    skills: list[Union[str, dict[str, Any]]]
+    skills: list[str | dict[str, Any]]
     """Names or descriptions of skills."""
-    tools: list[Union[str, dict[str, Any]]]
+    tools: list[str | dict[str, Any]]
     """Names or descriptions of tools."""
     variables: dict[str, dict[str, Any]]
     """The variables of the persona, by name."""
@@ -597,19 +591,19 @@ class ExportLineAudit(TypedDict):
     record: AuditEntry
 
 
-ExportLine = Union[
-    ExportLineWorkspace,
-    ExportLineMember,
-    ExportLineAgent,
-    ExportLineVersion,
-    ExportLineLabel,
-    ExportLineSet,
-    ExportLineStatus,
-    ExportLineApiKey,
-    ExportLineProviderKey,
-    ExportLineWebhook,
-    ExportLineAudit,
-]
+ExportLine = (
+    ExportLineWorkspace
+    | ExportLineMember
+    | ExportLineAgent
+    | ExportLineVersion
+    | ExportLineLabel
+    | ExportLineSet
+    | ExportLineStatus
+    | ExportLineApiKey
+    | ExportLineProviderKey
+    | ExportLineWebhook
+    | ExportLineAudit
+)
 """One record of a workspace, with its kind."""
 
 
@@ -622,11 +616,11 @@ class ExportedVersion(TypedDict):
     """The number of the version: 1, 2, 3, … for each agent."""
     created_at: Timestamp
     """When the version was made."""
-    actor: Union[Actor, None]
+    actor: Actor | None
     """Who made it. Null for a version from before versions were kept."""
-    message: Union[str, None]
+    message: str | None
     """Why, as the request gave it."""
-    restored_from: Union[int, None]
+    restored_from: int | None
     """The number of the version whose content a rollback restored."""
     config: AgentConfig
     """The content."""
@@ -642,7 +636,7 @@ class Health(TypedDict):
 Label = str
 """A name that points at a version of an agent."""
 
-LabelMove = TypedDict("LabelMove", {"agent_id": "AgentId", "from": "Union[int, None]", "to": "Union[int, None]"})
+LabelMove = TypedDict("LabelMove", {"agent_id": "AgentId", "from": "int | None", "to": "int | None"})
 """The move of a label of one agent."""
 
 
@@ -655,7 +649,7 @@ class LabelMoves(TypedDict):
     """When the label was moved."""
     actor: Actor
     """Who moved it."""
-    message: Union[str, None]
+    message: str | None
     """Why, as the request gave it."""
     moves: list[LabelMove]
     """The moves, by agent."""
@@ -673,18 +667,18 @@ class LabelRestoreRequired(TypedDict):
 class LabelRestore(LabelRestoreRequired, total=False):
     """The moment to which a label of all agents goes back."""
 
-    base: Union[str, None]
+    base: str | None
     """The cursor of the state that the change is based on: it is refused if the label has moved since."""
 
 
 class LabelTarget(TypedDict, total=False):
     """The version that a label is to point at."""
 
-    expected_version: Union[int, None]
+    expected_version: int | None
     """The number of the version that the label must point at now; null when it must not exist."""
-    label: Union[Label, None]
+    label: Label | None
     """Another label, whose version is taken. `latest` is the current version."""
-    version: Union[int, None]
+    version: int | None
     """The number of the version."""
 
 
@@ -747,20 +741,20 @@ class NewAgent(NewAgentRequired, total=False):
     """AI or human. Left out: `ai`."""
     capabilities: Capabilities
     """Capability tags. Their order and any repetition are preserved. Left out: `[]`."""
-    color: Union[str, None]
+    color: str | None
     """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
-    definition: Union[Definition, None]
+    definition: Definition | None
     """Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object."""
-    description: Union[str, None]
+    description: str | None
     """What the agent is for."""
-    model: Union[str, None]
+    model: str | None
     """Name of the model that the agent runs on; it is not checked against any catalogue."""
     parameters: Parameters
     """Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. Left out: `{}`.
     """
-    persona_prompt: Union[str, None]
+    persona_prompt: str | None
     """System prompt that gives the agent its personality."""
-    role: Union[str, None]
+    role: str | None
     """Job title shown next to the name."""
 
 
@@ -780,9 +774,9 @@ class NewApiKey(NewApiKeyRequired, total=False):
 
     workspace_id: str
     """The workspace that the key is to open."""
-    expires_at: Union[str, None]
+    expires_at: str | None
     """When the key is to stop working: a moment in the future, with any UTC offset. Null or left out: never."""
-    rate_limit: Union[int, None]
+    rate_limit: int | None
     """Requests per minute. Null or left out: 100."""
 
 
@@ -806,7 +800,7 @@ class NewWebhook(NewWebhookRequired, total=False):
 
     workspace_id: str
     """The workspace whose events it gets."""
-    description: Union[str, None]
+    description: str | None
     """Note for people."""
     ordered: bool
     """Whether each event waits until the one before it was delivered or given up. Left out: `false`."""
@@ -869,7 +863,7 @@ class PromotedLabel(TypedDict):
     """The label that was moved."""
     version: int
     """The number of the version that it points at."""
-    previous_version: Union[int, None]
+    previous_version: int | None
     """The number of the version that it pointed at before; null when it did not exist."""
 
 
@@ -880,18 +874,18 @@ PromotionRequired = TypedDict("PromotionRequired", {"from": "Label", "to": "Labe
 class Promotion(PromotionRequired, total=False):
     """Moves a label to the version that another label points at, for several agents in one commit."""
 
-    agent_ids: Union[list[AgentId], None]
+    agent_ids: list[AgentId] | None
     """The agents; left out, each active agent that has the label `from`."""
-    base: Union[str, None]
+    base: str | None
     """The cursor of the state that the change is based on: it is refused if `from` or `to` has moved since."""
-    set: Union[str, None]
+    set: str | None
     """The set whose agents are promoted, those that have the label `from`; not together with `agent_ids`."""
 
 
 class PromptValues(TypedDict, total=False):
     """The values to render a prompt with."""
 
-    variables: Union[dict[str, str], None]
+    variables: dict[str, str] | None
     """The values of the variables, by name."""
 
 
@@ -946,9 +940,9 @@ class RenderedPrompt(TypedDict):
     """Identifier of the agent."""
     version: int
     """The number of the version that it is of."""
-    model: Union[str, None]
+    model: str | None
     """The agent's model; null if it has none."""
-    prompt: Union[str, None]
+    prompt: str | None
     """The persona with the values of the variables; null if there is none."""
     model_settings: dict[str, Any]
     """The settings of model calls; an empty object if there are none."""
@@ -961,9 +955,9 @@ class ReportedStatus(TypedDict):
     """Identifier within the workspace, fixed at creation."""
     status: LiveStatus
     """What the agent was doing."""
-    current_task_id: Union[str, None]
+    current_task_id: str | None
     """Identifier of the task. Null unless the status is `working`."""
-    current_task_title: Union[str, None]
+    current_task_title: str | None
     """Title of that task. Null unless the status is `working`."""
     reported_at: Timestamp
     """Time of the report."""
@@ -976,9 +970,9 @@ class RestoredLabel(TypedDict):
     """Identifier within the workspace, fixed at creation."""
     label: Label
     """The label."""
-    version: Union[int, None]
+    version: int | None
     """The number of the version that it points at; null when it is removed."""
-    previous_version: Union[int, None]
+    previous_version: int | None
     """The number of the version that it pointed at before; null when it did not exist."""
 
 
@@ -996,9 +990,9 @@ class RoleChange(TypedDict):
 class Rollback(TypedDict, total=False):
     """The version to go back to: its number, or a label that points at it."""
 
-    label: Union[Label, None]
+    label: Label | None
     """A label that points at the version."""
-    version: Union[int, None]
+    version: int | None
     """The number of the version."""
 
 
@@ -1030,9 +1024,9 @@ class StatusReportRequired(TypedDict):
 class StatusReport(StatusReportRequired, total=False):
     """What an agent does now. `working` names a task by both fields; `idle` and `offline` name none."""
 
-    current_task_id: Union[str, None]
+    current_task_id: str | None
     """Identifier of the task being worked on."""
-    current_task_title: Union[str, None]
+    current_task_title: str | None
     """Title of that task."""
 
 
@@ -1070,13 +1064,13 @@ class Webhook(TypedDict):
     """Where the events are sent to."""
     types: EventTypes
     """Which events it gets."""
-    description: Union[str, None]
+    description: str | None
     """Note for people."""
     ordered: bool
     """Whether each event waits until the one before it was delivered or given up."""
     enabled: bool
     """Whether events are sent."""
-    disabled_reason: Union[DisabledReason, None]
+    disabled_reason: DisabledReason | None
     """Why this service disabled the webhook; null while it is enabled, and when it was disabled by hand."""
     cursor: str
     """Position in the log up to which every event was delivered or given up."""
@@ -1093,28 +1087,28 @@ class WebhookDelivery(TypedDict):
     """The `webhook-id` that was sent, the same for each attempt at an event."""
     type: str
     """Type of the event."""
-    revision: Union[int, None]
+    revision: int | None
     """The event's revision; null for the event of a test."""
     attempt: int
     """Number of the attempt, from 1."""
     at: Timestamp
     """When the attempt began."""
-    status: Union[int, None]
+    status: int | None
     """Status code of the answer; null without one."""
-    error: Union[str, None]
+    error: str | None
     """Why the attempt failed; null when it did not."""
     duration_ms: int
     """How long the attempt took, in milliseconds."""
-    response: Union[str, None]
+    response: str | None
     """The first KiB of the answer's body; null without an answer."""
-    next_attempt_at: Union[Timestamp, None]
+    next_attempt_at: Timestamp | None
     """When the next attempt follows; null when none does."""
 
 
 class WebhookPatch(TypedDict, total=False):
     """Changes to a webhook; absent fields stay."""
 
-    description: Union[str, None]
+    description: str | None
     """Note for people."""
     enabled: bool
     """Whether events are sent. A webhook that is enabled again goes on from its cursor."""
@@ -1144,13 +1138,13 @@ class WebhookWithSecret(TypedDict):
     """Where the events are sent to."""
     types: EventTypes
     """Which events it gets."""
-    description: Union[str, None]
+    description: str | None
     """Note for people."""
     ordered: bool
     """Whether each event waits until the one before it was delivered or given up."""
     enabled: bool
     """Whether events are sent."""
-    disabled_reason: Union[DisabledReason, None]
+    disabled_reason: DisabledReason | None
     """Why this service disabled the webhook; null while it is enabled, and when it was disabled by hand."""
     cursor: str
     """Position in the log up to which every event was delivered or given up."""
@@ -1169,7 +1163,7 @@ class WhoAmI(TypedDict):
     """What kind of credential the request has."""
     id: str
     """The id of the API key or of the user."""
-    expires_at: Union[Timestamp, None]
+    expires_at: Timestamp | None
     """When the credential ends; null for never."""
     workspaces: list[CallerWorkspace]
     """The workspaces that the credential opens, oldest first."""

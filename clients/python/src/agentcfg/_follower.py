@@ -1,0 +1,293 @@
+"""Keeps the state current: one list of what is released, then the change feed from its cursor on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast, get_args
+
+from . import _cache, types
+from ._events import Event, EventReader
+from ._holder import Holder, logger
+from .client import AsyncClient
+from .errors import (
+    AgentCfgError,
+    AnswerError,
+    ConnectError,
+    ExchangeError,
+    Forbidden,
+    Gone,
+    InputError,
+    NotModified,
+    Outcome,
+    Unauthorized,
+)
+from .snapshot import Position, Snapshot
+from .timing import Backoff, Clock
+
+# How long a stream may be silent before it counts as dead. It has a bookmark every 15 seconds.
+SILENCE = 45.0
+# The delays before another attempt after failures, and the longest that a server may ask for at an orderly end.
+MIN_DELAY = 0.2
+MAX_DELAY = 10.0
+# The delay after the server has refused the credential, with jitter of as much on top. The refusal may be withdrawn.
+REFUSED_DELAY = 30.0
+
+
+_ACTIONS = frozenset(get_args(types.Action))
+# The path of a change of one of several agents: its id has no slash, the field may.
+_PATH_OF_MANY = re.compile(r"agents/[^/]+/(.+)")
+
+
+class StreamEnded(Exception):
+    """The server has ended the stream in order, and says when to come back."""
+
+    def __init__(self, retry: float | None) -> None:
+        """Note the delay."""
+        super().__init__()
+        self.retry = retry
+
+
+class Lagging(AgentCfgError):
+    """A server has answered from a state before one that was seen already."""
+
+
+def may_release(event: Mapping[str, Any], label: str) -> bool:
+    """Whether an event may change what a label releases. Events of a later release of the server may."""
+    if event.get("type") not in _ACTIONS:
+        return True
+    target: Mapping[str, Any] = event.get("target") or {}
+    changes: Mapping[str, Any] = event.get("changes") or {}
+    names: list[str] = []
+    for path in changes:
+        of_many = _PATH_OF_MANY.fullmatch(path)
+        if of_many:
+            names.append(of_many[1])
+        elif target.get("type") == "agent":
+            names.append(path)
+    for name in names:
+        family, _, moved = name.partition("/")
+        if family == "labels" and moved:
+            if moved == label:
+                return True
+        elif name == "is_active" or label == "latest":
+            return True
+    return False
+
+
+def may_pass(error: AgentCfgError) -> bool:
+    """Whether another attempt may succeed without any action of the user."""
+    if isinstance(error, (ConnectError, Lagging)) or error.outcome is not Outcome.FINAL:
+        return True
+    return error.status is not None and (error.status == 408 or error.status >= 500)
+
+
+class Follower:
+    """Reads what a label releases into a holder, for as long as it runs."""
+
+    def __init__(
+        self, client: AsyncClient, holder: Holder, cache: _cache.CacheFile | None, cache_after: float, clock: Clock
+    ) -> None:
+        """Note where from and where to; nothing is sent before `run`."""
+        self._client = client
+        self._holder = holder
+        self._cache = cache
+        self._cache_after = cache_after
+        self._clock = clock
+        self._backoff = Backoff(MIN_DELAY, MAX_DELAY, clock)
+        self._saved: _cache.Saved | None = None
+        self._loaded: _cache.Saved | None = None
+        # From where the feed leads on; `None` when the list must be read first.
+        self._after: str | None = None
+        # Whether the workspace is one that the cache file named.
+        self._is_workspace_cached = False
+
+    async def run(self) -> None:
+        """Keep the state current until the task is cancelled."""
+        self._load()
+        patience = asyncio.get_running_loop().call_later(self._cache_after, self._use_cache, None)
+        try:
+            while True:
+                await self._clock.wait(await self._step())
+        finally:
+            patience.cancel()
+            self._save_at_end()
+
+    async def _step(self) -> float:
+        """Read and follow until something ends it, and return the seconds until the next attempt."""
+        try:
+            if self._after is None:
+                self._after = await self._read()
+                self._backoff.reset()
+            await self._follow(self._after)
+            # Only the end of the connection leads here.
+            raise ExchangeError("the stream of changes broke", outcome=Outcome.UNKNOWN)
+        except StreamEnded as ended:
+            self._holder.failed(None)
+            # The server draws the delay at random for each stream.
+            return self._backoff.next() if ended.retry is None else min(ended.retry, MAX_DELAY)
+        except Gone:
+            self._after = None
+            self._holder.failed(None)
+            return self._backoff.next()
+        except AgentCfgError as error:
+            return self._failed(error)
+        except Exception as error:
+            logger.exception("following the changes has failed")
+            return self._failed(AnswerError(f"following the changes has failed: {error!r}"))
+
+    def _failed(self, error: AgentCfgError) -> float:
+        if isinstance(error, Forbidden) and self._is_workspace_cached:
+            # The credential may be of another workspace than the file.
+            self._is_workspace_cached = False
+            self._client.workspace = self._loaded = self._holder.etag = None
+            return 0.0
+        self._holder.failed(error, is_final=not may_pass(error))
+        if may_pass(error):
+            self._use_cache(error)
+        if isinstance(error, (Unauthorized, Forbidden, InputError)):
+            self._after = None
+            return REFUSED_DELAY * (1 + self._clock.random())
+        return self._backoff.next() + (error.retry_after or 0.0)
+
+    # The list.
+
+    async def _read(self, at_least: Position | None = None) -> str:
+        """Read what is released now, and return its position in the feed."""
+        holder = self._holder
+        try:
+            found = await self._client.list_released_agents(holder.label, if_none_match=holder.etag)
+        except NotModified as same:
+            if same.cursor is None:
+                raise AnswerError("the answer has no Change-Cursor") from None
+            self._check_position(same.cursor, at_least)
+            if self._loaded is not None:
+                self._publish(self._loaded.agents, self._loaded.tag, same.cursor)
+                self._loaded = None
+            holder.position = Position.of(same.cursor)
+            holder.confirm()
+            return same.cursor
+        if found.cursor is None:
+            raise AnswerError("the answer has no Change-Cursor")
+        self._check_position(found.cursor, at_least)
+        self._publish(found.value, found.etag, found.cursor)
+        self._loaded = None
+        await self._save()
+        return found.cursor
+
+    def _publish(self, agents: list[Any], etag: str | None, cursor: str) -> None:
+        try:
+            snapshot = Snapshot.of(self._holder.label, agents)
+        except (KeyError, TypeError) as error:
+            raise AnswerError(f"the answer is not what agentcfg promises: {error!r}") from error
+        self._holder.etag = etag
+        self._holder.position = Position.of(cursor)
+        self._saved = _cache.Saved(
+            workspace_id=self._client.workspace or "",
+            label=self._holder.label,
+            tag=etag or "",
+            cursor=cursor,
+            agents=agents,
+            saved_at=self._clock.now(),
+        )
+        self._holder.publish(snapshot, source="server")
+
+    def _check_position(self, cursor: str, at_least: Position | None) -> None:
+        """Never go back: one of several servers may answer from an earlier state than another one."""
+        position = Position.of(cursor)
+        for seen in (at_least, self._holder.position):
+            if seen is not None and position.is_before(seen):
+                raise Lagging(f"the answer is of revision {position.revision}, after one of {seen.revision}")
+
+    # The feed.
+
+    async def _follow(self, after: str) -> None:
+        reader = EventReader(self._client.max_response_bytes)
+        async with self._client.open_changes(after, SILENCE) as pieces:
+            async for piece in pieces:
+                events = reader.take(piece)
+                if events:
+                    await self._take(events, reader.retry)
+
+    async def _take(self, events: list[Event], retry: float | None) -> None:
+        """Take events that came together, with one look at the list at most."""
+        news: Position | None = None
+        for event in events:
+            if event.name == "change" and event.id is not None:
+                if self._is_news(event):
+                    news = Position.of(event.id)
+            elif event.name == "gone":
+                raise Gone("the position in the change feed is gone")
+        if news is not None:
+            await self._read(news)
+        for event in events:
+            if event.id is not None:
+                self._after = event.id
+            if event.name == "end":
+                # The answer to the next connection says whether the credential is the reason.
+                raise StreamEnded(retry)
+        self._backoff.reset()
+        self._holder.confirm(is_live=True)
+
+    def _is_news(self, event: Event) -> bool:
+        try:
+            change: object = json.loads(event.data)
+        except ValueError as error:
+            raise AnswerError(f"an event is no JSON: {error}") from None
+        if not isinstance(change, dict):
+            raise AnswerError("an event is no JSON object")
+        position = Position.of(event.id or "")
+        own = self._holder.position
+        is_known = own is not None and own.epoch == position.epoch and own.revision >= position.revision
+        return not is_known and may_release(cast("dict[str, Any]", change), self._holder.label)
+
+    # The file.
+
+    def _load(self) -> None:
+        if self._cache is None:
+            return
+        try:
+            self._loaded = self._cache.load()
+            if self._loaded is not None:
+                Snapshot.of(self._holder.label, self._loaded.agents)
+            self._holder.cache_failed(None)
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            self._loaded = None
+            self._holder.cache_failed(error)
+        if self._loaded is not None:
+            self._holder.etag = self._loaded.tag
+            if self._client.workspace is None:
+                self._client.workspace = self._loaded.workspace_id
+                self._is_workspace_cached = True
+
+    def _use_cache(self, error: AgentCfgError | None) -> None:
+        """Serve what the file has, because the server does not answer."""
+        loaded, self._loaded = self._loaded, None
+        if loaded is None:
+            return
+        logger.warning("starting with the state of the cache file: %s", error or "the server has not answered yet")
+        self._saved = loaded
+        self._holder.publish(Snapshot.of(loaded.label, loaded.agents), source="cache", as_of=loaded.saved_at)
+
+    async def _save(self) -> None:
+        cache, saved = self._cache, self._saved
+        if cache is None or saved is None:
+            return
+        try:
+            await asyncio.get_running_loop().run_in_executor(None, cache.save, saved)
+            self._holder.cache_failed(None)
+        except OSError as error:
+            self._holder.cache_failed(error)
+
+    def _save_at_end(self) -> None:
+        """Note in the file until when its state was confirmed."""
+        as_of = self._holder.health().as_of
+        if self._cache is None or self._saved is None or as_of is None:
+            return
+        saved = self._saved
+        with suppress(OSError):
+            self._cache.save(replace(saved, saved_at=as_of.timestamp()))

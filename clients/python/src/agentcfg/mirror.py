@@ -1,0 +1,353 @@
+"""The configurations of a label, kept current in memory: `AgentCfg` and `AsyncAgentCfg`."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import ssl
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import TimeoutError as FutureTimeoutError
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from . import _status, calls
+from ._cache import CacheFile
+from ._follower import Follower
+from ._holder import Holder
+from ._sdk import ModelCalls
+from ._status import DEFAULT_INTERVAL, AsyncStatusReports, StatusReports
+from .agent import Agent
+from .client import AsyncClient, Client
+from .snapshot import Change, Health, Snapshot
+from .timing import NO_RETRIES, SYSTEM_CLOCK, Clock, RetryPolicy, Timeouts
+
+if TYPE_CHECKING:
+    import anthropic
+    import openai
+
+
+class Mirror:
+    """What `AgentCfg` and `AsyncAgentCfg` have in common: the state in memory. Nothing here does input or output."""
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        label: str,
+        workspace: str | None,
+        cache: str | os.PathLike[str] | None,
+        cache_after: float,
+        timeouts: Timeouts | None,
+        retry: RetryPolicy | None,
+        clock: Clock,
+        verify: ssl.SSLContext | bool,
+    ) -> None:
+        """Keep the settings, which `AgentCfg` and `AsyncAgentCfg` describe."""
+        self.url = calls.check_url(url)
+        self.label = label
+        self.workspace = workspace
+        self._key = calls.check_key(key)
+        self._timeouts = timeouts
+        self._retry = retry
+        self._clock = clock
+        self._verify = verify
+        self._cache = None if cache is None else CacheFile(cache, workspace, label)
+        self._cache_after = cache_after
+        self._holder = Holder(label, clock)
+
+    def __repr__(self) -> str:
+        """Show the server and no secret."""
+        return f"{type(self).__name__}({self.url!r}, key=[redacted], label={self.label!r})"
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """All agents that the label releases, of one moment. Agents that belong together are read from one snapshot."""
+        return self._holder.snapshot()
+
+    def agent(self, agent_id: str) -> Agent:
+        """Return an agent from memory. `NoSuchAgent` when no active agent of this id bears the label."""
+        return self._holder.snapshot()[agent_id]
+
+    @property
+    def health(self) -> Health:
+        """How old the state is, where it is from, and what the last failure was."""
+        return self._holder.health()
+
+    def on_change(self, listener: Callable[[Change], None]) -> Callable[[], None]:
+        """Call a function after each step of the state, also the first; the result of this method ends that.
+
+        One release is one step, whatever number of agents it moves. The function is called by the thread, or the event
+        loop, that follows the changes, so it should return soon.
+        """
+        return self._holder.on_change(listener)
+
+    def _follow(self, client: AsyncClient) -> Follower:
+        return Follower(client, self._holder, self._cache, self._cache_after, self._clock)
+
+    def _async_client(self, retry: RetryPolicy | None) -> AsyncClient:
+        return AsyncClient(
+            self.url,
+            self._key,
+            workspace=self.workspace,
+            timeouts=self._timeouts,
+            retry=retry,
+            clock=self._clock,
+            verify=self._verify,
+        )
+
+    def _model_calls(self, agent_id: str) -> ModelCalls:
+        return ModelCalls(self.url, self._key, agent_id, self.label, self.workspace)
+
+
+class AgentCfg(Mirror):
+    """The configurations that a label releases, in memory, kept current by a thread. Threads may share it.
+
+    `url` is the server, with the path under which it is mounted if there is one. `key` is an API key, of scope `read`
+    at least. `cache` names a file that keeps the last state: with it a start succeeds while the server is down. A server
+    that has not answered after `cache_after` seconds counts as down. A credential of several workspaces needs
+    `workspace`.
+    Make it in the process that uses it, after a fork.
+
+    `wait_ready`, which `with` calls, waits for the first state. Then `agent` and `snapshot` read from memory.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        label: str = "production",
+        workspace: str | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        cache_after: float = 2.0,
+        timeouts: Timeouts | None = None,
+        retry: RetryPolicy | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        verify: ssl.SSLContext | bool = True,
+    ) -> None:
+        """Begin to read in the background."""
+        super().__init__(url, key, label, workspace, cache, cache_after, timeouts, retry, clock, verify)
+        self._client: Client | None = None
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._task: asyncio.Task[None] | None = None
+        self._is_closed = False
+        self._thread: threading.Thread | None = None
+        self._start()
+
+    def _start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="agentcfg", daemon=True)
+        self._thread.start()
+
+    def __enter__(self) -> AgentCfg:
+        """Wait for the first state."""
+        try:
+            self.wait_ready()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """End the thread and the connections."""
+        self.close()
+
+    def wait_ready(self, timeout: float = 30.0) -> None:
+        """Wait until there is a state: that of the server, or while it does not answer that of the cache file.
+
+        Fails at once when the server refuses the key or the label, and with `NotReady` after `timeout` seconds.
+        """
+        deadline = self._clock.monotonic() + timeout
+        while True:
+            moved = self._holder.moved()
+            if self._holder.is_ready():
+                return
+            try:
+                moved.result(max(0.0, deadline - self._clock.monotonic()))
+            except FutureTimeoutError:
+                raise self._holder.not_ready(timeout) from None
+
+    def close(self) -> None:
+        """End the thread and the connections. The last state can still be read."""
+        with self._lock:
+            self._is_closed = True
+            loop, task = self._loop, self._task
+        if loop is not None and task is not None:
+            with suppress(RuntimeError):  # the loop has ended already
+                loop.call_soon_threadsafe(task.cancel)
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        self._holder.close()
+        with self._lock:
+            if self._client is not None:
+                self._client.close()
+
+    @property
+    def client(self) -> Client:
+        """The REST API with the same server and key."""
+        with self._lock:
+            if self._client is None:
+                self._client = Client(
+                    self.url,
+                    self._key,
+                    workspace=self.workspace,
+                    timeouts=self._timeouts,
+                    retry=self._retry,
+                    clock=self._clock,
+                    verify=self._verify,
+                )
+            return self._client
+
+    def report_status(
+        self, agent_id: str, *, working: str, task_id: str | None = None, interval: float = DEFAULT_INTERVAL
+    ) -> StatusReports:
+        """Report an agent as working on the task of this title while a `with` block runs, and as idle after it.
+
+        The report is repeated every `interval` seconds, because the server forgets old ones. One that fails is logged,
+        and the block goes on.
+        """
+        return StatusReports(self.client, agent_id, _status.working(working, task_id), interval)
+
+    def openai(self, agent_id: str, *, variables: Mapping[str, str] | None = None, **options: Any) -> openai.OpenAI:
+        """Return OpenAI's client for model calls as this agent, with the version that the label points at.
+
+        Needs the package `openai`, and a key that has `models:invoke`. `options` are further arguments of
+        `openai.OpenAI`.
+        """
+        import openai
+
+        return openai.OpenAI(**self._model_calls(agent_id).openai(variables, options))
+
+    def anthropic(
+        self, agent_id: str, *, variables: Mapping[str, str] | None = None, **options: Any
+    ) -> anthropic.Anthropic:
+        """Return Anthropic's client for model calls as this agent, with the version that the label points at.
+
+        Needs the package `anthropic`, and a key that has `models:invoke`. `options` are further arguments of
+        `anthropic.Anthropic`.
+        """
+        import anthropic
+
+        return anthropic.Anthropic(**self._model_calls(agent_id).anthropic(variables, options))
+
+    def _run(self) -> None:
+        asyncio.run(self._main())
+
+    async def _main(self) -> None:
+        async with self._async_client(NO_RETRIES) as client:
+            with self._lock:
+                if self._is_closed:
+                    return
+                self._loop = asyncio.get_running_loop()
+                self._task = asyncio.create_task(self._follow(client).run())
+            with suppress(asyncio.CancelledError):
+                await self._task
+
+
+class AsyncAgentCfg(Mirror):
+    """The configurations that a label releases, in memory, kept current by a task of the event loop.
+
+    As `AgentCfg`. The task begins with `wait_ready`, which `async with` calls.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        key: str,
+        *,
+        label: str = "production",
+        workspace: str | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        cache_after: float = 2.0,
+        timeouts: Timeouts | None = None,
+        retry: RetryPolicy | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        verify: ssl.SSLContext | bool = True,
+    ) -> None:
+        """Keep the settings; nothing is sent before `wait_ready`."""
+        super().__init__(url, key, label, workspace, cache, cache_after, timeouts, retry, clock, verify)
+        self._task: asyncio.Task[None] | None = None
+        self._client: AsyncClient | None = None
+
+    async def __aenter__(self) -> AsyncAgentCfg:
+        """Wait for the first state."""
+        try:
+            await self.wait_ready()
+        except BaseException:
+            await self.close()
+            raise
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """End the task and the connections."""
+        await self.close()
+
+    async def wait_ready(self, timeout: float = 30.0) -> None:
+        """Wait until there is a state: that of the server, or while it does not answer that of the cache file.
+
+        Fails at once when the server refuses the key or the label, and with `NotReady` after `timeout` seconds.
+        """
+        self._start()
+        try:
+            await asyncio.wait_for(self._ready(), timeout)
+        except asyncio.TimeoutError:
+            raise self._holder.not_ready(timeout) from None
+
+    def _start(self) -> None:
+        if self._task is None:
+            self._task = asyncio.create_task(self._main())
+
+    async def close(self) -> None:
+        """End the task and the connections. The last state can still be read."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        self._holder.close()
+        if self._client is not None:
+            await self._client.close()
+
+    @property
+    def client(self) -> AsyncClient:
+        """The REST API with the same server and key."""
+        if self._client is None:
+            self._client = self._async_client(self._retry)
+        return self._client
+
+    def report_status(
+        self, agent_id: str, *, working: str, task_id: str | None = None, interval: float = DEFAULT_INTERVAL
+    ) -> AsyncStatusReports:
+        """Report an agent as working on the task of this title while an `async with` block runs, and as idle after it.
+
+        The report is repeated every `interval` seconds, because the server forgets old ones. One that fails is logged,
+        and the block goes on.
+        """
+        return AsyncStatusReports(self.client, agent_id, _status.working(working, task_id), interval)
+
+    def openai(
+        self, agent_id: str, *, variables: Mapping[str, str] | None = None, **options: Any
+    ) -> openai.AsyncOpenAI:
+        """Return OpenAI's client for model calls as this agent, as `AgentCfg.openai`."""
+        import openai
+
+        return openai.AsyncOpenAI(**self._model_calls(agent_id).openai(variables, options))
+
+    def anthropic(
+        self, agent_id: str, *, variables: Mapping[str, str] | None = None, **options: Any
+    ) -> anthropic.AsyncAnthropic:
+        """Return Anthropic's client for model calls as this agent, as `AgentCfg.anthropic`."""
+        import anthropic
+
+        return anthropic.AsyncAnthropic(**self._model_calls(agent_id).anthropic(variables, options))
+
+    async def _main(self) -> None:
+        async with self._async_client(NO_RETRIES) as client:
+            await self._follow(client).run()
+
+    async def _ready(self) -> None:
+        while True:
+            moved = asyncio.wrap_future(self._holder.moved())
+            if self._holder.is_ready():
+                return
+            await asyncio.shield(moved)

@@ -1,0 +1,148 @@
+"""`AgentCfg` and `AsyncAgentCfg` without a server, for the tests of apps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypedDict, cast
+
+from . import _status, types
+from ._holder import Holder
+from ._status import DEFAULT_INTERVAL, AsyncStatusReports, StatusReports
+from .agent import Agent
+from .client import AsyncClient, Client
+from .errors import AgentCfgError, ExchangeError, InputError
+from .mirror import AgentCfg, AsyncAgentCfg
+from .snapshot import Snapshot
+
+URL = "http://agentcfg.invalid"
+RELEASED_AT = "2026-01-01T00:00:00.000Z"
+
+
+class Fields(TypedDict, total=False):
+    """The configuration of an agent; what is left out has its default."""
+
+    display_name: str
+    role: str | None
+    description: str | None
+    agent_type: types.AgentType
+    model: str | None
+    color: str | None
+    persona_prompt: str | None
+    capabilities: list[str]
+    parameters: dict[str, float]
+    definition: Mapping[str, Any] | None
+
+
+class Report(TypedDict):
+    """A status that the app has reported."""
+
+    agent_id: str
+    report: types.StatusReport
+
+
+class _Fake:
+    """What both fakes can do besides what the real ones can."""
+
+    label: str
+    _holder: Holder
+    reports: list[Report]
+    """The statuses that the app has reported, in order."""
+
+    def _begin(self, agents: Mapping[str, Fields]) -> None:
+        self.reports = []
+        self.release(agents)
+
+    def release(self, agents: Mapping[str, Fields | None]) -> None:
+        """Release new versions of these agents in one step, and remove those that are `None`. Others stay."""
+        current = dict(self._holder.snapshot()) if self._holder.health().source else dict[str, Agent]()
+        for agent_id, fields in agents.items():
+            if fields is None:
+                current.pop(agent_id, None)
+            else:
+                version = current[agent_id].version + 1 if agent_id in current else 1
+                current[agent_id] = Agent.of(_row(agent_id, self.label, version, fields))
+        self._holder.publish(Snapshot(self.label, current), source="server")
+        self._holder.confirm(is_live=True)
+
+    def disconnect(self, error: AgentCfgError | None = None) -> None:
+        """Behave as when the server is gone: the state stays, and `health` shows the failure."""
+        self._holder.failed(error or ExchangeError("the fake is disconnected"))
+
+    def reconnect(self) -> None:
+        """Behave as when the server is back."""
+        self._holder.confirm(is_live=True)
+
+
+class FakeAgentCfg(_Fake, AgentCfg):
+    """An `AgentCfg` that holds what a test gives it, and is ready at once."""
+
+    def __init__(self, agents: Mapping[str, Fields] | None = None, *, label: str = "production") -> None:
+        """Release these agents, by their ids."""
+        AgentCfg.__init__(self, URL, "fake", label=label)
+        self._begin(agents or {})
+
+    def _start(self) -> None:
+        """Start no thread."""
+
+    @property
+    def client(self) -> Client:
+        """There is no server."""
+        raise InputError("a fake has no server")
+
+    def report_status(
+        self, agent_id: str, *, working: str, task_id: str | None = None, interval: float = DEFAULT_INTERVAL
+    ) -> StatusReports:
+        """Record the reports in `reports`."""
+        return StatusReports(_Recorder(self.reports), agent_id, _status.working(working, task_id), interval)
+
+
+class FakeAsyncAgentCfg(_Fake, AsyncAgentCfg):
+    """An `AsyncAgentCfg` that holds what a test gives it, and is ready at once."""
+
+    def __init__(self, agents: Mapping[str, Fields] | None = None, *, label: str = "production") -> None:
+        """Release these agents, by their ids."""
+        AsyncAgentCfg.__init__(self, URL, "fake", label=label)
+        self._begin(agents or {})
+
+    def _start(self) -> None:
+        """Start no task."""
+
+    @property
+    def client(self) -> AsyncClient:
+        """There is no server."""
+        raise InputError("a fake has no server")
+
+    def report_status(
+        self, agent_id: str, *, working: str, task_id: str | None = None, interval: float = DEFAULT_INTERVAL
+    ) -> AsyncStatusReports:
+        """Record the reports in `reports`."""
+        return AsyncStatusReports(_AsyncRecorder(self.reports), agent_id, _status.working(working, task_id), interval)
+
+
+class _Recorder:
+    def __init__(self, reports: list[Report]) -> None:
+        self._reports = reports
+
+    def report_agent_status(self, agent_id: str, body: types.StatusReport) -> None:
+        self._reports.append({"agent_id": agent_id, "report": body})
+
+
+class _AsyncRecorder(_Recorder):
+    async def report_agent_status(self, agent_id: str, body: types.StatusReport) -> None:  # type: ignore[override]
+        self._reports.append({"agent_id": agent_id, "report": body})
+
+
+def _row(agent_id: str, label: str, version: int, fields: Fields) -> types.ReleasedAgent:
+    defaults = {
+        "display_name": agent_id,
+        "role": None,
+        "description": None,
+        "agent_type": "ai",
+        "model": None,
+        "color": None,
+        "persona_prompt": None,
+        "capabilities": [],
+        "parameters": {},
+    }
+    config = cast("types.AgentConfig", {**defaults, **fields})
+    return {"agent_id": agent_id, "label": label, "version": version, "updated_at": RELEASED_AT, "config": config}
