@@ -21,6 +21,8 @@ from .errors import AgentCfgError, RateLimit
 from .timing import SYSTEM_CLOCK, Clock, Retries, RetryPolicy, Timeouts
 
 T = TypeVar("T")
+ClientType = TypeVar("ClientType", bound="Client")
+AsyncClientType = TypeVar("AsyncClientType", bound="AsyncClient")
 
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 """The size of a response that a client accepts unless it is given another one."""
@@ -131,7 +133,7 @@ class Client(_Shared, SyncMethods):
         self._lock = threading.Lock()
         self._http = httpx.Client(verify=verify, transport=transport, **self._settings)
 
-    def __enter__(self) -> Client:
+    def __enter__(self: ClientType) -> ClientType:
         """Return the client itself."""
         return self
 
@@ -239,7 +241,7 @@ class AsyncClient(_Shared, AsyncMethods):
         )
         self._http = httpx.AsyncClient(verify=verify, transport=transport, **self._settings)
 
-    async def __aenter__(self) -> AsyncClient:
+    async def __aenter__(self: AsyncClientType) -> AsyncClientType:
         """Return the client itself."""
         return self
 

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from . import _status, calls
 from ._cache import CacheFile
@@ -25,6 +25,10 @@ from .timing import NO_RETRIES, SYSTEM_CLOCK, Clock, RetryPolicy, Timeouts
 if TYPE_CHECKING:
     import anthropic
     import openai
+
+
+AgentCfgType = TypeVar("AgentCfgType", bound="AgentCfg")
+AsyncAgentCfgType = TypeVar("AsyncAgentCfgType", bound="AsyncAgentCfg")
 
 
 class Mirror:
@@ -103,10 +107,11 @@ class Mirror:
 class AgentCfg(Mirror):
     """The configurations that a label releases, in memory, kept current by a thread. Threads may share it.
 
-    `url` is the server, with the path under which it is mounted if there is one. `key` is an API key, of scope `read`
-    at least. `cache` names a file that keeps the last state: with it a start succeeds while the server is down. A server
-    that has not answered after `cache_after` seconds counts as down. A credential of several workspaces needs
-    `workspace`.
+    - `url` is the server, with the path under which it is mounted if there is one.
+    - `key` is an API key, of scope `read` at least. A credential of several workspaces needs `workspace`.
+    - `cache` names a file that keeps the last state: with it a start succeeds while the server is down.
+    - A server that has not answered after `cache_after` seconds counts as down.
+
     Make it in the process that uses it, after a fork.
 
     `wait_ready`, which `with` calls, waits for the first state. Then `agent` and `snapshot` read from memory.
@@ -140,7 +145,7 @@ class AgentCfg(Mirror):
         self._thread = threading.Thread(target=self._run, name="agentcfg", daemon=True)
         self._thread.start()
 
-    def __enter__(self) -> AgentCfg:
+    def __enter__(self: AgentCfgType) -> AgentCfgType:
         """Wait for the first state."""
         try:
             self.wait_ready()
@@ -270,7 +275,7 @@ class AsyncAgentCfg(Mirror):
         self._task: asyncio.Task[None] | None = None
         self._client: AsyncClient | None = None
 
-    async def __aenter__(self) -> AsyncAgentCfg:
+    async def __aenter__(self: AsyncAgentCfgType) -> AsyncAgentCfgType:
         """Wait for the first state."""
         try:
             await self.wait_ready()

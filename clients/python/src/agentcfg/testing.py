@@ -133,7 +133,7 @@ class _AsyncRecorder(_Recorder):
 
 
 def _row(agent_id: str, label: str, version: int, fields: Fields) -> types.ReleasedAgent:
-    defaults = {
+    defaults: Fields = {
         "display_name": agent_id,
         "role": None,
         "description": None,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import json
@@ -67,7 +66,7 @@ class WebhookVerifier:
 def _key(secret: str) -> bytes:
     try:
         key = base64.b64decode(secret.removeprefix("whsec_"), validate=True)
-    except binascii.Error:
+    except ValueError:
         key = b""
     if not key:
         raise InputError("the secret of a webhook must be whsec_ and base64")

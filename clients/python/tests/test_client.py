@@ -1,0 +1,200 @@
+"""The REST API through both clients, against the real server."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import socket
+
+import pytest
+
+from agentcfg import NO_RETRIES, AsyncClient, Client, Timeouts, errors
+from agentcfg._async_methods import AsyncMethods
+from agentcfg._sync_methods import SyncMethods
+from conftest import Studio
+from fake_clock import FakeClock
+
+
+def test_an_agent_from_creation_to_its_end(studio: Studio) -> None:
+    owner = studio.owner
+    created = owner.create_agent({"agent_id": "writer", "display_name": "Writer & co"}, message="first/second?")
+    assert (created.value["workspace_id"], created.version) == (studio.workspace, 1)
+    changed = owner.update_agent("writer", {"model": "gpt-5.5"}, if_match=created.etag)
+    assert (changed.value["model"], changed.version) == ("gpt-5.5", 2)
+    with pytest.raises(errors.PreconditionFailed) as stale:
+        owner.update_agent("writer", {"model": "x"}, if_match=created.etag)
+    assert stale.value.status == 412 and stale.value.request_id and not stale.value.may_have_been_applied
+    versions = owner.list_agent_versions(agent_id="writer", limit=1)
+    assert [row["version"] for row in versions] == [2]
+    assert owner.get_agent_version("writer", version=1)["message"] == "first/second?"
+    assert owner.diff_agent_versions("writer", "1", to="2")["changes"] == {"model": {"from": None, "to": "gpt-5.5"}}
+    rolled_back = owner.roll_back_agent("writer", {"version": 1})
+    assert (rolled_back.value["model"], rolled_back.version) == (None, 3)
+    listed = owner.list_agents()
+    assert [agent["agent_id"] for agent in listed.value] == ["writer"] and listed.cursor
+    with pytest.raises(errors.NotModified) as same:
+        owner.list_agents(if_none_match=listed.etag)
+    assert same.value.cursor == listed.cursor
+    owner.delete_agent("writer")
+    assert owner.list_agents(state="inactive").value[0]["is_active"] is False
+    with pytest.raises(errors.Conflict, match="can be restored"):
+        owner.create_agent({"agent_id": "writer", "display_name": "Writer"})
+    assert owner.restore_agent("writer").value["is_active"]
+
+
+def test_labels(studio: Studio) -> None:
+    owner = studio.owner
+    studio.agent("a", label="staging")
+    studio.agent("b", label=None)
+    start = listed = owner.list_agents().cursor
+    assert owner.set_agent_label("b", "staging", {"label": "latest", "expected_version": None})["version"] == 1
+    with pytest.raises(errors.PreconditionFailed):
+        owner.promote_agent_labels({"from": "staging", "to": "production", "base": start})
+    plan = owner.promote_agent_labels({"from": "staging", "to": "production"}, dry_run=True)
+    assert [(row["agent_id"], row["previous_version"]) for row in plan] == [("a", None), ("b", None)]
+    assert owner.list_agent_labels(label="production") == []
+    assert owner.promote_agent_labels({"from": "staging", "to": "production"}) == plan
+    history = owner.list_label_moves("production")
+    assert [(move["agent_id"], move["from"], move["to"]) for move in history[0]["moves"]] == [
+        ("a", None, 1),
+        ("b", None, 1),
+    ]
+    restored = owner.restore_agent_labels({"label": "production", "revision": history[0]["revision"] - 1})
+    assert [(row["agent_id"], row["version"]) for row in restored] == [("a", None), ("b", None)]
+    assert owner.list_released_agents(label="production").value == []
+    owner.apply_agents({"agents": [{"agent_id": "a", "display_name": "A"}], "set": "team"})
+    moved = owner.promote_agent_labels({"from": "latest", "to": "production", "set": "team"})
+    assert [row["agent_id"] for row in moved] == ["a"]
+    assert owner.list_released_agents(label="production", agent_id="a").value[0]["version"] == 2
+    owner.remove_agent_label("a", "production")
+    with pytest.raises(errors.NotFound):
+        owner.remove_agent_label("a", "production")
+    page = owner.read_changes(after=listed, limit=1)
+    assert (page.value[0]["type"], page.cursor == page.value[0]["cursor"]) == ("label.set", True)
+
+
+def test_keys_members_audit_and_export(studio: Studio) -> None:
+    owner = studio.owner
+    created = owner.create_api_key({"name": "ci", "environment": "production", "scope": "read"})
+    with Client(studio.server.url, created["key"]) as reader:
+        assert reader.workspace_id() == studio.workspace
+        assert reader.list_agents().value == []
+        with pytest.raises(errors.Forbidden, match="agents:configure"):
+            reader.create_agent({"agent_id": "x", "display_name": "X"})
+        rotated = owner.rotate_api_key(created["id"])
+        with pytest.raises(errors.Unauthorized):
+            reader.list_agents()
+    owner.revoke_api_key(rotated["id"])
+    assert all(key["revoked_at"] or key["expires_at"] for key in owner.list_api_keys())
+    owner.set_member("bob", {"role": "viewer"})
+    assert {member["user_id"] for member in owner.list_members()} == {"ada", "bob"}
+    owner.remove_member("bob")
+    assert owner.list_audit_log(action="member.*", limit=1)[0]["action"] == "member.removed"
+    owner.save_provider_key("openai", {"api_key": "sk-x"})
+    assert [key["provider"] for key in owner.list_provider_keys()] == ["openai"]
+    owner.delete_provider_key("openai")
+    assert owner.list_models()[0]["credential"] == "none"
+    kinds = [line["kind"] for line in owner.export_workspace()]
+    assert kinds[0] == "workspace" and "audit" in kinds
+    with Client(studio.server.url, studio.key()) as reader, pytest.raises(errors.Forbidden):
+        next(reader.export_workspace())
+    assert owner.update_workspace({"name": "Renamed"})["name"] == "Renamed"
+    owner.delete_workspace("Renamed")
+    assert studio.workspace not in [row["id"] for row in owner.list_workspaces()]
+
+
+def test_webhooks(studio: Studio) -> None:
+    owner = studio.owner
+    created = owner.create_webhook({"url": "https://hooks.example.com/x", "types": ["label.*"]})
+    assert created["secret"].startswith("whsec_")
+    identifier = created["id"]
+    assert owner.update_webhook(identifier, {"enabled": False})["enabled"] is False
+    assert owner.rotate_webhook_secret(identifier)["secret"] != created["secret"]
+    owner.replay_webhook(identifier, {"after": "start"})
+    assert owner.list_webhook_deliveries(identifier) == []
+    assert [webhook["id"] for webhook in owner.list_webhooks()] == [identifier]
+    owner.delete_webhook(identifier)
+    assert owner.list_webhooks() == []
+
+
+def test_the_asynchronous_client(studio: Studio) -> None:
+    async def run() -> None:
+        async with AsyncClient(studio.server.url, studio.key("write")) as client:
+            created = await client.create_agent({"agent_id": "a", "display_name": "A"})
+            assert created.version == 1
+            with pytest.raises(errors.NotFound) as missing:
+                await client.get_agent_version("a", version=9)
+            assert missing.value.request_id
+            assert client.rate_limit is not None and client.rate_limit.limit == 100_000
+        async with AsyncClient(studio.server.url, studio.server.token("ada"), workspace=studio.workspace) as owner:
+            kinds = [line["kind"] async for line in owner.export_workspace()]
+            assert kinds[0] == "workspace" and "audit" in kinds
+
+    asyncio.run(run())
+
+
+def test_both_clients_have_the_same_methods() -> None:
+    def signatures(methods: type) -> dict[str, str]:
+        return {
+            name: str(inspect.signature(method)) for name, method in inspect.getmembers(methods, inspect.isfunction)
+        }
+
+    assert signatures(SyncMethods) == signatures(AsyncMethods)
+
+
+def test_a_rate_limit_beyond_the_time_of_a_call_fails_at_once(studio: Studio) -> None:
+    clock = FakeClock()
+    with Client(studio.server.url, studio.key(rate_limit=1), clock=clock) as client:
+        client.who_am_i()
+        with pytest.raises(errors.RateLimited) as limited:
+            client.who_am_i()
+    assert limited.value.retry_after is not None and limited.value.retry_after > 45 and clock.waits == []
+    assert limited.value.rate_limit is not None and limited.value.rate_limit.remaining == 0
+
+
+def test_a_server_that_does_not_answer_is_not_waited_for(silent_server: str) -> None:
+    timeouts = Timeouts(attempt=0.05)
+    with Client(silent_server, "svc_test_x", timeouts=timeouts, retry=NO_RETRIES) as client:
+        with pytest.raises(errors.TimedOut) as late:
+            client.who_am_i()
+        with pytest.raises(errors.TimedOut) as late_change:
+            client.revoke_api_key("x")
+    assert not late.value.may_have_been_applied and late_change.value.may_have_been_applied
+
+    async def run() -> None:
+        async with AsyncClient(silent_server, "svc_test_x", timeouts=timeouts, retry=NO_RETRIES) as client:
+            with pytest.raises(errors.TimedOut):
+                await client.who_am_i()
+
+    asyncio.run(run())
+
+
+def test_a_server_that_is_not_there_is_tried_again(studio: Studio) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    clock = FakeClock()
+    with Client(url, "svc_test_x", clock=clock) as client, pytest.raises(errors.ConnectError) as absent:
+        client.revoke_api_key("x")
+    assert clock.waits == [0.15, 0.3, 0.6] and not absent.value.may_have_been_applied
+
+
+@pytest.mark.parametrize(
+    ("url", "key", "reason"),
+    [
+        ("localhost:7420", "k", "url must begin with http"),
+        ("ftp://host", "k", "url must begin with http"),
+        ("http://", "k", "url must begin with http"),
+        ("http://host/?x", "k", "no user, query or fragment"),
+        ("http://u@host", "k", "no user, query or fragment"),
+        ("http://host", "", "key is empty"),
+        ("http://host", "a\nb", "key holds a space"),
+    ],
+)
+def test_settings_are_checked(url: str, key: str, reason: str) -> None:
+    with pytest.raises(errors.InputError, match=reason):
+        Client(url, key)
+
+
+def test_a_body_that_is_no_json_is_not_sent(studio: Studio) -> None:
+    with pytest.raises(errors.InputError, match="cannot be written as JSON"):
+        studio.owner.update_agent("a", {"parameters": {"x": float("nan")}})
