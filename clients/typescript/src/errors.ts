@@ -17,7 +17,7 @@ export interface ErrorFacts {
   cause?: unknown;
 }
 
-/** What a failure tells about the request: whether another attempt may help, and whether it may repeat a change. @internal */
+/** What a failure tells about the request: whether another attempt may help, and whether it may repeat a change. */
 export type Outcome = "not-applied" | "unknown" | "final";
 
 /** The base of all errors of this package. `message` is the server's own where it gave one. */
@@ -36,7 +36,7 @@ export class AgentCfgError extends Error {
    * attempt.
    */
   mayHaveBeenApplied = false;
-  /** @internal */
+  /** What the failure tells about the request. */
   readonly outcome: Outcome = "final";
 
   constructor(message: string, facts: ErrorFacts = {}) {
@@ -172,8 +172,7 @@ const CLASSES: Record<number, typeof StatusError> = {
  */
 export function statusError(message: string, status: number, isOfService: boolean, facts: ErrorFacts): StatusError {
   const isPromised = status === 503 && isOfService && facts.retryAfterMs !== undefined && facts.requestId !== undefined;
-  const outcome: Outcome =
-    status === 429 || isPromised ? "not-applied" : status >= 502 && status <= 504 ? "unknown" : "final";
+  const outcome: Outcome = status === 429 || isPromised ? "not-applied" : status >= 502 && status <= 504 ? "unknown" : "final";
   return new (CLASSES[status] ?? StatusError)(message, status, outcome, facts);
 }
 

@@ -175,7 +175,14 @@ export class Transport {
     if (this.#authorization !== undefined) headers["authorization"] = this.#authorization;
     if (isNode()) headers["user-agent"] = `agentcfg-typescript/${VERSION}`;
     if (request.body !== undefined) headers["content-type"] = "application/json";
-    const init: RequestInit = { method: request.method, headers, signal, redirect: "manual", cache: "no-store", credentials: "omit" };
+    const init: RequestInit = {
+      method: request.method,
+      headers,
+      signal,
+      redirect: "manual",
+      cache: "no-store",
+      credentials: "omit",
+    };
     if (request.body !== undefined) init.body = JSON.stringify(request.body);
     let response: Response;
     try {
