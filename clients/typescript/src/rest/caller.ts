@@ -1,6 +1,6 @@
 import { InputError } from "../errors.js";
 import { type OperationAddress, type Operations, OPERATIONS, type WhoAmI } from "../generated.js";
-import { type ApiAnswer, json, type Transport } from "../transport.js";
+import { type ApiAnswer, type ApiRequest, json, type Transport } from "../transport.js";
 
 /** Options of each call. */
 export interface CallOptions {
@@ -73,9 +73,9 @@ export class Caller {
   /** Sends an operation, and returns its whole answer. */
   async send<K extends keyof Operations>(name: K, query: QueryOf<K>, settings: CallSettings = {}): Promise<ApiAnswer> {
     const address: OperationAddress = OPERATIONS[name];
-    const all: Record<string, string | number | boolean | null | undefined> = { ...query };
+    const all = { ...query } as NonNullable<ApiRequest["query"]>;
     if (address.workspace === "required") all["workspace_id"] = await this.workspaceId();
-    if (address.workspace === "optional") all["workspace_id"] = this.workspace;
+    if (address.workspace === "optional") all["workspace_id"] ??= this.workspace;
     const headers: Record<string, string> = {};
     for (const [header, value] of Object.entries(settings.headers ?? {})) {
       if (/[^\t -~]/.test(value)) throw new InputError(`${header} holds a character that no header may have`);
