@@ -5,5 +5,7 @@ import { fileURLToPath } from "node:url";
 
 const folder = fileURLToPath(new URL("..", import.meta.url));
 rmSync(`${folder}/dist`, { recursive: true, force: true });
-execFileSync(process.execPath, [`${folder}/node_modules/typescript/bin/tsc`, "-p", `${folder}/tsconfig.build.json`], { stdio: "inherit" });
+execFileSync(process.execPath, [`${folder}/node_modules/typescript/bin/tsc`, "-p", `${folder}/tsconfig.build.json`], {
+  stdio: "inherit",
+});
 for (const licence of ["LICENSE-APACHE", "LICENSE-MIT"]) copyFileSync(`${folder}/../../${licence}`, `${folder}/${licence}`);

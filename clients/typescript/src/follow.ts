@@ -44,6 +44,7 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
   const report = options.onConnection ?? (() => {});
   let { after } = options;
   let pollUntil = 0;
+  let hasPolled = false;
   let hasConnected = false;
   for (;;) {
     let pause: number;
@@ -51,13 +52,16 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
       const isPoll = clock.now() < pollUntil;
       const query = { workspace_id: options.workspaceId, after };
       const request = { method: "GET", path: PATH, signal };
+      // The first poll does not wait, so that it tells at once whether the server answers.
+      const wait = hasPolled ? POLL_WAIT_S : 0;
       const items = isPoll
-        ? poll(transport, { ...request, query: { ...query, wait: POLL_WAIT_S }, attemptMs: (POLL_WAIT_S + 20) * 1000 })
+        ? poll(transport, { ...request, query: { ...query, wait }, attemptMs: (wait + 20) * 1000 })
         : stream(transport, {
             ...request,
             query: { ...query, status: options.status === true ? true : undefined },
             headers: { accept: "text/event-stream" },
           });
+      hasPolled = isPoll;
       let ended: Ended;
       try {
         let item = await items.next();

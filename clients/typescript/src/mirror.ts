@@ -18,7 +18,7 @@ export interface Health {
   readonly state: "live" | "connecting" | "refused" | "closed";
   /** When the server confirmed the state last. */
   readonly confirmedAt: Date | undefined;
-  /** The milliseconds since then. While changes are followed it stays below some 15 seconds. */
+  /** The milliseconds since then. While changes are followed it stays below half a minute. */
   readonly ageMs: number | undefined;
   /** Why the server is not reached, or refuses. */
   readonly error: Error | undefined;

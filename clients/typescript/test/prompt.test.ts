@@ -50,7 +50,10 @@ test("all faults of the values are named", () => {
       return error.message;
     }
   };
-  assert.equal(fault("{{city}}", { moot: "x" }), "variables.moot is not a variable of the agent; variables.city is required; variables.day is required");
+  assert.equal(
+    fault("{{city}}", { moot: "x" }),
+    "variables.moot is not a variable of the agent; variables.city is required; variables.day is required",
+  );
   assert.equal(fault("{{city}}", { city: "", day: 7 }), "variables.day must be a text");
   assert.equal(fault(null, {}), "");
   assert.throws(() => renderPrompt(config("x"), { a: "1" }), /variables.a is not a variable of the agent/);
@@ -62,7 +65,24 @@ test("the prompt is the one that the server renders, or both refuse", async () =
   await client.agents.create({ agent_id: "support", display_name: "Support" });
   let seed = 7;
   const random = (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below;
-  const pieces = ["{{a}}", "{{ b }}", "{{", "}}", "{", "}", " ", "{{a", "a}}", "é🦀", "\n", "{{x}}", "{{  _c1}}", "name", "{{name }}", "text"];
+  const pieces = [
+    "{{a}}",
+    "{{ b }}",
+    "{{",
+    "}}",
+    "{",
+    "}",
+    " ",
+    "{{a",
+    "a}}",
+    "é🦀",
+    "\n",
+    "{{x}}",
+    "{{  _c1}}",
+    "name",
+    "{{name }}",
+    "text",
+  ];
   let refused = 0;
   for (let round = 0; round < 60; round += 1) {
     const persona = Array.from({ length: random(9) }, () => pieces[random(pieces.length)]).join("");
@@ -72,7 +92,8 @@ test("the prompt is the one that the server renders, or both refuse", async () =
       variables[name] = { ...(random(2) ? { default: `<${name}>` } : {}), ...(random(2) ? { required: random(2) === 0 } : {}) };
     }
     const values: Record<string, string> = {};
-    for (const name of [...Object.keys(variables), ...(random(8) ? [] : ["unknown"])]) if (random(2)) values[name] = `{{a}}${random(10)}`;
+    for (const name of [...Object.keys(variables), ...(random(8) ? [] : ["unknown"])])
+      if (random(2)) values[name] = `{{a}}${random(10)}`;
     const patch = { persona_prompt: persona, definition: { variables } };
     const { value } = await client.agents.update("support", patch);
     const server = await client.prompts.render("support", values).then(

@@ -19,7 +19,7 @@ export function needed(name: string): string {
   return value;
 }
 
-/** A folder that is removed after the tests of the file. */
+/** A folder that is removed after the test, or after those of the file where it is made outside of a test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "agentcfg-typescript-"));
   after(() => rm(folder, { recursive: true, force: true }));
@@ -36,7 +36,7 @@ export class Server {
     private readonly settings: Record<string, string> = {},
   ) {}
 
-  /** Starts a server that ends after the tests of the file. */
+  /** Starts a server that ends as such a folder does. */
   static async start(settings: Record<string, string> = {}): Promise<Server> {
     const server = new Server(join(await temporaryFolder(), "data"), settings);
     await server.start();
@@ -117,7 +117,7 @@ export class Studio {
   }
 }
 
-/** A server of HTTP that answers as the test says. It ends after the tests of the file. */
+/** A server of HTTP that answers as the test says. It ends after the test. */
 export async function scripted(
   handle: (request: IncomingMessage & { text: string }, response: ServerResponse) => void,
 ): Promise<{ url: string; server: HttpServer }> {

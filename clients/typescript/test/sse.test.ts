@@ -3,7 +3,8 @@ import { test } from "node:test";
 import { EventReader } from "../src/sse.js";
 
 test("events are read wherever the pieces are cut, with any line break", () => {
-  const text = 'retry: 3271\n\n: comment\nevent: change\nid: c1\ndata: {"a":\ndata:1}\n\nevent: bookmark\nid: c2\ndata: {}\n\ndata: x\n\n';
+  const text =
+    'retry: 3271\n\n: comment\nevent: change\nid: c1\ndata: {"a":\ndata:1}\n\nevent: bookmark\nid: c2\ndata: {}\n\ndata: x\n\n';
   const expected = [
     { name: "change", id: "c1", data: '{"a":\n1}' },
     { name: "bookmark", id: "c2", data: "{}" },

@@ -150,7 +150,12 @@ test("what is not of the service is named as such", async () => {
 test("URLs and keys that cannot be meant are refused before anything is sent", () => {
   const urls = { "https://host/agentcfg/": "https://host/agentcfg", " http://127.0.0.1:7420 ": "http://127.0.0.1:7420" };
   for (const [given, kept] of Object.entries(urls)) assert.equal(baseUrl(given), kept);
-  const bad = { "host:80": /http:\/\//, "": /http:\/\//, "http://u:p@host": /user or password/, "http://h?x=1": /query or fragment/ };
+  const bad = {
+    "host:80": /http:\/\//,
+    "": /http:\/\//,
+    "http://u:p@host": /user or password/,
+    "http://h?x=1": /query or fragment/,
+  };
   for (const [given, message] of Object.entries(bad)) assert.throws(() => baseUrl(given), message, given);
   for (const key of ["", "a b", "ä", "a\n"]) {
     assert.throws(() => new Transport({ url: "http://host", key, clock: new TestClock() }), errors.InputError);
