@@ -23,8 +23,12 @@ if (files.length === 0) {
   console.error(`error: no test file begins with ${named.join(" or ")}`);
   process.exit(1);
 }
-const { status } = spawnSync(process.execPath, ["--test", ...files.map((file) => `${folder}/dist-test/test/${file}`)], {
-  stdio: "inherit",
-  env: { ...process.env, AGENTCFG_TEST_BINARY: server },
-});
+const { status } = spawnSync(
+  process.execPath,
+  ["--test", "--test-timeout=120000", ...files.map((file) => `${folder}/dist-test/test/${file}`)],
+  {
+    stdio: "inherit",
+    env: { ...process.env, AGENTCFG_TEST_BINARY: server },
+  },
+);
 process.exit(status ?? 1);
