@@ -1,8 +1,15 @@
 import { type CacheStorage, openCache } from "./cache.js";
 import { Client, type ClientOptions } from "./client.js";
-import { InputError } from "./errors.js";
+import { InputError, mayPass } from "./errors.js";
 import { type Health, Mirror } from "./mirror.js";
-import { type AnthropicClient, anthropicClient, type OpenAIClient, openaiClient, type ProviderOptions } from "./providers.js";
+import {
+  type AnthropicClient,
+  anthropicClient,
+  type OpenAIClient,
+  openaiClient,
+  type ProviderOptions,
+  type ProviderTarget,
+} from "./providers.js";
 import type { AgentRelease } from "./release.js";
 import type { Snapshot, SnapshotChange } from "./snapshot.js";
 import { agentOf, type AgentSource } from "./source.js";
@@ -39,7 +46,6 @@ export class AgentCfg implements AgentSource {
   readonly api: Client;
   /** The label whose releases are read. */
   readonly label: string;
-  readonly #options: AgentCfgOptions;
   readonly #mirror: Mirror;
   readonly #status: StatusScopes;
 
@@ -51,7 +57,6 @@ export class AgentCfg implements AgentSource {
       );
     }
     const onError = options.onError ?? ((error: Error) => console.error("agentcfg:", error));
-    this.#options = options;
     this.label = label;
     this.api = new Client(options);
     const { caller } = this.api;
@@ -109,20 +114,27 @@ export class AgentCfg implements AgentSource {
    * persona and the credential of the provider. A request may name `model: ""` for the agent's own.
    */
   async openai(agentId: string, options: ProviderOptions = {}): Promise<OpenAIClient> {
-    return await openaiClient(this.#target(agentId), options);
+    return await openaiClient(await this.#target(agentId), options);
   }
 
   /** A client of the package `@anthropic-ai/sdk`, which must be installed, that calls as this agent. */
   async anthropic(agentId: string, options: ProviderOptions = {}): Promise<AnthropicClient> {
-    return await anthropicClient(this.#target(agentId), options);
+    return await anthropicClient(await this.#target(agentId), options);
   }
 
   async close(): Promise<void> {
     await this.#mirror.close();
   }
 
-  #target(agentId: string) {
-    const { key, workspace } = this.#options;
-    return { base: this.api.caller.transport.base, key, agentId, label: this.label, workspace };
+  async #target(agentId: string): Promise<ProviderTarget> {
+    const { transport } = this.api.caller;
+    const key = await transport.key();
+    if (key === undefined) throw new InputError("model calls need the option key");
+    // While the server cannot be reached, it is left out: a key has one workspace.
+    const workspace = await this.api.workspaceId().catch((error: unknown) => {
+      if (mayPass(error)) return undefined;
+      throw error;
+    });
+    return { base: transport.base, key, agentId, label: this.label, workspace };
   }
 }

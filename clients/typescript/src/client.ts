@@ -8,14 +8,14 @@ import { Labels } from "./rest/labels.js";
 import { Prompts } from "./rest/prompts.js";
 import { Statuses } from "./rest/status.js";
 import { Versions } from "./rest/versions.js";
-import { type RetryPolicy, type Timeouts, Transport } from "./transport.js";
+import { type Key, type RetryPolicy, type Timeouts, Transport } from "./transport.js";
 
 /** Options of the REST API's client. */
 export interface ClientOptions {
   /** The server's URL, with the path under which it is mounted if it is. */
   url: string;
-  /** An API key or a session token. */
-  key?: string | undefined;
+  /** An API key or a session token, or a function that returns the one to use now. */
+  key?: Key | undefined;
   /** The workspace. Left out, it is the only one of the credential, which one request asks for. */
   workspace?: string | undefined;
   /** Time limits of calls. */

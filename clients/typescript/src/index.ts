@@ -36,6 +36,6 @@ export type { VersionSelector } from "./rest/versions.js";
 export type { AgentChange, Snapshot, SnapshotChange } from "./snapshot.js";
 export type { AgentSource } from "./source.js";
 export type { Work } from "./status-scope.js";
-export type { RetryPolicy, Timeouts } from "./transport.js";
+export type { Key, RetryPolicy, Timeouts } from "./transport.js";
 export { VERSION } from "./version.js";
 export { verifyWebhook, type WebhookEvent, type WebhookOptions, WebhookVerificationError } from "./webhook.js";

@@ -53,7 +53,10 @@ interface Waiter {
 /** Keeps the snapshot of one label. @internal */
 export class Mirror {
   #snapshot: Snapshot | undefined;
-  #tag: string | undefined;
+  /** The tag of the state in memory; empty where a proxy has removed it. */
+  #tag = "";
+  /** Whether the store was replaced, so that its versions are not those in memory. */
+  #isReplaced = false;
   #source: Health["source"] = "none";
   #state: Health["state"] = "connecting";
   #confirmedAt: number | undefined;
@@ -145,8 +148,8 @@ export class Mirror {
   /** Takes note of a failure, and returns the delay before the next attempt. */
   #pause(error: unknown, backoff: Backoff): number {
     if (error instanceof GoneError) {
-      // The store was replaced: neither its tags nor its versions are those of the state in memory.
-      this.#tag = undefined;
+      this.#tag = "";
+      this.#isReplaced = true;
       return this.#clock.random() * GONE_SPREAD_MS;
     }
     const failed = error instanceof Error ? error : new AgentCfgError(String(error));
@@ -166,23 +169,22 @@ export class Mirror {
   async #read(): Promise<void> {
     const { transport, label } = this.options;
     const workspaceId = await this.options.workspaceId();
-    const isFresh = this.#tag === undefined;
     const answer = await transport.sendOnce({
       method: "GET",
       path: "/api/agents/released",
       query: { workspace_id: workspaceId, label },
-      headers: this.#tag === undefined ? {} : { "if-none-match": `"${this.#tag}"` },
+      headers: this.#tag === "" ? {} : { "if-none-match": `"${this.#tag}"` },
       signal: this.#closing.signal,
     });
     const cursor = answer.headers.get("change-cursor");
     if (cursor === null) throw new UnreadableAnswerError("the answer has no Change-Cursor");
     this.#confirm();
     if (answer.status === 304 && this.#saved !== undefined) {
-      this.#replace({ ...this.#saved, cursor }, "server", isFresh);
+      this.#replace({ ...this.#saved, cursor }, "server");
     } else {
       const agents = json(answer) as ReleasedAgent[];
       const tag = tagOf(answer.headers.get("etag"));
-      this.#replace({ format: 1, workspace_id: workspaceId, label, tag, cursor, agents }, "server", isFresh);
+      this.#replace({ format: 1, workspace_id: workspaceId, label, tag, cursor, agents }, "server");
     }
   }
 
@@ -206,12 +208,13 @@ export class Mirror {
     }
   }
 
-  #replace(saved: Saved, source: Health["source"], isFresh: boolean): void {
+  #replace(saved: Saved, source: Health["source"]): void {
     const before = this.#snapshot;
     this.#saved = saved;
     this.#tag = saved.tag;
     this.#source = source;
-    const now = makeSnapshot(saved.label, saved.cursor, saved.agents, isFresh ? undefined : before);
+    const now = makeSnapshot(saved.label, saved.cursor, saved.agents, this.#isReplaced ? undefined : before);
+    this.#isReplaced = false;
     this.#snapshot = now;
     for (const waiter of this.#waiters) waiter.resolve();
     this.#waiters.clear();
@@ -248,7 +251,7 @@ export class Mirror {
     try {
       const text = await this.options.cache?.load();
       if (text !== undefined) this.#saved = parseSaved(text, this.options.label, this.options.knownWorkspaceId);
-      this.#tag = this.#saved?.tag;
+      this.#tag = this.#saved?.tag ?? "";
     } catch (error) {
       this.options.onError(error as Error);
     }
@@ -260,7 +263,7 @@ export class Mirror {
       return;
     const confirmedAt = Date.parse(this.#saved.confirmed_at ?? "");
     if (!Number.isNaN(confirmedAt)) this.#confirmedAt = confirmedAt;
-    this.#replace(this.#saved, "cache", true);
+    this.#replace(this.#saved, "cache");
   }
 
   /** Writes the present state, after a write that is under way: the last one wins. */
@@ -286,7 +289,5 @@ export class Mirror {
 
 /** The tag within an entity tag, without the mark of an answer in gzip. */
 function tagOf(etag: string | null): string {
-  const tag = /^(?:W\/)?"(.*?)(?:-gzip)?"$/.exec(etag ?? "")?.[1];
-  if (tag === undefined) throw new UnreadableAnswerError("the answer has no ETag");
-  return tag;
+  return /^(?:W\/)?"(.*?)(?:-gzip)?"$/.exec(etag ?? "")?.[1] ?? "";
 }

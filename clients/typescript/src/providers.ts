@@ -20,7 +20,7 @@ export type AnthropicClient = import("@anthropic-ai/sdk").default;
 /** @internal */
 export interface ProviderTarget {
   base: string;
-  key: string | undefined;
+  key: string;
   agentId: string;
   label: string;
   workspace: string | undefined;
@@ -38,7 +38,7 @@ export async function openaiClient(target: ProviderTarget, options: ProviderOpti
   return new OpenAI({
     ...shared(target, options),
     baseURL: `${target.base}/api/agents/model-calls/openai/v1`,
-    apiKey: keyOf(target),
+    apiKey: target.key,
   });
 }
 
@@ -53,12 +53,7 @@ export async function anthropicClient(target: ProviderTarget, options: ProviderO
   const { Anthropic } = sdk;
   // The SDK sends `authToken` as the bearer; `apiKey: null` keeps it from sending another key along.
   const baseURL = `${target.base}/api/agents/model-calls/anthropic`;
-  return new Anthropic({ ...shared(target, options), baseURL, authToken: keyOf(target), apiKey: null });
-}
-
-function keyOf(target: ProviderTarget): string {
-  if (target.key === undefined) throw new InputError("model calls need the option key");
-  return target.key;
+  return new Anthropic({ ...shared(target, options), baseURL, authToken: target.key, apiKey: null });
 }
 
 function shared(target: ProviderTarget, { variables, ...options }: ProviderOptions) {

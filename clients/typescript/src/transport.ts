@@ -31,10 +31,13 @@ export interface RetryPolicy {
   maxDelayMs?: number;
 }
 
+/** A credential, or what returns the one to use now, such as a session token that is renewed. It is asked before each request. */
+export type Key = string | (() => string | Promise<string>);
+
 /** @internal */
 export interface TransportOptions {
   url: string;
-  key?: string | undefined;
+  key?: Key | undefined;
   fetch?: typeof globalThis.fetch | undefined;
   timeouts?: Timeouts | undefined;
   retry?: RetryPolicy | undefined;
@@ -81,7 +84,7 @@ export class Transport {
   readonly base: string;
   readonly clock: Clock;
   rateLimit: RateLimit | undefined;
-  readonly #authorization: string | undefined;
+  readonly #key: Key | undefined;
   readonly #fetch: typeof globalThis.fetch;
   readonly #attemptMs: number;
   readonly #totalMs: number;
@@ -89,7 +92,7 @@ export class Transport {
 
   constructor(options: TransportOptions) {
     this.base = baseUrl(options.url);
-    this.#authorization = options.key === undefined ? undefined : `Bearer ${checkedKey(options.key)}`;
+    this.#key = typeof options.key === "string" ? checkedKey(options.key) : options.key;
     this.#fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
     this.#attemptMs = options.timeouts?.attemptMs ?? 15_000;
     this.#totalMs = options.timeouts?.totalMs ?? 45_000;
@@ -149,6 +152,11 @@ export class Transport {
     });
   }
 
+  /** The credential to use now. */
+  async key(): Promise<string | undefined> {
+    return typeof this.#key === "function" ? checkedKey(await this.#key()) : this.#key;
+  }
+
   async #within<T>(ms: number, request: ApiRequest, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
     const outer = request.signal;
     outer?.throwIfAborted();
@@ -172,7 +180,8 @@ export class Transport {
 
   async #respond(request: ApiRequest, signal: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = { accept: "application/json", ...request.headers };
-    if (this.#authorization !== undefined) headers["authorization"] = this.#authorization;
+    const key = await this.key();
+    if (key !== undefined) headers["authorization"] = `Bearer ${key}`;
     if (isNode()) headers["user-agent"] = `agentcfg-typescript/${VERSION}`;
     if (request.body !== undefined) headers["content-type"] = "application/json";
     const init: RequestInit = {

@@ -79,7 +79,7 @@ test("a program compiles without the optional packages, in Node.js and for brows
   }
   const missing = `
     import { AgentCfg } from "agentcfg";
-    const cfg = new AgentCfg({ url: "http://127.0.0.1:1", key: "k" });
+    const cfg = new AgentCfg({ url: "http://127.0.0.1:1", key: "k", workspace: "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05" });
     console.log(await cfg.openai("a").catch((error) => error.message));
     await cfg.close();
   `;
