@@ -36,7 +36,7 @@ pub use http::Request;
 pub use not_run::not_run;
 pub use of_run::{end_with_run, of_run, process_name};
 pub use python::python;
-pub use response::Response;
+pub use response::{Response, message_of_provider};
 pub use server::{Builder, Server};
 pub use spawn::{NOBODY, dies_with_parent, scratch, spawn};
 pub use studio::{Identity, Key, Studio, unique};

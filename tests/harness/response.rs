@@ -80,12 +80,14 @@ impl Response {
         serde_json::from_slice(&self.plain_body()).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 
-    /// The message of an error, whose body must contain nothing else.
+    /// The message of an error, whose body must contain nothing else; or that of a model call, in the form of the provider.
     #[track_caller]
     pub fn error(&self) -> String {
         let body = self.json();
-        let message = body["error"].as_str().filter(|message| !message.trim().is_empty());
-        let alone = body.as_object().is_some_and(|fields| fields.len() == 1);
+        let of_provider = message_of_provider(&body);
+        let message = of_provider.or(body["error"].as_str());
+        let message = message.filter(|message| !message.trim().is_empty());
+        let alone = of_provider.is_some() || body.as_object().is_some_and(|fields| fields.len() == 1);
         match message {
             Some(message) if alone => message.to_owned(),
             _ => panic!("an error is one message: {self:?}"),
@@ -160,4 +162,18 @@ impl fmt::Debug for Response {
         let body = String::from_utf8_lossy(&self.body);
         write!(f, "\n{}", body.chars().take(2000).collect::<String>())
     }
+}
+
+/// The message of a refusal in the form of OpenAI or of Anthropic, with all of its members and no others.
+pub fn message_of_provider(body: &Value) -> Option<&str> {
+    let members = |value: &Value| -> Vec<String> {
+        let members = value.as_object().map(|members| members.keys().cloned().collect());
+        members.unwrap_or_default()
+    };
+    let error = &body["error"];
+    let is_openai = members(body) == ["error"] && members(error) == ["code", "message", "param", "type"];
+    let is_anthropic = members(body) == ["error", "request_id", "type"]
+        && members(error) == ["message", "type"]
+        && body["type"] == "error";
+    (is_openai || is_anthropic).then(|| error["message"].as_str())?
 }

@@ -216,9 +216,9 @@ async fn other_paths_are_forwarded_unchanged() {
         ),
         ("openai/v1/made.up/path_1/~x-y", "text/plain", b"{ not JSON"),
         (
-            "anthropic/v1/messages/count_tokens",
+            "anthropic/v1/messages/batches",
             "application/json",
-            br#"{"messages":[]}"#,
+            br#"{"requests":[]}"#,
         ),
     ] {
         let call = stage

@@ -7,6 +7,7 @@
 // Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]
 
+mod base_url;
 mod bodies;
 mod calls;
 mod credentials;

@@ -24,8 +24,10 @@ client = AuthenticatedClient(base_url=os.environ["SERVER_URL"], token=os.environ
 
 
 def outcome(answer):
-    error = answer.parsed.error if isinstance(answer.parsed, Error) else None
-    return {"status": answer.status_code, "error": error}
+    if isinstance(answer.parsed, Error):
+        return {"status": answer.status_code, "error": answer.parsed.error}
+    # The refusal of a model call has the form of the provider.
+    return {"status": answer.status_code, "error": answer.parsed.error.message}
 
 
 made = create_agent.sync_detailed(

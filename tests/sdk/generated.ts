@@ -52,9 +52,12 @@ const other = await client.POST("/api/agents/model-calls/{provider}/{path}", {
 const who = await client.GET("/api/whoami");
 const scope: components["schemas"]["Scope"] | null | undefined = who.data?.workspaces[0]?.scope;
 
-const outcome = (answer: { response: Response; error?: { error: string } }) => ({
+// The refusal of a model call has the form of the provider, which has the message in an object.
+type Refusal = { error: string | { message: string } };
+const message = ({ error }: Refusal) => (typeof error === "string" ? error : error.message);
+const outcome = (answer: { response: Response; error?: Refusal }) => ({
   status: answer.response.status,
-  error: answer.error?.error ?? null,
+  error: answer.error ? message(answer.error) : null,
 });
 console.log(
   JSON.stringify({

@@ -25,13 +25,15 @@ pub(super) enum Credential<'a> {
 }
 
 impl<'a> Credential<'a> {
-    /// Finds the credential of a request to an endpoint with these needs. With `Authorization`, a cookie is ignored.
+    /// Finds the credential of a request to an endpoint with these needs. With `Authorization`, a cookie is ignored; and with an API key of a model
+    /// call, whose clients may send it as the providers take it.
     ///
     /// # Errors
     ///
     /// 401 without a credential; 403 for a page, where only programs may call.
     pub(super) fn of(
         needs: Needs,
+        is_model_call: bool,
         fields: &HeadFields<'a>,
         headers: &'a HeaderMap,
         browser: &Browser,
@@ -43,6 +45,9 @@ impl<'a> Credential<'a> {
         if fields.authorization.is_none() {
             if let Needs::SessionOrCode = needs {
                 return Ok(Self::Code);
+            }
+            if is_model_call && let Some(key) = provider_key(headers)? {
+                return Ok(Self::Bearer(key));
             }
             if let Some(cookie) = browser.cookie(Cookie::Session, headers) {
                 return Ok(Self::Cookie(cookie));
@@ -111,6 +116,30 @@ impl SessionCredential<'_> {
             Self::Token(token) => service.authenticate(token).await,
             Self::Cookie(cookie) => service.authenticate_browser_session(cookie).await,
         }
+    }
+}
+
+/// The header fields in which the SDKs of providers send a key.
+const KEY_FIELDS: [&str; 2] = ["x-api-key", "api-key"];
+
+/// The credential in a field of the providers' SDKs, if there is one.
+///
+/// # Errors
+///
+/// 401 with several fields, and with one that is empty or no text.
+fn provider_key(headers: &HeaderMap) -> Result<Option<&str>, Failure> {
+    let mut fields = KEY_FIELDS.iter().flat_map(|name| headers.get_all(*name));
+    let Some(field) = fields.next() else { return Ok(None) };
+    if fields.next().is_some() {
+        let message = "invalid credentials: send one of the headers Authorization, x-api-key and api-key, once";
+        return Err(Failure::unauthorized(message));
+    }
+    let key = std::str::from_utf8(field.as_bytes())
+        .unwrap_or_default()
+        .trim_matches(' ');
+    match key.is_empty() {
+        true => Err(Failure::unauthorized("invalid credentials: the key is empty")),
+        false => Ok(Some(key)),
     }
 }
 

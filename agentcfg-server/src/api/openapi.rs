@@ -7,6 +7,7 @@
 //! UPDATE_OPENAPI=1 cargo test -p agentcfg-server --lib openapi
 //! ```
 
+mod call_refusals;
 mod docs;
 mod document;
 mod failures;

@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use agentcfg_core::Caller;
-use agentcfg_core::model::RateStatus;
+use agentcfg_core::model::{Provider, RateStatus};
 use agentcfg_core::service::EntryError;
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
@@ -21,6 +21,7 @@ use crate::api::call::{Call, Content, Parameter, Received, Rest};
 use crate::api::credential::Credential;
 use crate::api::endpoint::{Definition, Runner};
 use crate::api::endpoints;
+use crate::api::model_calls::{self, Target};
 use crate::api::observer::{Answered, Stopwatch};
 use crate::api::receive::{holder, read_body, read_optional_json};
 use crate::api::route::Needs;
@@ -32,6 +33,9 @@ use crate::http::received_body::discard;
 use crate::http::request::{HeadFields, REQUEST_ID};
 use crate::http::response::{FieldValues, Reply, complete};
 use crate::http::{Body, Cors, Disconnect};
+
+/// Where the SDKs of Anthropic look for the identifier of a request.
+const ANTHROPIC_REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 
 impl App {
     /// Answers one request.
@@ -117,6 +121,9 @@ impl App {
                     exchange.rate.take_if(|_| failure.is_unauthorized());
                     log(&failure, &head.method, path, &request_id);
                     let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
+                    if let Some(provider) = Target::provider_of(path) {
+                        in_form_of(provider, &failure, &request_id, &mut refusal);
+                    }
                     complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id, &mut values);
                     refusal
                 }
@@ -234,6 +241,7 @@ where
     };
     let credential = Credential::of(
         endpoint.route.needs,
+        matches!(endpoint.content, Content::ModelCall),
         fields,
         headers,
         &shared.browser,
@@ -376,6 +384,15 @@ where
             .insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
     response
+}
+
+/// Gives the refusal of a model call the form of the provider.
+fn in_form_of(provider: Provider, failure: &Failure, request_id: &HeaderValue, refusal: &mut Response<Body>) {
+    let body = model_calls::in_form_of(provider, failure.status.as_u16(), &failure.message, text(request_id));
+    *refusal.body_mut() = Body::from(body.to_string());
+    if provider == Provider::Anthropic {
+        refusal.headers_mut().insert(ANTHROPIC_REQUEST_ID, request_id.clone());
+    }
 }
 
 /// The answer to a request that no endpoint has: a preflight, 405 or 404.

@@ -19,7 +19,7 @@ pub use self::history::*;
 pub use self::pages::*;
 pub use self::variables::Variables;
 use super::{Parameter, ParameterDoc, Received, Shape};
-use crate::api::model_calls::Target;
+use crate::api::model_calls::{PathAgent, Target};
 use crate::http::conditions::{if_match, if_none_match};
 use crate::http::errors::Failure;
 
@@ -224,6 +224,29 @@ impl Parameter for CalledPath {
 
     fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Cow<'a, str>, Failure> {
         Ok(target(request)?.path)
+    }
+}
+
+/// The agent that a model call is made as, in the path or in the query.
+pub struct CalledAgent;
+
+impl Parameter for CalledAgent {
+    type Value<'a> = PathAgent<'a>;
+
+    const DOC: ParameterDoc = AgentId::DOC;
+
+    fn read<'a>(request: &'a Received<'_>, faults: &mut Faults) -> Result<PathAgent<'a>, Failure> {
+        match (target(request)?.agent, request.optional(&Self::DOC)) {
+            (Some(agent), None) => Ok(agent),
+            (Some(_), Some(_)) => {
+                let message = "the agent must be named once: in the path, or as the query parameter agent_id";
+                Err(Failure::bad_request(message))
+            }
+            (None, _) => Ok(PathAgent {
+                agent_id: AgentId::read(request, faults)?.into(),
+                selector: None,
+            }),
+        }
     }
 }
 

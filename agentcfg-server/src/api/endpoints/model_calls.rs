@@ -1,21 +1,26 @@
 //! Model calls.
 
-use agentcfg_core::model::Permission;
+use agentcfg_core::model::{Permission, VersionSelector};
 use agentcfg_core::service::ModelRequest;
 use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
+use hyper::header::{HeaderName, HeaderValue};
 
 use super::tags::MODELS;
 use crate::api::answer::{Relayed, Written};
 use crate::api::call::parameters::{
-    AgentId, CalledPath, CalledProvider, SelectedLabel, Variables, VersionNumber, WorkspaceIdOptional, selector,
+    CalledAgent, CalledPath, CalledProvider, SelectedLabel, Variables, VersionNumber, WorkspaceIdOptional,
+    number_or_label, selector,
 };
 use crate::api::call::{Call, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, KnownPath, Values};
-use crate::api::model_calls::{Draft, Format, Sent, Target};
+use crate::api::model_calls::{Draft, Format, PathAgent, Sent, Target};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
+
+/// The model that the provider was asked for.
+const AGENT_MODEL: HeaderName = HeaderName::from_static("agent-model");
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[Definition::guarded::<CallModel>()];
@@ -57,7 +62,8 @@ const KNOWN: &[KnownPath] = &[
         rest: "anthropic/v1/messages/count_tokens",
         id: "callCountTokens",
         summary: "Count tokens at Anthropic as an agent",
-        description: "The model call of Anthropic's `messages/count_tokens`. The body is forwarded unchanged, so it names the model.",
+        description: "The model call of Anthropic's `messages/count_tokens`. The body gets what that of `messages` gets, so that the \
+                      tokens are those of the call.",
         body: r#"{"model": "claude-haiku-5-5", "messages": [{"role": "user", "content": "Draft the notes for 2.4."}]}"#,
     },
 ];
@@ -88,17 +94,21 @@ impl Endpoint for CallModel {
          else of the body changes; at other paths the body is forwarded unchanged. With `version` or `label` \
          all of it is that of that version of the agent. Where the definition declares `variables`, `{{name}}` in the persona is \
          replaced by the value in the header field `Agent-Variables`, else by the default.\n\n\
+         A client that knows only a base URL and a key names the agent in the path: `{provider}/@{agent_id}/{path}` in place of \
+         `agent_id`, or with a label or a version number `{provider}/@{agent_id}:{label}/{path}`. Without `Authorization`, the \
+         credential may be in `x-api-key` or `api-key`.\n\n\
          The usual paths are operations of their own; this one describes all others too. \
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
          consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
          `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
          `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others.\n\n\
          The provider's status, body, content type and `Retry-After` are returned unchanged; its \
-         `X-Request-Id` and `X-RateLimit-*` are returned as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`. An answer \
+         `X-Request-Id` and `X-RateLimit-*` are returned as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`; `Agent-Model` is the \
+         model that it was asked for. An answer \
          that the provider breaks off ends in a broken connection. When the caller closes the connection, the call is cancelled.\n\n\
          A model that is coming soon, or one of the other provider, is 400. No credential for the provider is 503 with \
          `X-Should-Retry: false` and without `Retry-After`. A workspace key that is saved and does not open is 500, never a call with another \
-         credential.",
+         credential. Refusals of this service have the form of the provider's own, so that its SDKs show their message.",
     )
     .bodies(&[Example("chat", r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}], "stream": true}"#)])
     .answer("The answer of the provider; redirects and refusals keep the provider's status. The header fields of this service are added.", &[])
@@ -108,7 +118,7 @@ impl Endpoint for CallModel {
     type Input = (
         CalledProvider,
         CalledPath,
-        AgentId,
+        CalledAgent,
         WorkspaceIdOptional,
         VersionNumber,
         SelectedLabel,
@@ -119,18 +129,22 @@ impl Endpoint for CallModel {
 
     async fn run(
         call: &Call<'_>,
-        (provider, path, agent_id, workspace, version, label, variables): Values<'_, Self>,
+        (provider, path, agent, workspace, version, label, variables): Values<'_, Self>,
         passed: Passed,
     ) -> Result<Self::Answer, Failure> {
-        let target = Target { provider, path };
-        let version = selector(version, label, None)?;
+        let version = selected(&agent, version, label)?;
+        let target = Target {
+            provider,
+            agent: None,
+            path,
+        };
         let draft = draft(target.format(), passed.body()).await?;
         let decided = call
             .service
             .resolve_model_call(
                 call.caller,
                 workspace,
-                agent_id,
+                &*agent.agent_id,
                 &ModelRequest::new(provider, &target.path)
                     .model(draft.requested_model())
                     .takes_agent_model(draft.takes_model())
@@ -145,6 +159,10 @@ impl Endpoint for CallModel {
             return Err(Failure::unavailable(message).should_retry(false));
         };
         let query = passed.query(call, Self::Input::DOCS)?;
+        let model = decided
+            .model
+            .clone()
+            .or_else(|| draft.requested_model().map(str::to_owned));
         let sent = Sent {
             target,
             query: query.as_deref(),
@@ -155,16 +173,43 @@ impl Endpoint for CallModel {
                 &decided.model_settings,
             ),
         };
-        let answered = calls.send(&decided, sent, call.disconnect).await?;
+        let mut answered = calls.send(&decided, sent, call.disconnect).await?;
+        // A name that fits no header field is left out.
+        if let Some(model) = model.and_then(|model| HeaderValue::from_str(&model).ok()) {
+            answered.headers_mut().insert(AGENT_MODEL, model);
+        }
         Ok(Reply::relayed(answered).of_version(Some(decided.version)).into())
     }
 }
 
 impl Guarded for CallModel {
-    async fn guard(call: &Call<'_>, (_, _, _, workspace, version, label, _): Values<'_, Self>) -> Result<(), Failure> {
-        selector(version, label, None)?;
+    async fn guard(
+        call: &Call<'_>,
+        (_, _, agent, workspace, version, label, _): Values<'_, Self>,
+    ) -> Result<(), Failure> {
+        selected(&agent, version, label)?;
         Ok(call.service.check_model_caller(call.caller, workspace).await?)
     }
+}
+
+/// The version that the call is made with.
+///
+/// # Errors
+///
+/// 400 where several are named, in the path or in the query.
+fn selected<'a>(
+    agent: &'a PathAgent<'_>,
+    version: Option<u64>,
+    label: Option<&'a str>,
+) -> Result<VersionSelector<'a>, Failure> {
+    let Some(in_path) = agent.selector.as_deref() else {
+        return selector(version, label, None);
+    };
+    if version.is_some() || label.is_some() {
+        let message = "the version must be named once: in the path, or as a query parameter";
+        return Err(Failure::bad_request(message));
+    }
+    Ok(number_or_label(in_path))
 }
 
 /// Marks a missing credential as a failure that a retry does not help.

@@ -4,6 +4,7 @@
 
 mod error;
 mod headers;
+mod refusal;
 mod relay;
 mod request_body;
 mod target;
@@ -18,9 +19,10 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, Uri};
 
 pub use error::CallError;
+pub use refusal::in_form_of;
 pub use relay::Relay;
 pub use request_body::Draft;
-pub use target::{Format, Target};
+pub use target::{Format, PathAgent, Target};
 
 use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};

@@ -11,8 +11,19 @@ use agentcfg_core::model::Provider;
 pub struct Target<'a> {
     /// The provider whose API is called.
     pub provider: Provider,
-    /// The path, without a slash at either end.
+    /// The agent, where the path names one.
+    pub agent: Option<PathAgent<'a>>,
+    /// The path at the provider, without a slash at either end.
     pub path: Cow<'a, str>,
+}
+
+/// The agent in the path of a call: `@<agent_id>`, or with a label or a version number `@<agent_id>:<selector>`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PathAgent<'a> {
+    /// The identifier of the agent.
+    pub agent_id: Cow<'a, str>,
+    /// A label, or the number of a version.
+    pub selector: Option<Cow<'a, str>>,
 }
 
 /// The formats of bodies into which the agent's model and persona can be inserted.
@@ -22,7 +33,7 @@ pub enum Format {
     ChatCompletions,
     /// `responses` of OpenAI: the persona is `instructions`.
     Responses,
-    /// `messages` of Anthropic: the persona is `system`.
+    /// `messages` of Anthropic, and the count of their tokens: the persona is `system`.
     Messages,
 }
 
@@ -35,18 +46,29 @@ impl<'a> Target<'a> {
         path.strip_prefix(Self::PATHS).and_then(Self::parse)
     }
 
-    /// Reads `{provider}/{path}`; `None` when that is not a valid target.
+    /// The provider in the path of a model call, whatever follows it.
+    pub fn provider_of(path: &str) -> Option<Provider> {
+        path.strip_prefix(Self::PATHS)?.split('/').next()?.parse().ok()
+    }
+
+    /// Reads `{provider}/{path}` or `{provider}/@{agent}/{path}`; `None` when that is not a valid target.
     ///
-    /// An encoded slash counts as a slash, as some SDKs write it. Segments consist of letters, digits and `-._~`. So there is no way to write another host, to climb up, or to hide
-    /// either in an encoding.
+    /// An encoded slash counts as a slash, as some SDKs write it, and so do an encoded `@` and `:`. Segments consist of letters,
+    /// digits and `-._~`. So there is no way to write another host, to climb up, or to hide either in an encoding.
     pub fn parse(text: &'a str) -> Option<Self> {
         let (provider, path) = text.split_once('/')?;
         let provider = provider.parse().ok()?;
-        let path = match path.contains('%') {
-            true => path.replace("%2F", "/").replace("%2f", "/").into(),
-            false => Cow::Borrowed(path),
+        let path = decoded(path);
+        let (agent, path) = match path.strip_prefix('@') {
+            None => (None, path),
+            Some(_) => {
+                let (agent, path) = split(path)?;
+                (Some(agent), path)
+            }
         };
-        path.split('/').all(is_segment).then_some(Self { provider, path })
+        path.split('/')
+            .all(is_segment)
+            .then_some(Self { provider, agent, path })
     }
 
     /// The format of the body at this path, with or without a version such as `v1` in front.
@@ -58,10 +80,41 @@ impl<'a> Target<'a> {
         match (self.provider, path) {
             (Provider::OpenAi, "chat/completions") => Some(Format::ChatCompletions),
             (Provider::OpenAi, "responses") => Some(Format::Responses),
-            (Provider::Anthropic, "messages") => Some(Format::Messages),
+            (Provider::Anthropic, "messages" | "messages/count_tokens") => Some(Format::Messages),
             _ => None,
         }
     }
+}
+
+/// The path with the characters that clients encode although they need not.
+fn decoded(path: &str) -> Cow<'_, str> {
+    const ENCODED: [(&str, &str); 5] = [("%2F", "/"), ("%2f", "/"), ("%40", "@"), ("%3A", ":"), ("%3a", ":")];
+    match path.contains('%') {
+        true => ENCODED
+            .iter()
+            .fold(path.to_owned(), |path, (encoded, plain)| path.replace(encoded, plain))
+            .into(),
+        false => Cow::Borrowed(path),
+    }
+}
+
+/// The agent at the start of a path, and the rest of the path.
+fn split(path: Cow<'_, str>) -> Option<(PathAgent<'_>, Cow<'_, str>)> {
+    let end = path.find('/')?;
+    let colon = path[..end].find(':');
+    let part = |range: std::ops::Range<usize>| match &path {
+        Cow::Borrowed(path) => Cow::Borrowed(&path[range]),
+        Cow::Owned(path) => Cow::Owned(path[range].to_owned()),
+    };
+    let agent = PathAgent {
+        agent_id: part(1..colon.unwrap_or(end)),
+        selector: colon.map(|colon| part(colon + 1..end)),
+    };
+    let is_id = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
+    let is_good = !agent.agent_id.is_empty()
+        && agent.agent_id.bytes().all(is_id)
+        && agent.selector.as_deref().is_none_or(is_segment);
+    is_good.then(|| (agent, part(end + 1..path.len())))
 }
 
 fn is_segment(segment: &str) -> bool {
@@ -95,6 +148,7 @@ mod tests {
         assert_eq!(format("openai/v1/chat/completions"), Some(Format::ChatCompletions));
         assert_eq!(format("openai/v1/responses"), Some(Format::Responses));
         assert_eq!(format("anthropic/v1/messages"), Some(Format::Messages));
+        assert_eq!(format("anthropic/v1/messages/count_tokens"), Some(Format::Messages));
         // The base URL may have the version.
         assert_eq!(format("openai/chat/completions"), Some(Format::ChatCompletions));
         assert_eq!(format("anthropic/messages"), Some(Format::Messages));
@@ -106,7 +160,6 @@ mod tests {
             "openai/v1/v1/responses",
             "openai/v/responses",
             "openai/vx/responses",
-            "anthropic/v1/messages/count_tokens",
             "anthropic/v1/messages/batches",
             "anthropic/v1/responses",
             "anthropic/v1/chat/completions",
@@ -121,6 +174,44 @@ mod tests {
             let target = Target::parse(text).unwrap();
             assert_eq!(target.path, "v1/chat/completions");
             assert_eq!(target.format(), Some(Format::ChatCompletions));
+        }
+    }
+
+    #[test]
+    fn a_path_can_name_the_agent() {
+        for (text, agent_id, selector) in [
+            ("openai/@writer/v1/responses", "writer", None),
+            ("openai/%40writer/v1/responses", "writer", None),
+            ("openai/@writer:production/v1/responses", "writer", Some("production")),
+            ("openai/@writer%3A7/v1%2Fresponses", "writer", Some("7")),
+        ] {
+            let target = Target::parse(text).unwrap();
+            let agent = target.agent.as_ref().unwrap();
+            assert_eq!(
+                (&*agent.agent_id, agent.selector.as_deref()),
+                (agent_id, selector),
+                "{text}"
+            );
+            assert_eq!(
+                (&*target.path, target.format()),
+                ("v1/responses", Some(Format::Responses)),
+                "{text}"
+            );
+        }
+        for text in [
+            "openai/@/v1/responses",
+            "openai/@writer",
+            "openai/@writer/",
+            "openai/@writer:/v1/responses",
+            "openai/@:7/v1/responses",
+            "openai/@writer:7:8/v1/responses",
+            "openai/@a@b/v1/responses",
+            "openai/@../v1/responses",
+            "openai/@evil.example/v1",
+            "openai/v1/@writer/responses",
+            "openai/@writer/@editor/v1/responses",
+        ] {
+            assert_eq!(Target::parse(text), None, "{text}");
         }
     }
 

@@ -264,6 +264,7 @@ fn responses(endpoint: &Definition, schemas: &mut Schemas) -> OrderedJson {
         let response = match (&endpoint.content, status) {
             (Content::Rpc, 400) => rpc::malformed(),
             (Content::Rpc, 404) => rpc::unknown_method(),
+            (Content::ModelCall, _) => failures::of_model_call(endpoint, status),
             _ => OrderedJson::reference("responses", failures::component(endpoint, status)),
         };
         responses.push((status, response));
@@ -350,6 +351,7 @@ fn components(schemas: &Schemas, headers: OrderedJson) -> OrderedJson {
         }
     }
     let failures = FAILURES.iter();
+    let failures = failures.filter(|failure| !failures::is_of_model_calls_alone(failure.component));
     let responses = failures.fold(OrderedJson::object(), |node, failure| {
         node.with(failure.component, failure.component())
     });

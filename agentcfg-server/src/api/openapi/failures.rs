@@ -1,8 +1,10 @@
 //! The failures that endpoints share, and the rules for which endpoint has which.
 
+use super::call_refusals;
 use super::ordered_json::OrderedJson;
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
+use crate::api::endpoints;
 use crate::api::route::Needs;
 use crate::http::request::{MAX_LONG_BODY, MAX_OPEN_BODY};
 
@@ -228,7 +230,7 @@ pub(super) const FAILURES: &[FailureDoc] = &[
         description: "The provider did not begin its answer in time.",
         is_counted: true,
         headers: &[],
-        examples: &[("timeout", "openai did not answer within 120 s")],
+        examples: &[("timeout", "openai did not answer within 600 s")],
     },
     FailureDoc {
         component: "ServiceUnavailable",
@@ -293,16 +295,23 @@ pub(super) fn headers(is_counted: bool, others: &[&str]) -> OrderedJson {
 
 impl FailureDoc {
     pub(super) fn component(&self) -> OrderedJson {
-        let examples = self
-            .examples
-            .iter()
-            .fold(OrderedJson::object(), |node, (name, message)| {
-                let body = OrderedJson::object().with("error", *message);
-                node.with(name, OrderedJson::object().with("value", body))
-            });
-        let json = OrderedJson::object()
-            .with("schema", OrderedJson::reference("schemas", "Error"))
-            .with("examples", examples);
+        let body = |message: &str| OrderedJson::object().with("error", message);
+        self.response(OrderedJson::reference("schemas", "Error"), body)
+    }
+
+    /// The failure of a model call, in the form of the provider.
+    pub(super) fn of_model_call(&self, status: u16) -> OrderedJson {
+        self.response(call_refusals::schema(status), |message| {
+            call_refusals::example(status, message)
+        })
+    }
+
+    fn response(&self, schema: OrderedJson, body: impl Fn(&str) -> OrderedJson) -> OrderedJson {
+        let examples = self.examples.iter();
+        let examples = examples.fold(OrderedJson::object(), |node, (name, message)| {
+            node.with(name, OrderedJson::object().with("value", body(message)))
+        });
+        let json = OrderedJson::object().with("schema", schema).with("examples", examples);
         OrderedJson::object()
             .with("description", self.description)
             .with("headers", headers(self.is_counted, self.headers))
@@ -332,6 +341,26 @@ pub(super) fn statuses(endpoint: &Definition) -> Vec<u16> {
     statuses.sort_unstable();
     statuses.dedup();
     statuses
+}
+
+/// Whether model calls have this failure and no other endpoint: they describe theirs in place.
+pub(super) fn is_of_model_calls_alone(name: &str) -> bool {
+    let has = |endpoint: &&Definition| {
+        let mut names = statuses(endpoint).into_iter().map(|status| component(endpoint, status));
+        names.any(|component| component == name)
+    };
+    let mut users = endpoints::all().filter(has).peekable();
+    users.peek().is_some() && users.all(|endpoint| matches!(endpoint.content, Content::ModelCall))
+}
+
+/// The failure of a model call.
+pub(super) fn of_model_call(endpoint: &Definition, status: u16) -> OrderedJson {
+    let name = component(endpoint, status);
+    let described = FAILURES.iter().find(|failure| failure.component == name);
+    described.map_or_else(
+        || OrderedJson::reference("responses", name),
+        |failure| failure.of_model_call(status),
+    )
 }
 
 /// The component that describes a failure of an endpoint.

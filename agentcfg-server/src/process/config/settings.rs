@@ -197,7 +197,7 @@ settings! {
     /// Master keys of the provider keys, instead of the file in the data directory; the first one seals.
     master_keys: Vec<Secret> = Vec::new(), master_keys, secret;
     /// Time for a model provider to begin its answer, in seconds.
-    model_call_first_byte_timeout: Duration = Duration::from_secs(120), |v| v.seconds(1, DAY);
+    model_call_first_byte_timeout: Duration = Duration::from_secs(600), |v| v.seconds(1, DAY);
     /// Longest time between two pieces of a model provider's answer, in seconds.
     model_call_idle_timeout: Duration = Duration::from_secs(60), |v| v.seconds(1, DAY);
 

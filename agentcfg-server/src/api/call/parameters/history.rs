@@ -291,7 +291,7 @@ fn together(names: &str) -> Failure {
 
 /// A version by the text of a number or of a label. A number that no version can have is treated as a label, so that
 /// the error shows what was sent.
-fn number_or_label(text: &str) -> VersionSelector<'_> {
+pub fn number_or_label(text: &str) -> VersionSelector<'_> {
     let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
     match text.parse() {
         Ok(number) if is_number => VersionSelector::Version(number),
