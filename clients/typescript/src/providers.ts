@@ -6,6 +6,8 @@ import type { Variables } from "./prompt.js";
 export interface ProviderOptions {
   /** Values for the variables of the persona, in each call of this client. */
   variables?: Variables | undefined;
+  /** Another provider of the server that speaks the same API, by its id. */
+  provider?: string | undefined;
   [option: string]: unknown;
 }
 
@@ -35,11 +37,7 @@ export async function openaiClient(target: ProviderTarget, options: ProviderOpti
     throw new InputError("the package openai is not installed: npm install openai", { cause: error });
   }
   const { OpenAI } = sdk;
-  return new OpenAI({
-    ...shared(target, options),
-    baseURL: `${target.base}/api/agents/model-calls/openai/v1`,
-    apiKey: target.key,
-  });
+  return new OpenAI({ ...shared(target, options), baseURL: `${baseUrl(target, options, "openai")}/v1`, apiKey: target.key });
 }
 
 /** @internal */
@@ -52,19 +50,23 @@ export async function anthropicClient(target: ProviderTarget, options: ProviderO
   }
   const { Anthropic } = sdk;
   // The SDK sends `authToken` as the bearer; `apiKey: null` keeps it from sending another key along.
-  const baseURL = `${target.base}/api/agents/model-calls/anthropic`;
+  const baseURL = baseUrl(target, options, "anthropic");
   return new Anthropic({ ...shared(target, options), baseURL, authToken: target.key, apiKey: null });
 }
 
-function shared(target: ProviderTarget, { variables, ...options }: ProviderOptions) {
-  const query: Record<string, string> = { agent_id: target.agentId, label: target.label };
-  if (target.workspace !== undefined) query["workspace_id"] = target.workspace;
-  const headers: Record<string, unknown> = { ...(options["defaultHeaders"] as object | undefined) };
-  if (variables !== undefined) headers["Agent-Variables"] = headerJson(variables);
+/** The base URL of an agent's calls: the path names the agent and the label. */
+function baseUrl(target: ProviderTarget, options: ProviderOptions, provider: string): string {
+  const [id, agent] = [options.provider ?? provider, target.agentId].map(encodeURIComponent);
+  return `${target.base}/api/agents/model-calls/${id}/@${agent}:${target.label}`;
+}
+
+function shared(target: ProviderTarget, { variables, provider: _, ...options }: ProviderOptions) {
+  const query = target.workspace === undefined ? {} : { workspace_id: target.workspace };
+  const headers = variables === undefined ? {} : { "Agent-Variables": headerJson(variables) };
   return {
     ...options,
-    defaultQuery: { ...(options["defaultQuery"] as object | undefined), ...query } as Record<string, string>,
-    defaultHeaders: headers as Record<string, string>,
+    defaultQuery: { ...(options["defaultQuery"] as Record<string, string> | undefined), ...query },
+    defaultHeaders: { ...(options["defaultHeaders"] as Record<string, string> | undefined), ...headers },
   };
 }
 

@@ -55,6 +55,12 @@ test("the official SDKs call as the agent that the label releases", async () => 
   assert.deepEqual([second.path, second.body.model, second.body.system], ["/v1/messages", "claude-sonnet-5-5", "Write."]);
   assert.equal(second.headers["x-api-key"], "sk-of-the-server");
 
+  // Refusals of the server have the form of the provider, so that its SDK shows them.
+  const unknown = await cfg.openai("nothing", { maxRetries: 0 });
+  await assert.rejects(unknown.chat.completions.create({ model: "", messages: [] }), /404 .*nothing|404 .*agent/);
+  const other = await cfg.openai("support", { maxRetries: 0, provider: "nowhere" });
+  await assert.rejects(other.chat.completions.create({ model: "", messages: [] }), /404/);
+  assert.match(other.baseURL, /\/api\/agents\/model-calls\/nowhere\/@support:production\/v1$/);
   const without = new AgentCfg({ url: server.url, onError: () => {} });
   after(() => without.close());
   await assert.rejects(without.openai("support"), /model calls need the option key/);
