@@ -22,7 +22,7 @@ export function needed(name: string): string {
 /** A folder that is removed after the test, or after those of the file where it is made outside of a test. */
 export async function temporaryFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), "agentcfg-typescript-"));
-  after(() => rm(folder, { recursive: true, force: true }));
+  after(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
   return folder;
 }
 
