@@ -62,8 +62,6 @@ export function parseSaved(text: string, label: string, workspaceId: string | un
 
 /** A file that is replaced as a whole: a crash leaves the state before or the one after. */
 class FileCache implements Cache {
-  #saves = 0;
-
   constructor(private readonly path: string | URL) {}
 
   async load(): Promise<string | undefined> {
@@ -79,8 +77,8 @@ class FileCache implements Cache {
   async save(text: string): Promise<void> {
     const { fs, url } = await modules();
     const path = this.path instanceof URL ? url.fileURLToPath(this.path) : this.path;
-    this.#saves += 1;
-    const temporary = `${path}.${process.pid}.${this.#saves}.tmp`;
+    // Several clients, of this process or of others, may share the file: the last state that is written stays.
+    const temporary = `${path}.${globalThis.crypto.randomUUID()}.tmp`;
     try {
       // The personas are for the owner alone.
       const file = await fs.open(temporary, "w", 0o600);

@@ -210,6 +210,31 @@ test("a cache that is up to date costs no transfer", async () => {
   assert.equal((await again.steps.next()).changed[0]?.to?.version, 2);
 });
 
+test("clients that share a cache never leave half of a state in it", async () => {
+  const studio = await server.studio();
+  const { key } = await studio.key({ scope: "read" });
+  await studio.released(["support"], "production", { description: "long ".repeat(300) });
+  const folder = await temporaryFolder();
+  const cache = join(folder, "agents.json");
+  const clients = Array.from({ length: 6 }, () => open(studio, key, { cache }));
+  await Promise.all(clients.map(({ cfg }) => cfg.ready()));
+  await until(clients[0]!.cfg, () => readFile(cache).then(Boolean, () => false));
+  for (let version = 2; version <= 4; version += 1) {
+    await studio.owner.agents.update("support", { model: `m${version}` });
+    await studio.owner.labels.set("support", "production", { version });
+    await Promise.all(clients.map(({ steps }) => steps.next()));
+    const text = await readFile(cache, "utf8");
+    assert.equal((JSON.parse(text) as { agents: unknown[] }).agents.length, 1);
+  }
+  await Promise.all(clients.map(({ cfg }) => cfg.close()));
+  assert.deepEqual(await readdir(folder), ["agents.json"]);
+  assert.match(await readFile(cache, "utf8"), /"version":4/);
+  assert.deepEqual(
+    clients.flatMap(({ errors }) => errors),
+    [],
+  );
+});
+
 test("a cache that is damaged, or of another label, is reported and not used", async () => {
   const studio = await server.studio();
   const { key } = await studio.key();

@@ -114,6 +114,20 @@ test("the caller can cancel a call", async () => {
   await assert.rejects(transport.send({ method: "GET", path: "/x", signal: controller.signal }), /^Error: enough$/);
 });
 
+test("a key that is a function is asked before each attempt", async () => {
+  const sent: unknown[] = [];
+  const { url } = await scripted((request, response) => {
+    sent.push(request.headers.authorization);
+    response.writeHead(sent.length === 1 ? 429 : 200, own).end(error);
+  });
+  let asked = 0;
+  const transport = new Transport({ url, key: async () => `token${(asked += 1)}`, clock: new TestClock() });
+  await transport.send({ method: "GET", path: "/x" });
+  assert.deepEqual(sent, ["Bearer token1", "Bearer token2"]);
+  const broken = new Transport({ url, key: () => "", clock: new TestClock() });
+  await assert.rejects(broken.send({ method: "GET", path: "/x" }), /the key is empty/);
+});
+
 test("an error has the class of its status, the server's message and the request", async () => {
   const classes = {
     400: errors.InvalidRequestError,
