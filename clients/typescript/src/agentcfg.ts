@@ -56,11 +56,19 @@ export class AgentCfg implements AgentSource {
         `label must be 1 to 36 of a-z, 0-9, ".", "_" and "-", begin with a letter or digit and not be digits alone, got ${JSON.stringify(label)}`,
       );
     }
-    const onError = options.onError ?? ((error: Error) => console.error("agentcfg:", error));
+    const report = options.onError ?? ((error: Error) => console.error("agentcfg:", error));
+    const onError = (error: Error) => {
+      try {
+        report(error);
+      } catch (failed) {
+        console.error("agentcfg: onError has failed:", failed);
+      }
+    };
     this.label = label;
     this.api = new Client(options);
     const { caller } = this.api;
-    const { cache, workspace } = options;
+    const { workspace } = caller;
+    const { cache } = options;
     this.#mirror = new Mirror({
       transport: caller.transport,
       workspaceId: () => caller.workspaceId(false),

@@ -51,13 +51,23 @@ export function parseSaved(text: string, label: string, workspaceId: string | un
   }
   const { format, workspace_id, tag, cursor, agents } = saved ?? {};
   const isWhole =
-    typeof workspace_id === "string" && typeof tag === "string" && typeof cursor === "string" && Array.isArray(agents);
+    typeof workspace_id === "string" &&
+    typeof tag === "string" &&
+    typeof cursor === "string" &&
+    Array.isArray(agents) &&
+    agents.every(isRow);
   if (format !== 1 || !isWhole) throw new AgentCfgError("the cache is not one that this release has written");
   if (saved?.label !== label) throw new AgentCfgError(`the cache is that of the label ${saved?.label}, not of ${label}`);
-  if (workspaceId !== undefined && workspace_id !== workspaceId.toLowerCase()) {
+  if (workspaceId !== undefined && workspace_id !== workspaceId) {
     throw new AgentCfgError(`the cache is that of the workspace ${workspace_id}, not of ${workspaceId}`);
   }
   return saved as Saved;
+}
+
+function isRow(row: Partial<ReleasedAgent> | null): boolean {
+  return (
+    typeof row?.agent_id === "string" && typeof row.version === "number" && typeof row.config === "object" && row.config !== null
+  );
 }
 
 /** A file that is replaced as a whole: a crash leaves the state before or the one after. */

@@ -59,9 +59,9 @@ export class Client {
   readonly caller: Caller;
 
   constructor(options: ClientOptions) {
-    const { workspace } = options;
-    if (workspace !== undefined && !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(workspace)) {
-      throw new InputError(`workspace must be a hyphenated UUID, got ${JSON.stringify(workspace)}`);
+    const workspace = options.workspace?.toLowerCase();
+    if (workspace !== undefined && !/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(workspace)) {
+      throw new InputError(`workspace must be a hyphenated UUID, got ${JSON.stringify(options.workspace)}`);
     }
     const caller = new Caller(new Transport({ ...options, clock: systemClock }), workspace);
     this.caller = caller;

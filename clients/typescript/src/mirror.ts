@@ -169,6 +169,8 @@ export class Mirror {
   async #read(): Promise<void> {
     const { transport, label } = this.options;
     const workspaceId = await this.options.workspaceId();
+    // The tag of another workspace tells nothing about this one.
+    if (this.#saved !== undefined && this.#saved.workspace_id !== workspaceId) this.#tag = "";
     const answer = await transport.sendOnce({
       method: "GET",
       path: "/api/agents/released",

@@ -235,6 +235,20 @@ test("clients that share a cache never leave half of a state in it", async () =>
   );
 });
 
+test("the cache of another workspace is not taken for that of the key", async () => {
+  const cache = join(await temporaryFolder(), "agents.json");
+  // Two workspaces with the same steps, so that their tags could be the same.
+  for (const model of ["m1", "m2"]) {
+    const studio = await server.studio();
+    const { key } = await studio.key();
+    await studio.released(["support"], "production", { model });
+    const { cfg } = open(studio, key, { cache, workspace: undefined });
+    await cfg.ready();
+    assert.equal(cfg.agent("support").model, model);
+    await cfg.close();
+  }
+});
+
 test("a cache that is damaged, or of another label, is reported and not used", async () => {
   const studio = await server.studio();
   const { key } = await studio.key();
@@ -243,6 +257,17 @@ test("a cache that is damaged, or of another label, is reported and not used", a
   const cases: [text: string, message: RegExp][] = [
     ['{"format":1,"wor', /damaged/],
     ["[]", /not one that this release has written/],
+    [
+      JSON.stringify({
+        format: 1,
+        workspace_id: studio.id,
+        label: "production",
+        tag: "x",
+        cursor: "y",
+        agents: [{ agent_id: "a" }],
+      }),
+      /not one that this release has written/,
+    ],
     [
       JSON.stringify({ format: 1, workspace_id: studio.id, label: "staging", tag: "x", cursor: "y", agents: [] }),
       /label staging, not of production/,
