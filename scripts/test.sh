@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 # What needs the programs waits for them in the background, beside what is compiled in the foreground.
 foreground=(format words dependencies lints documentation public-api crates build doctests)
-background=(setup dashboard programs packages browser)
+background=(setup dashboard programs typescript packages browser)
 parts=("${foreground[@]}" "${background[@]}" tests)
 
 # The programs of the packages are also those under test. This profile optimises them and links them fast.
@@ -73,7 +73,7 @@ part_setup() {
     if ! command -v chromium-headless-shell >/dev/null; then
         (need chromium-headless-shell chromium-headless-shell) || need chromium chromium
     fi
-    for folder in agentcfg-server/dashboard tests/dashboard tests/identity/provider tests/sdk; do
+    for folder in agentcfg-server/dashboard clients/typescript tests/dashboard tests/identity/provider tests/sdk; do
         npm ci --no-fund --no-audit --prefix "$folder"
     done
     scripts/python.sh
@@ -90,6 +90,8 @@ part_programs() (
     build_programs static "$profile" "$programs/static"
     build_programs dynamic "$profile" "$programs/dynamic"
 )
+
+part_typescript() { scripts/typescript-client.sh check; }
 
 part_packages() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -191,4 +193,4 @@ done
 collect setup dashboard programs
 title tests
 measure tests 2>&1 | tee "$logs/tests.log"
-collect packages browser
+collect typescript packages browser

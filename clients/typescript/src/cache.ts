@@ -1,0 +1,114 @@
+// The last state, kept for a start without the server: in a file, or in a storage of the browser.
+import { AgentCfgError, InputError } from "./errors.js";
+import type { ReleasedAgent } from "./generated.js";
+import { isNode } from "./transport.js";
+
+/** Where a browser keeps the last state: `localStorage` fits, and so does anything with these two methods. */
+export interface CacheStorage {
+  getItem(name: string): string | null | undefined | Promise<string | null | undefined>;
+  setItem(name: string, text: string): unknown;
+}
+
+/** A state as it is kept. The Rust client's files have the same form. @internal */
+export interface Saved {
+  format: 1;
+  workspace_id: string;
+  label: string;
+  tag: string;
+  cursor: string;
+  /** When the server confirmed the state last. */
+  confirmed_at?: string | undefined;
+  agents: ReleasedAgent[];
+}
+
+/** @internal */
+export interface Cache {
+  load(): Promise<string | undefined>;
+  save(text: string): Promise<void>;
+}
+
+/** The cache that the option names. @internal */
+export function openCache(option: string | URL | CacheStorage, name: string): Cache {
+  if (typeof option === "string" || option instanceof URL) {
+    if (!isNode()) throw new InputError("cache must be a storage outside of Node.js, such as localStorage");
+    return new FileCache(option);
+  }
+  return {
+    load: async () => (await option.getItem(name)) ?? undefined,
+    save: async (text) => {
+      await option.setItem(name, text);
+    },
+  };
+}
+
+/** Reads a state that was kept, unless it is that of another label, workspace or release. @internal */
+export function parseSaved(text: string, label: string, workspaceId: string | undefined): Saved {
+  let saved: Partial<Saved> | null;
+  try {
+    saved = JSON.parse(text) as Partial<Saved> | null;
+  } catch (error) {
+    throw new AgentCfgError("the cache is damaged: it is not JSON", { cause: error });
+  }
+  const { format, workspace_id, tag, cursor, agents } = saved ?? {};
+  const isWhole =
+    typeof workspace_id === "string" &&
+    typeof tag === "string" &&
+    typeof cursor === "string" &&
+    Array.isArray(agents) &&
+    agents.every(isRow);
+  if (format !== 1 || !isWhole) throw new AgentCfgError("the cache is not one that this release has written");
+  if (saved?.label !== label) throw new AgentCfgError(`the cache is that of the label ${saved?.label}, not of ${label}`);
+  if (workspaceId !== undefined && workspace_id !== workspaceId) {
+    throw new AgentCfgError(`the cache is that of the workspace ${workspace_id}, not of ${workspaceId}`);
+  }
+  return saved as Saved;
+}
+
+function isRow(row: Partial<ReleasedAgent> | null): boolean {
+  return (
+    typeof row?.agent_id === "string" && typeof row.version === "number" && typeof row.config === "object" && row.config !== null
+  );
+}
+
+/** A file that is replaced as a whole: a crash leaves the state before or the one after. */
+class FileCache implements Cache {
+  constructor(private readonly path: string | URL) {}
+
+  async load(): Promise<string | undefined> {
+    const { fs } = await modules();
+    try {
+      return await fs.readFile(this.path, "utf8");
+    } catch (error) {
+      if ((error as { code?: unknown }).code === "ENOENT") return undefined;
+      throw error;
+    }
+  }
+
+  async save(text: string): Promise<void> {
+    const { fs, url } = await modules();
+    const path = this.path instanceof URL ? url.fileURLToPath(this.path) : this.path;
+    // Several clients, of this process or of others, may share the file: the last state that is written stays.
+    const temporary = `${path}.${globalThis.crypto.randomUUID()}.tmp`;
+    try {
+      // The personas are for the owner alone.
+      const file = await fs.open(temporary, "w", 0o600);
+      try {
+        await file.writeFile(text);
+        await file.sync();
+      } finally {
+        await file.close();
+      }
+      await fs.rename(temporary, path);
+    } catch (error) {
+      await fs.rm(temporary, { force: true }).catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+/** The modules of Node.js, by names that no bundler for browsers resolves. */
+async function modules() {
+  const names = ["node:fs/promises", "node:url"] as const;
+  const [fs, url] = await Promise.all(names.map((name) => import(/* @vite-ignore */ /* webpackIgnore: true */ name)));
+  return { fs: fs as typeof import("node:fs/promises"), url: url as typeof import("node:url") };
+}

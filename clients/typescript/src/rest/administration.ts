@@ -1,0 +1,165 @@
+import type {
+  ApiKey,
+  AuditEntry,
+  CreatedApiKey,
+  Member,
+  ModelInfo,
+  NewApiKey,
+  NewWebhook,
+  Provider,
+  ProviderKeyInfo,
+  Role,
+  Webhook,
+  WebhookDelivery,
+  WebhookPatch,
+  WebhookWithSecret,
+  WhoAmI,
+  Workspace,
+  WorkspacePatch,
+  WorkspaceView,
+} from "../generated.js";
+import type { Caller, CallOptions, QueryOf } from "./caller.js";
+
+/** API keys. All but the list need a session token. */
+export class ApiKeys {
+  constructor(private readonly caller: Caller) {}
+
+  async list(options: CallOptions = {}): Promise<ApiKey[]> {
+    return await this.caller.call("listApiKeys", {}, options);
+  }
+
+  /** Creates a key. The answer is the only one that shows it. */
+  async create(key: Omit<NewApiKey, "workspace_id">, options: CallOptions = {}): Promise<CreatedApiKey> {
+    const body: NewApiKey = { ...key, workspace_id: await this.caller.workspaceId() };
+    return await this.caller.call("createApiKey", {}, { ...options, body });
+  }
+
+  /** Replaces a key; the old one ends after the overlap. */
+  async rotate(keyId: string, overlapSeconds = 0, options: CallOptions = {}): Promise<CreatedApiKey> {
+    return await this.caller.call("rotateApiKey", { key_id: keyId }, { ...options, body: { overlap_seconds: overlapSeconds } });
+  }
+
+  /** Ends a key at once. */
+  async revoke(keyId: string, options: CallOptions = {}): Promise<void> {
+    await this.caller.call("revokeApiKey", { key_id: keyId }, options);
+  }
+}
+
+/** Webhooks. */
+export class Webhooks {
+  constructor(private readonly caller: Caller) {}
+
+  async list(options: CallOptions = {}): Promise<Webhook[]> {
+    return await this.caller.call("listWebhooks", {}, options);
+  }
+
+  /** Creates a webhook. The answer is the only one that shows its secret. */
+  async create(webhook: Omit<NewWebhook, "workspace_id">, options: CallOptions = {}): Promise<WebhookWithSecret> {
+    const body: NewWebhook = { ...webhook, workspace_id: await this.caller.workspaceId() };
+    return await this.caller.call("createWebhook", {}, { ...options, body });
+  }
+
+  async update(webhookId: string, patch: WebhookPatch, options: CallOptions = {}): Promise<Webhook> {
+    return await this.caller.call("updateWebhook", { webhook_id: webhookId }, { ...options, body: patch });
+  }
+
+  async delete(webhookId: string, options: CallOptions = {}): Promise<void> {
+    await this.caller.call("deleteWebhook", { webhook_id: webhookId }, options);
+  }
+
+  /** Sends an event `webhook.test` now, and answers how it went. */
+  async test(webhookId: string, options: CallOptions = {}): Promise<WebhookDelivery> {
+    return await this.caller.call("testWebhook", { webhook_id: webhookId }, { attemptMs: 30_000, ...options, body: {} });
+  }
+
+  /** Sends the events after a cursor again. */
+  async replay(webhookId: string, after: string, options: CallOptions = {}): Promise<Webhook> {
+    return await this.caller.call("replayWebhook", { webhook_id: webhookId }, { ...options, body: { after } });
+  }
+
+  /** Makes a new secret; the old one signs too for 24 hours. */
+  async rotateSecret(webhookId: string, options: CallOptions = {}): Promise<WebhookWithSecret> {
+    return await this.caller.call("rotateWebhookSecret", { webhook_id: webhookId }, { ...options, body: {} });
+  }
+
+  /** Lists the last attempts to deliver. */
+  async deliveries(webhookId: string, options: CallOptions = {}): Promise<WebhookDelivery[]> {
+    return await this.caller.call("listWebhookDeliveries", { webhook_id: webhookId }, options);
+  }
+}
+
+/** The audit log. */
+export class AuditLog {
+  constructor(private readonly caller: Caller) {}
+
+  /** Lists entries, the newest first. */
+  async list(query: QueryOf<"listAuditLog"> = {}, options: CallOptions = {}): Promise<AuditEntry[]> {
+    return await this.caller.call("listAuditLog", query, options);
+  }
+}
+
+/** Workspaces and who the caller is. */
+export class Workspaces {
+  constructor(private readonly caller: Caller) {}
+
+  /** Says who the caller is, and what it may do. */
+  async whoAmI(options: CallOptions = {}): Promise<WhoAmI> {
+    return await this.caller.call("whoAmI", {}, options);
+  }
+
+  async list(options: CallOptions = {}): Promise<WorkspaceView[]> {
+    return await this.caller.call("listWorkspaces", {}, options);
+  }
+
+  /** Creates a workspace, whose owner is the caller. Needs a session token. */
+  async create(name: string, options: CallOptions = {}): Promise<Workspace> {
+    return await this.caller.call("createWorkspace", {}, { ...options, body: { name } });
+  }
+
+  async update(patch: WorkspacePatch, options: CallOptions = {}): Promise<Workspace> {
+    return await this.caller.call("updateWorkspace", {}, { ...options, body: patch });
+  }
+
+  /** Deletes the client's workspace for good. `confirm` is its exact name. */
+  async delete(confirm: string, options: CallOptions = {}): Promise<void> {
+    await this.caller.call("deleteWorkspace", { confirm }, options);
+  }
+}
+
+/** Members of the workspace. */
+export class Members {
+  constructor(private readonly caller: Caller) {}
+
+  async list(options: CallOptions = {}): Promise<Member[]> {
+    return await this.caller.call("listMembers", {}, options);
+  }
+
+  async set(userId: string, role: Role, options: CallOptions = {}): Promise<Member> {
+    return await this.caller.call("setMember", { user_id: userId }, { ...options, body: { role } });
+  }
+
+  async remove(userId: string, options: CallOptions = {}): Promise<void> {
+    await this.caller.call("removeMember", { user_id: userId }, options);
+  }
+}
+
+/** Models on offer, and the keys of their providers. */
+export class Models {
+  constructor(private readonly caller: Caller) {}
+
+  async list(options: CallOptions = {}): Promise<ModelInfo[]> {
+    return await this.caller.call("listModels", {}, options);
+  }
+
+  async providerKeys(options: CallOptions = {}): Promise<ProviderKeyInfo[]> {
+    return await this.caller.call("listProviderKeys", {}, options);
+  }
+
+  async saveProviderKey(provider: Provider, apiKey: string, options: CallOptions = {}): Promise<ProviderKeyInfo> {
+    return await this.caller.call("saveProviderKey", { provider }, { ...options, body: { api_key: apiKey } });
+  }
+
+  async deleteProviderKey(provider: Provider, options: CallOptions = {}): Promise<void> {
+    await this.caller.call("deleteProviderKey", { provider }, options);
+  }
+}

@@ -1,0 +1,114 @@
+import { InputError } from "../errors.js";
+import { type OperationAddress, type Operations, OPERATIONS, type WhoAmI } from "../generated.js";
+import { type ApiAnswer, type ApiRequest, json, type Transport } from "../transport.js";
+
+/** Options of each call. */
+export interface CallOptions {
+  /** Cancels the call. */
+  signal?: AbortSignal | undefined;
+}
+
+/** Options of each change of agents and labels. */
+export interface ChangeOptions extends CallOptions {
+  /** Why the change is made: it is kept in the audit log, and with the version if the change makes one. */
+  message?: string | undefined;
+}
+
+/** Options of a change that refuses to overwrite what the caller has not read. */
+export interface ConditionalOptions extends ChangeOptions {
+  /** The `etag` of the record that the change is based on, or `*`. Where the record has changed since, the call fails with 412. */
+  ifMatch?: string | undefined;
+}
+
+/** A record with its entity tag. */
+export interface Tagged<T> {
+  readonly value: T;
+  /** The entity tag, for `ifMatch` and `ifNoneMatch`. */
+  readonly etag: string;
+}
+
+/** The query of an operation without the workspace, which is that of the client. */
+export type QueryOf<K extends keyof Operations> = Omit<Operations[K]["query"], "workspace_id">;
+
+/** @internal */
+export interface CallSettings {
+  body?: unknown;
+  headers?: Record<string, string> | undefined;
+  signal?: AbortSignal | undefined;
+  idempotent?: boolean | undefined;
+  attemptMs?: number | undefined;
+}
+
+/** Sends operations of the OpenAPI document. @internal */
+export class Caller {
+  #workspace: Promise<string> | undefined;
+
+  constructor(
+    readonly transport: Transport,
+    readonly workspace: string | undefined,
+  ) {}
+
+  /** The client's workspace: the one that it was given, else the only one of the credential. */
+  workspaceId(repeats = true): Promise<string> {
+    if (this.workspace !== undefined) return Promise.resolve(this.workspace);
+    this.#workspace ??= this.#ask(repeats).catch((error: unknown) => {
+      this.#workspace = undefined;
+      throw error;
+    });
+    return this.#workspace;
+  }
+
+  async #ask(repeats: boolean): Promise<string> {
+    const request = { method: "GET", path: OPERATIONS.whoAmI.path };
+    const answer = repeats ? await this.transport.send(request) : await this.transport.sendOnce(request);
+    const { workspaces } = json(answer) as WhoAmI;
+    const [only] = workspaces;
+    if (only === undefined || workspaces.length > 1) {
+      const ids = workspaces.map(({ id }) => id).join(", ") || "none";
+      throw new InputError(`the option workspace is required: the credential has ${workspaces.length} workspaces (${ids})`);
+    }
+    return only.id;
+  }
+
+  /** Sends an operation, and returns its whole answer. */
+  async send<K extends keyof Operations>(name: K, query: QueryOf<K>, settings: CallSettings = {}): Promise<ApiAnswer> {
+    const address: OperationAddress = OPERATIONS[name];
+    const all = { ...query } as NonNullable<ApiRequest["query"]>;
+    if (address.workspace === "required") all["workspace_id"] = await this.workspaceId();
+    if (address.workspace === "optional") all["workspace_id"] ??= this.workspace;
+    const headers: Record<string, string> = {};
+    for (const [header, value] of Object.entries(settings.headers ?? {})) {
+      if (/[^\t -~]/.test(value)) throw new InputError(`${header} holds a character that no header may have`);
+      headers[header] = value;
+    }
+    return await this.transport.send({
+      method: address.method,
+      path: address.path,
+      query: all,
+      body: settings.body,
+      headers,
+      signal: settings.signal,
+      ...(settings.idempotent === undefined ? {} : { idempotent: settings.idempotent }),
+      ...(settings.attemptMs === undefined ? {} : { attemptMs: settings.attemptMs }),
+    });
+  }
+
+  /** Sends an operation, and returns the record that it answers. */
+  async call<K extends keyof Operations>(
+    name: K,
+    query: QueryOf<K>,
+    settings: CallSettings & { body?: Operations[K]["body"] } = {},
+  ): Promise<Operations[K]["answer"]> {
+    return json(await this.send(name, query, settings)) as Operations[K]["answer"];
+  }
+}
+
+/** @internal */
+export function etagOf(answer: ApiAnswer): string {
+  return answer.headers.get("etag") ?? "";
+}
+
+/** The header of a condition. A text that is no entity tag never meets it, so it is sent as one. @internal */
+export function ifMatch(options: ConditionalOptions): Record<string, string> {
+  return options.ifMatch === undefined ? {} : { "if-match": options.ifMatch === "" ? '""' : options.ifMatch };
+}

@@ -1,0 +1,71 @@
+import type { ChangeEvent, Label, ReleasedAgent } from "./generated.js";
+import { type AgentRelease, makeRelease } from "./release.js";
+
+/** All agents that a label releases, at one moment. A snapshot never changes: a release makes the next one. */
+export interface Snapshot {
+  readonly label: Label;
+  /** The agents by their identifiers, in the order of the list. */
+  readonly agents: ReadonlyMap<string, AgentRelease>;
+  /** The position in the change feed of this state. */
+  readonly cursor: string;
+}
+
+/** What a new snapshot changed for one agent: `from` is missing for a new one, `to` for one that is no longer released. */
+export interface AgentChange {
+  readonly agent_id: string;
+  readonly from: AgentRelease | undefined;
+  readonly to: AgentRelease | undefined;
+}
+
+/** One step: the new state, and all that it changed. */
+export interface SnapshotChange {
+  readonly snapshot: Snapshot;
+  readonly changed: readonly AgentChange[];
+}
+
+/**
+ * The snapshot of these rows. An agent that is as it was in the snapshot before stays the same object.
+ *
+ * @internal
+ */
+export function makeSnapshot(label: Label, cursor: string, rows: readonly ReleasedAgent[], before?: Snapshot): Snapshot {
+  const agents = new Map<string, AgentRelease>();
+  for (const row of rows) {
+    const known = before?.agents.get(row.agent_id);
+    const isSame = known !== undefined && known.version === row.version && known.updated_at === row.updated_at;
+    agents.set(row.agent_id, isSame ? known : makeRelease(row));
+  }
+  return Object.freeze({ label, agents, cursor });
+}
+
+/** What differs between two snapshots. @internal */
+export function differences(before: Snapshot | undefined, now: Snapshot): AgentChange[] {
+  const changed: AgentChange[] = [];
+  for (const [agent_id, to] of now.agents) {
+    const from = before?.agents.get(agent_id);
+    if (from !== to) changed.push(Object.freeze({ agent_id, from, to }));
+  }
+  for (const [agent_id, from] of before?.agents ?? []) {
+    if (!now.agents.has(agent_id)) changed.push(Object.freeze({ agent_id, from, to: undefined }));
+  }
+  return changed;
+}
+
+/**
+ * Whether an event may change what a label releases, other than it is in the snapshot already: the label moved, or an agent was
+ * deactivated or restored. `latest` moves with each change of an agent; a new agent has no other label yet.
+ *
+ * @internal
+ */
+export function mayChange(event: ChangeEvent, snapshot: Snapshot): boolean {
+  return Object.entries(event.changes).some(([path, { from, to }]) => {
+    const [, ofMany, name = path] = /^agents\/([^/]+)\/(.+)$/s.exec(path) ?? [];
+    const agentId = ofMany ?? (event.target.type === "agent" ? event.target.id : undefined);
+    if (agentId === undefined) return false;
+    const known = snapshot.agents.get(agentId);
+    if (name.startsWith("labels/"))
+      return name.slice("labels/".length) === snapshot.label && (to ?? undefined) !== known?.version;
+    if (snapshot.label === "latest") return true;
+    return name === "is_active" && (to === true ? from === false : known !== undefined);
+  });
+}

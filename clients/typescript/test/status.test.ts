@@ -1,0 +1,90 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { AgentCfg } from "../src/index.js";
+import type { StatusReport } from "../src/generated.js";
+import { StatusScopes } from "../src/status-scope.js";
+import { Server } from "./server.js";
+
+/** Scopes whose time passes when the test says so. */
+function scopes() {
+  const reports: string[] = [];
+  const timers = new Set<() => void>();
+  const clock = {
+    now: () => 0,
+    random: () => 0,
+    sleep: (_: number, signal?: AbortSignal) =>
+      new Promise<void>((resolve) => {
+        timers.add(resolve);
+        signal?.addEventListener("abort", () => resolve());
+      }),
+  };
+  const report = async (agentId: string, { status, current_task_title }: StatusReport) => {
+    reports.push([agentId, status, current_task_title].filter(Boolean).join(" "));
+  };
+  const pass = async () => {
+    for (const timer of timers) timer();
+    timers.clear();
+    await new Promise((resolve) => setImmediate(resolve));
+  };
+  const made = new StatusScopes(clock, report, (error) => reports.push(String(error)));
+  return { scopes: made, reports, pass };
+}
+
+test("a report is repeated while the work lasts, and the agent is idle after it", async () => {
+  const { scopes: made, reports, pass } = scopes();
+  const result = await made.run("a", { working: "Answer" }, async () => {
+    await pass();
+    await pass();
+    return 7;
+  });
+  assert.equal(result, 7);
+  assert.deepEqual(reports, ["a working Answer", "a working Answer", "a working Answer", "a idle"]);
+});
+
+test("work that overlaps leaves what still runs", async () => {
+  const { scopes: made, reports } = scopes();
+  let endOuter = () => {};
+  const outer = made.run("a", { working: "Outer" }, () => new Promise<void>((resolve) => (endOuter = resolve)));
+  await made.run("a", { working: "Inner" }, async () => await new Promise((resolve) => setImmediate(resolve)));
+  await made.run("b", { working: "Other" }, async () => await new Promise((resolve) => setImmediate(resolve)));
+  endOuter();
+  await outer;
+  assert.deepEqual(reports.filter((report) => report.startsWith("a")).slice(-3), [
+    "a working Inner",
+    "a working Outer",
+    "a idle",
+  ]);
+});
+
+test("work that fails is idle after it, and its error comes through", async () => {
+  const { scopes: made, reports } = scopes();
+  await assert.rejects(
+    made.run("a", { working: "Answer" }, () => Promise.reject(new Error("of the work"))),
+    /of the work/,
+  );
+  assert.equal(reports.at(-1), "a idle");
+});
+
+test("the server shows the work, and a report that fails disturbs nothing", async () => {
+  const studio = await (await Server.start()).studio();
+  await studio.released(["support"]);
+  const { key } = await studio.key();
+  const errors: Error[] = [];
+  const cfg = new AgentCfg({ url: studio.server.url, key, onError: (error) => errors.push(error) });
+  const shown = async () =>
+    (await cfg.api.status.list()).map((entry) => [entry.status, entry.current_task_id, entry.current_task_title]);
+  const during = await cfg.reportStatus("support", { working: "Answer ticket 7", task: "T-7" }, async () => {
+    for (;;) {
+      const entries = await shown();
+      if (entries[0]?.[0] === "working") return entries;
+    }
+  });
+  assert.deepEqual(during, [["working", "T-7", "Answer ticket 7"]]);
+  assert.deepEqual(await shown(), [["idle", null, null]]);
+  assert.equal(await cfg.reportStatus("nothing", { working: "x" }, () => "done"), "done");
+  assert.deepEqual(
+    errors.map((error) => error.name),
+    ["NotFoundError", "NotFoundError"],
+  );
+  await cfg.close();
+});
