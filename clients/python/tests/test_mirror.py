@@ -8,6 +8,7 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -138,7 +139,8 @@ def test_events_that_release_nothing_cause_no_read() -> None:
     change = {"from": None, "to": 1}
 
     def released(kind: str, target: object, *paths: str, label: str = "production") -> bool:
-        return may_release({"type": kind, "target": target, "changes": dict.fromkeys(paths, change)}, label)
+        event: Any = {"type": kind, "target": target, "changes": dict.fromkeys(paths, change)}
+        return may_release(event, label)
 
     assert not released("agent.updated", agent, "model", "updated_at")
     assert released("agent.updated", agent, "model", label="latest")
@@ -193,6 +195,21 @@ def test_a_wait_without_a_server_ends(studio: Studio) -> None:
         cfg.close()
     with pytest.raises(NotReady, match="closed"):
         cfg.wait_ready()
+
+
+def test_polls_replace_streams_beyond_those_of_a_key(studio: Studio, mirror: Make) -> None:
+    studio.agent("a")
+    key = studio.key()
+    crowd = [mirror(key=key, workspace=studio.workspace) for _ in range(12)]
+    watches = [Watch(cfg) for cfg in crowd]
+    for cfg, watch in zip(crowd, watches, strict=True):
+        cfg.wait_ready()
+        watch.live()
+    studio.edit("a", model="x")
+    studio.release("a", 2)
+    for cfg, watch in zip(crowd, watches, strict=True):
+        while cfg.agent("a").version != 2:
+            watch.next()
 
 
 def test_it_survives_a_dead_server(own_server: Server, tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_calls_are_those_of_the_released_agent(
     server = Server(tmp_path, openai_base_url=url, anthropic_base_url=url, openai_api_key="o", anthropic_api_key="a")
     try:
         studio = server.studio()
-        definition = {"variables": {"product": {}}, "model_settings": {"temperature": 0.25}}
+        definition: Any = {"variables": {"product": {}}, "model_settings": {"temperature": 0.25}}
         studio.agent("support", model="gpt-5.5", persona_prompt="Help with {{product}}.", definition=definition)
         studio.edit("support", persona_prompt="A draft.")
         studio.agent("poet_1", model="claude-sonnet-5-5", persona_prompt="You rhyme.")

@@ -253,6 +253,8 @@ def method(document: Schema, path: str, verb: str, operation: Schema, sent: str,
         call.append("body=body")
     if workspace != "none":
         call.append(f'workspace="{workspace}"')
+    if '"wait": wait' in query:
+        call.append("patience=wait or 0")
     if operation["operationId"] in IDEMPOTENT:
         call.append("is_idempotent=True")
     text = f"{operation['summary']}.\n\n{operation.get('description', '')}"

@@ -796,6 +796,7 @@ class AsyncMethods:
                 answer(read_list),
                 query={"workspace_id": workspace_id, "after": after, "limit": limit, "wait": wait},
                 workspace="required",
+                patience=wait or 0,
             )
         )
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, cast, get_args
+from typing import Any, get_args
 
 from . import _cache, types
 from ._events import Event, EventReader
@@ -24,6 +24,7 @@ from .errors import (
     InputError,
     NotModified,
     Outcome,
+    RateLimited,
     Unauthorized,
 )
 from .snapshot import Position, Snapshot
@@ -34,6 +35,10 @@ SILENCE = 45.0
 # The delays before another attempt after failures, and the longest that a server may ask for at an orderly end.
 MIN_DELAY = 0.2
 MAX_DELAY = 10.0
+# Where the server has no room for another stream: how long it waits for a change before it answers, and after how many
+# such answers the stream is tried again.
+POLL_WAIT = 25
+POLLS = 12
 # The delay after the server has refused the credential, with jitter of as much on top. The refusal may be withdrawn.
 REFUSED_DELAY = 30.0
 
@@ -86,6 +91,17 @@ def may_pass(error: AgentCfgError) -> bool:
     return error.status is not None and (error.status == 408 or error.status >= 500)
 
 
+def decoded(event: Event) -> types.ChangeEvent:
+    """Return the change that an event of the stream holds."""
+    try:
+        change: Any = json.loads(event.data)
+        if isinstance(change["cursor"], str):
+            return change
+    except (ValueError, KeyError, TypeError) as error:
+        raise AnswerError(f"an event is not what agentcfg promises: {error!r}") from None
+    raise AnswerError("an event is not what agentcfg promises: its cursor is no text")
+
+
 class Follower:
     """Reads what a label releases into a holder, for as long as it runs."""
 
@@ -123,7 +139,11 @@ class Follower:
             if self._after is None:
                 self._after = await self._read()
                 self._backoff.reset()
-            await self._follow(self._after)
+            try:
+                await self._follow(self._after)
+            except RateLimited:
+                await self._poll()
+                return 0.0
             # Only the end of the connection leads here.
             raise ExchangeError("the stream of changes broke", outcome=Outcome.UNKNOWN)
         except StreamEnded as ended:
@@ -213,13 +233,27 @@ class Follower:
                 if events:
                     await self._take(events, reader.retry)
 
+    async def _poll(self) -> None:
+        """Ask for changes again and again for some minutes, because another stream of this key is not allowed."""
+        for wait in (0, *[POLL_WAIT] * POLLS):
+            page = await self._client.read_changes(after=self._after, limit=1000, wait=wait)
+            if page.cursor is None:
+                raise AnswerError("the answer has no Change-Cursor")
+            news = [Position.of(event["cursor"]) for event in page.value if self._is_news(event)]
+            if news:
+                await self._read(news[-1])
+            self._after = page.cursor
+            self._backoff.reset()
+            self._holder.confirm(is_live=True)
+
     async def _take(self, events: list[Event], retry: float | None) -> None:
         """Take events that came together, with one look at the list at most."""
         news: Position | None = None
         for event in events:
-            if event.name == "change" and event.id is not None:
-                if self._is_news(event):
-                    news = Position.of(event.id)
+            if event.name == "change":
+                change = decoded(event)
+                if self._is_news(change):
+                    news = Position.of(change["cursor"])
             elif event.name == "gone":
                 raise Gone("the position in the change feed is gone")
         if news is not None:
@@ -233,17 +267,11 @@ class Follower:
         self._backoff.reset()
         self._holder.confirm(is_live=True)
 
-    def _is_news(self, event: Event) -> bool:
-        try:
-            change: object = json.loads(event.data)
-        except ValueError as error:
-            raise AnswerError(f"an event is no JSON: {error}") from None
-        if not isinstance(change, dict):
-            raise AnswerError("an event is no JSON object")
-        position = Position.of(event.id or "")
-        own = self._holder.position
+    def _is_news(self, event: types.ChangeEvent) -> bool:
+        """Whether an event may change what the label releases, and the list was not read after it."""
+        own, position = self._holder.position, Position.of(event["cursor"])
         is_known = own is not None and own.epoch == position.epoch and own.revision >= position.revision
-        return not is_known and may_release(cast("dict[str, Any]", change), self._holder.label)
+        return not is_known and may_release(event, self._holder.label)
 
     # The file.
 

@@ -18,23 +18,24 @@ class ModelCalls:
     agent_id: str
     label: str
     workspace: str | None
+    provider: str
 
     def openai(self, variables: Mapping[str, str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of `openai.OpenAI`."""
-        return {"base_url": f"{self._base('openai')}/v1", "api_key": self.key, **self._common(variables, options)}
+        return {"base_url": f"{self._base()}/v1", "api_key": self.key, **self._common(variables, options)}
 
     def anthropic(self, variables: Mapping[str, str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
         """Return the arguments of `anthropic.Anthropic`. `api_key=None` keeps it from sending another key along."""
         return {
-            "base_url": self._base("anthropic"),
+            "base_url": self._base(),
             "auth_token": self.key,
             "api_key": None,
             **self._common(variables, options),
         }
 
-    def _base(self, provider: str) -> str:
+    def _base(self) -> str:
         agent = f"@{quote(self.agent_id, safe='')}:{quote(self.label, safe='')}"
-        return f"{self.url}/api/agents/model-calls/{provider}/{agent}"
+        return f"{self.url}/api/agents/model-calls/{quote(self.provider, safe='')}/{agent}"
 
     def _common(self, variables: Mapping[str, str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
         query: dict[str, object] = {"workspace_id": self.workspace} if self.workspace else {}

@@ -794,6 +794,7 @@ class SyncMethods:
                 answer(read_list),
                 query={"workspace_id": workspace_id, "after": after, "limit": limit, "wait": wait},
                 workspace="required",
+                patience=wait or 0,
             )
         )
 

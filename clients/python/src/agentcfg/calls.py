@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, Generic, Literal, TypeVar, cast
@@ -62,6 +62,8 @@ class Call(Generic[T]):
     body: Mapping[str, Any] | None = None
     workspace: Workspace = "none"
     is_idempotent: bool = False
+    patience: float = 0.0
+    """Seconds that the server may wait before it answers."""
 
     @property
     def may_be_repeated(self) -> bool:
@@ -89,7 +91,7 @@ class Call(Generic[T]):
             query["workspace_id"] = query.get("workspace_id") or workspace_id
         elif body is not None:
             body = {"workspace_id": workspace_id, **body}
-        return Call(self.method, self.path, self.read, query, self.headers, body, self.workspace, self.is_idempotent)
+        return replace(self, query=query, body=body)
 
     def target(self) -> str:
         """Return path and query. Everything but what RFC 3986 calls unreserved is percent-encoded."""

@@ -82,7 +82,13 @@ class _Shared:
         )
 
     def _retries(self, call: Call[Any]) -> Retries:
-        return Retries(self.retry, self.timeouts, is_idempotent=call.may_be_repeated, clock=self._clock)
+        return Retries(
+            self.retry,
+            self.timeouts,
+            is_idempotent=call.may_be_repeated,
+            patience=call.patience,
+            clock=self._clock,
+        )
 
     def _is_success(self, response: httpx.Response) -> bool:
         self.rate_limit = calls.rate_limit(response.headers) or self.rate_limit

@@ -100,8 +100,8 @@ class Mirror:
             verify=self._verify,
         )
 
-    def _model_calls(self, agent_id: str) -> ModelCalls:
-        return ModelCalls(self.url, self._key, agent_id, self.label, self.workspace)
+    def _model_calls(self, agent_id: str, provider: str) -> ModelCalls:
+        return ModelCalls(self.url, self._key, agent_id, self.label, self.workspace, provider)
 
 
 class AgentCfg(Mirror):
@@ -214,27 +214,39 @@ class AgentCfg(Mirror):
         """
         return StatusReports(self.client, agent_id, _status.working(working, task_id), interval)
 
-    def openai(self, agent_id: str, *, variables: Mapping[str, str] | None = None, **options: Any) -> openai.OpenAI:
+    def openai(
+        self,
+        agent_id: str,
+        *,
+        variables: Mapping[str, str] | None = None,
+        provider: str = "openai",
+        **options: Any,
+    ) -> openai.OpenAI:
         """Return OpenAI's client for model calls as this agent, with the version that the label points at.
 
         Needs the package `openai`, and a key that has `models:invoke`. `options` are further arguments of
-        `openai.OpenAI`.
+        `openai.OpenAI`. `provider` names another provider of the server that speaks the same API.
         """
         import openai
 
-        return openai.OpenAI(**self._model_calls(agent_id).openai(variables, options))
+        return openai.OpenAI(**self._model_calls(agent_id, provider).openai(variables, options))
 
     def anthropic(
-        self, agent_id: str, *, variables: Mapping[str, str] | None = None, **options: Any
+        self,
+        agent_id: str,
+        *,
+        variables: Mapping[str, str] | None = None,
+        provider: str = "anthropic",
+        **options: Any,
     ) -> anthropic.Anthropic:
         """Return Anthropic's client for model calls as this agent, with the version that the label points at.
 
         Needs the package `anthropic`, and a key that has `models:invoke`. `options` are further arguments of
-        `anthropic.Anthropic`.
+        `anthropic.Anthropic`. `provider` names another provider of the server that speaks the same API.
         """
         import anthropic
 
-        return anthropic.Anthropic(**self._model_calls(agent_id).anthropic(variables, options))
+        return anthropic.Anthropic(**self._model_calls(agent_id, provider).anthropic(variables, options))
 
     def _run(self) -> None:
         asyncio.run(self._main())
@@ -331,20 +343,30 @@ class AsyncAgentCfg(Mirror):
         return AsyncStatusReports(self.client, agent_id, _status.working(working, task_id), interval)
 
     def openai(
-        self, agent_id: str, *, variables: Mapping[str, str] | None = None, **options: Any
+        self,
+        agent_id: str,
+        *,
+        variables: Mapping[str, str] | None = None,
+        provider: str = "openai",
+        **options: Any,
     ) -> openai.AsyncOpenAI:
         """Return OpenAI's client for model calls as this agent, as `AgentCfg.openai`."""
         import openai
 
-        return openai.AsyncOpenAI(**self._model_calls(agent_id).openai(variables, options))
+        return openai.AsyncOpenAI(**self._model_calls(agent_id, provider).openai(variables, options))
 
     def anthropic(
-        self, agent_id: str, *, variables: Mapping[str, str] | None = None, **options: Any
+        self,
+        agent_id: str,
+        *,
+        variables: Mapping[str, str] | None = None,
+        provider: str = "anthropic",
+        **options: Any,
     ) -> anthropic.AsyncAnthropic:
         """Return Anthropic's client for model calls as this agent, as `AgentCfg.anthropic`."""
         import anthropic
 
-        return anthropic.AsyncAnthropic(**self._model_calls(agent_id).anthropic(variables, options))
+        return anthropic.AsyncAnthropic(**self._model_calls(agent_id, provider).anthropic(variables, options))
 
     async def _main(self) -> None:
         async with self._async_client(NO_RETRIES) as client:

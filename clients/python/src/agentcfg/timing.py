@@ -100,18 +100,22 @@ class Backoff:
 class Retries:
     """The retries of one call: says after each failure how long to wait, or that the failure is final."""
 
-    def __init__(self, policy: RetryPolicy, timeouts: Timeouts, *, is_idempotent: bool, clock: Clock) -> None:
-        """Begin a call now."""
+    def __init__(
+        self, policy: RetryPolicy, timeouts: Timeouts, *, is_idempotent: bool, patience: float, clock: Clock
+    ) -> None:
+        """Begin a call now. `patience` are seconds that the server may wait before each answer."""
+        self._patience = patience
         self._left = policy.max_retries
         self._backoff = Backoff(policy.min_delay, policy.max_delay, clock)
         self._timeouts = timeouts
         self._is_idempotent = is_idempotent
         self._clock = clock
-        self._deadline = clock.monotonic() + timeouts.total
+        self._deadline = clock.monotonic() + timeouts.total + patience
 
     def time_for_attempt(self) -> float:
         """Return how many seconds the next attempt may take."""
-        return max(0.0, min(self._timeouts.attempt, self._deadline - self._clock.monotonic()))
+        attempt = self._timeouts.attempt + self._patience
+        return max(0.0, min(attempt, self._deadline - self._clock.monotonic()))
 
     def delay_after(self, error: AgentCfgError) -> float | None:
         """Return the seconds to wait before another attempt; `None` when there is to be none."""
