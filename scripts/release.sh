@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the files of a release: the Debian package, the image, the crates, the client in TypeScript, and SHA256SUMS. No path, time or
+# Makes the files of a release: the Debian package, the image, the crates, the clients in TypeScript and Python, and SHA256SUMS. No path, time or
 # user of this machine gets into them, so that the same commit, toolchain and Debian release can give the same bytes. The argument is the folder to write into,
 # target/release-artifacts unless it is given. AGENTCFG_PROFILE names another profile than release.
 set -euo pipefail
@@ -33,5 +33,6 @@ scripts/package/deb.sh "$out"
 scripts/package/oci.sh "$work/programs/static" "$out"
 AGENTCFG_RELEASE=1 scripts/package/crates.sh "$out"
 scripts/typescript-client.sh pack "$out"
+scripts/python-client.sh wheel "$out"
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 cat "$out/SHA256SUMS"

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 # What needs the programs waits for them in the background, beside what is compiled in the foreground.
 foreground=(format words dependencies lints documentation public-api crates build doctests)
-background=(setup dashboard programs typescript packages browser)
+background=(setup dashboard programs typescript python packages browser)
 parts=("${foreground[@]}" "${background[@]}" tests)
 
 # The programs of the packages are also those under test. This profile optimises them and links them fast.
@@ -92,6 +92,8 @@ part_programs() (
 )
 
 part_typescript() { scripts/typescript-client.sh check; }
+
+part_python() { scripts/python-client.sh check; }
 
 part_packages() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -193,4 +195,4 @@ done
 collect setup dashboard programs
 title tests
 measure tests 2>&1 | tee "$logs/tests.log"
-collect typescript packages browser
+collect typescript python packages browser
