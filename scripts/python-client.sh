@@ -23,7 +23,7 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 generate() { "$environment/bin/python" "$client/tools/generate.py" "$openapi" "$client/src/agentcfg" "$@"; }
 
 use_binary() {
-    [ -z "${AGENTCFG_TEST_BINARY:-}" ] || AGENTCFG_TEST_BINARY=$(realpath "$AGENTCFG_TEST_BINARY")
+    AGENTCFG_TEST_BINARY=$(realpath "${AGENTCFG_TEST_BINARY:-${CARGO_TARGET_DIR:-target}/debug/agentcfg-server}")
     export AGENTCFG_TEST_BINARY
 }
 
@@ -56,7 +56,7 @@ wheel() { # folder
 }
 
 installed() { # wheel
-    local folder=$work/python-installed
+    local folder=$PWD/$work/python-installed
     use_binary
     rm -rf "$folder"
     python3 -m venv "$folder"
