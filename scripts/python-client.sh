@@ -23,8 +23,9 @@ export PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 generate() { "$environment/bin/python" "$client/tools/generate.py" "$openapi" "$client/src/agentcfg" "$@"; }
 
 use_binary() {
-    AGENTCFG_TEST_BINARY=$(realpath "${AGENTCFG_TEST_BINARY:-${CARGO_TARGET_DIR:-target}/debug/agentcfg-server}")
+    AGENTCFG_TEST_BINARY=$(realpath -m "${AGENTCFG_TEST_BINARY:-${CARGO_TARGET_DIR:-target}/debug/agentcfg-server}")
     export AGENTCFG_TEST_BINARY
+    [ -x "$AGENTCFG_TEST_BINARY" ] || fail "there is no $AGENTCFG_TEST_BINARY: cargo build -p agentcfg-server"
 }
 
 check() {
