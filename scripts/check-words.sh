@@ -27,7 +27,7 @@ search() {
 # A comment begins a line or follows white space, so that URLs are none.
 comments=$(search -rnPi "(^|\s)//.*(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.rs' \
     --exclude-dir=target --exclude-dir=node_modules .)
-documents=$(search -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.md' --include='*.toml' \
+documents=$(search -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.md' --include='*.toml' --include='*.py' \
     --exclude-dir=target --exclude-dir=node_modules .)
 # Code of the programs, of which messages are a part, and comments of the scripts and the pages.
 messages=$(search -rnPi "(?<![\w\`-])($pattern)(?![\w\`-])" --include='*.rs' --exclude-dir=tests --exclude='*tests.rs' \

@@ -17,7 +17,7 @@ openapi=$PWD/agentcfg-server/src/api/openapi.json
 export PYTHONDONTWRITEBYTECODE=1
 usage() { fail "the commands are generate, check, wheel DIR and installed WHEEL"; }
 
-# A setting of pyright's wrapper: its package is the one of this release, and it says nothing about later ones.
+# The release of pyright is pinned, so that its advice to take a later one is not wanted.
 export PYRIGHT_PYTHON_IGNORE_WARNINGS=1
 
 generate() { "$environment/bin/python" "$client/tools/generate.py" "$openapi" "$client/src/agentcfg" "$@"; }

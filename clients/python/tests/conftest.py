@@ -16,6 +16,7 @@ import pytest
 import agentcfg
 from agentcfg import AgentCfg, Change, Client, Health, types
 from agentcfg._holder import Holder
+from provider import Provider
 
 ROOT = Path(__file__).parents[3]
 BINARY = Path(os.environ.get("AGENTCFG_TEST_BINARY") or ROOT / "target/debug/agentcfg-server")
@@ -172,6 +173,13 @@ def mirror(studio: Studio) -> Iterator[Callable[..., AgentCfg]]:
     yield make
     for cfg in made:
         cfg.close()
+
+
+@pytest.fixture
+def provider() -> Iterator[Provider]:
+    provider = Provider()
+    yield provider
+    provider.close()
 
 
 @pytest.fixture

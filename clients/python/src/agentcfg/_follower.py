@@ -247,7 +247,7 @@ class Follower:
             self._holder.confirm(is_live=True)
 
     async def _take(self, events: list[Event], retry: float | None) -> None:
-        """Take events that came together, with one look at the list at most."""
+        """Take events that came together, and read the list once at most."""
         news: Position | None = None
         for event in events:
             if event.name == "change":

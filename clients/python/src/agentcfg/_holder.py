@@ -64,7 +64,7 @@ class Holder:
         return NotReady(f"no state within {seconds:g} seconds{reason}")
 
     def moved(self) -> Future[None]:
-        """Return what is done at the next event. Take it before looking at the state."""
+        """Return what is done at the next event. Take it before reading the state."""
         return self._moved
 
     def health(self) -> Health:
