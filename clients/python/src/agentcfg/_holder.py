@@ -135,6 +135,12 @@ class Holder:
             logger.log(logging.DEBUG if is_known else logging.WARNING, "not in touch with the server: %s", error)
         self.notify()
 
+    def restart(self) -> None:
+        """Begin again in the child of a fork, where no thread follows and locks may be held for ever."""
+        self._lock = threading.Lock()
+        self._moved = Future()
+        self._is_live = False
+
     def cache_failed(self, error: Exception | None) -> None:
         """Note whether the last use of the cache file failed."""
         if error is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
 import ssl
 import threading
@@ -98,6 +99,17 @@ class _Shared:
         return self.max_response_bytes if response.is_success else calls.MAX_ERROR_BYTES
 
 
+def context(verify: ssl.SSLContext | bool) -> ssl.SSLContext | bool:
+    """Return what connections are verified by."""
+    return default_context() if verify is True else verify
+
+
+@functools.cache
+def default_context() -> ssl.SSLContext:
+    """Return the context of connections for which no other is given. It takes long to make, so clients share it."""
+    return httpx.create_ssl_context()
+
+
 def encoded(body: object) -> bytes:
     """Return a body as compact JSON."""
     try:
@@ -137,7 +149,7 @@ class Client(_Shared, SyncMethods):
             clock=clock,
         )
         self._lock = threading.Lock()
-        self._http = httpx.Client(verify=verify, transport=transport, **self._settings)
+        self._http = httpx.Client(verify=context(verify), transport=transport, **self._settings)
 
     def __enter__(self: ClientType) -> ClientType:
         """Return the client itself."""
@@ -245,7 +257,7 @@ class AsyncClient(_Shared, AsyncMethods):
             max_response_bytes=max_response_bytes,
             clock=clock,
         )
-        self._http = httpx.AsyncClient(verify=verify, transport=transport, **self._settings)
+        self._http = httpx.AsyncClient(verify=context(verify), transport=transport, **self._settings)
 
     async def __aenter__(self: AsyncClientType) -> AsyncClientType:
         """Return the client itself."""

@@ -6,6 +6,7 @@ import asyncio
 import os
 import ssl
 import threading
+import weakref
 from collections.abc import Callable, Mapping
 from concurrent.futures import TimeoutError as FutureTimeoutError
 from contextlib import suppress
@@ -67,15 +68,17 @@ class Mirror:
     @property
     def snapshot(self) -> Snapshot:
         """All agents that the label releases, of one moment. Agents that belong together are read from one snapshot."""
+        self._wake()
         return self._holder.snapshot()
 
     def agent(self, agent_id: str) -> Agent:
         """Return an agent from memory. `NoSuchAgent` when no active agent of this id bears the label."""
-        return self._holder.snapshot()[agent_id]
+        return self.snapshot[agent_id]
 
     @property
     def health(self) -> Health:
         """How old the state is, where it is from, and what the last failure was."""
+        self._wake()
         return self._holder.health()
 
     def on_change(self, listener: Callable[[Change], None]) -> Callable[[], None]:
@@ -85,6 +88,9 @@ class Mirror:
         loop, that follows the changes, so it should return soon.
         """
         return self._holder.on_change(listener)
+
+    def _wake(self) -> None:
+        """Follow again, if that ended without being asked to."""
 
     def _follow(self, client: AsyncClient) -> Follower:
         return Follower(client, self._holder, self._cache, self._cache_after, self._clock)
@@ -112,7 +118,6 @@ class AgentCfg(Mirror):
     - `cache` names a file that keeps the last state: with it a start succeeds while the server is down.
     - A server that has not answered after `cache_after` seconds counts as down.
 
-    Make it in the process that uses it, after a fork.
 
     `wait_ready`, which `with` calls, waits for the first state. Then `agent` and `snapshot` read from memory.
     """
@@ -139,7 +144,22 @@ class AgentCfg(Mirror):
         self._task: asyncio.Task[None] | None = None
         self._is_closed = False
         self._thread: threading.Thread | None = None
+        self._is_forked = False
+        _of_process.add(self)
         self._start()
+
+    def _wake(self) -> None:
+        """Follow again in the child of a fork, from its first use on: the thread is in the parent alone."""
+        if self._is_forked:
+            self._is_forked = False
+            self._start()
+
+    def _forget(self) -> None:
+        """Leave the parent's thread, locks and connections to it."""
+        self._lock = threading.Lock()
+        self._client = self._loop = self._task = self._thread = None
+        self._holder.restart()
+        self._is_forked = not self._is_closed
 
     def _start(self) -> None:
         self._thread = threading.Thread(target=self._run, name="agentcfg", daemon=True)
@@ -163,6 +183,7 @@ class AgentCfg(Mirror):
 
         Fails at once when the server refuses the key or the label, and with `NotReady` after `timeout` seconds.
         """
+        self._wake()
         deadline = self._clock.monotonic() + timeout
         while True:
             moved = self._holder.moved()
@@ -260,6 +281,18 @@ class AgentCfg(Mirror):
                 self._task = asyncio.create_task(self._follow(client).run())
             with suppress(asyncio.CancelledError):
                 await self._task
+
+
+_of_process: weakref.WeakSet[AgentCfg] = weakref.WeakSet()
+
+
+def _after_fork() -> None:
+    for cfg in list(_of_process):
+        cfg._forget()  # pyright: ignore[reportPrivateUsage]
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 class AsyncAgentCfg(Mirror):
