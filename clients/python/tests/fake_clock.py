@@ -12,6 +12,9 @@ class FakeClock(Clock):
         self.time = 0.0
         self.waits: list[float] = []
 
+    def now(self) -> float:
+        return 1_000_000.0 + self.time
+
     def monotonic(self) -> float:
         return self.time
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from . import types
+from .snapshot import Position
 
 FORMAT = 1
 
@@ -64,7 +65,16 @@ class CacheFile:
         return found
 
     def save(self, saved: Saved) -> None:
-        """Replace the file in one step: a reader finds the old content or the new one. Its owner alone can read it."""
+        """Replace the file in one step: a reader finds the old content or the new one. Its owner alone can read it.
+
+        Processes share a file: one that is behind leaves the state of another one in it.
+        """
+        try:
+            other = self.load()
+        except ValueError:
+            other = None
+        if other is not None and Position.of(saved.cursor).is_before(Position.of(other.cursor)):
+            return
         content = {
             "format": FORMAT,
             "workspace_id": saved.workspace_id,

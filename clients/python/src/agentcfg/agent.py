@@ -93,7 +93,7 @@ class Agent:
         """The names of the variables that the prompt may be given."""
         return tuple(self._part("variables"))
 
-    def prompt(self, **variables: str) -> str:
+    def prompt(self, /, **variables: str) -> str:
         """Return the persona with the values of its variables, as a model call through the server would fill it in.
 
         A variable without a value is its default, else an empty text. `PromptError` names every required variable that

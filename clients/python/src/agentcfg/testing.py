@@ -127,8 +127,11 @@ class _Recorder:
         self._reports.append({"agent_id": agent_id, "report": body})
 
 
-class _AsyncRecorder(_Recorder):
-    async def report_agent_status(self, agent_id: str, body: types.StatusReport) -> None:  # type: ignore[override]
+class _AsyncRecorder:
+    def __init__(self, reports: list[Report]) -> None:
+        self._reports = reports
+
+    async def report_agent_status(self, agent_id: str, body: types.StatusReport) -> None:
         self._reports.append({"agent_id": agent_id, "report": body})
 
 
