@@ -14,11 +14,14 @@ class Provider:
 
     def __init__(self) -> None:
         self.calls: queue.Queue[tuple[str, dict[str, Any]]] = queue.Queue()
-        calls = self.calls
+        self.headers: list[str] = []
+        """The headers of all calls, as text."""
+        calls, headers = self.calls, self.headers
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                headers.append(str(self.headers))
                 calls.put((self.path, body))
                 content = json.dumps((message if "messages" in self.path else chat)(body["model"])).encode()
                 self.send_response(200)

@@ -14,7 +14,11 @@ from conftest import Server
 from provider import Provider
 
 
-def test_calls_are_those_of_the_released_agent(provider: Provider, tmp_path: Path) -> None:
+def test_calls_are_those_of_the_released_agent(
+    provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+        monkeypatch.setenv(name, "of-the-environment")
     urls = {"openai_base_url": provider.url, "anthropic_base_url": provider.url}
     server = Server(tmp_path, openai_api_key="o", anthropic_api_key="a", **urls)
     try:
@@ -49,5 +53,7 @@ def test_calls_are_those_of_the_released_agent(provider: Provider, tmp_path: Pat
         asyncio.run(run())
         assert provider.calls.get_nowait()[1]["messages"][0]["content"] == "Help with ."
         assert provider.calls.get_nowait()[1]["system"] == "You rhyme."
+        sent = "".join(provider.headers)
+        assert "of-the-environment" not in sent and key not in sent
     finally:
         server.kill()

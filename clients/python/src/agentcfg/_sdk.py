@@ -25,11 +25,10 @@ class ModelCalls:
         return {"base_url": f"{self._base()}/v1", "api_key": self.key, **self._common(variables, options)}
 
     def anthropic(self, variables: Mapping[str, str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of `anthropic.Anthropic`. `api_key=None` keeps it from sending another key along."""
+        """Return the arguments of `anthropic.Anthropic`."""
         return {
             "base_url": self._base(),
             "auth_token": self.key,
-            "api_key": None,
             **self._common(variables, options),
         }
 

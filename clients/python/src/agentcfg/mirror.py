@@ -82,7 +82,7 @@ class Mirror:
         return self._holder.health()
 
     def on_change(self, listener: Callable[[Change], None]) -> Callable[[], None]:
-        """Call a function after each step of the state, also the first; the result of this method ends that.
+        """Call a function after each step of the state from now on; the result of this method ends that.
 
         One release is one step, whatever number of agents it moves. The function is called by the thread, or the event
         loop, that follows the changes, so it should return soon.
@@ -267,7 +267,9 @@ class AgentCfg(Mirror):
         """
         import anthropic
 
-        return anthropic.Anthropic(**self._model_calls(agent_id, provider).anthropic(variables, options))
+        client = anthropic.Anthropic(**self._model_calls(agent_id, provider).anthropic(variables, options))
+        client.api_key = None  # some releases take another one from the environment, and send both
+        return client
 
     def _run(self) -> None:
         asyncio.run(self._main())
@@ -399,7 +401,9 @@ class AsyncAgentCfg(Mirror):
         """Return Anthropic's client for model calls as this agent, as `AgentCfg.anthropic`."""
         import anthropic
 
-        return anthropic.AsyncAnthropic(**self._model_calls(agent_id, provider).anthropic(variables, options))
+        client = anthropic.AsyncAnthropic(**self._model_calls(agent_id, provider).anthropic(variables, options))
+        client.api_key = None  # some releases take another one from the environment, and send both
+        return client
 
     async def _main(self) -> None:
         async with self._async_client(NO_RETRIES) as client:
