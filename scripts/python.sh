@@ -16,6 +16,4 @@ if ! python3 -c 'import ensurepip' 2>/dev/null; then
 fi
 [ -x "$environment/bin/pip" ] || python3 -m venv "$environment"
 "$environment/bin/pip" install --quiet --disable-pip-version-check --requirement tests/sdk/requirements.txt
-# The package of PyPI gets the checker itself at its first run.
-PYRIGHT_PYTHON_IGNORE_WARNINGS=1 "$environment/bin/pyright" --version >/dev/null
 touch "$environment/agentcfg-requirements"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Makes the Debian package, the image and the wheel of the Python client, and tests what an operator does with them. Needs root. The argument is the profile of
+# Makes the Debian package and the image, and tests what an operator does with them. Needs root. The argument is the profile of
 # the programs, quick unless it is given.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -26,9 +26,5 @@ scripts/package/test-deb.sh "$package" "$(scripts/package/deb.sh "$work/later" 2
 image=$(scripts/package/oci.sh "$work/programs/static" "$work/first")
 same "the image" "$image" "$(scripts/package/oci.sh "$work/programs/static" "$work/again")"
 scripts/package/test-oci.sh "$image"
-
-wheel=$(scripts/python-client.sh wheel "$work/first")
-same "the wheel" "$wheel" "$(scripts/python-client.sh wheel "$work/again")"
-AGENTCFG_TEST_BINARY=$PWD/$work/programs/dynamic/agentcfg-server scripts/python-client.sh installed "$wheel"
 
 rm -rf "$work"/{first,again,later}
