@@ -80,7 +80,7 @@ fn a_message_names_the_labels_that_moved_and_the_agents_that_were_applied() {
     let server = server_for(&[&receiver]);
     let studio = Studio::on(&server);
     studio.create("writer", &json!({})).expect(201);
-    create(&studio, &receiver, &json!({}));
+    create(&studio, &receiver, &json!({"ordered": true}));
     let send = |method: &str, path: &str, body: Value| {
         let target = format!("/api/agents/{path}workspace_id={}", studio.id);
         let request = server.request(method, target).bearer(&studio.owner);
