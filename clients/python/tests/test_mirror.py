@@ -282,6 +282,18 @@ def test_a_silent_server_counts_as_down(studio: Studio, silent_server: str, tmp_
         assert (cfg.agent("a").version, cfg.health.source) == (1, "cache")
 
 
+def test_a_refusal_counts_more_than_the_cache(studio: Studio, mirror: Make, tmp_path: Path) -> None:
+    studio.agent("a")
+    cache = tmp_path / "agents.json"
+    created = studio.owner.create_api_key({"name": "k", "environment": "development", "scope": "read"})
+    with AgentCfg(studio.server.url, created["key"], cache=cache):
+        pass
+    studio.owner.revoke_api_key(created["id"])
+    cfg = mirror(key=created["key"], cache=cache)
+    with pytest.raises(errors.Unauthorized):
+        cfg.wait_ready()
+
+
 def test_the_cache_file_is_private_and_whole(studio: Studio, mirror: Make, tmp_path: Path) -> None:
     studio.agent("a")
     cache = tmp_path / "agents.json"

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 from . import _cache, types
 from ._events import Event, EventReader
@@ -138,14 +138,18 @@ class Follower:
         try:
             if self._after is None:
                 self._after = await self._read()
+                self._is_workspace_cached = False
                 self._backoff.reset()
-            try:
-                await self._follow(self._after)
-            except RateLimited:
-                await self._poll()
-                return 0.0
-            # Only the end of the connection leads here.
-            raise ExchangeError("the stream of changes broke", outcome=Outcome.UNKNOWN)
+            async with AsyncExitStack() as stack:
+                try:
+                    stream = self._client.open_changes(self._after, SILENCE)
+                    pieces = await stack.enter_async_context(stream)
+                except RateLimited:
+                    pieces = None
+                if pieces is not None:
+                    await self._follow(pieces)
+            await self._poll()
+            return 0.0
         except StreamEnded as ended:
             self._holder.failed(None)
             # The server draws the delay at random for each stream.
@@ -169,6 +173,9 @@ class Follower:
         self._holder.failed(error, is_final=not may_pass(error))
         if may_pass(error):
             self._use_cache(error)
+        elif self._loaded is not None:
+            # The server is there, and its word counts.
+            self._loaded = self._holder.etag = None
         if isinstance(error, (Unauthorized, Forbidden, InputError)):
             self._after = None
             return REFUSED_DELAY * (1 + self._clock.random())
@@ -225,13 +232,14 @@ class Follower:
 
     # The feed.
 
-    async def _follow(self, after: str) -> None:
+    async def _follow(self, pieces: AsyncIterator[bytes]) -> NoReturn:
+        """Take what a stream brings, until it ends."""
         reader = EventReader(self._client.max_response_bytes)
-        async with self._client.open_changes(after, SILENCE) as pieces:
-            async for piece in pieces:
-                events = reader.take(piece)
-                if events:
-                    await self._take(events, reader.retry)
+        async for piece in pieces:
+            events = reader.take(piece)
+            if events:
+                await self._take(events, reader.retry)
+        raise ExchangeError("the stream of changes broke", outcome=Outcome.UNKNOWN)
 
     async def _poll(self) -> None:
         """Ask for changes again and again for some minutes, because another stream of this key is not allowed."""
