@@ -18,6 +18,7 @@ import pytest
 from agentcfg import AgentCfg, AsyncAgentCfg, NoSuchAgent, NotReady, errors
 from agentcfg._follower import may_release
 from conftest import SECONDS, Server, Studio, Watch
+from fake_clock import FakeClock
 
 Make = Callable[..., AgentCfg]
 
@@ -170,6 +171,23 @@ def test_a_revoked_key_leaves_the_state_and_shows_in_health(studio: Studio, mirr
     assert isinstance(health.error, errors.Unauthorized) and health.error.status == 401
     assert not health.is_live and health.age is not None
     assert cfg.agent("a").version == 1
+
+
+def test_a_key_can_be_replaced(studio: Studio, mirror: Make) -> None:
+    studio.agent("a")
+    created = studio.owner.create_api_key({"name": "k", "environment": "development", "scope": "read"})
+    keys = [created["key"]]
+    # Its clock does not wait for half a minute after a refusal.
+    cfg = mirror(key=lambda: keys[-1], clock=FakeClock())
+    cfg.wait_ready()
+    watch = Watch(cfg)
+    watch.live()
+    keys.append(studio.owner.rotate_api_key(created["id"])["key"])
+    studio.owner.delete_agent("a")
+    assert watch.next().removed == ("a",)
+    with pytest.raises(errors.InputError, match="key is empty"):
+        keys.append("")
+        cfg.client.who_am_i()
 
 
 def test_refusals_end_the_wait_at_once(studio: Studio, mirror: Make) -> None:
