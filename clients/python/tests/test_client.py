@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import socket
+import threading
 
 import pytest
 
 from agentcfg import NO_RETRIES, AsyncClient, Client, Timeouts, errors
 from agentcfg._async_methods import AsyncMethods
 from agentcfg._sync_methods import SyncMethods
-from conftest import Studio
+from conftest import Server, Studio
 from fake_clock import FakeClock
 
 
@@ -101,6 +102,33 @@ def test_keys_members_audit_and_export(studio: Studio) -> None:
     assert owner.update_workspace({"name": "Renamed"})["name"] == "Renamed"
     owner.delete_workspace("Renamed")
     assert studio.workspace not in [row["id"] for row in owner.list_workspaces()]
+
+
+def test_changes_are_followed(own_server: Server) -> None:
+    studio = own_server.studio()
+    key = studio.key("write")
+    with Client(own_server.url, key) as client:
+        changes = client.follow_changes("start")
+        studio.agent("a")
+        seen = [next(changes), next(changes)]
+        own_server.kill()
+        timer = threading.Timer(0.1, own_server.start)
+        timer.start()
+        changes = client.follow_changes(seen[0]["cursor"])
+        assert next(changes) == seen[1]
+        timer.join()
+        studio.edit("a", model="x")
+        assert next(changes)["type"] == "agent.updated"
+        with pytest.raises(errors.BadRequest, match="after"):
+            next(client.follow_changes("no cursor"))
+
+    async def run() -> None:
+        async with AsyncClient(own_server.url, key) as client:
+            changes = client.follow_changes("start")
+            assert [await changes.__anext__(), await changes.__anext__()] == seen
+            await changes.aclose()
+
+    asyncio.run(run())
 
 
 def test_webhooks(studio: Studio) -> None:

@@ -18,6 +18,7 @@ import pytest
 from agentcfg import AgentCfg, AsyncAgentCfg, NoSuchAgent, NotReady, errors
 from agentcfg._follower import may_release
 from conftest import SECONDS, Server, Studio, Watch
+from fake_clock import FakeClock
 
 Make = Callable[..., AgentCfg]
 
@@ -172,6 +173,23 @@ def test_a_revoked_key_leaves_the_state_and_shows_in_health(studio: Studio, mirr
     assert cfg.agent("a").version == 1
 
 
+def test_a_key_can_be_replaced(studio: Studio, mirror: Make) -> None:
+    studio.agent("a")
+    created = studio.owner.create_api_key({"name": "k", "environment": "development", "scope": "read"})
+    keys = [created["key"]]
+    # Its clock does not wait for half a minute after a refusal.
+    cfg = mirror(key=lambda: keys[-1], clock=FakeClock())
+    cfg.wait_ready()
+    watch = Watch(cfg)
+    watch.live()
+    keys.append(studio.owner.rotate_api_key(created["id"])["key"])
+    studio.owner.delete_agent("a")
+    assert watch.next().removed == ("a",)
+    with pytest.raises(errors.InputError, match="key is empty"):
+        keys.append("")
+        cfg.client.who_am_i()
+
+
 def test_refusals_end_the_wait_at_once(studio: Studio, mirror: Make) -> None:
     with pytest.raises(errors.Unauthorized):
         mirror(key="svc_test_wrong").wait_ready()
@@ -280,6 +298,18 @@ def test_a_silent_server_counts_as_down(studio: Studio, silent_server: str, tmp_
         pass
     with AgentCfg(silent_server, key, cache=cache, cache_after=0.05) as cfg:
         assert (cfg.agent("a").version, cfg.health.source) == (1, "cache")
+
+
+def test_a_refusal_counts_more_than_the_cache(studio: Studio, mirror: Make, tmp_path: Path) -> None:
+    studio.agent("a")
+    cache = tmp_path / "agents.json"
+    created = studio.owner.create_api_key({"name": "k", "environment": "development", "scope": "read"})
+    with AgentCfg(studio.server.url, created["key"], cache=cache):
+        pass
+    studio.owner.revoke_api_key(created["id"])
+    cfg = mirror(key=created["key"], cache=cache)
+    with pytest.raises(errors.Unauthorized):
+        cfg.wait_ready()
 
 
 def test_the_cache_file_is_private_and_whole(studio: Studio, mirror: Make, tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ def test_mirrors_show_only_states_that_the_label_had(own_server: Server, tmp_pat
             release_at_random(studio, chance)
             own_server.kill()
             late = Seen(
-                AgentCfg(own_server.url, studio.owner._key, cache=tmp_path / "0.json", workspace=studio.workspace)
+                AgentCfg(own_server.url, studio.owner._key(), cache=tmp_path / "0.json", workspace=studio.workspace)
             )
             late.cfg.wait_ready()
             mirrors.append(late)

@@ -5,39 +5,36 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, suppress
 from dataclasses import replace
-from typing import Any, get_args
+from typing import Any, NoReturn, get_args
 
 from . import _cache, types
 from ._events import Event, EventReader
 from ._holder import Holder, logger
-from .client import AsyncClient
+from .calls import cursor_of
+from .client import POLL_WAIT, AsyncClient
 from .errors import (
     AgentCfgError,
     AnswerError,
-    ConnectError,
     ExchangeError,
     Forbidden,
     Gone,
     InputError,
+    Lagging,
     NotModified,
     Outcome,
     RateLimited,
     Unauthorized,
+    may_pass,
 )
 from .snapshot import Position, Snapshot
-from .timing import Backoff, Clock
+from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, Backoff, Clock
 
 # How long a stream may be silent before it counts as dead. It has a bookmark every 15 seconds.
 SILENCE = 45.0
-# The delays before another attempt after failures, and the longest that a server may ask for at an orderly end.
-MIN_DELAY = 0.2
-MAX_DELAY = 10.0
-# Where the server has no room for another stream: how long it waits for a change before it answers, and after how many
-# such answers the stream is tried again.
-POLL_WAIT = 25
+# Where the server has no room for another stream: after how many polls the stream is tried again.
 POLLS = 12
 # The delay after the server has refused the credential, with jitter of as much on top. The refusal may be withdrawn.
 REFUSED_DELAY = 30.0
@@ -55,10 +52,6 @@ class StreamEnded(Exception):
         """Note the delay."""
         super().__init__()
         self.retry = retry
-
-
-class Lagging(AgentCfgError):
-    """A server has answered from a state before one that was seen already."""
 
 
 def may_release(event: Mapping[str, Any], label: str) -> bool:
@@ -84,13 +77,6 @@ def may_release(event: Mapping[str, Any], label: str) -> bool:
     return False
 
 
-def may_pass(error: AgentCfgError) -> bool:
-    """Whether another attempt may succeed without any action of the user."""
-    if isinstance(error, (ConnectError, Lagging)) or error.outcome is not Outcome.FINAL:
-        return True
-    return error.status is not None and (error.status == 408 or error.status >= 500)
-
-
 def decoded(event: Event) -> types.ChangeEvent:
     """Return the change that an event of the stream holds."""
     try:
@@ -114,7 +100,7 @@ class Follower:
         self._cache = cache
         self._cache_after = cache_after
         self._clock = clock
-        self._backoff = Backoff(MIN_DELAY, MAX_DELAY, clock)
+        self._backoff = Backoff(FEED_MIN_DELAY, FEED_MAX_DELAY, clock)
         self._saved: _cache.Saved | None = None
         self._loaded: _cache.Saved | None = None
         # From where the feed leads on; `None` when the list must be read first.
@@ -138,18 +124,22 @@ class Follower:
         try:
             if self._after is None:
                 self._after = await self._read()
+                self._is_workspace_cached = False
                 self._backoff.reset()
-            try:
-                await self._follow(self._after)
-            except RateLimited:
-                await self._poll()
-                return 0.0
-            # Only the end of the connection leads here.
-            raise ExchangeError("the stream of changes broke", outcome=Outcome.UNKNOWN)
+            async with AsyncExitStack() as stack:
+                try:
+                    stream = self._client.open_changes(self._after, SILENCE)
+                    pieces = await stack.enter_async_context(stream)
+                except RateLimited:
+                    pieces = None
+                if pieces is not None:
+                    await self._follow(pieces)
+            await self._poll()
+            return 0.0
         except StreamEnded as ended:
             self._holder.failed(None)
             # The server draws the delay at random for each stream.
-            return self._backoff.next() if ended.retry is None else min(ended.retry, MAX_DELAY)
+            return self._backoff.next() if ended.retry is None else min(ended.retry, FEED_MAX_DELAY)
         except Gone:
             self._after = None
             self._holder.failed(None)
@@ -169,6 +159,9 @@ class Follower:
         self._holder.failed(error, is_final=not may_pass(error))
         if may_pass(error):
             self._use_cache(error)
+        elif self._loaded is not None:
+            # The server is there, and its word counts.
+            self._loaded = self._holder.etag = None
         if isinstance(error, (Unauthorized, Forbidden, InputError)):
             self._after = None
             return REFUSED_DELAY * (1 + self._clock.random())
@@ -182,22 +175,20 @@ class Follower:
         try:
             found = await self._client.list_released_agents(holder.label, if_none_match=holder.etag)
         except NotModified as same:
-            if same.cursor is None:
-                raise AnswerError("the answer has no Change-Cursor") from None
-            self._check_position(same.cursor, at_least)
+            cursor = cursor_of(same)
+            self._check_position(cursor, at_least)
             if self._loaded is not None:
-                self._publish(self._loaded.agents, self._loaded.tag, same.cursor)
+                self._publish(self._loaded.agents, self._loaded.tag, cursor)
                 self._loaded = None
-            holder.position = Position.of(same.cursor)
+            holder.position = Position.of(cursor)
             holder.confirm()
-            return same.cursor
-        if found.cursor is None:
-            raise AnswerError("the answer has no Change-Cursor")
-        self._check_position(found.cursor, at_least)
-        self._publish(found.value, found.etag, found.cursor)
+            return cursor
+        cursor = cursor_of(found)
+        self._check_position(cursor, at_least)
+        self._publish(found.value, found.etag, cursor)
         self._loaded = None
         await self._save()
-        return found.cursor
+        return cursor
 
     def _publish(self, agents: list[Any], etag: str | None, cursor: str) -> None:
         try:
@@ -225,24 +216,24 @@ class Follower:
 
     # The feed.
 
-    async def _follow(self, after: str) -> None:
+    async def _follow(self, pieces: AsyncIterator[bytes]) -> NoReturn:
+        """Take what a stream brings, until it ends."""
         reader = EventReader(self._client.max_response_bytes)
-        async with self._client.open_changes(after, SILENCE) as pieces:
-            async for piece in pieces:
-                events = reader.take(piece)
-                if events:
-                    await self._take(events, reader.retry)
+        async for piece in pieces:
+            events = reader.take(piece)
+            if events:
+                await self._take(events, reader.retry)
+        raise ExchangeError("the stream of changes broke", outcome=Outcome.UNKNOWN)
 
     async def _poll(self) -> None:
         """Ask for changes again and again for some minutes, because another stream of this key is not allowed."""
         for wait in (0, *[POLL_WAIT] * POLLS):
             page = await self._client.read_changes(after=self._after, limit=1000, wait=wait)
-            if page.cursor is None:
-                raise AnswerError("the answer has no Change-Cursor")
+            cursor = cursor_of(page)
             news = [Position.of(event["cursor"]) for event in page.value if self._is_news(event)]
             if news:
                 await self._read(news[-1])
-            self._after = page.cursor
+            self._after = cursor
             self._backoff.reset()
             self._holder.confirm(is_live=True)
 

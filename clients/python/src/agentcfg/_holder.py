@@ -127,7 +127,8 @@ class Holder:
     def failed(self, error: AgentCfgError | None, *, is_final: bool = False) -> None:
         """Note a failure, or with `None` the orderly end of a stream."""
         with self._lock:
-            is_known = str(error) == str(self._error)
+            known = self._error
+            is_known = known is not None and error is not None and known.message == error.message
             self._error = error or self._error
             self._is_final = is_final
             self._is_live = False

@@ -113,6 +113,18 @@ def check_url(url: str) -> str:
     return url.rstrip("/")
 
 
+Key = str | Callable[[], str]
+"""An API key or a session token, or a function that returns the one to use now."""
+
+
+def key_source(key: Key) -> Callable[[], str]:
+    """Return what gives the credential of a request. A text is checked at once."""
+    if callable(key):
+        return lambda: check_key(key())
+    checked = check_key(key)
+    return lambda: checked
+
+
 def check_key(key: str) -> str:
     """Return a credential that can be sent in a header."""
     if not key:
@@ -261,6 +273,13 @@ def answer(read: Callable[[ApiResponse], T]) -> Callable[[ApiResponse], Answer[T
         )
 
     return read_answer
+
+
+def cursor_of(answered: Answer[Any] | errors.NotModified) -> str:
+    """Return the position in the change feed of an answer that has one."""
+    if answered.cursor is None:
+        raise errors.AnswerError("the answer has no Change-Cursor")
+    return answered.cursor
 
 
 def _quoted(text: str | None) -> str | None:

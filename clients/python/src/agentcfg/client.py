@@ -17,9 +17,9 @@ from . import calls, types
 from ._async_methods import AsyncMethods
 from ._sync_methods import SyncMethods
 from ._version import __version__
-from .calls import ApiResponse, Call
-from .errors import AgentCfgError, RateLimit
-from .timing import SYSTEM_CLOCK, Clock, Retries, RetryPolicy, Timeouts
+from .calls import ApiResponse, Call, Key
+from .errors import AgentCfgError, RateLimit, may_pass
+from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, SYSTEM_CLOCK, Backoff, Clock, Retries, RetryPolicy, Timeouts
 
 T = TypeVar("T")
 ClientType = TypeVar("ClientType", bound="Client")
@@ -28,6 +28,9 @@ AsyncClientType = TypeVar("AsyncClientType", bound="AsyncClient")
 MAX_RESPONSE_BYTES = 64 * 1024 * 1024
 """The size of a response that a client accepts unless it is given another one."""
 
+POLL_WAIT = 25
+"""How many seconds the server waits for a change before it answers a poll."""
+
 
 class _Shared:
     """What both clients have: settings, and the making of requests."""
@@ -35,7 +38,7 @@ class _Shared:
     def __init__(
         self,
         url: str,
-        key: str,
+        key: Key,
         *,
         workspace: str | None = None,
         timeouts: Timeouts | None = None,
@@ -50,7 +53,7 @@ class _Shared:
         self.rate_limit: RateLimit | None = None
         self.max_response_bytes = max_response_bytes
         self._clock = clock
-        self._key = calls.check_key(key)
+        self._key = calls.key_source(key)
 
     def __repr__(self) -> str:
         """Show the server and no secret."""
@@ -59,7 +62,6 @@ class _Shared:
     @property
     def _settings(self) -> dict[str, Any]:
         headers = {
-            "authorization": f"Bearer {self._key}",
             "accept": "application/json",
             "user-agent": f"agentcfg-python/{__version__}",
         }
@@ -70,6 +72,7 @@ class _Shared:
 
     def _request(self, http: httpx.Client | httpx.AsyncClient, call: Call[Any], seconds: float) -> httpx.Request:
         headers = {name: value for name, value in call.headers.items() if value is not None}
+        headers["authorization"] = f"Bearer {self._key()}"
         content = None
         if call.body is not None:
             headers["content-type"] = "application/json"
@@ -90,6 +93,9 @@ class _Shared:
             patience=call.patience,
             clock=self._clock,
         )
+
+    def _poll_backoff(self) -> Backoff:
+        return Backoff(FEED_MIN_DELAY, FEED_MAX_DELAY, self._clock)
 
     def _is_success(self, response: httpx.Response) -> bool:
         self.rate_limit = calls.rate_limit(response.headers) or self.rate_limit
@@ -121,14 +127,15 @@ def encoded(body: object) -> bytes:
 class Client(_Shared, SyncMethods):
     """A client of one server with one credential. Threads may share it.
 
-    `key` is an API key or a session token. `workspace` is the workspace of calls that name none; without it, the only
-    one of the credential. Each method names a failure by the class of its error, see `agentcfg.errors`.
+    `key` is an API key or a session token, or a function that returns the one to use now. `workspace` is the workspace
+    of calls that name none; without it, the only one of the credential. Each method names a failure by the class of its
+    error, see `agentcfg.errors`.
     """
 
     def __init__(
         self,
         url: str,
-        key: str,
+        key: Key,
         *,
         workspace: str | None = None,
         timeouts: Timeouts | None = None,
@@ -196,6 +203,27 @@ class Client(_Shared, SyncMethods):
             for line in response.iter_lines():
                 yield json.loads(line)
 
+    def follow_changes(
+        self, after: str = "now", *, workspace_id: str | None = None
+    ) -> Generator[types.ChangeEvent, None, None]:
+        """Follow the changes of a workspace after a cursor, `now` or `start`, without an end.
+
+        Failures that may pass are waited out. All others are raised: `Gone` means that the cursor is no longer one of
+        the workspace. An event's `cursor` is where to go on from.
+        """
+        backoff = self._poll_backoff()
+        while True:
+            try:
+                page = self.read_changes(workspace_id=workspace_id, after=after, limit=1000, wait=POLL_WAIT)
+            except AgentCfgError as error:
+                if not may_pass(error):
+                    raise
+                self._clock.sleep(backoff.next() + (error.retry_after or 0.0))
+                continue
+            backoff.reset()
+            yield from page.value
+            after = calls.cursor_of(page)
+
     @contextmanager
     def _opened(self, call: Call[Any], seconds: float) -> Generator[httpx.Response, None, None]:
         try:
@@ -237,7 +265,7 @@ class AsyncClient(_Shared, AsyncMethods):
     def __init__(
         self,
         url: str,
-        key: str,
+        key: Key,
         *,
         workspace: str | None = None,
         timeouts: Timeouts | None = None,
@@ -302,6 +330,28 @@ class AsyncClient(_Shared, AsyncMethods):
             await self._raise_for_status(response)
             async for line in response.aiter_lines():
                 yield json.loads(line)
+
+    async def follow_changes(
+        self, after: str = "now", *, workspace_id: str | None = None
+    ) -> AsyncGenerator[types.ChangeEvent, None]:
+        """Follow the changes of a workspace after a cursor, `now` or `start`, without an end.
+
+        Failures that may pass are waited out. All others are raised: `Gone` means that the cursor is no longer one of
+        the workspace. An event's `cursor` is where to go on from.
+        """
+        backoff = self._poll_backoff()
+        while True:
+            try:
+                page = await self.read_changes(workspace_id=workspace_id, after=after, limit=1000, wait=POLL_WAIT)
+            except AgentCfgError as error:
+                if not may_pass(error):
+                    raise
+                await self._clock.wait(backoff.next() + (error.retry_after or 0.0))
+                continue
+            backoff.reset()
+            for event in page.value:
+                yield event
+            after = calls.cursor_of(page)
 
     @asynccontextmanager
     async def open_changes(

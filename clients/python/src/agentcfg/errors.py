@@ -162,6 +162,10 @@ class Unavailable(ServerError):
     """503: storage, or what else the call needs, is not available now."""
 
 
+class Lagging(AgentCfgError):
+    """A server has answered from a state before one that was seen already."""
+
+
 class NotReady(AgentCfgError):
     """No state yet: neither the server nor the cache file has given one."""
 
@@ -208,3 +212,10 @@ def of_status(message: str, facts: ResponseFacts, *, is_from_server: bool) -> St
     if isinstance(error, NotModified):
         error.cursor = facts.cursor
     return error
+
+
+def may_pass(error: AgentCfgError) -> bool:
+    """Whether another attempt may succeed without any action of the user."""
+    if isinstance(error, (ConnectError, Lagging)) or error.outcome is not Outcome.FINAL:
+        return True
+    return error.status is not None and (error.status == 408 or error.status >= 500)

@@ -19,6 +19,7 @@ from ._holder import Holder
 from ._sdk import ModelCalls
 from ._status import DEFAULT_INTERVAL, AsyncStatusReports, StatusReports
 from .agent import Agent
+from .calls import Key
 from .client import AsyncClient, Client
 from .snapshot import Change, Health, Snapshot
 from .timing import NO_RETRIES, SYSTEM_CLOCK, Clock, RetryPolicy, Timeouts
@@ -38,7 +39,7 @@ class Mirror:
     def __init__(
         self,
         url: str,
-        key: str,
+        key: Key,
         label: str,
         workspace: str | None,
         cache: str | os.PathLike[str] | None,
@@ -52,7 +53,8 @@ class Mirror:
         self.url = calls.check_url(url)
         self.label = label
         self.workspace = workspace
-        self._key = calls.check_key(key)
+        self._key = key
+        self._current_key = calls.key_source(key)
         self._timeouts = timeouts
         self._retry = retry
         self._clock = clock
@@ -107,14 +109,15 @@ class Mirror:
         )
 
     def _model_calls(self, agent_id: str, provider: str) -> ModelCalls:
-        return ModelCalls(self.url, self._key, agent_id, self.label, self.workspace, provider)
+        return ModelCalls(self.url, self._current_key(), agent_id, self.label, self.workspace, provider)
 
 
 class AgentCfg(Mirror):
     """The configurations that a label releases, in memory, kept current by a thread. Threads may share it.
 
     - `url` is the server, with the path under which it is mounted if there is one.
-    - `key` is an API key, of scope `read` at least. A credential of several workspaces needs `workspace`.
+    - `key` is an API key, of scope `read` at least, or a function that returns the one to use now.
+    - A credential of several workspaces needs `workspace`.
     - `cache` names a file that keeps the last state: with it a start succeeds while the server is down.
     - A server that has not answered after `cache_after` seconds counts as down.
 
@@ -125,7 +128,7 @@ class AgentCfg(Mirror):
     def __init__(
         self,
         url: str,
-        key: str,
+        key: Key,
         *,
         label: str = "production",
         workspace: str | None = None,
@@ -306,7 +309,7 @@ class AsyncAgentCfg(Mirror):
     def __init__(
         self,
         url: str,
-        key: str,
+        key: Key,
         *,
         label: str = "production",
         workspace: str | None = None,

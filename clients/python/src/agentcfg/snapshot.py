@@ -111,9 +111,9 @@ class Health:
     source: Literal["server", "cache"] | None
     """Where the state is from; `None` before there is one."""
     is_live: bool
-    """Whether the stream of changes is open, so that a release is seen at once."""
+    """Whether changes are followed, by a stream or by long polls, so that a release is seen at once."""
     as_of: datetime | None
-    """When the server last confirmed the state, in UTC. While the stream is open that is at most 15 seconds ago."""
+    """When the server last confirmed the state, in UTC. While it is live that is less than half a minute ago."""
     age: timedelta | None
     """The time since then."""
     error: AgentCfgError | None

@@ -44,6 +44,11 @@ class RetryPolicy:
     """The longest delay, without its jitter."""
 
 
+FEED_MIN_DELAY = 0.2
+"""The first delay before a reader of the change feed asks again after a failure."""
+FEED_MAX_DELAY = 10.0
+"""The longest one without its jitter, and the longest that a server may ask for at the orderly end of a stream."""
+
 NO_RETRIES = RetryPolicy(max_retries=0)
 """The policy that sends each request once."""
 
