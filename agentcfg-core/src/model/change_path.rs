@@ -3,6 +3,8 @@
 //! In an entry about several agents, the name of each change is `agents/<agent_id>/` and then the name that it has in an entry
 //! about that agent. The move of a label is always `agents/<agent_id>/labels/<label>`.
 
+use serde::Deserialize;
+
 use super::{Target, TargetType};
 
 const AGENTS: &str = "agents/";
@@ -24,9 +26,16 @@ pub(crate) fn subject<'a>(target: &'a Target, path: &'a str) -> Option<(&'a str,
     agent_and_name(path).or_else(of_target)
 }
 
-/// The name of the move of a label, after the agent.
-pub(crate) fn of_label(label: &str) -> String {
-    format!("{LABELS}{label}")
+/// The versions before and after the move of a label.
+#[derive(Debug, Clone, Copy, Deserialize)]
+pub(crate) struct MovedVersions {
+    pub(crate) from: Option<u64>,
+    pub(crate) to: Option<u64>,
+}
+
+/// The name of the move of a label of this agent.
+pub(crate) fn of_label(agent_id: &str, label: &str) -> String {
+    of_agent(agent_id, &format!("{LABELS}{label}"))
 }
 
 /// The label whose move has this name.

@@ -370,7 +370,7 @@ impl Export {
         let mut pieces = Chunks::of(Entries::in_workspace(self.workspace).after(&after).descending());
         while let Some(found) = pieces.next(&self.service).await? {
             for entry in chunked_reads::values(found).await? {
-                let path = change_path::of_agent(agent_id, &change_path::of_label(label));
+                let path = change_path::of_label(agent_id, label);
                 if let Some(version) = entry.changes.get(&path).and_then(|change| change.to.as_u64()) {
                     return Ok(Some(StoredLabel {
                         version,

@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize as DeriveDeserialize, Serialize};
 
-use crate::model::change_path;
+use crate::model::change_path::{self, MovedVersions};
 
 /// The most rows of a list in a message.
 const MOST: usize = 100;
@@ -76,13 +76,6 @@ pub(crate) struct MovedRow {
     to: Option<u64>,
 }
 
-/// The versions before and after a move.
-#[derive(DeriveDeserialize)]
-struct Versions {
-    from: Option<u64>,
-    to: Option<u64>,
-}
-
 /// The moves of labels among the changes of an entry. Other changes are not read.
 impl<'de> Deserialize<'de> for Limited<MovedRow> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -108,7 +101,7 @@ impl<'de> Visitor<'de> for Rows<MovedRow> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            let Versions { from, to } = map.next_value()?;
+            let MovedVersions { from, to } = map.next_value()?;
             read.rows.push(MovedRow {
                 agent_id: agent_id.to_owned(),
                 label: label.to_owned(),

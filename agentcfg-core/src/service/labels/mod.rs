@@ -222,7 +222,7 @@ fn moved(agent_id: &str, label: &Label, from: Option<u64>, to: Option<u64>) -> (
         from: from.into(),
         to: to.into(),
     };
-    (change_path::of_agent(agent_id, &change_path::of_label(label)), change)
+    (change_path::of_label(agent_id, label), change)
 }
 
 fn list(

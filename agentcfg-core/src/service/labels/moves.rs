@@ -9,9 +9,8 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 use super::super::AgentCfg;
 use super::super::records::Entity;
 use crate::error::{Error, ErrorKind};
-use crate::model::{
-    Actor, AgentConfig, AgentId, Cursor, Label, LabelMove, Message, Target, Timestamp, WorkspaceId, change_path,
-};
+use crate::model::change_path::{self, MovedVersions};
+use crate::model::{Actor, AgentConfig, AgentId, Cursor, Label, LabelMove, Message, Target, Timestamp, WorkspaceId};
 use crate::store::Kind;
 
 /// The part of a log entry that tells which labels it moved.
@@ -32,16 +31,9 @@ impl Entity for LoggedMoves {
 /// The changes of an entry, of which only the moves have their values.
 #[derive(Default)]
 struct LoggedChanges {
-    moves: Vec<(String, Versions)>,
+    moves: Vec<(String, MovedVersions)>,
     /// The names of changed fields of agents, or of other records.
     fields: Vec<String>,
-}
-
-/// The versions before and after a move.
-#[derive(Deserialize, Clone, Copy)]
-struct Versions {
-    from: Option<u64>,
-    to: Option<u64>,
 }
 
 impl<'de> Deserialize<'de> for LoggedChanges {

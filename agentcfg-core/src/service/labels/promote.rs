@@ -6,13 +6,13 @@ use std::sync::Arc;
 use super::super::agent_labels::Labels;
 use super::super::change::Change;
 use super::super::past::PastAgent;
-use super::super::records::{self, Turn};
+use super::super::records::{self, EntityKey, Stored, StoredLabels, Turn};
 use super::super::retry::Attempt;
 use super::super::{AgentCfg, Caller, not_found};
 use super::{label_at, moved, no_label, too_many};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, AgentId, Changes, Label, Permission, PromotedLabel, Promotion, SetName, StoredAgent, TargetType,
+    Action, Agent, AgentId, Changes, Label, Permission, PromotedLabel, Promotion, SetName, StoredAgent, TargetType,
     WorkspaceId,
 };
 use crate::validate::{IntoValid, MAX_LABELS, MAX_PROMOTED};
@@ -135,14 +135,11 @@ impl AgentCfg {
     ) -> Result<(Change<'a>, Vec<Bearer>), Error> {
         let workspace = change.access.workspace();
         let ids: BTreeSet<&AgentId> = ids.iter().collect();
-        let keys = |id: &&AgentId| (records::agent(workspace, id), records::labels(workspace, id));
-        let found = self.read_moment(ids.iter().map(keys).collect::<Vec<_>>()).await?;
-        let (change, found) = change.decided_on(found);
-        let bearers = ids.into_iter().zip(found).map(|(id, (agent, labels))| {
-            let labels = Labels::of(records::labels(workspace, id), labels);
-            let agent = agent.filter(|agent| agent.value.agent.is_active);
-            let agent = agent.ok_or_else(|| not_found("agent", id))?.value;
-            Bearer::of(id, &agent, labels, from).ok_or_else(|| no_label(id, from))
+        let keys = ids.iter().map(|id| keys(workspace, id)).collect::<Vec<_>>();
+        let (change, found) = change.decided_on(self.read_moment(keys).await?);
+        let bearers = ids.into_iter().zip(found).map(|(id, found)| {
+            let (agent, labels) = active(workspace, id, found).ok_or_else(|| not_found("agent", id))?;
+            Bearer::of(agent.version(), agent.agent, labels, from).ok_or_else(|| no_label(id, from))
         });
         Ok((change, bearers.collect::<Result<_, Error>>()?))
     }
@@ -160,18 +157,14 @@ impl AgentCfg {
         let asked = self.read(set.clone()).await?;
         let version = asked.as_ref().map(|set| set.version);
         let ids = asked.map(|set| set.value.agents).unwrap_or_default();
-        let keys = |id: &AgentId| (records::agent(workspace, id), records::labels(workspace, id));
-        let found = self
-            .read_moment((set, ids.iter().map(keys).collect::<Vec<_>>()))
-            .await?;
-        let (change, (set, found)) = change.decided_on(found);
+        let keys = ids.iter().map(|id| keys(workspace, id)).collect::<Vec<_>>();
+        let (change, (set, found)) = change.decided_on(self.read_moment((set, keys)).await?);
         if set.map(|set| set.version) != version {
             return Ok(None);
         }
-        let bearers = ids.iter().zip(found).filter_map(|(id, (agent, labels))| {
-            let labels = Labels::of(records::labels(workspace, id), labels);
-            let agent = agent.filter(|agent| agent.value.agent.is_active)?.value;
-            Bearer::of(id, &agent, labels, from)
+        let bearers = ids.iter().zip(found).filter_map(|(id, found)| {
+            let (agent, labels) = active(workspace, id, found)?;
+            Bearer::of(agent.version(), agent.agent, labels, from)
         });
         Ok(Some((change, bearers.collect())))
     }
@@ -179,17 +172,10 @@ impl AgentCfg {
     /// All active agents that have a label, by identifier.
     async fn all_bearers<'a>(&self, change: Change<'a>, from: &Label) -> Result<(Change<'a>, Vec<Bearer>), Error> {
         let choose = |(agent, version): PastAgent, labels: Labels| {
-            let version = labels.version_of(from, version).filter(|_| agent.is_active)?;
-            let agent_id = agent.agent_id;
-            Some(Bearer {
-                agent_id,
-                version,
-                labels,
-            })
+            agent.is_active.then(|| Bearer::of(version, agent, labels, from))?
         };
         let found = self.choose_agents(change.access.workspace(), choose).await?;
-        let (change, bearers) = change.decided_on(found);
-        Ok((change, bearers))
+        Ok(change.decided_on(found))
     }
 }
 
@@ -201,14 +187,29 @@ struct Bearer {
 }
 
 impl Bearer {
-    /// An agent, if it has the label.
-    fn of(agent_id: &AgentId, agent: &StoredAgent, labels: Labels, label: &Label) -> Option<Self> {
+    /// An agent with its current version, if it has the label.
+    fn of(current: u64, agent: Agent, labels: Labels, label: &Label) -> Option<Self> {
         Some(Self {
-            agent_id: agent_id.clone(),
-            version: labels.version_of(label, agent.version())?,
+            version: labels.version_of(label, current)?,
+            agent_id: agent.agent_id,
             labels,
         })
     }
+}
+
+/// What is read of an agent that may be promoted.
+fn keys(workspace: WorkspaceId, id: &AgentId) -> (EntityKey<StoredAgent>, EntityKey<StoredLabels>) {
+    (records::agent(workspace, id), records::labels(workspace, id))
+}
+
+/// An agent with its labels, if it is there and active.
+fn active(
+    workspace: WorkspaceId,
+    id: &AgentId,
+    (agent, labels): (Option<Stored<StoredAgent>>, Option<Stored<StoredLabels>>),
+) -> Option<(StoredAgent, Labels)> {
+    let agent = agent.filter(|agent| agent.value.agent.is_active)?.value;
+    Some((agent, Labels::of(records::labels(workspace, id), labels)))
 }
 
 fn too_many_bearers(from: &Label) -> Error {
