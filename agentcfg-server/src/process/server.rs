@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use agentcfg_core::model::{PlanLimits, Provider};
-use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::WebhookSender;
 use agentcfg_core::session::LocalSessions;
@@ -114,7 +113,7 @@ impl Server {
         }
         // Loaded before anything is created on disk.
         let certificate = Certificate::load(&config)?;
-        let (catalogue, managed) = (catalogue(&config)?, managed_credentials(&config)?);
+        let (catalogue, managed) = (config.catalogue()?, managed_credentials(&config)?);
         let mut backend = Backend::open(&config).await?;
         // Checked before `session.key` is created: a start that the master keys refuse leaves no secret.
         let vault = fit_vault(&config, &mut backend).await?;
@@ -401,22 +400,8 @@ fn limits_of(config: &Config) -> Limits {
     }
 }
 
-fn catalogue(config: &Config) -> Result<Catalogue, InvalidCatalogue> {
-    Catalogue::default()
-        .with_models(config.models.clone())?
-        .with_base_url(Provider::OpenAi, &config.openai_base_url)?
-        .with_base_url(Provider::Anthropic, &config.anthropic_base_url)?
-        .with_managed_paths(config.managed_paths.clone())
-}
-
 fn managed_credentials(config: &Config) -> Result<Vec<(Provider, ProviderCredential)>, StartError> {
-    let configured = [
-        (Provider::OpenAi, &config.openai_api_key),
-        (Provider::Anthropic, &config.anthropic_api_key),
-    ];
-    let given = configured
-        .into_iter()
-        .filter_map(|(provider, secret)| secret.as_ref().map(|secret| (provider, secret)));
+    let given = config.managed_credentials();
     given
         .map(|(provider, secret)| {
             let credential = ProviderCredential::new(secret.expose());

@@ -108,7 +108,7 @@ impl Draft {
     }
 
     /// The body, with the agent's model and persona inserted where it has none, and with the settings that it lacks.
-    pub fn fill(self, model: Option<&str>, persona: Option<&str>, settings: &ModelSettings) -> Bytes {
+    pub fn fill(&self, model: Option<&str>, persona: Option<&str>, settings: &ModelSettings) -> Bytes {
         let mut pieces: SmallVec<[Insertion<'_>; 4]> = SmallVec::new();
         for (at, text) in [(&self.model, model), (&self.persona, persona)] {
             if let (Some(at), Some(text)) = (at, text) {
@@ -120,7 +120,7 @@ impl Draft {
             pieces.extend(lacking.map(|(name, value)| Insertion::Setting { name, value }));
         }
         if pieces.is_empty() {
-            return self.body;
+            return self.body.clone();
         }
         // The sort is stable, so of new members the model comes first and the settings last.
         pieces.sort_by_key(|piece| self.place(piece).start);
