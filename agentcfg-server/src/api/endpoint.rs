@@ -255,11 +255,6 @@ impl Definition {
         }
     }
 
-    /// Whether it also answers `HEAD`. A model call does not: what a provider answers to `HEAD` has no use.
-    pub(super) fn answers_head(&self) -> bool {
-        self.route.method == "GET" && !matches!(self.content, Content::ModelCall)
-    }
-
     /// Whether a parameter of this name is passed on as it is and not read.
     pub(super) fn passes(&self, name: &str) -> bool {
         matches!(self.content, Content::ModelCall) && self.parameters.iter().all(|parameter| parameter.name != name)

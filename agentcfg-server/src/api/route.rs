@@ -6,7 +6,7 @@ use agentcfg_core::routing::Catalogue;
 /// The address of an endpoint, and what a request for it must have.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// The method, as text. `HEAD` is answered wherever `GET` is, except for model calls.
+    /// The method, as text. `HEAD` is answered wherever `GET` is and there is no prefix.
     pub method: &'static str,
     /// The exact path, unless there is a prefix; then names in braces stand for what follows the prefix.
     pub path: &'static str,
@@ -107,6 +107,11 @@ impl Route {
             prefix: Some(prefix),
             ..self
         }
+    }
+
+    /// Whether it also answers `HEAD`. What follows a prefix is for another service, of which `HEAD` has no use.
+    pub fn answers_head(&self) -> bool {
+        self.method == "GET" && self.prefix.is_none()
     }
 
     /// An example of a path of this route.

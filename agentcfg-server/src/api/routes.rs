@@ -24,7 +24,7 @@ impl Resource {
     pub fn endpoint(&self, method: &Method) -> Option<&'static Definition> {
         let mut endpoints = self.endpoints.iter().copied();
         match *method == Method::HEAD {
-            true => endpoints.find(|endpoint| endpoint.answers_head()),
+            true => endpoints.find(|endpoint| endpoint.route.answers_head()),
             false => endpoints.find(|endpoint| endpoint.route.method == method.as_str()),
         }
     }
@@ -39,7 +39,7 @@ impl Resource {
             self.allowed.push_str(", ");
         }
         self.allowed.push_str(endpoint.route.method);
-        if endpoint.answers_head() {
+        if endpoint.route.answers_head() {
             self.allowed.push_str(", HEAD");
         }
         self.endpoints.push(endpoint);
