@@ -12,6 +12,7 @@ mod bodies;
 mod calls;
 mod credentials;
 mod definitions;
+mod egress;
 mod fallback;
 mod faults;
 mod fixture;

@@ -29,6 +29,7 @@ use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces, send_webhooks};
 use crate::process::master_keys;
+use crate::process::outbound_options::outbound_options;
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
@@ -213,7 +214,8 @@ impl Server {
         let mut tasks = JoinSet::new();
         let streams = Streams::new(self.config.max_streams);
         // Tests of webhooks have a transport of their own, so that many of them do not delay deliveries.
-        let transport = || WebhookTransport::new(&self.config.webhook_allowed_hosts);
+        let options = outbound_options(&self.config)?;
+        let transport = || WebhookTransport::with_options(&self.config.webhook_allowed_hosts, &options);
         let sender = WebhookSender::new(&self.service, Arc::new(transport()?)).map_err(io::Error::other)?;
         metrics.follow_webhooks(sender.numbers());
         let app = self.app(address)?.with_streams(streams.clone());
@@ -287,6 +289,7 @@ impl Server {
     /// The API with the options of the settings.
     fn app(&self, address: SocketAddr) -> Result<App, StartError> {
         let config = &self.config;
+        let options = outbound_options(config)?;
         let timeouts = CallTimeouts {
             first_byte: config.model_call_first_byte_timeout,
             idle: config.model_call_idle_timeout,
@@ -294,14 +297,14 @@ impl Server {
         let bodies = ByteBudget::of_bodies(config.max_body_mb_in_flight << 20, config.max_caller_body_mb << 20);
         let answers = ByteBudget::of_answers(config.max_answer_mb_in_flight << 20, config.max_caller_answer_mb << 20);
         let mut app = App::new(self.service.clone(), Cors::new(config.cors_origins.clone()))
-            .with_model_calls(ModelCalls::new(timeouts)?)
+            .with_model_calls(ModelCalls::with_options(timeouts, options.clone())?)
             .with_body_budget(bodies)
             .with_answer_budget(answers)
             .with_browser(browser(config, address)?);
         #[cfg(feature = "dashboard")]
         if config.dashboard {
             let mut dashboard = Dashboard::default();
-            if let Some(provider) = sign_in::provider(config)? {
+            if let Some(provider) = sign_in::provider(config, &options)? {
                 dashboard = dashboard.with_provider(provider);
             }
             app = app.with_dashboard(dashboard);
@@ -370,7 +373,7 @@ async fn fit_vault(config: &Config, backend: &mut Backend) -> Result<Option<Vaul
 fn identity(config: &Config, dir: Option<&DataDir>) -> Result<Identity, StartError> {
     Ok(match config.provider()? {
         None => Identity::local(local_sessions(config, dir)?),
-        Some(provider) => Identity::remote(provider)?,
+        Some(provider) => Identity::remote(provider, &outbound_options(config)?)?,
     })
 }
 

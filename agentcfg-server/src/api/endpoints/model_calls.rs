@@ -211,10 +211,11 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
         let request = ModelRequest::new(provider, &target.path)
             .is_post(method == Method::POST)
             .model(draft.requested_model())
-            .takes_agent_model(method == Method::POST && draft.takes_model())
+            .takes_agent_model(draft.takes_model())
             .version(version)
             .takes_persona(draft.takes_persona())
-            .variables(variables.as_ref());
+            // Where no persona is filled in, there is nothing to replace.
+            .variables(variables.as_ref().filter(|_| method == Method::POST));
         let resolved = call
             .service
             .resolve_model_call(call.caller, workspace, &*agent.agent_id, &request)

@@ -89,10 +89,16 @@ impl ModelCalls {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn new(timeouts: CallTimeouts) -> io::Result<Self> {
-        let outbound = Outbound::new(&Options {
-            connect_timeout: Duration::from_secs(10),
-            ..Options::default()
-        })?;
+        Self::with_options(timeouts, Options::default())
+    }
+
+    /// As [`Self::new`], with the certificate authorities and the proxy of these options.
+    ///
+    /// # Errors
+    ///
+    /// When TLS cannot be set up.
+    pub fn with_options(timeouts: CallTimeouts, options: Options) -> io::Result<Self> {
+        let outbound = Outbound::new(&options.connect_timeout(Duration::from_secs(10)))?;
         Ok(Self { outbound, timeouts })
     }
 

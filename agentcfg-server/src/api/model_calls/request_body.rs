@@ -22,7 +22,6 @@ use crate::http::errors::Failure;
 pub struct Draft {
     body: Bytes,
     requested_model: Option<String>,
-    is_object: bool,
     /// Where the model is inserted when the body names none.
     model: Option<InsertionPoint>,
     /// Where the persona is inserted when the body has none.
@@ -68,7 +67,6 @@ impl Draft {
         Ok(Self {
             body: body.clone(),
             requested_model: members.model.and_then(model),
-            is_object: true,
             model: missing(text, "model", members.model),
             persona,
             opening: text.find('{').map_or(0, |brace| brace + 1),
@@ -82,7 +80,6 @@ impl Draft {
         let members = object(body, None).ok().map(|(_, members)| members);
         Self {
             body: body.clone(),
-            is_object: members.is_some(),
             requested_model: members.and_then(|members| members.model.and_then(model)),
             model: None,
             persona: None,
@@ -97,9 +94,9 @@ impl Draft {
         self.requested_model.as_deref()
     }
 
-    /// Whether a model can be inserted. A form or a file has no place for one.
+    /// Whether a model can be inserted.
     pub fn takes_model(&self) -> bool {
-        self.is_object
+        self.model.is_some()
     }
 
     /// Whether a persona can be inserted.

@@ -22,6 +22,7 @@ use super::value::Value;
 use crate::api::Streams;
 use crate::http::ByteBudget;
 use crate::listen::Limits;
+use crate::outbound::Egress;
 use crate::secret::Secret;
 
 /// The default configuration as a commented TOML file.
@@ -209,6 +210,14 @@ settings! {
     model_call_first_byte_timeout: Duration = Duration::from_secs(600), |v| v.seconds(1, DAY);
     /// Longest time between two pieces of a model provider's answer, in seconds.
     model_call_idle_timeout: Duration = Duration::from_secs(60), |v| v.seconds(1, DAY);
+
+    /// PEM file of authorities that are trusted beside the public ones, by everything that goes out.
+    outbound_ca_file: Option<PathBuf> = None, |v| v.path().map(Some);
+    /// Proxy that everything goes out through: model calls, the identity provider, webhooks.
+    outbound_proxy: Option<Secret> = None,
+        |v| secret_text(v, "a proxy such as http://proxy.internal:3128", |text| Egress::through(text, "").is_ok()), secret;
+    /// Hosts that are reached without the proxy.
+    no_proxy: Vec<String> = Vec::new(), |v| v.list("hosts, domains such as .internal, addresses or networks", is_visible);
 
     /// Hosts that webhooks may be sent to by http, on another port than 443, or in a private network.
     webhook_allowed_hosts: Vec<AllowedHost> = Vec::new(), allowed_hosts;
