@@ -199,9 +199,9 @@ impl AgentCfg {
     /// service.create_agent(&ada, writer).await?;
     ///
     /// let call = service.resolve_model_call(&ada, None, "writer", &ModelRequest::new(Provider::OPENAI, "v1/responses")).await?;
-    /// assert_eq!(call.model.as_deref(), Some("gpt-5.5"));
-    /// assert_eq!(call.source, CredentialSource::Managed);
-    /// assert_eq!(call.credential.expose(), "sk-managed");
+    /// assert_eq!(call.first.model.as_deref(), Some("gpt-5.5"));
+    /// assert_eq!(call.first.source, CredentialSource::Managed);
+    /// assert_eq!(call.first.credential.expose(), "sk-managed");
     ///
     /// let other = service.resolve_model_call(&ada, None, "writer", &ModelRequest::new(Provider::ANTHROPIC, "v1/messages")).await;
     /// assert!(other.is_err(), "the agent's model is not one of Anthropic");

@@ -11,7 +11,7 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace.
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace.
     ///
     /// ```
     /// use agentcfg_core::model::{CredentialSource, NewWorkspace};
