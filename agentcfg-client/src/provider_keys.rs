@@ -1,6 +1,6 @@
 //! Provider keys: a workspace's own credentials for the calls of its agents.
 
-use agentcfg_core::model::{Provider, ProviderKeyInfo, WorkspaceId};
+use agentcfg_core::model::{Provider, ProviderKeyInfo, ProviderKeyTest, WorkspaceId};
 use agentcfg_core::secret::ProviderCredential;
 use serde::Serialize;
 
@@ -8,6 +8,7 @@ use crate::request::Call;
 use crate::response::ApiResponse;
 use crate::{Client, Error};
 
+const TEST: &str = "/api/provider-keys/test";
 const PROVIDER_KEYS: &str = "/api/provider-keys";
 
 /// The body that saves a key.
@@ -62,6 +63,31 @@ impl Client {
     ) -> Result<ProviderKeyInfo, Error> {
         let api_key = credential.expose();
         let call = provider_key(Call::put(PROVIDER_KEYS), workspace, provider).json(&NewProviderKey { api_key });
+        self.send(call, ApiResponse::json).await
+    }
+
+    /// Tests the workspace's own key for a provider: the provider is asked for its list of models (extension, chapter 28).
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `provider_keys:manage`, [`is_not_found`](Error::is_not_found) when there is no
+    /// such key. A provider that refuses the key, or does not answer, is no error.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// use agentcfg_client::model::Provider;
+    /// let test = client.test_provider_key(workspace, Provider::OPENAI).await?;
+    /// println!("{}", test.message);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn test_provider_key(
+        &self,
+        workspace: WorkspaceId,
+        provider: Provider,
+    ) -> Result<ProviderKeyTest, Error> {
+        let call = provider_key(Call::post(TEST), workspace, provider);
         self.send(call, ApiResponse::json).await
     }
 

@@ -1,12 +1,13 @@
 //! Live status of agents.
 
-use agentcfg_core::model::{AgentId, AgentStatus, IdRef, StatusReport, WorkspaceId};
+use agentcfg_core::model::{AgentId, AgentStatus, IdRef, StatusChange, StatusReport, Timestamp, WorkspaceId};
 
 use crate::request::Call;
 use crate::response::ApiResponse;
 use crate::{Client, Error};
 
 const STATUS: &str = "/api/agents/status";
+const HISTORY: &str = "/api/agents/status/history";
 
 impl Client {
     /// Lists the live status of every active agent, in the order of the list of agents.
@@ -54,5 +55,34 @@ impl Client {
     ) -> Result<AgentStatus, Error> {
         let call = Call::put(STATUS).agent(workspace, agent_id.into()).json(report);
         self.send(call.idempotent(), ApiResponse::json).await
+    }
+
+    /// Lists the changes of the live status of a workspace's agents in the last 24 hours, as the server saw them, oldest first
+    /// (extension, chapter 28). `agent_id` and `since` select some of them.
+    ///
+    /// # Errors
+    ///
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// for change in client.status_history(workspace, Some("writer"), None).await? {
+    ///     println!("{} {}", change.at, change.status);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn status_history(
+        &self,
+        workspace: WorkspaceId,
+        agent_id: Option<&str>,
+        since: Option<Timestamp>,
+    ) -> Result<Vec<StatusChange>, Error> {
+        let call = Call::get(HISTORY)
+            .query("workspace_id", workspace)
+            .query_if("agent_id", agent_id)
+            .query_if("since", since);
+        self.send(call, ApiResponse::json).await
     }
 }

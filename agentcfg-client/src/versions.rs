@@ -1,8 +1,9 @@
 //! Versions of agents.
 
 use agentcfg_core::model::{
-    Agent, AgentDiff, AgentFilter, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Precondition, PromptValues,
-    RenderedPrompt, Rollback, Tagged, Timestamp, VersionPage, VersionSelector, VersionedAgent, WorkspaceId,
+    Agent, AgentDiff, AgentFilter, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, LabelDiff, Precondition,
+    PromptValues, RenderedPrompt, Rollback, Tagged, Timestamp, VersionPage, VersionSelector, VersionedAgent,
+    WorkspaceId,
 };
 
 use crate::request::Call;
@@ -116,6 +117,29 @@ impl Client {
     ) -> Result<AgentDiff, Error> {
         let (from, to) = (compared(from.into())?, compared(to.into())?);
         let call = Call::get(DIFF).agent(workspace, agent_id.into());
+        self.send(call.query("from", from).query("to", to), ApiResponse::json)
+            .await
+    }
+
+    /// Compares what two labels point at, for each active agent that has both (extension, chapter 28). `latest` is the current
+    /// version.
+    ///
+    /// # Errors
+    ///
+    /// [`is_invalid`](Error::is_invalid) for a text that no label can have, [`is_forbidden`](Error::is_forbidden) without
+    /// `agents:read` in the workspace.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// for agent in client.compare_labels(workspace, "production", "latest").await? {
+    ///     println!("{} is {} versions behind", agent.agent_id, agent.versions);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn compare_labels(&self, workspace: WorkspaceId, from: &str, to: &str) -> Result<Vec<LabelDiff>, Error> {
+        let call = Call::get(DIFF).query("workspace_id", workspace);
         self.send(call.query("from", from).query("to", to), ApiResponse::json)
             .await
     }

@@ -17,6 +17,7 @@
 //! identifier of the master key, the 16 bytes of the workspace, and the provider's name or the 16 bytes of the webhook: a
 //! sealed text that was modified, or moved to another workspace, provider or webhook, does not open.
 
+mod fingerprint;
 mod keys;
 mod sealed;
 #[cfg(test)]

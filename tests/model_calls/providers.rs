@@ -2,11 +2,11 @@
 
 use agentcfg_tests::harness::{Builder, Studio};
 use hyper::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::calls::Call;
 use crate::fixture::{ConfigFile, MANAGED, PERSONA, Stage, new_key, save_key, stage, stage_with};
-use crate::upstream::Upstream;
+use crate::upstream::{Reply, Upstream, whole};
 
 /// A stage with the providers `vllm` and `claude-proxy`, and one upstream for both.
 pub async fn with_providers() -> (Stage, Upstream) {
@@ -184,4 +184,48 @@ async fn managed_credentials_pay_for_the_catalogue_alone() {
         assert_eq!(paid.header("authorization"), Some(&*format!("Bearer {MANAGED}")));
     }
     assert!(stage.upstream.has_no_unseen_request().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_saved_key_can_be_tested() {
+    let (stage, further) = with_providers().await;
+    let studio = stage.studio();
+    let test = |provider: &str| {
+        let path = format!("/api/provider-keys/test?workspace_id={}&provider={provider}", studio.id);
+        stage.server.post(path).bearer(&studio.owner).send()
+    };
+    test("openai").refused(404, &["provider key"]);
+    test("acme").refused(404, &["acme", "vllm"]);
+    let own = new_key();
+    save_key(&studio, "vllm", &own);
+    assert_eq!(test("vllm").expect(200).json()["ok"], true);
+    let seen = further.seen().await;
+    assert_eq!((&seen.method, &*seen.target), (&Method::GET, "/serve/v1/models"));
+    assert_eq!(seen.header("api-key"), Some(&*own));
+    let no = json!({"error": {"message": format!("no such key: {own}")}}).to_string();
+    further.next(whole(401, &[], no));
+    let refused = test("vllm").expect(200);
+    assert_eq!(
+        refused.json(),
+        json!({"ok": false, "status": 401, "message": "no such key: [the key]"})
+    );
+    further.next(Reply::Close);
+    let silent = test("vllm").expect(200).json();
+    assert_eq!((&silent["ok"], &silent["status"]), (&json!(false), &Value::Null));
+
+    let keys = format!("/api/provider-keys?workspace_id={}", studio.id);
+    let fingerprint = |studio: &Studio<'_>| {
+        let keys = studio.server.get(&keys).bearer(&studio.owner).send().expect(200);
+        keys.json()[0]["fingerprint"].as_str().unwrap().to_owned()
+    };
+    let first = fingerprint(&studio);
+    assert!(
+        first.len() == 8 && first.bytes().all(|byte| byte.is_ascii_hexdigit()),
+        "{first}"
+    );
+    assert!(!own.contains(&first));
+    save_key(&studio, "vllm", &own);
+    assert_eq!(fingerprint(&studio), first, "it is the same key");
+    save_key(&studio, "vllm", &new_key());
+    assert_ne!(fingerprint(&studio), first);
 }

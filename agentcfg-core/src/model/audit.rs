@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -221,7 +222,7 @@ record! {
         /// When it happened.
         created_at: required Timestamp,
         /// The fields that changed, by name. Credentials are never among them.
-        changes: required Changes,
+        changes: required Changes as rules::ChangesByPath,
         /// The number of the entry in its workspace, which is the workspace's revision after the change.
         revision: required u64,
         /// Why, as the request gave it.
@@ -238,6 +239,65 @@ record! {
         "revision": 118,
         "message": "Cheaper model for drafts",
     }],
+}
+
+/// An entry of an audit log without the values: what changed, and not from what to what (extension, chapter 28).
+///
+/// ```
+/// use agentcfg_core::model::AuditSummary;
+/// fn line(entry: &AuditSummary) -> String {
+///     let paths: Vec<_> = entry.changes.keys().map(String::as_str).collect();
+///     format!("{} {}: {}", entry.action, entry.target.id, paths.join(", "))
+/// }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct AuditSummary {
+    /// Identifier of the entry.
+    pub id: Uuid,
+    /// The workspace in which it happened.
+    pub workspace_id: WorkspaceId,
+    /// Who acted.
+    pub actor: Actor,
+    /// What was done.
+    pub action: Action,
+    /// What was acted on.
+    pub target: Target,
+    /// When it happened.
+    pub created_at: Timestamp,
+    /// The paths of the fields that changed, at most [`Self::MAX_PATHS`].
+    pub changes: BTreeMap<String, ()>,
+    /// How many fields changed, where `changes` has not all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paths: Option<usize>,
+    /// The number of the entry in its workspace, which is the workspace's revision after the change.
+    pub revision: u64,
+    /// Why, as the request gave it.
+    pub message: Option<Message>,
+}
+
+impl AuditSummary {
+    /// The greatest number of paths in a summary.
+    pub const MAX_PATHS: usize = 100;
+}
+
+impl From<AuditEntry> for AuditSummary {
+    fn from(entry: AuditEntry) -> Self {
+        let paths = entry.changes.len();
+        let changes = entry.changes.into_keys().take(Self::MAX_PATHS);
+        Self {
+            id: entry.id,
+            workspace_id: entry.workspace_id,
+            actor: entry.actor,
+            action: entry.action,
+            target: entry.target,
+            created_at: entry.created_at,
+            changes: changes.map(|path| (path, ())).collect(),
+            paths: (paths > Self::MAX_PATHS).then_some(paths),
+            revision: entry.revision,
+            message: entry.message,
+        }
+    }
 }
 
 settable! {

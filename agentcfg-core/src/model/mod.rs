@@ -48,7 +48,7 @@ pub use agent_filter::{AgentFilter, AgentState};
 pub use agent_mirror::{AgentMirror, MirrorGap};
 pub use agent_set::{AgentSet, AppliedAgent, AppliedAgents, ApplyAction, ApplyAgents};
 pub use api_key::{ApiKey, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, Environment, NewApiKey, RotateApiKey};
-pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, Change, Changes, Target, TargetType};
+pub use audit::{Action, Actor, ActorType, AuditEntry, AuditFilter, AuditSummary, Change, Changes, Target, TargetType};
 pub use change_event::{After, ChangeEvent, StatusEvent};
 pub use config_field::{ConfigField, FieldValues};
 pub use cursor::{Cursor, CursorError};
@@ -65,17 +65,18 @@ pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
 pub use prompt::{PromptValues, RenderedPrompt, VariableValues};
 pub use provider::{
-    CredentialHeader, CredentialSource, ModelInfo, ModelStatus, Provider, ProviderApi, ProviderKeyInfo,
+    CredentialHeader, CredentialSource, ModelInfo, ModelStatus, Provider, ProviderApi, ProviderKeyInfo, ProviderKeyTest,
 };
 pub use rate_status::RateStatus;
 pub use release::{LabelHistoryFilter, LabelMove, LabelMoves, LabelRestore, ReleasedAgent, RestoredLabel};
-pub use status::{AgentStatus, LiveStatus, StatusReport};
+pub use status::{AgentStatus, LiveStatus, StatusChange, StatusReport};
 pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged, entity_tags};
 pub(crate) use text_id::TextId;
 pub use text_id::{AgentId, ApiKeyId, IdRef, Label, Message, SetName, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
 pub use version::{
-    AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Rollback, VersionPage, VersionSelector, VersionedAgent,
+    AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Comparison, LabelDiff, Rollback, VersionPage, VersionSelector,
+    VersionedAgent,
 };
 pub use webhook::{
     DisabledReason, InvalidReplayFrom, MAX_WEBHOOKS, NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookPatch,

@@ -224,6 +224,50 @@ record! {
         created_at: required Timestamp,
         /// When the key was last replaced.
         updated_at: required Timestamp,
+        /// The beginning of a keyed hash of the key, 8 hexadecimal digits: the same key has the same in this workspace until the master
+        /// key is another (extension, chapter 28).
+        fingerprint: required String,
     }
     examples: [],
+}
+
+record! {
+    /// What a provider says of a saved key (extension, chapter 28).
+    ///
+    /// ```
+    /// use agentcfg_core::model::ProviderKeyTest;
+    /// fn line(test: &ProviderKeyTest) -> &str {
+    ///     if test.ok { "valid" } else { &test.message }
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    ProviderKeyTest {
+        /// Whether the provider takes it.
+        ok: required bool,
+        /// The status that the provider answered; null when it did not answer.
+        status: nullable u16,
+        /// What the provider said, or why it could not be asked.
+        message: required String,
+    }
+    examples: [
+        { "ok": true, "status": 200, "message": "the provider takes the key" },
+        { "ok": false, "status": 401, "message": "Incorrect API key provided" },
+    ],
+}
+
+impl ProviderKeyTest {
+    /// What an answer with this status says, or that there was none. A status of success means that the provider takes the key.
+    ///
+    /// ```
+    /// use agentcfg_core::model::ProviderKeyTest;
+    /// assert!(ProviderKeyTest::new(Some(200), "the provider takes the key").ok);
+    /// assert!(!ProviderKeyTest::new(None, "there is no answer").ok);
+    /// ```
+    pub fn new(status: Option<u16>, message: impl Into<String>) -> Self {
+        Self {
+            ok: status.is_some_and(|status| (200..300).contains(&status)),
+            status,
+            message: message.into(),
+        }
+    }
 }

@@ -28,9 +28,9 @@ use super::{
     ExportLine, ExportedVersion, Label, Member, NoFields, ReportedStatus, SetName,
 };
 use super::{
-    AgentPatch, AgentSpec, AgentStatus, AppliedAgents, ApplyAgents, AuditEntry, CreatedApiKey, ErrorBody, ModelInfo,
-    NewAgent, NewApiKey, NewWorkspace, ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId,
-    WorkspacePatch, WorkspaceView,
+    AgentPatch, AgentSpec, AgentStatus, AppliedAgents, ApplyAgents, AuditEntry, Change, CreatedApiKey, ErrorBody,
+    ModelInfo, NewAgent, NewApiKey, NewWorkspace, ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp,
+    WorkspaceId, WorkspacePatch, WorkspaceView,
 };
 use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
 use super::{
@@ -100,6 +100,7 @@ pub fn definitions() -> Map<String, Value> {
         NewApiKey,
         CreatedApiKey,
         AuditEntry,
+        Change,
         ModelInfo,
         ProviderKeyInfo,
         ProviderCredential,

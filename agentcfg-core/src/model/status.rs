@@ -1,6 +1,7 @@
 //! Live status of agents.
 
 use super::AgentId;
+use super::Timestamp;
 use super::word_enum::word_enum;
 use crate::body::{body, record};
 use crate::rules;
@@ -16,6 +17,37 @@ word_enum! {
         /// Down, or without a report for longer than the time-to-live.
         Offline = "offline",
     } or Unknown
+}
+
+record! {
+    /// A change of what an agent is doing (extension, chapter 28).
+    ///
+    /// ```
+    /// use agentcfg_core::model::StatusChange;
+    /// fn line(change: &StatusChange) -> String {
+    ///     format!("{} {}: {}", change.at, change.agent_id, change.status)
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    StatusChange {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required AgentId,
+        /// When it was reported, or when the last report ceased to count.
+        at: required Timestamp,
+        /// What the agent is doing from then on.
+        status: required LiveStatus,
+        /// Identifier of the task being worked on. Null unless the status is `working`.
+        current_task_id: nullable String as rules::TextFromOne<MAX_NAME>,
+        /// Title of that task. Null unless the status is `working`.
+        current_task_title: nullable String as rules::TextFromOne<MAX_TASK_TITLE>,
+    }
+    examples: [{
+        "agent_id": "release-writer",
+        "at": "2026-11-20T09:30:00.123Z",
+        "status": "working",
+        "current_task_id": "TASK-118",
+        "current_task_title": "Draft the notes for 2.4",
+    }],
 }
 
 record! {

@@ -1,5 +1,7 @@
 //! Versions of agents: what an agent's content was, who changed it, and why.
 
+use serde::{Deserialize, Serialize};
+
 use super::label::one_version;
 use super::{Actor, Agent, AgentConfig, AgentId, Changes, Label, Message, Tag, Tagged, Timestamp};
 use crate::body::{body, record};
@@ -118,6 +120,75 @@ record! {
         "changes": { "persona_prompt": { "from": "You write release notes.", "to": "You write short release notes." } },
         "prompt_diff": "--- version 2\n+++ version 3\n@@ -1 +1 @@\n-You write release notes.\n+You write short release notes.\n",
     }],
+}
+
+record! {
+    /// What moving a label of an agent to where another one points would change (extension, chapter 28).
+    ///
+    /// ```
+    /// use agentcfg_core::model::LabelDiff;
+    /// fn line(diff: &LabelDiff) -> String {
+    ///     format!("{}: +{} versions, {}", diff.agent_id, diff.versions, diff.fields.join(", "))
+    /// }
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    LabelDiff {
+        /// Identifier within the workspace, fixed at creation.
+        agent_id: required AgentId,
+        /// The number of the version that the first label points at.
+        from: required u64,
+        /// The number of the version that the second label points at.
+        to: required u64,
+        /// How many versions the two are apart.
+        versions: required u64,
+        /// The names of the fields that differ.
+        fields: required Vec<String>,
+        /// How many lines the persona has in addition.
+        lines_added: required u64,
+        /// How many lines of the persona are gone.
+        lines_removed: required u64,
+    }
+    examples: [{
+        "agent_id": "release-writer",
+        "from": 2,
+        "to": 5,
+        "versions": 3,
+        "fields": ["model", "persona_prompt"],
+        "lines_added": 4,
+        "lines_removed": 1,
+    }],
+}
+
+/// A comparison: of two versions of an agent, or of two labels of all agents (extension, chapters 14 and 28).
+///
+/// ```
+/// use agentcfg_core::model::Comparison;
+/// let none: Comparison = serde_json::from_str("[]")?;
+/// assert_eq!(none, Comparison::Labels(Vec::new()));
+/// # Ok::<(), serde_json::Error>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+#[allow(clippy::large_enum_variant, reason = "one is made for an answer")]
+pub enum Comparison {
+    /// Of two versions of an agent.
+    Versions(AgentDiff),
+    /// Of two labels, an element for each agent.
+    Labels(Vec<LabelDiff>),
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Comparison {
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "Comparison".into()
+    }
+
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "description": "A comparison: of two versions of an agent, or of two labels of all agents.",
+            "anyOf": [generator.subschema_for::<AgentDiff>(), generator.subschema_for::<Vec<LabelDiff>>()],
+        })
+    }
 }
 
 body! {

@@ -3,5 +3,8 @@
 /// The identifier of a record.
 pub(crate) struct RecordId;
 
+/// Changes by their path, or nulls in a summary.
+pub(crate) struct ChangesByPath;
+
 /// Always true.
 pub(crate) struct True;

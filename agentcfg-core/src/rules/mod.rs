@@ -16,7 +16,7 @@ pub(crate) use self::agent::{
     Capabilities, Color, Definition, ModelSettings, Parameters, RepeatedAgentId, VariableValues,
 };
 pub(crate) use self::agent_specs::AgentSpecs;
-pub(crate) use self::generated::{RecordId, True};
+pub(crate) use self::generated::{ChangesByPath, RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Persona, Text, TextFromOne};
 pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, Revision, TargetLabel};
 pub(crate) use self::webhook::{EventTypes, HookUrl};

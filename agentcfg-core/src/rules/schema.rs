@@ -5,9 +5,9 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
-    AgentIds, AgentSpecs, Any, Capabilities, Color, Credential, Definition, EventTypes, HookUrl, ModelSettings, Moment,
-    NotBlank, Overlap, Parameters, Persona, RecordId, RepeatedAgentId, RequestsPerMinute, Revision, TargetLabel, Text,
-    TextFromOne, True, VariableValues,
+    AgentIds, AgentSpecs, Any, Capabilities, ChangesByPath, Color, Credential, Definition, EventTypes, HookUrl,
+    ModelSettings, Moment, NotBlank, Overlap, Parameters, Persona, RecordId, RepeatedAgentId, RequestsPerMinute,
+    Revision, TargetLabel, Text, TextFromOne, True, VariableValues,
 };
 use crate::body::schema::UUID;
 use crate::model;
@@ -179,6 +179,10 @@ schemas! {
         "minLength": 50,
         "maxLength": 50,
         "pattern": "^whsec_[0-9A-Za-z+/]{43}=$",
+    };
+    [] ChangesByPath, "ChangesByPath", inline true => {
+        "type": "object",
+        "additionalProperties": { "anyOf": [{ "$ref": "#/components/schemas/Change" }, { "type": "null" }] },
     };
     [] True, "True", inline true => { "type": "boolean", "const": true };
     [] HookUrl, "HookUrl", inline true => {

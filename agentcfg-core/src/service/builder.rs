@@ -11,6 +11,7 @@ use super::feed::{CLOSED_SESSIONS, Heads, RecentEvents, StatusFeeds};
 use super::lists::Cache;
 use super::long_reads::LongReads;
 use super::shutdown::Lifetime;
+use super::status::StatusHistory;
 use super::webhooks::NewEvents;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
@@ -233,6 +234,7 @@ impl Builder {
     /// ```
     pub fn build(self) -> AgentCfg {
         let is_shared = self.store.is_shared();
+        let begun = self.clock.now();
         AgentCfg {
             inner: Arc::new(Inner {
                 stamps: Stamps::of(&self.store),
@@ -254,6 +256,7 @@ impl Builder {
                 heads: Heads::default(),
                 closed_sessions: broadcast::Sender::new(CLOSED_SESSIONS),
                 status_feeds: StatusFeeds::default(),
+                status_history: StatusHistory::since(begun),
                 recent: RecentEvents::default(),
                 long_reads: LongReads::new(is_shared),
                 new_events: NewEvents::default(),

@@ -19,6 +19,7 @@ use self::list_text::ListCache;
 pub use self::list_text::ListText;
 pub(super) use self::list_writer::ListWriter;
 use self::list_writer::ListedAgent;
+pub(super) use self::released::Pair;
 pub use self::released::ReleasedList;
 use super::access::Access;
 use super::blocking::{LONG, blocking_if};

@@ -73,10 +73,12 @@ pub use self::lists::{AgentList, ListText, ReleasedList};
 use self::long_reads::LongReads;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::model_calls::{ModelAttempt, ModelCall, ModelRequest};
+pub use self::provider_keys::SavedProviderKey;
 pub use self::settings::Settings;
 use self::shutdown::Lifetime;
 pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
-pub use self::status::{StatusList, StatusPiece};
+use self::status::StatusHistory;
+pub use self::status::{StatusChanges, StatusList, StatusPiece};
 use self::webhooks::NewEvents;
 pub use self::webhooks::{SenderNumbers, WebhookSender};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
@@ -132,6 +134,7 @@ struct Inner {
     /// Sends the hashes of browser sessions that were closed, so that their watches end.
     closed_sessions: broadcast::Sender<Arc<str>>,
     status_feeds: StatusFeeds,
+    status_history: StatusHistory,
     recent: RecentEvents,
     long_reads: Arc<LongReads>,
     new_events: NewEvents,

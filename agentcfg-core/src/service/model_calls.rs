@@ -411,15 +411,7 @@ impl AgentCfg {
     fn open(&self, workspace: WorkspaceId, route: &Route) -> Result<ProviderCredential, Error> {
         let provider = route.provider.id();
         match &route.sealed {
-            Some((sealed, _)) => {
-                // The keyring is read after the record, so that it holds every key that
-                // a running rotation had sealed with by then.
-                let opened = match self.vault() {
-                    Some(vault) => vault.open(workspace, provider, sealed),
-                    None => Err(OpenError::UnknownKey(sealed.key_id())),
-                };
-                opened.map_err(|error| unopened(provider, error))
-            }
+            Some((sealed, _)) => self.open_provider_key(workspace, provider, sealed),
             None => {
                 let managed = self
                     .managed(provider)
@@ -428,6 +420,21 @@ impl AgentCfg {
                 managed.cloned().ok_or_else(none)
             }
         }
+    }
+
+    /// The saved key of a workspace in plaintext.
+    pub(super) fn open_provider_key(
+        &self,
+        workspace: WorkspaceId,
+        provider: Provider,
+        sealed: &Sealed,
+    ) -> Result<ProviderCredential, Error> {
+        // The keyring is read after the record, so that it holds every key that a running rotation had sealed with by then.
+        let opened = match self.vault() {
+            Some(vault) => vault.open(workspace, provider, sealed),
+            None => Err(OpenError::UnknownKey(sealed.key_id())),
+        };
+        opened.map_err(|error| unopened(provider, error))
     }
 
     /// The call with the credential of its first route. A fallback whose credential does not open is passed over.

@@ -7,6 +7,7 @@ use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_member, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId};
+use crate::routing::CatalogueProvider;
 use crate::secret::ProviderCredential;
 use crate::validate::quoted;
 
@@ -135,7 +136,8 @@ impl AgentCfg {
         let sealed = sealing
             .vault
             .seal_under(sealing.key, workspace, provider, credential, self.entropy())?;
-        let Some(sealed) = sealed else {
+        let fingerprint = sealing.vault.fingerprint(sealing.key, workspace, credential);
+        let (Some(sealed), Some(fingerprint)) = (sealed, fingerprint) else {
             return self.lacks_sealing_key(sealing).await;
         };
         let now = before
@@ -146,6 +148,7 @@ impl AgentCfg {
             created_at: before.as_ref().map_or(now, |before| before.value.created_at),
             updated_at: now,
             sealed,
+            fingerprint,
         };
         let info = stored.listed();
         let change = Change::new(
@@ -166,6 +169,30 @@ impl AgentCfg {
         .put(records::sealed_key(access.workspace(), provider), &SealedKey {})?;
         let change = sealing.guard(change, self.entropy())?;
         self.apply(change).await?.attempt(info)
+    }
+
+    /// The saved key of a workspace for a provider, for a test of it: what a call with it needs.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`] without `provider_keys:manage` and for an API key, [`ErrorKind::NotFound`] when none is saved,
+    /// [`ErrorKind::Internal`] when it does not open.
+    pub async fn saved_provider_key(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        provider: Provider,
+    ) -> Result<SavedProviderKey, Error> {
+        caller.user_id()?;
+        let access = self.access(caller, workspace, Permission::ProviderKeysManage).await?;
+        let known = self.known_provider(provider)?.clone();
+        let found = self.read(records::provider_key(access.workspace(), provider)).await?;
+        let found = found.ok_or_else(|| not_found("provider key", provider.as_str()))?;
+        let credential = self.open_provider_key(access.workspace(), provider, &found.value.sealed)?;
+        Ok(SavedProviderKey {
+            provider: known,
+            credential,
+        })
     }
 
     /// Deletes a workspace's key for a provider, on every plan. The next model call goes without it.
@@ -236,6 +263,25 @@ impl AgentCfg {
         .delete(records::sealed_key(access.workspace(), provider));
         self.apply(change).await?.attempt(Success::OK)
     }
+}
+
+/// A saved provider key, opened.
+///
+/// `Debug` does not show the credential.
+///
+/// ```
+/// use agentcfg_core::service::SavedProviderKey;
+/// fn address(key: &SavedProviderKey) -> String {
+///     format!("{}/v1/models", key.provider.base_url())
+/// }
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SavedProviderKey {
+    /// Whose key it is.
+    pub provider: CatalogueProvider,
+    /// The key.
+    pub credential: ProviderCredential,
 }
 
 /// The error of a plan that does not allow own keys; it names those that do.

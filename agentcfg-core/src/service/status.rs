@@ -2,19 +2,22 @@
 //!
 //! Readers of a workspace share a table of its statuses ([`status_cache`]), which follows the changes ([`status_table`]).
 
+mod history;
 mod status_cache;
 mod status_list;
 mod status_table;
 
+pub use self::history::StatusChanges;
+pub(super) use self::history::StatusHistory;
 pub(super) use self::status_cache::Statuses;
 pub use self::status_list::{StatusList, StatusPiece};
 pub(super) use self::status_table::{Delta, TablePosition};
 use self::status_table::{Table, entry};
-use super::records::{self, StoredStatus};
+use super::records::{self, Outcome, StoredStatus};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller};
 use crate::error::Error;
-use crate::model::{AgentId, AgentStatus, IdRef, Permission, StatusReport, WorkspaceId};
+use crate::model::{AgentId, AgentStatus, IdRef, Permission, StatusChange, StatusReport, WorkspaceId};
 use crate::validate::IntoValid;
 
 impl AgentCfg {
@@ -109,6 +112,17 @@ impl AgentCfg {
             .check(unchanged)
             .put(records::status(access.workspace(), agent_id.as_str()), &stored)?;
         let reported = entry(agent.agent_id, &agent.display_name, Some(&stored));
-        self.commit(transaction).await?.attempt(reported)
+        let outcome = self.commit(transaction).await?;
+        if let Outcome::Done(_) = outcome {
+            let change = StatusChange {
+                agent_id: reported.agent_id.clone(),
+                at: stored.reported_at,
+                status: stored.status,
+                current_task_id: stored.current_task_id,
+                current_task_title: stored.current_task_title,
+            };
+            self.note_report(access.workspace(), change);
+        }
+        outcome.attempt(reported)
     }
 }

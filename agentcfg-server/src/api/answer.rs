@@ -2,7 +2,7 @@
 
 use std::marker::PhantomData;
 
-use agentcfg_core::model::{Agent, ReleasedAgent, VersionedAgent};
+use agentcfg_core::model::{Agent, ReleasedAgent, StatusChange, VersionedAgent};
 use serde::Serialize;
 
 use crate::api::schema::{Example, Schema};
@@ -37,6 +37,8 @@ pub struct AnswerDoc {
     pub is_conditional: bool,
     /// Whether the answer has a position in the change feed.
     pub has_cursor: bool,
+    /// Whether it says since when it is known, in `History-Since`.
+    pub is_history: bool,
     /// Whether the answer to a `GET` can be long enough to be compressed.
     pub may_be_long: bool,
 }
@@ -69,6 +71,7 @@ impl AnswerDoc {
             is_versioned: false,
             is_conditional: false,
             has_cursor: false,
+            is_history: false,
             may_be_long: false,
         }
     }
@@ -211,6 +214,17 @@ pub struct LongList<T>(PhantomData<T>);
 
 impl<T: Serialize + Example> Kind for LongList<T> {
     const DOC: AnswerDoc = List::<T>::DOC;
+}
+
+/// 200 with the changes of the live status, and since when they are known.
+#[derive(Debug)]
+pub struct StatusHistory;
+
+impl Kind for StatusHistory {
+    const DOC: AnswerDoc = AnswerDoc {
+        is_history: true,
+        ..List::<StatusChange>::DOC
+    };
 }
 
 /// 200 with an array of agents that requests share, with its entity tag.

@@ -342,3 +342,4 @@ input!(A, B, C, D, E, F, G);
 input!(A, B, C, D, E, F, G, H);
 input!(A, B, C, D, E, F, G, H, I);
 input!(A, B, C, D, E, F, G, H, I, J);
+input!(A, B, C, D, E, F, G, H, I, J, K);

@@ -1,7 +1,7 @@
 //! A long array whose elements come in pages: a short one is one text, and a long one is written when its client takes it.
 
 use agentcfg_core::Error;
-use agentcfg_core::model::{AuditEntry, LabelMoves};
+use agentcfg_core::model::{AuditEntry, AuditSummary, LabelMoves};
 use agentcfg_core::service::{AuditPages, LabelHistory};
 use serde::Serialize;
 
@@ -42,12 +42,24 @@ impl Pages for LabelHistory {
     }
 }
 
-/// Answers with all pages as one array.
+/// The pages of an audit log without the values.
+pub struct Summaries(pub AuditPages);
+
+impl Pages for Summaries {
+    type Row = AuditSummary;
+
+    async fn next_page(&mut self) -> Result<Option<Vec<AuditSummary>>, Error> {
+        let page = self.0.next().await?;
+        Ok(page.map(|page| page.into_iter().map(AuditSummary::from).collect()))
+    }
+}
+
+/// Answers with all pages as one array, which the document describes as one of `T`.
 ///
 /// # Errors
 ///
 /// Those of the first pages, and 503 when too many long answers wait for their clients.
-pub async fn answer<P: Pages>(call: &Call<'_>, pages: P) -> Result<Written<LongList<P::Row>>, Failure> {
+pub async fn answer<P: Pages, T>(call: &Call<'_>, pages: P) -> Result<Written<LongList<T>>, Failure> {
     let written = PagedArray {
         pages,
         text: vec![b'['],
@@ -71,7 +83,7 @@ struct PagedArray<P> {
 
 impl<P: Pages> PagedArray<P> {
     /// The answer. A long one is written when the client takes it.
-    async fn begin(mut self, call: &Call<'_>) -> Result<Written<LongList<P::Row>>, Failure> {
+    async fn begin<T>(mut self, call: &Call<'_>) -> Result<Written<LongList<T>>, Failure> {
         while let Some(page) = self.pages.next_page().await? {
             self.add(&page).map_err(Failure::internal)?;
             if self.text.len() > LONG {

@@ -4,6 +4,7 @@
 //! form. The list of a workspace and the description of the API are compressed once, and the compressed form is shared.
 
 mod pieces;
+mod stream;
 
 use std::io::Write;
 use std::sync::Arc;
@@ -16,6 +17,7 @@ use hyper::header::{self, HeaderMap};
 use tokio::sync::{OnceCell, Semaphore};
 
 use self::pieces::Failed;
+pub(in crate::http) use self::stream::GzipBody;
 
 /// Shorter answers fit into one packet with their head, and are not compressed.
 const MIN_LENGTH: usize = 1 << 10;

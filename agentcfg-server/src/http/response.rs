@@ -5,7 +5,7 @@ mod tests;
 mod values;
 mod whole;
 
-use agentcfg_core::model::{Cursor, RateStatus, Tag};
+use agentcfg_core::model::{Cursor, RateStatus, Tag, Timestamp};
 use agentcfg_core::service::{ListText, StatusList};
 use bytes::Bytes;
 use http_body_util::Full;
@@ -25,6 +25,7 @@ use crate::http::request::{HeadFields, REQUEST_ID};
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
 const CHANGE_CURSOR: HeaderName = HeaderName::from_static("change-cursor");
+const HISTORY_SINCE: HeaderName = HeaderName::from_static("history-since");
 const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
 const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
 const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
@@ -45,6 +46,8 @@ pub struct Reply {
     version: Option<u64>,
     /// The position in the change feed.
     cursor: Option<Cursor>,
+    /// Since when a history is known.
+    history_since: Option<Timestamp>,
     /// Whether caches and proxies must keep no copy.
     is_uncached: bool,
     form: Form,
@@ -91,6 +94,7 @@ impl Reply {
             tag: None,
             version: None,
             cursor: None,
+            history_since: None,
             is_uncached: false,
             form: Form::Open,
             relayed: None,
@@ -122,6 +126,15 @@ impl Reply {
     #[must_use]
     pub fn with_cursor(self, cursor: Option<Cursor>) -> Self {
         Self { cursor, ..self }
+    }
+
+    /// Says since when the history in the answer is known.
+    #[must_use]
+    pub fn of_history_since(self, since: Timestamp) -> Self {
+        Self {
+            history_since: Some(since),
+            ..self
+        }
     }
 
     /// Caches and proxies must keep no copy.
@@ -169,9 +182,15 @@ impl Reply {
         (budget, caller): (&ByteBudget, Option<String>),
         values: &mut FieldValues,
     ) -> Result<Response<Body>, Failure> {
+        if self.form == Form::Open
+            && compression.is_on()
+            && let Some(streamed) = self.relayed.take()
+        {
+            let in_gzip = fields.has_accept_encoding && asks_for_gzip(&head.headers);
+            return Ok(Self::negotiated(*streamed, in_gzip));
+        }
         let has_forms = self.form == Form::Open
-            && matches!(head.method, Method::GET | Method::HEAD)
-            && matches!(self.status, StatusCode::OK | StatusCode::NOT_MODIFIED)
+            && (self.status.is_success() || self.status == StatusCode::NOT_MODIFIED)
             && self.body.len() >= compression.from_length;
         if has_forms {
             self.form = Form::Chosen;
@@ -241,7 +260,13 @@ impl Reply {
         let mut response = json_response(self.status, body);
         let headers = response.headers_mut();
         if let Some(tag) = self.tag {
-            let suffix = if self.form == Form::Gzip { IN_GZIP } else { "" };
+            // The tag of a record is the same in each answer with it: it is for conditions of changes.
+            let is_of_record = self.version.is_some();
+            let suffix = if self.form == Form::Gzip && !is_of_record {
+                IN_GZIP
+            } else {
+                ""
+            };
             headers.insert(header::ETAG, values.tag(tag, suffix));
         }
         if let Some(version) = version {
@@ -249,6 +274,12 @@ impl Reply {
         }
         if let Some(cursor) = self.cursor {
             headers.insert(CHANGE_CURSOR, values.cursor(cursor));
+        }
+        // The text of a time is ASCII.
+        if let Some(since) = self.history_since
+            && let Ok(since) = HeaderValue::try_from(since.to_string())
+        {
+            headers.insert(HISTORY_SINCE, since);
         }
         if self.is_uncached {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(UNCACHED));

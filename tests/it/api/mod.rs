@@ -9,6 +9,7 @@ mod delete;
 mod errors;
 mod limits;
 mod list;
+mod overview;
 mod permissions;
 mod sessions;
 mod status;

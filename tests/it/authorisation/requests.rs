@@ -68,6 +68,7 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             "GET",
             "/api/agents/configs"
             | "/api/agents/status"
+            | "/api/agents/status/history"
             | "/api/agents/versions"
             | "/api/agents/labels"
             | "/api/workspaces/members"
@@ -137,6 +138,8 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             with(Before::Nothing, WORKSPACE, None)
         }
         ("PUT", "/api/provider-keys") => with(Before::Nothing, PROVIDER, Some(r#"{"api_key": "{fresh}"}"#)),
+        // The provider cannot be reached, which the answer says.
+        ("POST", "/api/provider-keys/test") => with(Before::ProviderKey, PROVIDER, None),
         ("DELETE", "/api/provider-keys") => with(Before::ProviderKey, PROVIDER, None),
         ("POST" | "DELETE", "/api/sessions") => with(Before::Nothing, "", None),
         ("POST", "/mcp") => with(

@@ -186,6 +186,20 @@ impl StatusReader {
     }
 }
 
+impl Delta {
+    /// Notes the statuses for the history.
+    fn note(&self, service: &AgentCfg, workspace: WorkspaceId) {
+        match self {
+            Self::All(events) => service.note_statuses(workspace, events),
+            Self::Rows(rows) => {
+                for (_, event) in rows {
+                    service.note_statuses(workspace, std::slice::from_ref(event));
+                }
+            }
+        }
+    }
+}
+
 impl PublishedStatuses {
     /// Whether the status list may differ from the one that was read.
     fn may_have_changed(&self, now: i64) -> bool {
@@ -207,6 +221,7 @@ impl PublishedStatuses {
         let table = statuses.current(service, access).await?;
         let Some(table) = &table.table else { return Ok(()) };
         let (delta, position) = table.since(self.read.as_ref().map(|(_, position)| *position));
+        delta.note(service, access.workspace());
         match delta {
             Delta::All(events) => self.show_all(events, now),
             Delta::Rows(events) => {

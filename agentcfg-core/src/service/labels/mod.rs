@@ -3,6 +3,7 @@
 //! All labels of an agent are one record. The check of its version in the commit makes a move compare-and-set and bounds
 //! their number. Versions are never removed, so a label always points at one.
 
+mod compare;
 mod history;
 mod moves;
 mod promote;

@@ -141,7 +141,7 @@ impl AgentCfg {
                 let (revision, place, labels) = self.read((head, place, labels)).await?;
                 if let Some(place) = place {
                     let labels = labels.map(|labels| labels.value);
-                    bearers.extend(Bearer::of(agent_id.parse()?, place.value, labels.as_ref(), label));
+                    bearers.extend(Bearer::of(agent_id.parse()?, &place.value, labels.as_ref(), label));
                 }
                 revision
             }
@@ -159,33 +159,76 @@ impl AgentCfg {
         reading: Option<Arc<dyn ListCache>>,
     ) -> Result<ListText, Error> {
         let epoch = self.epoch().await?;
-        let (revision, bearers) = match label.is_latest() {
-            true => self.current_bearers(workspace).await?,
-            false => self.bearers(workspace, label).await?,
-        };
+        let (revision, bearers) = self.released_by(workspace, label.clone()).await?;
         let written = self.write_released(workspace, label, bearers).await?;
         let is_long = written.len() >= LONG;
         let cursor = Cursor::new(epoch, workspace, revision);
         blocking_if(is_long, move || finish(written, cursor, reading)).await
     }
 
-    /// The active agents with their current versions, and the revision.
-    async fn current_bearers(&self, workspace: WorkspaceId) -> Result<(u64, Vec<Bearer>), Error> {
+    /// The active agents that a label releases, with the revision of the snapshot.
+    async fn released_by(&self, workspace: WorkspaceId, label: Label) -> Result<(u64, Vec<Bearer>), Error> {
+        let is_latest = label.is_latest();
+        let choose = move |agent_id, place: &AgentPlace, labels: Option<&StoredLabels>| {
+            Bearer::of(agent_id, place, labels, &label)
+        };
+        match is_latest {
+            true => self.current_bearers(workspace, choose).await,
+            false => self.bearers(workspace, choose).await,
+        }
+    }
+
+    /// The versions that two labels of an agent point at, of each active agent that has both, in the order of the list.
+    pub(in crate::service) async fn pairs(
+        &self,
+        workspace: WorkspaceId,
+        from: &Label,
+        to: &Label,
+    ) -> Result<Vec<Pair>, Error> {
+        let both = (from.clone(), to.clone());
+        let choose = move |agent_id: AgentId, place: &AgentPlace, labels: Option<&StoredLabels>| {
+            let from = Bearer::of(agent_id.clone(), place, labels, &both.0)?;
+            let to = Bearer::of(agent_id, place, labels, &both.1)?;
+            Some((from, to.version))
+        };
+        let (_, mut pairs) = match from.is_latest() && to.is_latest() {
+            true => self.current_bearers(workspace, choose).await?,
+            false => self.bearers(workspace, choose).await?,
+        };
+        pairs.sort_unstable_by_key(|(bearer, _)| bearer.order);
+        let pair = |(from, to): (Bearer, u64)| Pair {
+            agent_id: from.agent_id,
+            from: from.version,
+            to,
+        };
+        Ok(pairs.into_iter().map(pair).collect())
+    }
+
+    /// What is chosen of the current version of each agent.
+    async fn current_bearers<T: Send + 'static>(
+        &self,
+        workspace: WorkspaceId,
+        choose: impl Fn(AgentId, &AgentPlace, Option<&StoredLabels>) -> Option<T> + Send + 'static,
+    ) -> Result<(u64, Vec<T>), Error> {
         let entries = Entries::<AgentPlace>::in_workspace(workspace);
         let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
         let is_long = found.bytes() >= LONG;
         let choose = move || {
-            let bearers = found.into_iter().map(|record| {
+            let chosen = found.into_iter().map(|record| {
                 let agent_id = AgentId::try_from(record.key().item())?;
-                Ok(Bearer::current(agent_id, record.value()?))
+                Ok(choose(agent_id, &record.value()?, None))
             });
-            bearers.filter_map(Result::transpose).collect::<Result<_, Error>>()
+            chosen.filter_map(Result::transpose).collect::<Result<_, Error>>()
         };
         Ok((revision, blocking_if(is_long, choose).await??))
     }
 
-    /// The active agents that have a label, and the revision.
-    async fn bearers(&self, workspace: WorkspaceId, label: &Label) -> Result<(u64, Vec<Bearer>), Error> {
+    /// What is chosen of each agent that has a label.
+    async fn bearers<T: Send + 'static>(
+        &self,
+        workspace: WorkspaceId,
+        choose: impl Fn(AgentId, &AgentPlace, Option<&StoredLabels>) -> Option<T> + Send + 'static,
+    ) -> Result<(u64, Vec<T>), Error> {
         let entries = Entries::<StoredLabels>::in_workspace(workspace);
         let (labelled, (revision, places)) = self
             .scan_linked(entries, |keys| {
@@ -195,18 +238,14 @@ impl AgentCfg {
             })
             .await?;
         let is_long = labelled.bytes() + places.iter().flatten().map(Encoded::bytes).sum::<usize>() >= LONG;
-        let label = label.clone();
         let choose = move || {
-            let mut bearers = Vec::new();
+            let mut chosen = Vec::new();
             for (labels, place) in labelled.into_iter().zip(places) {
                 let Some(place) = place else { continue };
-                let labels = labels.value()?;
-                if labels.labels.contains_key(&label) {
-                    let agent_id = AgentId::try_from(place.key().item())?;
-                    bearers.extend(Bearer::of(agent_id, place.value()?, Some(&labels), &label));
-                }
+                let agent_id = AgentId::try_from(place.key().item())?;
+                chosen.extend(choose(agent_id, &place.value()?, Some(&labels.value()?)));
             }
-            Ok::<_, Error>(bearers)
+            Ok::<_, Error>(chosen)
         };
         Ok((revision, blocking_if(is_long, choose).await??))
     }
@@ -243,6 +282,13 @@ impl AgentCfg {
     }
 }
 
+/// An active agent with the versions that two labels point at.
+pub(in crate::service) struct Pair {
+    pub(in crate::service) agent_id: AgentId,
+    pub(in crate::service) from: u64,
+    pub(in crate::service) to: u64,
+}
+
 /// An active agent with the version that a label points at.
 struct Bearer {
     order: (Timestamp, Uuid),
@@ -254,7 +300,7 @@ struct Bearer {
 
 impl Bearer {
     /// An agent with its current version, if it is active.
-    fn current(agent_id: AgentId, place: AgentPlace) -> Option<Self> {
+    fn current(agent_id: AgentId, place: &AgentPlace) -> Option<Self> {
         place.is_active.then(|| Self {
             order: (place.created_at, place.id),
             agent_id,
@@ -264,7 +310,7 @@ impl Bearer {
     }
 
     /// An agent with the version that a label points at, if it is active and has the label.
-    fn of(agent_id: AgentId, place: AgentPlace, labels: Option<&StoredLabels>, label: &Label) -> Option<Self> {
+    fn of(agent_id: AgentId, place: &AgentPlace, labels: Option<&StoredLabels>, label: &Label) -> Option<Self> {
         let current = Self::current(agent_id, place)?;
         if label.is_latest() {
             return Some(current);

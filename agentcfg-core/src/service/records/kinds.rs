@@ -309,6 +309,7 @@ pub(in crate::service) struct StoredProviderKey {
     pub(in crate::service) created_at: Timestamp,
     pub(in crate::service) updated_at: Timestamp,
     pub(in crate::service) sealed: Sealed,
+    pub(in crate::service) fingerprint: String,
 }
 
 impl Entity for StoredProviderKey {
@@ -326,6 +327,7 @@ impl StoredProviderKey {
             provider: self.provider,
             created_at: self.created_at,
             updated_at: self.updated_at,
+            fingerprint: self.fingerprint.clone(),
         }
     }
 }

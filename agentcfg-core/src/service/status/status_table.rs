@@ -293,6 +293,10 @@ impl Table {
     }
 
     /// All entries, in the order of the list.
+    pub(super) fn events(&self) -> Vec<StatusEvent> {
+        (0..self.rows.len()).map(|i| self.event(i)).collect()
+    }
+
     pub(super) fn entries(&self) -> Vec<AgentStatus> {
         (0..self.rows.len()).map(|i| self.entry(i)).collect()
     }

@@ -91,7 +91,7 @@ impl Endpoint for List {
             .with_cursor(cursor);
         if agent_id.is_some() {
             // The tag is that of the record, so it is the same for every request that answers with it.
-            reply = reply.of_version(version).plain();
+            reply = reply.of_version(version);
         }
         if known.includes(tag) {
             reply = reply.not_modified();

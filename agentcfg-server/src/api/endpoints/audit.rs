@@ -6,11 +6,11 @@ use super::tags::AUDIT_LOG;
 use crate::api::answer::{LongList, Written};
 use crate::api::call::Call;
 use crate::api::call::parameters::{
-    ActionFilter, ActorFilter, AuditLimit, BeforeRevision, Offset, Since, TargetIdFilter, TargetTypeFilter, Until,
-    WorkspaceId,
+    ActionFilter, ActorFilter, AuditLimit, AuditView, BeforeRevision, Offset, Since, TargetIdFilter, TargetTypeFilter,
+    Until, WorkspaceId,
 };
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
-use crate::api::paged_array;
+use crate::api::paged_array::{self, Summaries};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
 
@@ -29,7 +29,8 @@ impl Endpoint for List {
         "Read the audit log",
         "Returns the changes in a workspace, each with its actor and time, newest first. An entry must match all filters \
          that are given; `limit` and `offset` count the entries that do. To page through a log that grows, pass the last \
-         `revision` as `before`.",
+         `revision` as `before`. With `view=summary` the values are left out: `changes` has null for each path, at most 100, and \
+         `paths` says how many there are where they are more.",
     )
     .answer(
         "The entries, newest first.",
@@ -50,13 +51,17 @@ impl Endpoint for List {
         Since,
         Until,
         BeforeRevision,
+        AuditView,
     );
     type Body = ();
     type Answer = Written<LongList<AuditEntry>>;
 
     async fn run(
         call: &Call<'_>,
-        (workspace, limit, offset, actor, action, target_type, target_id, since, until, before): Values<'_, Self>,
+        (workspace, limit, offset, actor, action, target_type, target_id, since, until, before, is_summary): Values<
+            '_,
+            Self,
+        >,
         (): (),
     ) -> Result<Self::Answer, Failure> {
         let filter = AuditFilter::default()
@@ -70,6 +75,9 @@ impl Endpoint for List {
             .offset(offset.unwrap_or(0))
             .limit(u32::try_from(limit).ok());
         let pages = call.service.audit_pages(call.caller, workspace, &filter).await?;
-        paged_array::answer(call, pages).await
+        match is_summary {
+            true => paged_array::answer(call, Summaries(pages)).await,
+            false => paged_array::answer(call, pages).await,
+        }
     }
 }

@@ -105,7 +105,7 @@ impl Endpoint for Read {
 
 /// A page of events as JSON.
 fn written(page: &ChangePage) -> Result<Written<Changes<ChangeEvent>>, Failure> {
-    let reply = Reply::json(&page.events)?.plain().uncached();
+    let reply = Reply::json(&page.events)?.uncached();
     Ok(reply.with_cursor(Some(page.cursor)).into())
 }
 

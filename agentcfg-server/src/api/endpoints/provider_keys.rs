@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use agentcfg_core::model::{Permission, ProviderKeyInfo, Success};
+use agentcfg_core::model::{Permission, ProviderKeyInfo, ProviderKeyTest, Success};
 use agentcfg_core::secret::ProviderCredential;
 
 use super::tags::MODELS;
@@ -21,6 +21,7 @@ pub(super) const ENDPOINTS: &[Definition] = &[
     Definition::of::<List>(),
     Definition::of::<Save>(),
     Definition::of::<Delete>(),
+    Definition::of::<Test>(),
 ];
 
 /// `GET /api/provider-keys`
@@ -43,7 +44,8 @@ impl Endpoint for List {
                 {
                     "provider": "anthropic",
                     "created_at": "2026-11-20T09:30:00.123Z",
-                    "updated_at": "2026-11-20T09:30:00.123Z"
+                    "updated_at": "2026-11-20T09:30:00.123Z",
+                    "fingerprint": "8c1f02ad"
                 }
             ]"#,
         )],
@@ -80,7 +82,8 @@ impl Endpoint for Save {
             r#"{
                 "provider": "anthropic",
                 "created_at": "2026-11-20T09:30:00.123Z",
-                "updated_at": "2026-11-20T09:30:00.123Z"
+                "updated_at": "2026-11-20T09:30:00.123Z",
+                "fingerprint": "8c1f02ad"
             }"#,
         )],
     );
@@ -129,5 +132,46 @@ impl Endpoint for Delete {
             .delete_provider_key(call.caller, workspace, provider)
             .await?;
         Ok(Json(deleted))
+    }
+}
+
+/// `POST /api/provider-keys/test`
+pub struct Test;
+
+impl Endpoint for Test {
+    const ROUTE: Route = Route::post(
+        "/api/provider-keys/test",
+        Needs::SessionWith(Permission::ProviderKeysManage),
+    );
+
+    const DOC: Doc = Doc::new(
+        "testProviderKey",
+        MODELS,
+        "Test a provider key",
+        "Asks the provider for its list of models with the saved key, which costs nothing. The answer is 200 whatever the provider \
+         says: `ok` tells whether it takes the key, and `message` is its own where it refuses. 404 where no key is saved.",
+    )
+    .answer(
+        "What the provider says.",
+        &[
+            Example("valid", r#"{"ok": true, "status": 200, "message": "the provider takes the key"}"#),
+            Example("refused", r#"{"ok": false, "status": 401, "message": "Incorrect API key provided"}"#),
+        ],
+    );
+
+    type Input = (WorkspaceId, ProviderName);
+    type Body = ();
+    type Answer = Json<ProviderKeyTest>;
+
+    async fn run(call: &Call<'_>, (workspace, name): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+        let provider = call.service.provider_named(call.caller, workspace, name).await?;
+        let saved = call
+            .service
+            .saved_provider_key(call.caller, workspace, provider)
+            .await?;
+        let Some(calls) = call.model_calls else {
+            return Err(Failure::unavailable("model calls are not set up on this server"));
+        };
+        Ok(Json(calls.test_key(&saved).await?))
     }
 }

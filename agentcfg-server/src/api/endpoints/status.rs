@@ -4,9 +4,9 @@ use agentcfg_core::model::{AgentStatus, Permission, StatusReport};
 use agentcfg_core::validate::Valid;
 
 use super::tags::AGENT_STATUS;
-use crate::api::answer::{Json, LongList, Written};
+use crate::api::answer::{Json, LongList, StatusHistory, Written};
 use crate::api::call::Call;
-use crate::api::call::parameters::{AgentId, WorkspaceId, WorkspaceIdOptional};
+use crate::api::call::parameters::{AgentId, ChangedAgent, ChangedSince, WorkspaceId, WorkspaceIdOptional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
@@ -15,7 +15,11 @@ use crate::http::response::{Reply, ReplyBody};
 const PATH: &str = "/api/agents/status";
 
 /// The endpoints of this module.
-pub(super) const ENDPOINTS: &[Definition] = &[Definition::of::<List>(), Definition::of::<Report>()];
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::of::<List>(),
+    Definition::of::<History>(),
+    Definition::of::<Report>(),
+];
 
 /// `GET /api/agents/status`
 pub struct List;
@@ -54,6 +58,37 @@ impl Endpoint for List {
     async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
         let list = call.service.status_list(call.caller, workspace).await?;
         Ok(Reply::ok(ReplyBody::Statuses(list)).into())
+    }
+}
+
+/// `GET /api/agents/status/history`
+pub struct History;
+
+impl Endpoint for History {
+    const ROUTE: Route = Route::get("/api/agents/status/history", Needs::Permission(Permission::AgentsRead));
+
+    const DOC: Doc = Doc::new(
+        "listStatusHistory",
+        AGENT_STATUS,
+        "See what the agents were doing",
+        "Returns the changes of the live status of the last 24 hours, oldest first: a report that says something else than the one \
+         before, and the moment at which the last report of an agent ceased to count. At most the last 288 changes of an agent are \
+         kept, in memory by each server from what it sees; `History-Since` says since when.",
+    )
+    .answer("The changes, oldest first.", &[Example("changes", "[{}]")]);
+
+    type Input = (WorkspaceId, ChangedAgent, ChangedSince);
+    type Body = ();
+    type Answer = Written<StatusHistory>;
+
+    async fn run(
+        call: &Call<'_>,
+        (workspace, agent_id, since): Values<'_, Self>,
+        (): (),
+    ) -> Result<Self::Answer, Failure> {
+        let history = call.service.status_history(call.caller, workspace, agent_id, since);
+        let history = history.await?;
+        Ok(Reply::json(&history.changes)?.of_history_since(history.since).into())
     }
 }
 

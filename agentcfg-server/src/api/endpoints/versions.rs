@@ -1,15 +1,16 @@
 //! Versions of agents.
 
 use agentcfg_core::model::{
-    AgentDiff, AgentVersion, AgentVersionDetail, Permission, PromptValues, RenderedPrompt, Rollback, VersionPage,
+    AgentVersion, AgentVersionDetail, Comparison, Label, Permission, PromptValues, RenderedPrompt, Rollback,
+    VersionPage, VersionSelector,
 };
 use agentcfg_core::validate::Valid;
 
 use super::tags::VERSIONS;
 use crate::api::answer::{AgentRecord, Json, List as Array};
 use crate::api::call::parameters::{
-    AgentId, At, BeforeVersion, DiffFrom, DiffTo, IfMatch, Message, Revision, SelectedLabel, VersionLimit,
-    VersionNumber, VersionsOf, WorkspaceIdOptional, as_of, selector,
+    AgentId, At, BeforeVersion, ComparedAgent, DiffFrom, DiffTo, IfMatch, Message, Revision, SelectedLabel,
+    VersionLimit, VersionNumber, VersionsOf, WorkspaceIdOptional, as_of, selector,
 };
 use crate::api::call::{Call, Optional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
@@ -142,9 +143,12 @@ impl Endpoint for Diff {
     const DOC: Doc = Doc::new(
         "diffAgentVersions",
         VERSIONS,
-        "Compare two versions of an agent",
+        "Compare two versions of an agent, or two labels",
         "Returns the fields that differ, and the difference of the personas as a unified diff. The answer names the versions by \
-         their numbers.",
+         their numbers.\n\n\
+         Without `agent_id`, `from` and `to` are labels, `latest` among them: the answer has an element for each active agent that \
+         has both, in the order of the list of agents, with how many versions they are apart, the names of the fields that differ, \
+         and how many lines the persona gains and loses. All of it is of one moment.",
     )
     .answer(
         "The difference.",
@@ -162,17 +166,42 @@ impl Endpoint for Diff {
         )],
     );
 
-    type Input = (AgentId, WorkspaceIdOptional, DiffFrom, DiffTo);
+    type Input = (ComparedAgent, WorkspaceIdOptional, DiffFrom, DiffTo);
     type Body = ();
-    type Answer = Json<AgentDiff>;
+    type Answer = Json<Comparison>;
 
     async fn run(
         call: &Call<'_>,
         (agent_id, workspace, from, to): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
+        let Some(agent_id) = agent_id else {
+            let workspace = match workspace {
+                Some(workspace) => workspace,
+                None => call.service.default_workspace(call.caller).await?,
+            };
+            let diff = call
+                .service
+                .compare_labels(call.caller, workspace, label(from)?, label(to)?);
+            return Ok(Json(Comparison::Labels(diff.await?)));
+        };
         let diff = call.service.diff_versions(call.caller, workspace, agent_id, from, to);
-        Ok(Json(diff.await?))
+        Ok(Json(Comparison::Versions(diff.await?)))
+    }
+}
+
+/// The label that is compared for all agents.
+///
+/// # Errors
+///
+/// 400 for the number of a version, which means another one for each agent.
+fn label(selector: VersionSelector<'_>) -> Result<&str, Failure> {
+    match selector {
+        VersionSelector::Label(label) => Ok(label),
+        VersionSelector::Current => Ok(Label::LATEST),
+        _ => Err(Failure::bad_request(
+            "without agent_id, from and to are labels: the number of a version means another one for each agent",
+        )),
     }
 }
 

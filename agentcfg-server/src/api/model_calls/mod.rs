@@ -6,6 +6,7 @@ mod answer_fields;
 mod attempts;
 mod error;
 mod headers;
+mod key_test;
 mod refusal;
 mod relay;
 mod request_body;

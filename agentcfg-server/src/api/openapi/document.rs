@@ -286,6 +286,9 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> Or
     if answer.has_cursor {
         names.push("Change-Cursor");
     }
+    if answer.is_history {
+        names.push("History-Since");
+    }
     if answer.may_be_long && endpoint.route.method == "GET" {
         names.extend(["Content-Encoding", "Vary"]);
     }

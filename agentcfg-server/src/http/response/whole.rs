@@ -7,8 +7,9 @@ use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use super::{CHANGE_CURSOR, FieldValues, Reply, ReplyBody, UNCACHED, insert, json_response};
+use super::{CHANGE_CURSOR, FieldValues, Form, Reply, ReplyBody, UNCACHED, insert, json_response};
 use crate::http::body::{Body, BodyError};
+use crate::http::compression::GzipBody;
 use crate::http::errors::Failure;
 
 pub(crate) const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -67,7 +68,7 @@ impl Reply {
         Self::whole(response)
     }
 
-    /// 200 with lines of JSON, which are streamed and never compressed.
+    /// 200 with lines of JSON, which are streamed.
     pub fn lines<B>(body: B) -> Self
     where
         B: HttpBody<Data = Bytes, Error = BodyError> + Send + 'static,
@@ -75,7 +76,7 @@ impl Reply {
         Self::streamed(body, "application/x-ndjson")
     }
 
-    /// 200 with JSON that is streamed and never compressed.
+    /// 200 with JSON that is streamed.
     pub fn streamed_json<B>(body: B) -> Self
     where
         B: HttpBody<Data = Bytes, Error = BodyError> + Send + 'static,
@@ -91,7 +92,24 @@ impl Reply {
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-        Self::relayed(response)
+        Self {
+            form: Form::Open,
+            ..Self::relayed(response)
+        }
+    }
+
+    /// A streamed response in the coding that the client prefers.
+    pub(super) fn negotiated(mut response: Response<Body>, in_gzip: bool) -> Response<Body> {
+        let headers = response.headers_mut();
+        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        if !in_gzip {
+            return response;
+        }
+        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        response.map(|body| match body {
+            Body::Streamed(body) => Body::Streamed(GzipBody::new(body).boxed_unsync()),
+            other => other,
+        })
     }
 
     /// A stream of server-sent events that begins at this position. It is never compressed, and its connection closes with it.

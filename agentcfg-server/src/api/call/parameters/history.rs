@@ -100,6 +100,10 @@ moments! {
     /// The start of a period.
     Since, "Since", "since", "Only entries from this time on (RFC 3339).";
 
+    /// The start of a history of statuses.
+    ChangedSince, "ChangedSince", "since",
+        "Only changes from this time on (RFC 3339). Left out, those of the last 24 hours.";
+
     /// The end of a period.
     Until, "Until", "until", "Only entries before this time (RFC 3339).";
 }
@@ -116,11 +120,19 @@ texts! {
     /// The agent whose moves are listed.
     MovedAgent, "MovedAgent", "agent_id", "Lists moves of this agent's label alone.", "\"release-writer\"";
 
+    /// The agent whose changes of status are listed.
+    ChangedAgent, "ChangedAgent", "agent_id", "Lists changes of this agent alone.", "\"release-writer\"";
+
     /// The only label to list.
     LabelFilter, "LabelFilter", "label", "Lists this label alone.", "\"production\"";
 
     /// The agent whose labels are listed.
     LabelledAgent, "LabelledAgent", "agent_id", "Lists labels of this agent alone.", "\"release-writer\"";
+
+    /// The agent whose versions are compared.
+    ComparedAgent, "ComparedAgent", "agent_id",
+        "The agent whose versions are compared. Left out, two labels are, for all agents. One that does not exist is answered \
+         with 404.", "\"release-writer\"";
 
     /// The agent whose versions are listed.
     VersionsOf, "VersionsOf", "agent_id",

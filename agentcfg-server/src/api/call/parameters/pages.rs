@@ -2,6 +2,7 @@
 
 use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, MAX_LIMIT};
 
+use super::refuse;
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 
@@ -52,6 +53,33 @@ impl Parameter for AuditLimit {
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<usize, Failure> {
         let limit = request.number(&Self::DOC, faults).unwrap_or(DEFAULT_LIMIT);
         Ok(usize::try_from(limit).unwrap_or(usize::MAX))
+    }
+}
+
+/// Whether entries are listed without the values.
+pub struct AuditView;
+
+impl Parameter for AuditView {
+    type Value<'a> = bool;
+
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "AuditView",
+        "view",
+        Shape::Word {
+            words: &["full", "summary"],
+            default: "full",
+        },
+        "A summary has the paths of what changed without the values.",
+    )
+    .example(r#""summary""#);
+
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<bool, Failure> {
+        match request.optional(&Self::DOC) {
+            None | Some("full") => {}
+            Some("summary") => return Ok(true),
+            Some(_) => refuse(&Self::DOC, "must be one of full, summary", faults),
+        }
+        Ok(false)
     }
 }
 

@@ -1,0 +1,115 @@
+//! The test of a provider key: the provider is asked for its list of models, which costs nothing.
+
+use std::time::Duration;
+
+use agentcfg_core::model::ProviderKeyTest;
+use agentcfg_core::service::SavedProviderKey;
+use http_body_util::Full;
+use hyper::header::HeaderMap;
+use hyper::{Method, Request};
+use serde::Deserialize;
+
+use super::ModelCalls;
+use super::error::CallError;
+use super::headers;
+
+/// The longest list of models that is read.
+const MAX_BYTES: usize = 4 << 20;
+/// How long the provider is waited for.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// The greatest length of what a provider says, in characters.
+const MAX_MESSAGE: usize = 500;
+
+impl ModelCalls {
+    /// Asks a provider for its list of models with a saved key.
+    ///
+    /// # Errors
+    ///
+    /// When the request cannot be encoded as HTTP.
+    pub(crate) async fn test_key(&self, saved: &SavedProviderKey) -> Result<ProviderKeyTest, CallError> {
+        let SavedProviderKey {
+            provider, credential, ..
+        } = saved;
+        let fields = headers::to_provider(&HeaderMap::new(), provider.api(), provider.header(), credential)
+            .map_err(|error| CallError::Request(error.into()))?;
+        let mut request = Request::new(Full::default());
+        *request.method_mut() = Method::GET;
+        *request.uri_mut() = super::address(provider.base_url(), models_path(provider.base_url()), None)?;
+        *request.headers_mut() = fields;
+        let answer = match self.outbound.send_once(request, MAX_BYTES, PATIENCE).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                tracing::info!(provider = %provider.id(), %error, "a provider key could not be tested");
+                let message = format!("{} cannot be asked: there is no answer", provider.id());
+                return Ok(ProviderKeyTest::new(None, message));
+            }
+        };
+        let status = answer.status();
+        let message = match status.is_success() {
+            true => "the provider takes the key".to_owned(),
+            false => said(answer.body()).unwrap_or_else(|| format!("the provider answered {status}")),
+        };
+        // Some repeat what they were sent.
+        let message = message.replace(credential.expose(), "[the key]");
+        Ok(ProviderKeyTest::new(Some(status.as_u16()), message))
+    }
+}
+
+/// The path of the list of models: a base URL has the version of the API in it, or the paths of calls do.
+fn models_path(base_url: &str) -> &'static str {
+    let is_version = |part: &str| {
+        let mut characters = part.chars();
+        characters.next() == Some('v') && characters.next().is_some_and(|next| next.is_ascii_digit())
+    };
+    match base_url.split('/').skip(3).any(is_version) {
+        true => "models",
+        false => "v1/models",
+    }
+}
+
+/// The message of a refusal, in the form of either API.
+fn said(body: &[u8]) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Refusal {
+        error: Reason,
+    }
+
+    #[derive(Deserialize)]
+    struct Reason {
+        message: String,
+    }
+
+    let refusal: Refusal = serde_json::from_slice(body).ok()?;
+    Some(refusal.error.message.chars().take(MAX_MESSAGE).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_in_the_base_url_or_in_the_path() {
+        for (base_url, path) in [
+            ("https://api.openai.com", "v1/models"),
+            ("https://v1.example.com", "v1/models"),
+            ("https://openrouter.ai/api", "v1/models"),
+            ("http://10.0.0.7:8000/v1", "models"),
+            ("https://generativelanguage.googleapis.com/v1beta/openai", "models"),
+        ] {
+            assert_eq!(models_path(base_url), path, "{base_url}");
+        }
+    }
+
+    #[test]
+    fn both_forms_of_refusals_have_a_message() {
+        assert_eq!(
+            said(br#"{"error": {"message": "no", "code": null}}"#).as_deref(),
+            Some("no")
+        );
+        assert_eq!(
+            said(br#"{"type": "error", "error": {"type": "x", "message": "no"}}"#).as_deref(),
+            Some("no")
+        );
+        assert_eq!(said(b"<html>"), None);
+    }
+}
