@@ -164,7 +164,8 @@ impl Endpoint for Diff {
                 "prompt_diff": "--- version 1\n+++ version 2\n@@ -1 +1 @@\n-You write release notes.\n\\ No newline at end of file\n+You write short, factual release notes.\n\\ No newline at end of file\n"
             }"#,
         )],
-    );
+    )
+    .failures(&[404]);
 
     type Input = (ComparedAgent, WorkspaceIdOptional, DiffFrom, DiffTo);
     type Body = ();

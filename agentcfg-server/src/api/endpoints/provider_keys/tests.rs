@@ -122,7 +122,7 @@ async fn a_key_is_saved_listed_replaced_and_deleted_and_never_shown() {
     assert_eq!(saved.status, 200);
     let mut fields: Vec<&String> = saved.body.as_object().unwrap().keys().collect();
     fields.sort();
-    assert_eq!(fields, ["created_at", "provider", "updated_at"]);
+    assert_eq!(fields, ["created_at", "fingerprint", "provider", "updated_at"]);
     assert_eq!(saved.body["created_at"], saved.body["updated_at"]);
     let again = api.save("ada", "anthropic", &body()).await;
     assert_eq!(again.body["created_at"], saved.body["created_at"]);
