@@ -82,11 +82,13 @@ def test_a_release_of_many_agents_is_one_step(studio: Studio, mirror: Make) -> N
 
     reader = threading.Thread(target=read)
     reader.start()
-    studio.apply(names, model="two")
-    moved = studio.owner.promote_agent_labels({"from": "latest", "to": "production"})
-    step = watch.next()
-    ended.set()
-    reader.join()
+    try:
+        studio.apply(names, model="two")
+        moved = studio.owner.promote_agent_labels({"from": "latest", "to": "production"})
+        step = watch.next()
+    finally:
+        ended.set()
+        reader.join()
     assert len(moved) == 40 and len(step.changed) == 40 and not step.added and not step.removed
     assert {agent.version for agent in step.before.values()} == {1}
     assert {agent.version for agent in cfg.snapshot.values()} == {2}
@@ -495,6 +497,25 @@ def test_a_process_ends_without_closing(studio: Studio, tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, cwd=tmp_path, env=environment)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "")
+    assert json.loads((tmp_path / "agents.json").read_text())["agents"][0]["version"] == 1
+
+
+def test_a_name_that_is_being_resolved_is_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, resolved = threading.Event(), threading.Event()
+
+    def resolve(*_: object, **__: object) -> list[object]:
+        asked.set()
+        resolved.wait(SECONDS)
+        return []
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolve)
+    cfg = AgentCfg("http://agents.example.com", "svc_test_x", workspace="w")
+    try:
+        assert asked.wait(SECONDS)
+        cfg.close()
+        assert not resolved.is_set()
+    finally:
+        resolved.set()
 
 
 def test_no_secret_is_shown(studio: Studio, mirror: Make) -> None:
