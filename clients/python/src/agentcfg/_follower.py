@@ -297,7 +297,12 @@ class Follower:
         if cache is None or saved is None:
             return
         try:
-            await asyncio.get_running_loop().run_in_executor(None, cache.save, saved)
+            saving = asyncio.get_running_loop().run_in_executor(None, cache.save, saved)
+            try:
+                await asyncio.shield(saving)
+            except asyncio.CancelledError:
+                await asyncio.wait({saving})  # the file does not change after the end
+                raise
             self._holder.cache_failed(None)
         except OSError as error:
             self._holder.cache_failed(error)
