@@ -237,7 +237,7 @@ async fn follow(url: &str, pairs: &Pairs, seen: &Rc<RefCell<Vec<Sight>>>) -> Res
 async fn note(mut mirror: ReleasedMirror, seen: Rc<RefCell<Vec<Sight>>>) {
     while mirror.changed().await.is_ok() {
         if let Some(agent) = mirror.get("agent-0") {
-            seen.borrow_mut().push((u64::from(agent.version), now()));
+            seen.borrow_mut().push((agent.version, now()));
         }
     }
 }

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 # What needs the programs waits for them in the background, beside what is compiled in the foreground.
 foreground=(format words dependencies lints documentation public-api crates build doctests)
-background=(setup dashboard programs typescript python packages browser)
+background=(setup dashboard programs typescript python manifests packages browser)
 parts=("${foreground[@]}" "${background[@]}" tests)
 
 # The programs of the packages are also those under test. This profile optimises them and links them fast.
@@ -94,6 +94,8 @@ part_programs() (
 part_typescript() { scripts/typescript-client.sh check; }
 
 part_python() { scripts/python-client.sh check; }
+
+part_manifests() { scripts/manifests.sh check; }
 
 part_packages() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -195,4 +197,4 @@ done
 collect setup dashboard programs
 title tests
 measure tests 2>&1 | tee "$logs/tests.log"
-collect typescript python packages browser
+collect typescript python manifests packages browser
