@@ -47,7 +47,7 @@ fn main() -> Result<(), Failure> {
 fn row(product: &Product, count: usize, group: usize) -> Result<(), Failure> {
     let data = tempfile::tempdir()?;
     let keys = group / PER_KEY;
-    let mut pairs = streams::fill(product, PROGRAM, data.path(), count / group + 1, 1, keys)?;
+    let mut pairs = streams::fill(product, PROGRAM, data.path(), count / group + 1, keys)?;
     // The last workspace has no streams: its keys read.
     let others = pairs.split_off(pairs.len() - keys);
     let reads: Vec<_> = others

@@ -37,7 +37,7 @@ fn main() -> Result<(), Failure> {
 
 fn row(product: &Product, count: usize, group: usize) -> Result<(), Failure> {
     let data = tempfile::tempdir()?;
-    let pairs = streams::fill(product, PROGRAM, data.path(), count / group, 1, group / PER_KEY)?;
+    let pairs = streams::fill(product, PROGRAM, data.path(), count / group, group / PER_KEY)?;
     let ours = Target::product(product.serve(data.path())?, &pairs)?;
     let event = data.path().join("event");
     std::fs::write(&event, &ours.event)?;

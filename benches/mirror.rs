@@ -19,7 +19,6 @@ use agentcfg_benches::{Failure, cargo, runtime};
 use agentcfg_client::{Client, ReleasedMirror};
 use tokio::task::LocalSet;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_bench-server");
 const AGENTS: usize = 33;
 /// Mirrors of a process of Python or TypeScript.
 const IN_PROCESS: usize = 50;
@@ -28,7 +27,6 @@ const STEP: Duration = Duration::from_millis(500);
 
 /// The version that a mirror shows, and since when, in microseconds since 1970.
 type Sight = (u64, u64);
-type Pairs = [(String, String)];
 
 fn main() -> Result<(), Failure> {
     streams::raise_open_files();
@@ -39,13 +37,16 @@ fn main() -> Result<(), Failure> {
     }
     let product = Product::build()?;
     let data = tempfile::tempdir()?;
-    let pairs = streams::fill(&product, PROGRAM, data.path(), 1, AGENTS, keys)?;
     let server = product.serve(data.path())?;
     let url = format!("http://{}", server.address);
+    let workspace = product.small_workspace(server.address)?;
+    workspace.seed(server.address, AGENTS)?;
+    let made = (0..keys).map(|_| product.key(server.address, &workspace.id));
+    let keys = made.collect::<Result<Vec<_>, _>>()?;
     let releases = Releases {
         address: server.address,
-        workspace: pairs[0].0.clone(),
-        key: pairs[0].1.clone(),
+        key: product.admin_key(server.address, &workspace.id)?,
+        workspace: workspace.id,
     };
     releases.promote()?;
 
@@ -57,21 +58,22 @@ fn main() -> Result<(), Failure> {
         .env("PYTHONPATH", cargo::root().join("clients/python/src"));
     let mut of_typescript = Command::new("node");
     of_typescript.arg(cargo::root().join("benches/mirror/mirrors.mjs"));
-    let python = Mirrors::start(&mut of_python, &url, &pairs[..of_process])?;
-    let typescript = Mirrors::start(&mut of_typescript, &url, &pairs[of_process..2 * of_process])?;
+    let workspace = releases.workspace.as_str();
+    let python = Mirrors::start(&mut of_python, &url, workspace, &keys[..of_process])?;
+    let typescript = Mirrors::start(&mut of_typescript, &url, workspace, &keys[of_process..2 * of_process])?;
 
     let runtime = runtime()?;
     let local = LocalSet::new();
     let seen: Rc<RefCell<Vec<Sight>>> = Rc::default();
-    runtime.block_on(local.run_until(follow(&url, &pairs[2 * of_process..], &seen)))?;
+    runtime.block_on(local.run_until(follow(&url, workspace, &keys[2 * of_process..], &seen)))?;
 
     println!(
         "| mirrors | number | p50, ms | p99, ms | the last one, ms | answer to the promotion, p50, ms | CPU of the server, ms a promotion |"
     );
     println!("|---|---|---|---|---|---|---|");
     let kinds = [
-        ("all", keys * PER_KEY),
-        ("Rust", keys * PER_KEY - 2 * IN_PROCESS),
+        ("all", keys.len() * PER_KEY),
+        ("Rust", keys.len() * PER_KEY - 2 * IN_PROCESS),
         ("Python", IN_PROCESS),
         ("TypeScript", IN_PROCESS),
     ];
@@ -148,7 +150,7 @@ impl Releases {
 
     /// Returns the version that the change makes.
     fn change(&self) -> Result<u64, Failure> {
-        let path = format!("/api/agents/configs?workspace_id={}&agent_id=agent-0", self.workspace);
+        let path = format!("/api/agents/configs?workspace_id={}&agent_id=seed-0", self.workspace);
         let role = format!(r#"{{"role":"{}"}}"#, now());
         let answer = send(self.address, "PATCH", &path, &self.key, &role)?;
         let version = answer
@@ -177,11 +179,10 @@ struct Mirrors {
 
 impl Mirrors {
     /// Starts the process, and waits until its mirrors are live.
-    fn start(command: &mut Command, url: &str, pairs: &Pairs) -> Result<Self, Failure> {
+    fn start(command: &mut Command, url: &str, workspace: &str, keys: &[String]) -> Result<Self, Failure> {
         let (sender, lines) = mpsc::channel();
-        let keys = pairs.iter().map(|(_, key)| key);
         let mut child = command
-            .args([url, &pairs[0].0, &PER_KEY.to_string()])
+            .args([url, workspace, &PER_KEY.to_string()])
             .args(keys)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -221,8 +222,8 @@ impl Drop for Mirrors {
 }
 
 /// Makes the mirrors of these keys, each with a client of its own, and notes what they show while the runtime runs.
-async fn follow(url: &str, pairs: &Pairs, seen: &Rc<RefCell<Vec<Sight>>>) -> Result<(), Failure> {
-    for (workspace, key) in pairs {
+async fn follow(url: &str, workspace: &str, keys: &[String], seen: &Rc<RefCell<Vec<Sight>>>) -> Result<(), Failure> {
+    for key in keys {
         for _ in 0..PER_KEY {
             let client = Client::builder(url).api_key(key).build()?;
             let mirror = client.mirror(workspace.parse()?).label("production".parse()?).await?;
@@ -236,7 +237,7 @@ async fn follow(url: &str, pairs: &Pairs, seen: &Rc<RefCell<Vec<Sight>>>) -> Res
 
 async fn note(mut mirror: ReleasedMirror, seen: Rc<RefCell<Vec<Sight>>>) {
     while mirror.changed().await.is_ok() {
-        if let Some(agent) = mirror.get("agent-0") {
+        if let Some(agent) = mirror.get("seed-0") {
             seen.borrow_mut().push((agent.version, now()));
         }
     }

@@ -8,7 +8,7 @@ while (!mirrors.every((mirror) => mirror.health.state === "live")) await new Pro
 for (const mirror of mirrors) {
   mirror.onChange((change) => {
     const micros = Math.trunc((performance.timeOrigin + performance.now()) * 1000);
-    console.log(`${change.snapshot.agents.get("agent-0")?.version} ${micros}`);
+    console.log(`${change.snapshot.agents.get("seed-0")?.version} ${micros}`);
   });
 }
 console.log("ready");

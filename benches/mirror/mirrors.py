@@ -2,7 +2,7 @@
 
 Usage: mirrors.py URL WORKSPACE MIRRORS_OF_EACH_KEY KEY…
 
-It prints `ready` when all mirrors are live, and for each step of a mirror the version of `agent-0` and the time in
+It prints `ready` when all mirrors are live, and for each step of a mirror the version of `seed-0` and the time in
 microseconds since 1970. It ends with its standard input.
 """
 
@@ -17,7 +17,7 @@ from agentcfg import AsyncAgentCfg, Change
 
 def note(change: Change) -> None:
     """Print what a mirror shows, and since when."""
-    print(change.after["agent-0"].version, time.time_ns() // 1000, flush=True)
+    print(change.after["seed-0"].version, time.time_ns() // 1000, flush=True)
 
 
 async def main() -> None:

@@ -34,7 +34,7 @@ pub struct Target {
     pub event: String,
 }
 
-/// Fills the store of a data directory with workspaces of some agents each. Returns each key with its workspace, those of one
+/// Fills the store of a data directory with workspaces of one agent each. Returns each key with its workspace, those of one
 /// workspace together.
 ///
 /// # Errors
@@ -45,14 +45,13 @@ pub fn fill(
     program: &str,
     data: &Path,
     workspaces: usize,
-    agents: usize,
     keys: usize,
 ) -> Result<Vec<(String, String)>, Failure> {
     // The first start creates the directory with its keys and an empty store, which is then filled.
     product.serve(data)?.stop()?;
     let mut fill = Command::new(program);
     fill.arg("fill").arg(data.join("store.redb"));
-    let filled = Server::start(fill.args([workspaces, agents, keys].map(|count| count.to_string())))?;
+    let filled = Server::start(fill.args([workspaces, 1, keys].map(|count| count.to_string())))?;
     let pairs = filled.fact("pairs").split(',');
     let pairs = pairs
         .filter_map(|pair| pair.split_once(' '))
