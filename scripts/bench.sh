@@ -63,6 +63,15 @@ section lists "Long lists with many readers" \
     "One workspace of 5,000 agents, 200 readers at a time. Stalled: every reader stops when its response has begun, so that all bodies are in flight. Reading: every other reader is slow, and an agent changes every quarter of a second, so that lists of several revisions are in flight. Growth is the peak minus the resident memory after one reader, divided by the size of a plain list."
 section feed "Streams of changes" \
     "5,000 streams of server-sent events, 10 or 100 of each workspace, while 100 changes a second are made in turn in all workspaces. Latencies count from the time that a change was due, its durable commit included. The baseline is bare hyper with a channel for each stream, which sends the same events without a commit. Memory is that of a stream that waits, connection included. \`STREAMS\` sets another number."
+if wanted mirror; then
+    need node nodejs
+    need npm npm
+    npm ci --no-fund --no-audit --silent --prefix clients/typescript
+    npm run build --silent --prefix clients/typescript
+    scripts/python.sh
+fi
+section mirror "Mirrors of a label" \
+    "1,000 mirrors of one label of a workspace with 33 agents, each with a stream of its own: 50 of the Python client in one process, 50 of the TypeScript client in another one, all others of the Rust client in the driver. An agent is changed and then promoted, again and again. Latencies count from the time that the promotion was due, until a mirror shows the new version: its commit, the event, and the read of what is released, by all mirrors at once. All processes share the cores. \`MIRRORS\` sets another number, \`BINARY\` names the server."
 if wanted status || wanted etcd; then
     need etcd etcd-server
     need etcdctl etcd-client

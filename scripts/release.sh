@@ -33,6 +33,6 @@ scripts/package/deb.sh "$out"
 scripts/package/oci.sh "$work/programs/static" "$out"
 AGENTCFG_RELEASE=1 scripts/package/crates.sh "$out"
 scripts/typescript-client.sh pack "$out"
-scripts/python-client.sh wheel "$out"
+scripts/python-client.sh pack "$out"
 (cd "$out" && sha256sum -- * >SHA256SUMS)
 cat "$out/SHA256SUMS"

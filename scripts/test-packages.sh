@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the Debian package and the image, and tests what an operator does with them. Needs root. The argument is the profile of
-# the programs, quick unless it is given.
+# Makes the Debian package, the image and the package for Python, and tests what their users do with them. Needs root. The argument is
+# the profile of the programs, quick unless it is given. Those for TypeScript are tested with that client.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/package/common.sh
@@ -26,5 +26,12 @@ scripts/package/test-deb.sh "$package" "$(scripts/package/deb.sh "$work/later" 2
 image=$(scripts/package/oci.sh "$work/programs/static" "$work/first")
 same "the image" "$image" "$(scripts/package/oci.sh "$work/programs/static" "$work/again")"
 scripts/package/test-oci.sh "$image"
+
+# The wheel, and the source archive.
+{ read -r wheel && read -r archive; } < <(scripts/python-client.sh pack "$work/first")
+{ read -r wheel_again && read -r archive_again; } < <(scripts/python-client.sh pack "$work/again")
+same "the wheel" "$wheel" "$wheel_again"
+same "the source archive for Python" "$archive" "$archive_again"
+AGENTCFG_TEST_BINARY=$work/programs/dynamic/agentcfg-server scripts/python-client.sh installed "$wheel"
 
 rm -rf "$work"/{first,again,later}

@@ -9,10 +9,8 @@ cd "$(dirname "$0")/.."
 
 # What needs the programs waits for them in the background, beside what is compiled in the foreground.
 foreground=(format words dependencies lints documentation public-api crates build doctests)
-background=(setup dashboard programs typescript packages browser)
+background=(setup dashboard programs typescript python manifests packages browser)
 parts=("${foreground[@]}" "${background[@]}" tests)
-# Runs only when it is named.
-named=(python)
 
 # The programs of the packages are also those under test. This profile optimises them and links them fast.
 profile=quick
@@ -95,12 +93,9 @@ part_programs() (
 
 part_typescript() { scripts/typescript-client.sh check; }
 
-part_python() {
-    local made
-    scripts/python-client.sh check
-    made=$(scripts/python-client.sh wheel target/python-wheel)
-    scripts/python-client.sh installed "$made"
-}
+part_python() { scripts/python-client.sh check; }
+
+part_manifests() { scripts/manifests.sh check; }
 
 part_packages() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -132,7 +127,7 @@ need cc build-essential
 
 if [ $# -gt 0 ]; then
     for part in "$@"; do
-        [[ " ${parts[*]} ${named[*]} " == *" $part "* ]] || fail "the parts are ${parts[*]} ${named[*]}"
+        [[ " ${parts[*]} " == *" $part "* ]] || fail "the parts are ${parts[*]}"
     done
     for part in "$@"; do "part_$part"; done
     exit
@@ -202,4 +197,4 @@ done
 collect setup dashboard programs
 title tests
 measure tests 2>&1 | tee "$logs/tests.log"
-collect typescript packages browser
+collect typescript python manifests packages browser

@@ -16,6 +16,7 @@ use rustls::sign::CertifiedKey;
 use zeroize::Zeroizing;
 
 use crate::process::config::Config;
+use crate::process::files;
 use crate::process::telemetry::Metrics;
 
 /// How often the state of the files is checked.
@@ -164,13 +165,10 @@ fn read(
     Ok(text)
 }
 
-/// Only the owner may be able to read a key. Its group may too if the file belongs to another user, such as root:
-/// otherwise this process could not read it.
+/// Only the owner may be able to read a key.
 fn is_private(path: &Path, found: &Metadata) -> Result<(), CertificateError> {
-    let is_own = found.uid() == rustix::process::geteuid().as_raw();
-    let forbidden = if is_own { 0o077 } else { 0o037 };
     let mode = found.mode() & 0o777;
-    if mode & forbidden == 0 {
+    if mode & files::rights_of_others(found) == 0 {
         return Ok(());
     }
     Err(CertificateError::Exposed {

@@ -1,11 +1,19 @@
-//! Files that appear at their final path once they are complete.
+//! Files that appear at their final path once they are complete, and the rights of files of secrets.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Metadata};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
+
+/// The permission bits that make a secret in this file one of others. The group may read it if it belongs to another user, such
+/// as root: otherwise this process could not.
+pub(super) fn rights_of_others(found: &Metadata) -> u32 {
+    let is_own = found.uid() == rustix::process::geteuid().as_raw();
+    if is_own { 0o077 } else { 0o037 }
+}
 
 /// Moves the draft of a file to `path`, and syncs the directory, so that the name survives a power cut.
 ///

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from agentcfg.timing import Clock
 
 
@@ -27,3 +29,4 @@ class FakeClock(Clock):
 
     async def wait(self, seconds: float) -> None:
         self.sleep(seconds)
+        await asyncio.sleep(0)  # other tasks go on, and the end of this one is seen

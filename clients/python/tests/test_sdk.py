@@ -13,12 +13,20 @@ from agentcfg import AgentCfg, AsyncAgentCfg
 from conftest import Server
 from provider import Provider
 
+# What the SDKs take from the environment for the providers themselves.
+ENVIRONMENT = [
+    *("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID", "OPENAI_BASE_URL"),
+    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL"),
+]
+
 
 def test_calls_are_those_of_the_released_agent(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"):
+    for name in ENVIRONMENT:
         monkeypatch.setenv(name, "of-the-environment")
+    for name in ("OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"):
+        monkeypatch.setenv(name, "Authorization: Bearer of-the-environment\nX-Api-Key: of-the-environment")
     urls = {"openai_base_url": provider.url, "anthropic_base_url": provider.url}
     server = Server(tmp_path, openai_api_key="o", anthropic_api_key="a", **urls)
     try:
@@ -36,7 +44,11 @@ def test_calls_are_those_of_the_released_agent(
             path, body = provider.calls.get_nowait()
             assert (path, body["model"], body["temperature"]) == ("/v1/chat/completions", "gpt-5.5", 0.25)
             assert body["messages"][0] == {"role": "system", "content": "Help with Böards."}
-            message = cfg.anthropic("poet_1").messages.create(model="", max_tokens=9, messages=question)
+            message = (
+                cfg.anthropic("poet_1")
+                .with_options(max_retries=1)
+                .messages.create(model="", max_tokens=9, messages=question)
+            )
             assert message.model == "claude-sonnet-5-5"
             path, body = provider.calls.get_nowait()
             assert (path, body["model"], body["system"]) == ("/v1/messages", "claude-sonnet-5-5", "You rhyme.")

@@ -37,7 +37,10 @@ export async function openaiClient(target: ProviderTarget, options: ProviderOpti
     throw new InputError("the package openai is not installed: npm install openai", { cause: error });
   }
   const { OpenAI } = sdk;
-  return new OpenAI({ ...shared(target, options), baseURL: `${baseUrl(target, options, "openai")}/v1`, apiKey: target.key });
+  const baseURL = `${baseUrl(target, options, "openai")}/v1`;
+  // Without `null` the SDK takes these from the environment, for an account of OpenAI itself.
+  const account = { organization: null, project: null };
+  return new OpenAI({ ...account, ...shared(target, options), baseURL, apiKey: target.key });
 }
 
 /** @internal */
@@ -62,7 +65,9 @@ function baseUrl(target: ProviderTarget, options: ProviderOptions, provider: str
 
 function shared(target: ProviderTarget, { variables, provider: _, ...options }: ProviderOptions) {
   const query = target.workspace === undefined ? {} : { workspace_id: target.workspace };
-  const headers = variables === undefined ? {} : { "Agent-Variables": headerJson(variables) };
+  // The SDKs take further headers from the environment, among them perhaps a key of the provider itself.
+  const bearer = { Authorization: `Bearer ${target.key}` };
+  const headers = variables === undefined ? bearer : { ...bearer, "Agent-Variables": headerJson(variables) };
   return {
     ...options,
     defaultQuery: { ...(options["defaultQuery"] as Record<string, string> | undefined), ...query },

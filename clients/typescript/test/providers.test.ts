@@ -36,6 +36,15 @@ test("the official SDKs call as the agent that the label releases", async () => 
   await studio.released(["writer"], "production", { model: "claude-sonnet-5-5", persona_prompt: "Write." });
   // An edit that is not released does not show.
   await studio.owner.agents.update("support", { persona_prompt: "A draft." });
+  // What the SDKs take from the environment is for the providers themselves.
+  const ofEnvironment = "OPENAI_API_KEY OPENAI_ORG_ID OPENAI_PROJECT_ID ANTHROPIC_API_KEY ANTHROPIC_AUTH_TOKEN".split(" ");
+  for (const name of ofEnvironment) process.env[name] = "of-the-environment";
+  for (const name of ["OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"]) {
+    process.env[name] = "Authorization: Bearer of-the-environment";
+  }
+  after(() => {
+    for (const name of [...ofEnvironment, "OPENAI_CUSTOM_HEADERS", "ANTHROPIC_CUSTOM_HEADERS"]) delete process.env[name];
+  });
   const { key } = await studio.key();
   const cfg = new AgentCfg({ url: server.url, key, workspace: studio.id });
   after(() => cfg.close());
@@ -47,6 +56,7 @@ test("the official SDKs call as the agent that the label releases", async () => 
   assert.deepEqual([first.path, first.body.model, first.body.temperature], ["/v1/chat/completions", "gpt-5.5", 0.2]);
   assert.deepEqual(first.body.messages[0], { role: "system", content: "Help Zoë 🦀." });
   assert.equal(first.headers["authorization"], "Bearer sk-of-the-server");
+  assert.doesNotMatch(JSON.stringify(first.headers), /of-the-environment/);
 
   const anthropic = await cfg.anthropic("writer", { maxRetries: 0 });
   const message = await anthropic.messages.create({ model: "", max_tokens: 9, messages: [{ role: "user", content: "Hello" }] });
@@ -54,6 +64,7 @@ test("the official SDKs call as the agent that the label releases", async () => 
   const second = await calls.next("a call");
   assert.deepEqual([second.path, second.body.model, second.body.system], ["/v1/messages", "claude-sonnet-5-5", "Write."]);
   assert.equal(second.headers["x-api-key"], "sk-of-the-server");
+  assert.doesNotMatch(JSON.stringify(second.headers), /of-the-environment/);
 
   // Refusals of the server have the form of the provider, so that its SDK shows them.
   const unknown = await cfg.openai("nothing", { maxRetries: 0 });

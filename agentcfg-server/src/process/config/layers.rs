@@ -15,6 +15,7 @@ use super::model_providers;
 use super::settings::{Config, SETTINGS, Setting};
 use super::toml_mistakes;
 use super::value::Value;
+use crate::process::files;
 
 const PREFIX: &str = "AGENTCFG_";
 const FILE_SUFFIX: &str = "_FILE";
@@ -211,8 +212,11 @@ impl Layers {
     /// Warns of a file with a secret that other users can read. It is not refused, because in a container all users may
     /// be one.
     fn warn_if_open(&mut self, secret: &str, path: &Path) {
-        let mode = fs::metadata(path).map_or(0, |found| found.mode() & 0o777);
-        if mode & 0o077 != 0 {
+        let Ok(found) = fs::metadata(path) else {
+            return;
+        };
+        let mode = found.mode() & 0o777;
+        if mode & files::rights_of_others(&found) != 0 {
             let path = path.display();
             self.config.warnings.push(format!(
                 "{path} holds the secret {secret} and is open to other users (mode {mode:03o}); run `chmod 600 {path}`"

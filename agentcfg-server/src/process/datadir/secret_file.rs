@@ -1,19 +1,48 @@
 //! Files of secrets: readable by their owner alone, and written atomically.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions, Permissions};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
+
+use rustix::fs::Gid;
+use rustix::process::{getegid, getgroups};
 
 use super::error::DataDirError;
 use crate::process::files;
 
 /// Opens a file. Returns its permission bits too, if other users have any.
+///
+/// A kubelet gives the files of a volume to a group (`fsGroup`), and sets the group bit of its folders. Where this process is in
+/// that group, the rights of the group are taken back instead.
 pub(super) fn open(path: &Path) -> io::Result<(File, Option<u32>)> {
     let file = File::open(path)?;
-    let mode = file.metadata()?.mode() & 0o777;
-    Ok((file, (mode & 0o077 != 0).then_some(mode)))
+    let found = file.metadata()?;
+    let mode = found.mode() & 0o777;
+    if mode & 0o077 == 0 {
+        return Ok((file, None));
+    }
+    if mode & 0o007 != 0 || !is_of_volume(path, &found)? {
+        return Ok((file, Some(mode)));
+    }
+    // A file of another owner, such as root, cannot be changed and is as private as the group.
+    if let Err(error) = file.set_permissions(Permissions::from_mode(mode & 0o700)) {
+        tracing::debug!(path = %path.display(), %error, "the rights of the group stay");
+    }
+    Ok((file, None))
+}
+
+/// Whether a kubelet has given a file, and the folder that it is in, to a group of this process.
+fn is_of_volume(path: &Path, found: &Metadata) -> io::Result<bool> {
+    const SET_GROUP_ID: u32 = 0o2000;
+    let Some(folder) = path.parent() else {
+        return Ok(false);
+    };
+    let folder = fs::metadata(folder)?;
+    let group = Gid::from_raw(found.gid());
+    let is_given = folder.mode() & SET_GROUP_ID != 0 && folder.gid() == found.gid();
+    Ok(is_given && (getegid() == group || getgroups()?.contains(&group)))
 }
 
 /// Creates the file `name` atomically, unless it exists already.

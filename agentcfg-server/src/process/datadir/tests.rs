@@ -124,6 +124,33 @@ fn the_session_secret_is_made_once() {
 }
 
 #[test]
+fn the_rights_that_a_kubelet_gives_to_the_group_are_taken_back() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path()).unwrap();
+    let secret = dir.session_secret().unwrap();
+    let path = dir.path().join("session.key");
+    let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    // What `fsGroup` makes of a volume at each start of a pod.
+    for (folder, file) in [(0o2770, 0o660), (0o2775, 0o660), (0o2770, 0o640)] {
+        set(temp.path(), folder);
+        set(&path, file);
+        assert_eq!(dir.session_secret().unwrap(), secret);
+        assert_eq!(mode(&path), 0o600);
+    }
+    // Strangers may read it, or the folder is none of a volume.
+    for (folder, file) in [(0o2770, 0o664), (0o2770, 0o604), (0o770, 0o660)] {
+        set(temp.path(), folder);
+        set(&path, file);
+        let error = dir.session_secret().unwrap_err();
+        assert!(
+            matches!(error, DataDirError::KeyExposed { mode, .. } if mode == file),
+            "{error}"
+        );
+        assert_eq!(mode(&path), file);
+    }
+}
+
+#[test]
 fn a_bad_session_key_is_refused_and_left_as_it_is() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(temp.path()).unwrap();

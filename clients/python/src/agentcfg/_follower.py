@@ -13,7 +13,7 @@ from typing import Any, NoReturn, get_args
 from . import _cache, types
 from ._events import Event, EventReader
 from ._holder import Holder, logger
-from .calls import cursor_of
+from .calls import cursor_of, read_changes
 from .client import POLL_WAIT, AsyncClient
 from .errors import (
     AgentCfgError,
@@ -228,7 +228,7 @@ class Follower:
     async def _poll(self) -> None:
         """Ask for changes again and again for some minutes, because another stream of this key is not allowed."""
         for wait in (0, *[POLL_WAIT] * POLLS):
-            page = await self._client.read_changes(after=self._after, limit=1000, wait=wait)
+            page = await self._client.send(read_changes(self._after, wait, None))
             cursor = cursor_of(page)
             news = [Position.of(event["cursor"]) for event in page.value if self._is_news(event)]
             if news:
@@ -278,7 +278,7 @@ class Follower:
             self._loaded = None
             self._holder.cache_failed(error)
         if self._loaded is not None:
-            self._holder.etag = self._loaded.tag
+            self._holder.etag = self._loaded.tag or None
             if self._client.workspace is None:
                 self._client.workspace = self._loaded.workspace_id
                 self._is_workspace_cached = True
@@ -297,10 +297,17 @@ class Follower:
         if cache is None or saved is None:
             return
         try:
-            await asyncio.get_running_loop().run_in_executor(None, cache.save, saved)
+            saving = asyncio.get_running_loop().run_in_executor(None, cache.save, saved)
+            try:
+                await asyncio.shield(saving)
+            except asyncio.CancelledError:
+                await asyncio.wait({saving})  # the file does not change after the end
+                raise
             self._holder.cache_failed(None)
         except OSError as error:
             self._holder.cache_failed(error)
+        except RuntimeError:
+            pass  # the interpreter ends and starts no thread: `_save_at_end` writes
 
     def _save_at_end(self) -> None:
         """Note in the file until when its state was confirmed."""

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from datetime import datetime, timedelta, timezone
 from typing import Literal
 
@@ -85,7 +86,7 @@ class Holder:
         self._listeners.append(listener)
 
         def remove() -> None:
-            if listener in self._listeners:
+            with suppress(ValueError):  # removed already
                 self._listeners.remove(listener)
 
         return remove

@@ -20,25 +20,30 @@ class ModelCalls:
     workspace: str | None
     provider: str
 
-    def openai(self, variables: Mapping[str, str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of `openai.OpenAI`."""
-        return {"base_url": f"{self._base()}/v1", "api_key": self.key, **self._common(variables, options)}
+    def openai(self, omit: object, variables: Mapping[str, str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of `openai.OpenAI`; `omit` is what leaves a header out."""
+        own = {"OpenAI-Organization": omit, "OpenAI-Project": omit}
+        return {"base_url": f"{self._base()}/v1", "api_key": self.key, **self._common(own, variables, options)}
 
-    def anthropic(self, variables: Mapping[str, str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the arguments of `anthropic.Anthropic`."""
-        return {
-            "base_url": self._base(),
-            "auth_token": self.key,
-            **self._common(variables, options),
-        }
+    def anthropic(
+        self, omit: object, variables: Mapping[str, str] | None, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        """Return the arguments of `anthropic.Anthropic`; `omit` is what leaves a header out."""
+        own = {"X-Api-Key": omit}
+        return {"base_url": self._base(), "auth_token": self.key, **self._common(own, variables, options)}
 
     def _base(self) -> str:
         agent = f"@{quote(self.agent_id, safe='')}:{quote(self.label, safe='')}"
         return f"{self.url}/api/agents/model-calls/{quote(self.provider, safe='')}/{agent}"
 
-    def _common(self, variables: Mapping[str, str] | None, options: Mapping[str, Any]) -> dict[str, Any]:
+    def _common(
+        self, own: Mapping[str, object], variables: Mapping[str, str] | None, options: Mapping[str, Any]
+    ) -> dict[str, Any]:
         query: dict[str, object] = {"workspace_id": self.workspace} if self.workspace else {}
-        headers = {"Agent-Variables": json.dumps(dict(variables))} if variables else {}
+        # The SDKs take credentials and headers from the environment, which are those for the provider itself.
+        headers = {"Authorization": f"Bearer {self.key}", **own}
+        if variables:
+            headers["Agent-Variables"] = json.dumps(dict(variables))
         merged: dict[str, Any] = {
             "default_query": {**query, **(options.get("default_query") or {})},
             "default_headers": {**headers, **(options.get("default_headers") or {})},

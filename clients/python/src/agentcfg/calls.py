@@ -13,7 +13,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from . import errors
+from . import errors, types
 from .errors import AgentCfgError, Outcome, RateLimit, ResponseFacts
 
 T = TypeVar("T")
@@ -258,6 +258,10 @@ def read_success(response: ApiResponse) -> None:
     _decoded(response, dict)
 
 
+WHO_AM_I: Call[types.WhoAmI] = Call("GET", "/api/whoami", read_object)
+"""Asks who the caller is."""
+
+
 def answer(read: Callable[[ApiResponse], T]) -> Callable[[ApiResponse], Answer[T]]:
     """Read a value with its headers."""
 
@@ -273,6 +277,12 @@ def answer(read: Callable[[ApiResponse], T]) -> Callable[[ApiResponse], Answer[T
         )
 
     return read_answer
+
+
+def read_changes(after: str | None, wait: int, workspace_id: str | None) -> Call[Answer[list[types.ChangeEvent]]]:
+    """Ask for the changes after a cursor, for which the server waits some seconds if there are none yet."""
+    query: dict[str, QueryValue] = {"workspace_id": workspace_id, "after": after, "limit": 1000, "wait": wait}
+    return Call("GET", "/api/changes", answer(read_list), query=query, workspace="required", patience=wait)
 
 
 def cursor_of(answered: Answer[Any] | errors.NotModified) -> str:

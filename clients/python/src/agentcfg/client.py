@@ -7,9 +7,9 @@ import functools
 import json
 import ssl
 import threading
-from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
-from contextlib import asynccontextmanager, contextmanager
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine, Generator, Iterator
+from contextlib import asynccontextmanager, closing, contextmanager
+from typing import Any, Generic, TypeVar
 
 import httpx
 
@@ -22,6 +22,8 @@ from .errors import AgentCfgError, RateLimit, may_pass
 from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, SYSTEM_CLOCK, Backoff, Clock, Retries, RetryPolicy, Timeouts
 
 T = TypeVar("T")
+Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
+Transport = TypeVar("Transport", httpx.BaseTransport, httpx.AsyncBaseTransport)
 ClientType = TypeVar("ClientType", bound="Client")
 AsyncClientType = TypeVar("AsyncClientType", bound="AsyncClient")
 
@@ -32,8 +34,11 @@ POLL_WAIT = 25
 """How many seconds the server waits for a change before it answers a poll."""
 
 
-class _Shared:
-    """What both clients have: settings, and the making of requests."""
+class _Core(Generic[Http, Transport]):
+    """What both clients do, written once, as coroutines. A client gives the input and output that they need.
+
+    Those of the synchronous client block, so that its coroutines never wait, and `_run` runs them without a loop.
+    """
 
     def __init__(
         self,
@@ -45,7 +50,10 @@ class _Shared:
         retry: RetryPolicy | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
         clock: Clock = SYSTEM_CLOCK,
+        verify: ssl.SSLContext | bool = True,
+        transport: Transport | None = None,
     ) -> None:
+        """Make a client; nothing is sent before the first call."""
         self.url = calls.check_url(url)
         self.workspace: str | None = workspace
         self.timeouts = timeouts or Timeouts()
@@ -54,60 +62,145 @@ class _Shared:
         self.max_response_bytes = max_response_bytes
         self._clock = clock
         self._key = calls.key_source(key)
+        headers = {"accept": "application/json", "user-agent": f"agentcfg-python/{__version__}"}
+        verify = default_context() if verify is True else verify
+        self._http: Http = self._connect(
+            {"headers": headers, "follow_redirects": False, "verify": verify, "transport": transport}
+        )
 
     def __repr__(self) -> str:
         """Show the server and no secret."""
         return f"{type(self).__name__}({self.url!r}, key=[redacted], workspace={self.workspace!r})"
 
-    @property
-    def _settings(self) -> dict[str, Any]:
-        headers = {
-            "accept": "application/json",
-            "user-agent": f"agentcfg-python/{__version__}",
-        }
-        return {"headers": headers, "follow_redirects": False}
+    # What each client has in a form of its own.
 
-    def _timeout(self, seconds: float, read: float | None = None) -> httpx.Timeout:
-        return httpx.Timeout(seconds, connect=min(seconds, self.timeouts.connect), read=read or seconds)
+    def _connect(self, settings: dict[str, Any]) -> Http:
+        """Make the pool of connections."""
+        raise NotImplementedError
 
-    def _request(self, http: httpx.Client | httpx.AsyncClient, call: Call[Any], seconds: float) -> httpx.Request:
-        headers = {name: value for name, value in call.headers.items() if value is not None}
-        headers["authorization"] = f"Bearer {self._key()}"
-        content = None
-        if call.body is not None:
-            headers["content-type"] = "application/json"
-            content = encoded(call.body)
-        return http.build_request(
-            call.method,
-            self.url + call.target(),
-            headers=headers,
-            content=content,
-            timeout=self._timeout(seconds),
-        )
+    async def _head(self, request: httpx.Request, seconds: float) -> httpx.Response:
+        """Send a request, and return the response without its body."""
+        raise NotImplementedError
 
-    def _retries(self, call: Call[Any]) -> Retries:
-        return Retries(
+    async def _body(self, response: httpx.Response, seconds: float) -> bytes:
+        """Receive the body, and close the response."""
+        raise NotImplementedError
+
+    async def _wait(self, seconds: float) -> None:
+        raise NotImplementedError
+
+    async def _default_workspace(self) -> str:
+        """Return the workspace of calls that name none."""
+        raise NotImplementedError
+
+    # Calls.
+
+    async def _ask_workspace(self) -> str:
+        if self.workspace is None:
+            self.workspace = calls.only_workspace(await self._send(calls.WHO_AM_I))
+        return self.workspace
+
+    async def _send(self, call: Call[T]) -> T:
+        call = call.in_workspace(await self._default_workspace() if call.lacks_workspace else self.workspace)
+        retries = Retries(
             self.retry,
             self.timeouts,
             is_idempotent=call.may_be_repeated,
             patience=call.patience,
             clock=self._clock,
         )
+        while True:
+            try:
+                return call.read(await self._attempt(call, retries.time_for_attempt()))
+            except AgentCfgError as error:
+                delay = retries.delay_after(error)
+                if delay is None:
+                    raise (error.of_a_change() if call.changes else error) from error.__cause__
+            await self._wait(delay)
 
-    def _poll_backoff(self) -> Backoff:
-        return Backoff(FEED_MIN_DELAY, FEED_MAX_DELAY, self._clock)
+    async def _attempt(self, call: Call[Any], seconds: float) -> ApiResponse:
+        deadline = self._clock.monotonic() + seconds
+        response = await self._opened(call, seconds)
+        with exchange():
+            body = await self._body(response, max(0.0, deadline - self._clock.monotonic()))
+        return ApiResponse(response.status_code, response.headers, body)
 
-    def _is_success(self, response: httpx.Response) -> bool:
-        self.rate_limit = calls.rate_limit(response.headers) or self.rate_limit
-        return response.is_success
+    async def _opened(self, call: Call[Any], seconds: float, silence: float | None = None) -> httpx.Response:
+        """Send a call, and return a successful response without its body, which may pause for `silence` seconds."""
+        headers = {name: value for name, value in call.headers.items() if value is not None}
+        headers["authorization"] = f"Bearer {self._key()}"
+        content = None
+        if call.body is not None:
+            headers["content-type"] = "application/json"
+            content = encoded(call.body)
+        timeout = httpx.Timeout(seconds, connect=min(seconds, self.timeouts.connect), read=silence or seconds)
+        with exchange():
+            request = self._http.build_request(
+                call.method, self.url + call.target(), headers=headers, content=content, timeout=timeout
+            )
+            response = await self._head(request, seconds)
+            self.rate_limit = calls.rate_limit(response.headers) or self.rate_limit
+            if response.is_success:
+                return response
+            body = await self._body(response, seconds)
+        raise calls.refusal(response.status_code, response.headers, body)
 
-    def _limit(self, response: httpx.Response) -> int:
-        return self.max_response_bytes if response.is_success else calls.MAX_ERROR_BYTES
+    async def _next_changes(self, following: _Following) -> list[types.ChangeEvent]:
+        """Wait for the next page of changes, and wait out the failures that may pass."""
+        while True:
+            try:
+                page = await self._send(calls.read_changes(following.after, POLL_WAIT, following.workspace_id))
+            except AgentCfgError as error:
+                if not may_pass(error):
+                    raise
+                await self._wait(following.backoff.next() + (error.retry_after or 0.0))
+                continue
+            following.backoff.reset()
+            following.after = calls.cursor_of(page)
+            return page.value
+
+    async def _open_export(self, workspace_id: str | None) -> httpx.Response:
+        query: dict[str, calls.QueryValue] = {"workspace_id": workspace_id or await self._default_workspace()}
+        call = Call("GET", "/api/workspaces/export", calls.read_object, query=query)
+        return await self._opened(call, self.timeouts.attempt)
 
 
-def context(verify: ssl.SSLContext | bool) -> ssl.SSLContext | bool:
-    """Return what connections are verified by."""
-    return default_context() if verify is True else verify
+class _Following:
+    """A position in the changes of a workspace."""
+
+    def __init__(self, after: str, workspace_id: str | None, clock: Clock) -> None:
+        self.after = after
+        self.workspace_id = workspace_id
+        self.backoff = Backoff(FEED_MIN_DELAY, FEED_MAX_DELAY, clock)
+
+
+class _Received:
+    """A body that arrives in pieces, up to the size that the client accepts."""
+
+    def __init__(self, response: httpx.Response, max_bytes: int) -> None:
+        self.body = bytearray()
+        self._is_success = response.is_success
+        self._limit = max_bytes if response.is_success else calls.MAX_ERROR_BYTES
+
+    def take(self, piece: bytes) -> bool:
+        """Add a piece, and return whether more is wanted."""
+        self.body += piece
+        if len(self.body) <= self._limit:
+            return True
+        if self._is_success:
+            raise calls.too_long(self._limit)
+        return False
+
+
+@contextmanager
+def exchange() -> Generator[None, None, None]:
+    """Turn the failures of connections into those of this package."""
+    try:
+        yield
+    except httpx.TransportError as error:
+        raise calls.transport_error(error) from error
+    except (httpx.InvalidURL, httpx.DecodingError) as error:
+        raise calls.errors.AnswerError(str(error)) from error
 
 
 @functools.cache
@@ -124,39 +217,22 @@ def encoded(body: object) -> bytes:
         raise calls.errors.InputError(f"the body cannot be written as JSON: {error}") from None
 
 
-class Client(_Shared, SyncMethods):
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that never waits."""
+    try:
+        work.send(None)
+    except StopIteration as done:
+        return done.value
+    raise AssertionError("a coroutine of the synchronous client has waited")
+
+
+class Client(_Core[httpx.Client, httpx.BaseTransport], SyncMethods):
     """A client of one server with one credential. Threads may share it.
 
     `key` is an API key or a session token, or a function that returns the one to use now. `workspace` is the workspace
     of calls that name none; without it, the only one of the credential. Each method names a failure by the class of its
     error, see `agentcfg.errors`.
     """
-
-    def __init__(
-        self,
-        url: str,
-        key: Key,
-        *,
-        workspace: str | None = None,
-        timeouts: Timeouts | None = None,
-        retry: RetryPolicy | None = None,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-        clock: Clock = SYSTEM_CLOCK,
-        verify: ssl.SSLContext | bool = True,
-        transport: httpx.BaseTransport | None = None,
-    ) -> None:
-        """Make a client; nothing is sent before the first call."""
-        super().__init__(
-            url,
-            key,
-            workspace=workspace,
-            timeouts=timeouts,
-            retry=retry,
-            max_response_bytes=max_response_bytes,
-            clock=clock,
-        )
-        self._lock = threading.Lock()
-        self._http = httpx.Client(verify=context(verify), transport=transport, **self._settings)
 
     def __enter__(self: ClientType) -> ClientType:
         """Return the client itself."""
@@ -173,33 +249,18 @@ class Client(_Shared, SyncMethods):
     def workspace_id(self) -> str:
         """Return the workspace of calls that name none; asks the server once if it must."""
         with self._lock:
-            if self.workspace is None:
-                self.workspace = calls.only_workspace(self.who_am_i())
-            return self.workspace
+            return _run(self._ask_workspace())
 
     def send(self, call: Call[T]) -> T:
         """Send a call, with retries, and read its response."""
-        call = call.in_workspace(self.workspace_id() if call.lacks_workspace else self.workspace)
-        retries = self._retries(call)
-        while True:
-            try:
-                return call.read(self._attempt(call, retries.time_for_attempt()))
-            except AgentCfgError as error:
-                delay = retries.delay_after(error)
-                if delay is None:
-                    raise (error.of_a_change() if call.changes else error) from error.__cause__
-            self._clock.sleep(delay)
+        return _run(self._send(call))
 
     def export_workspace(self, *, workspace_id: str | None = None) -> Iterator[types.ExportLine]:
         """Read all records of a workspace, one after another, as they were at one revision.
 
         Needs a session of an owner. The export is never repeated by itself.
         """
-        workspace_id = workspace_id or self.workspace_id()
-        call = Call("GET", "/api/workspaces/export", calls.read_object, query={"workspace_id": workspace_id})
-        with self._opened(call, self.timeouts.attempt) as response:
-            if not self._is_success(response):
-                raise calls.refusal(response.status_code, response.headers, self._body(response, None))
+        with exchange(), closing(_run(self._open_export(workspace_id))) as response:
             for line in response.iter_lines():
                 yield json.loads(line)
 
@@ -211,81 +272,37 @@ class Client(_Shared, SyncMethods):
         Failures that may pass are waited out. All others are raised: `Gone` means that the cursor is no longer one of
         the workspace. An event's `cursor` is where to go on from.
         """
-        backoff = self._poll_backoff()
+        following = _Following(after, workspace_id, self._clock)
         while True:
-            try:
-                page = self.read_changes(workspace_id=workspace_id, after=after, limit=1000, wait=POLL_WAIT)
-            except AgentCfgError as error:
-                if not may_pass(error):
-                    raise
-                self._clock.sleep(backoff.next() + (error.retry_after or 0.0))
-                continue
-            backoff.reset()
-            yield from page.value
-            after = calls.cursor_of(page)
+            yield from _run(self._next_changes(following))
 
-    @contextmanager
-    def _opened(self, call: Call[Any], seconds: float) -> Generator[httpx.Response, None, None]:
-        try:
-            response = self._http.send(self._request(self._http, call, seconds), stream=True)
-            try:
-                yield response
-            finally:
-                response.close()
-        except httpx.TransportError as error:
-            raise calls.transport_error(error) from error
-        except (httpx.InvalidURL, httpx.DecodingError) as error:
-            raise calls.errors.AnswerError(str(error)) from error
+    def _connect(self, settings: dict[str, Any]) -> httpx.Client:
+        self._lock = threading.Lock()
+        return httpx.Client(**settings)
 
-    def _attempt(self, call: Call[Any], seconds: float) -> ApiResponse:
+    async def _head(self, request: httpx.Request, seconds: float) -> httpx.Response:
+        return self._http.send(request, stream=True)
+
+    async def _body(self, response: httpx.Response, seconds: float) -> bytes:
         deadline = self._clock.monotonic() + seconds
-        with self._opened(call, seconds) as response:
-            is_success = self._is_success(response)
-            body = self._body(response, deadline)
-            if not is_success:
-                raise calls.refusal(response.status_code, response.headers, body)
-            return ApiResponse(response.status_code, response.headers, body)
+        received = _Received(response, self.max_response_bytes)
+        with closing(response):
+            for piece in response.iter_bytes():
+                if not received.take(piece):
+                    break
+                if self._clock.monotonic() > deadline:
+                    raise calls.timed_out()
+        return bytes(received.body)
 
-    def _body(self, response: httpx.Response, deadline: float | None) -> bytes:
-        body, limit = bytearray(), self._limit(response)
-        for piece in response.iter_bytes():
-            body += piece
-            if len(body) > limit:
-                if response.is_success:
-                    raise calls.too_long(limit)
-                break
-            if deadline is not None and self._clock.monotonic() > deadline:
-                raise calls.timed_out()
-        return bytes(body)
+    async def _wait(self, seconds: float) -> None:
+        self._clock.sleep(seconds)
+
+    async def _default_workspace(self) -> str:
+        return self.workspace_id()
 
 
-class AsyncClient(_Shared, AsyncMethods):
+class AsyncClient(_Core[httpx.AsyncClient, httpx.AsyncBaseTransport], AsyncMethods):
     """A client of one server with one credential, for `asyncio`. As `Client`, with methods to await."""
-
-    def __init__(
-        self,
-        url: str,
-        key: Key,
-        *,
-        workspace: str | None = None,
-        timeouts: Timeouts | None = None,
-        retry: RetryPolicy | None = None,
-        max_response_bytes: int = MAX_RESPONSE_BYTES,
-        clock: Clock = SYSTEM_CLOCK,
-        verify: ssl.SSLContext | bool = True,
-        transport: httpx.AsyncBaseTransport | None = None,
-    ) -> None:
-        """Make a client; nothing is sent before the first call."""
-        super().__init__(
-            url,
-            key,
-            workspace=workspace,
-            timeouts=timeouts,
-            retry=retry,
-            max_response_bytes=max_response_bytes,
-            clock=clock,
-        )
-        self._http = httpx.AsyncClient(verify=context(verify), transport=transport, **self._settings)
 
     async def __aenter__(self: AsyncClientType) -> AsyncClientType:
         """Return the client itself."""
@@ -301,57 +318,33 @@ class AsyncClient(_Shared, AsyncMethods):
 
     async def workspace_id(self) -> str:
         """Return the workspace of calls that name none; asks the server if it must."""
-        if self.workspace is None:
-            self.workspace = calls.only_workspace(await self.who_am_i())
-        return self.workspace
+        return await self._ask_workspace()
 
     async def send(self, call: Call[T]) -> T:
         """Send a call, with retries, and read its response."""
-        call = call.in_workspace(await self.workspace_id() if call.lacks_workspace else self.workspace)
-        retries = self._retries(call)
-        while True:
-            try:
-                return call.read(await self._attempt(call, retries.time_for_attempt()))
-            except AgentCfgError as error:
-                delay = retries.delay_after(error)
-                if delay is None:
-                    raise (error.of_a_change() if call.changes else error) from error.__cause__
-            await self._clock.wait(delay)
+        return await self._send(call)
 
     async def export_workspace(self, *, workspace_id: str | None = None) -> AsyncIterator[types.ExportLine]:
         """Read all records of a workspace, one after another, as they were at one revision.
 
         Needs a session of an owner. The export is never repeated by itself.
         """
-        workspace_id = workspace_id or await self.workspace_id()
-        call = Call("GET", "/api/workspaces/export", calls.read_object, query={"workspace_id": workspace_id})
-        seconds = self.timeouts.attempt
-        async with self._opened(self._request(self._http, call, seconds), seconds) as response:
-            await self._raise_for_status(response)
-            async for line in response.aiter_lines():
-                yield json.loads(line)
+        with exchange():
+            response = await self._open_export(workspace_id)
+            try:
+                async for line in response.aiter_lines():
+                    yield json.loads(line)
+            finally:
+                await response.aclose()
 
     async def follow_changes(
         self, after: str = "now", *, workspace_id: str | None = None
     ) -> AsyncGenerator[types.ChangeEvent, None]:
-        """Follow the changes of a workspace after a cursor, `now` or `start`, without an end.
-
-        Failures that may pass are waited out. All others are raised: `Gone` means that the cursor is no longer one of
-        the workspace. An event's `cursor` is where to go on from.
-        """
-        backoff = self._poll_backoff()
+        """Follow the changes of a workspace after a cursor, as `Client.follow_changes`."""
+        following = _Following(after, workspace_id, self._clock)
         while True:
-            try:
-                page = await self.read_changes(workspace_id=workspace_id, after=after, limit=1000, wait=POLL_WAIT)
-            except AgentCfgError as error:
-                if not may_pass(error):
-                    raise
-                await self._clock.wait(backoff.next() + (error.retry_after or 0.0))
-                continue
-            backoff.reset()
-            for event in page.value:
+            for event in await self._next_changes(following):
                 yield event
-            after = calls.cursor_of(page)
 
     @asynccontextmanager
     async def open_changes(
@@ -362,51 +355,66 @@ class AsyncClient(_Shared, AsyncMethods):
             "workspace_id": workspace_id or await self.workspace_id(),
             "after": after,
         }
-        headers = {"accept": "text/event-stream"}
-        call = Call("GET", "/api/changes", calls.read_object, query=query, headers=headers)
-        request = self._request(self._http, call, self.timeouts.attempt)
-        request.extensions["timeout"] = self._timeout(self.timeouts.attempt, read=silence).as_dict()
-        async with self._opened(request, self.timeouts.attempt) as response:
-            await self._raise_for_status(response)
-            yield response.aiter_bytes()
-
-    @asynccontextmanager
-    async def _opened(self, request: httpx.Request, seconds: float) -> AsyncGenerator[httpx.Response, None]:
-        """Send a request and receive the head of its response within these seconds."""
-        try:
-            response = await asyncio.wait_for(self._http.send(request, stream=True), seconds)
+        call = Call("GET", "/api/changes", calls.read_object, query=query, headers={"accept": "text/event-stream"})
+        with exchange():
+            response = await self._opened(call, self.timeouts.attempt, silence)
             try:
-                yield response
+                yield response.aiter_bytes()
             finally:
                 await response.aclose()
-        except httpx.TransportError as error:
-            raise calls.transport_error(error) from error
-        except (httpx.InvalidURL, httpx.DecodingError) as error:
-            raise calls.errors.AnswerError(str(error)) from error
-        except asyncio.TimeoutError as error:
-            raise calls.timed_out() from error
 
-    async def _attempt(self, call: Call[Any], seconds: float) -> ApiResponse:
+    def _connect(self, settings: dict[str, Any]) -> httpx.AsyncClient:
+        return httpx.AsyncClient(**settings)
+
+    async def _head(self, request: httpx.Request, seconds: float) -> httpx.Response:
+        came: list[httpx.Response] = []
+
+        async def send() -> httpx.Response:
+            came.append(await self._http.send(request, stream=True))
+            return came[0]
+
         try:
-            return await asyncio.wait_for(self._exchange(call, seconds), seconds)
-        except asyncio.TimeoutError as error:
-            raise calls.timed_out() from error
+            return await within(seconds, send())
+        except BaseException:
+            for response in came:  # together with the end of the wait
+                await response.aclose()
+            raise
 
-    async def _exchange(self, call: Call[Any], seconds: float) -> ApiResponse:
-        async with self._opened(self._request(self._http, call, seconds), seconds) as response:
-            await self._raise_for_status(response)
-            return ApiResponse(response.status_code, response.headers, await self._body(response))
+    async def _body(self, response: httpx.Response, seconds: float) -> bytes:
+        async def receive() -> bytes:
+            received = _Received(response, self.max_response_bytes)
+            async for piece in response.aiter_bytes():
+                if not received.take(piece):
+                    break
+            return bytes(received.body)
 
-    async def _raise_for_status(self, response: httpx.Response) -> None:
-        if not self._is_success(response):
-            raise calls.refusal(response.status_code, response.headers, await self._body(response))
+        try:
+            return await within(seconds, receive())
+        finally:
+            await response.aclose()
 
-    async def _body(self, response: httpx.Response) -> bytes:
-        body, limit = bytearray(), self._limit(response)
-        async for piece in response.aiter_bytes():
-            body += piece
-            if len(body) > limit:
-                if response.is_success:
-                    raise calls.too_long(limit)
-                break
-        return bytes(body)
+    async def _wait(self, seconds: float) -> None:
+        await self._clock.wait(seconds)
+
+    async def _default_workspace(self) -> str:
+        return await self.workspace_id()
+
+
+async def within(seconds: float, work: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine for these seconds at most.
+
+    `asyncio.wait_for` loses a cancellation that comes together with the result before Python 3.12: a task that waits
+    so may never end. This raises it in every case.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        await asyncio.wait({task}, timeout=seconds)
+        if task.done():
+            return task.result()
+    finally:
+        if not task.done():
+            task.cancel()
+            await asyncio.wait({task})
+        if not task.cancelled():
+            task.exception()  # seen: the caller gets the reason why the wait has ended
+    raise calls.timed_out()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import ssl
 import threading
@@ -20,7 +21,8 @@ from ._sdk import ModelCalls
 from ._status import DEFAULT_INTERVAL, AsyncStatusReports, StatusReports
 from .agent import Agent
 from .calls import Key
-from .client import AsyncClient, Client
+from .client import AsyncClient, Client, within
+from .errors import TimedOut
 from .snapshot import Change, Health, Snapshot
 from .timing import NO_RETRIES, SYSTEM_CLOCK, Clock, RetryPolicy, Timeouts
 
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     import openai
 
 
+AnyClient = TypeVar("AnyClient", Client, AsyncClient)
 AgentCfgType = TypeVar("AgentCfgType", bound="AgentCfg")
 AsyncAgentCfgType = TypeVar("AsyncAgentCfgType", bound="AsyncAgentCfg")
 
@@ -40,16 +43,17 @@ class Mirror:
         self,
         url: str,
         key: Key,
-        label: str,
-        workspace: str | None,
-        cache: str | os.PathLike[str] | None,
-        cache_after: float,
-        timeouts: Timeouts | None,
-        retry: RetryPolicy | None,
-        clock: Clock,
-        verify: ssl.SSLContext | bool,
+        *,
+        label: str = "production",
+        workspace: str | None = None,
+        cache: str | os.PathLike[str] | None = None,
+        cache_after: float = 2.0,
+        timeouts: Timeouts | None = None,
+        retry: RetryPolicy | None = None,
+        clock: Clock = SYSTEM_CLOCK,
+        verify: ssl.SSLContext | bool = True,
     ) -> None:
-        """Keep the settings, which `AgentCfg` and `AsyncAgentCfg` describe."""
+        """Keep the settings; `AgentCfg` begins to read in the background, `AsyncAgentCfg` with `wait_ready`."""
         self.url = calls.check_url(url)
         self.label = label
         self.workspace = workspace
@@ -62,6 +66,7 @@ class Mirror:
         self._cache = None if cache is None else CacheFile(cache, workspace, label)
         self._cache_after = cache_after
         self._holder = Holder(label, clock)
+        self._prepare()
 
     def __repr__(self) -> str:
         """Show the server and no secret."""
@@ -91,14 +96,17 @@ class Mirror:
         """
         return self._holder.on_change(listener)
 
+    def _prepare(self) -> None:
+        """Begin, as the last step of the construction."""
+
     def _wake(self) -> None:
         """Follow again, if that ended without being asked to."""
 
     def _follow(self, client: AsyncClient) -> Follower:
         return Follower(client, self._holder, self._cache, self._cache_after, self._clock)
 
-    def _async_client(self, retry: RetryPolicy | None) -> AsyncClient:
-        return AsyncClient(
+    def _client_of(self, kind: type[AnyClient], retry: RetryPolicy | None) -> AnyClient:
+        return kind(
             self.url,
             self._key,
             workspace=self.workspace,
@@ -125,28 +133,13 @@ class AgentCfg(Mirror):
     `wait_ready`, which `with` calls, waits for the first state. Then `agent` and `snapshot` read from memory.
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: Key,
-        *,
-        label: str = "production",
-        workspace: str | None = None,
-        cache: str | os.PathLike[str] | None = None,
-        cache_after: float = 2.0,
-        timeouts: Timeouts | None = None,
-        retry: RetryPolicy | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-        verify: ssl.SSLContext | bool = True,
-    ) -> None:
-        """Begin to read in the background."""
-        super().__init__(url, key, label, workspace, cache, cache_after, timeouts, retry, clock, verify)
+    def _prepare(self) -> None:
         self._client: Client | None = None
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
-        self._is_closed = False
         self._thread: threading.Thread | None = None
+        self._is_closed = False
         self._is_forked = False
         _of_process.add(self)
         self._start()
@@ -154,8 +147,10 @@ class AgentCfg(Mirror):
     def _wake(self) -> None:
         """Follow again in the child of a fork, from its first use on: the thread is in the parent alone."""
         if self._is_forked:
-            self._is_forked = False
-            self._start()
+            with self._lock:
+                is_first, self._is_forked = self._is_forked, False
+            if is_first:
+                self._start()
 
     def _forget(self) -> None:
         """Leave the parent's thread, locks and connections to it."""
@@ -199,14 +194,17 @@ class AgentCfg(Mirror):
 
     def close(self) -> None:
         """End the thread and the connections. The last state can still be read."""
+        self._close()
+
+    def _close(self, patience: float | None = None) -> None:
         with self._lock:
             self._is_closed = True
-            loop, task = self._loop, self._task
+            loop, task, thread = self._loop, self._task, self._thread
         if loop is not None and task is not None:
             with suppress(RuntimeError):  # the loop has ended already
                 loop.call_soon_threadsafe(task.cancel)
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        if thread is not None and thread is not threading.current_thread():
+            thread.join(patience)
         self._holder.close()
         with self._lock:
             if self._client is not None:
@@ -217,15 +215,7 @@ class AgentCfg(Mirror):
         """The REST API with the same server and key."""
         with self._lock:
             if self._client is None:
-                self._client = Client(
-                    self.url,
-                    self._key,
-                    workspace=self.workspace,
-                    timeouts=self._timeouts,
-                    retry=self._retry,
-                    clock=self._clock,
-                    verify=self._verify,
-                )
+                self._client = self._client_of(Client, self._retry)
             return self._client
 
     def report_status(
@@ -253,7 +243,7 @@ class AgentCfg(Mirror):
         """
         import openai
 
-        return openai.OpenAI(**self._model_calls(agent_id, provider).openai(variables, options))
+        return openai.OpenAI(**self._model_calls(agent_id, provider).openai(openai.Omit(), variables, options))
 
     def anthropic(
         self,
@@ -270,15 +260,20 @@ class AgentCfg(Mirror):
         """
         import anthropic
 
-        client = anthropic.Anthropic(**self._model_calls(agent_id, provider).anthropic(variables, options))
-        client.api_key = None  # some releases take another one from the environment, and send both
-        return client
+        calls = self._model_calls(agent_id, provider)
+        return anthropic.Anthropic(**calls.anthropic(anthropic.Omit(), variables, options))
 
     def _run(self) -> None:
-        asyncio.run(self._main())
+        # `asyncio.run` would wait at the end for a name that is being resolved.
+        loop = asyncio.new_event_loop()
+        try:
+            loop.run_until_complete(self._main())
+            loop.run_until_complete(loop.shutdown_asyncgens())
+        finally:
+            loop.close()
 
     async def _main(self) -> None:
-        async with self._async_client(NO_RETRIES) as client:
+        async with self._client_of(AsyncClient, NO_RETRIES) as client:
             with self._lock:
                 if self._is_closed:
                     return
@@ -296,6 +291,13 @@ def _after_fork() -> None:
         cfg._forget()  # pyright: ignore[reportPrivateUsage]
 
 
+@atexit.register
+def _at_exit() -> None:
+    """Close what a program has left open, so that the cache file has the last state. A listener may never return."""
+    for cfg in list(_of_process):
+        cfg._close(patience=2.0)  # pyright: ignore[reportPrivateUsage]
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
@@ -306,22 +308,7 @@ class AsyncAgentCfg(Mirror):
     As `AgentCfg`. The task begins with `wait_ready`, which `async with` calls.
     """
 
-    def __init__(
-        self,
-        url: str,
-        key: Key,
-        *,
-        label: str = "production",
-        workspace: str | None = None,
-        cache: str | os.PathLike[str] | None = None,
-        cache_after: float = 2.0,
-        timeouts: Timeouts | None = None,
-        retry: RetryPolicy | None = None,
-        clock: Clock = SYSTEM_CLOCK,
-        verify: ssl.SSLContext | bool = True,
-    ) -> None:
-        """Keep the settings; nothing is sent before `wait_ready`."""
-        super().__init__(url, key, label, workspace, cache, cache_after, timeouts, retry, clock, verify)
+    def _prepare(self) -> None:
         self._task: asyncio.Task[None] | None = None
         self._client: AsyncClient | None = None
 
@@ -345,8 +332,8 @@ class AsyncAgentCfg(Mirror):
         """
         self._start()
         try:
-            await asyncio.wait_for(self._ready(), timeout)
-        except asyncio.TimeoutError:
+            await within(timeout, self._ready())
+        except TimedOut:
             raise self._holder.not_ready(timeout) from None
 
     def _start(self) -> None:
@@ -357,8 +344,7 @@ class AsyncAgentCfg(Mirror):
         """End the task and the connections. The last state can still be read."""
         if self._task is not None:
             self._task.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._task
+            await asyncio.wait({self._task})
         self._holder.close()
         if self._client is not None:
             await self._client.close()
@@ -367,7 +353,7 @@ class AsyncAgentCfg(Mirror):
     def client(self) -> AsyncClient:
         """The REST API with the same server and key."""
         if self._client is None:
-            self._client = self._async_client(self._retry)
+            self._client = self._client_of(AsyncClient, self._retry)
         return self._client
 
     def report_status(
@@ -391,7 +377,7 @@ class AsyncAgentCfg(Mirror):
         """Return OpenAI's client for model calls as this agent, as `AgentCfg.openai`."""
         import openai
 
-        return openai.AsyncOpenAI(**self._model_calls(agent_id, provider).openai(variables, options))
+        return openai.AsyncOpenAI(**self._model_calls(agent_id, provider).openai(openai.Omit(), variables, options))
 
     def anthropic(
         self,
@@ -404,17 +390,16 @@ class AsyncAgentCfg(Mirror):
         """Return Anthropic's client for model calls as this agent, as `AgentCfg.anthropic`."""
         import anthropic
 
-        client = anthropic.AsyncAnthropic(**self._model_calls(agent_id, provider).anthropic(variables, options))
-        client.api_key = None  # some releases take another one from the environment, and send both
-        return client
+        calls = self._model_calls(agent_id, provider)
+        return anthropic.AsyncAnthropic(**calls.anthropic(anthropic.Omit(), variables, options))
 
     async def _main(self) -> None:
-        async with self._async_client(NO_RETRIES) as client:
+        async with self._client_of(AsyncClient, NO_RETRIES) as client:
             await self._follow(client).run()
 
     async def _ready(self) -> None:
         while True:
-            moved = asyncio.wrap_future(self._holder.moved())
+            moved = self._holder.moved()
             if self._holder.is_ready():
                 return
-            await asyncio.shield(moved)
+            await asyncio.shield(asyncio.wrap_future(moved))
