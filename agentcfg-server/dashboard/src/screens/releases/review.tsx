@@ -158,7 +158,7 @@ function Open({
       : `Promote ${from}`;
   const known = [...new Set(labels.data?.map(({ label }) => label))];
   return (
-    <Page title="Review" crumbs={[{ label: "Releases", to: href("releases") }]} ownHeading>
+    <Page title="Review" crumbs={[{ label: "Releases", to: href("releases") }]} ownHeading width="full">
       <div ref={page} class="grow-page release-review" onKeyDown={keys}>
         <div class="merge-head">
           <h1 tabIndex={-1}>{title}</h1>

@@ -34,12 +34,11 @@ export function Rail({ from, to }: { from: number | undefined; to: number | unde
   );
 }
 
-/** "12 lines", "2 fields", or both. */
+/** "12 lines"; where the persona is the same, "2 fields". */
 export const gapText = ({ lines, fields }: Gap): string =>
-  [lines > 0 && plural(lines, "line"), fields.length > 0 && plural(fields.length, "field")].filter(Boolean).join(", ") ||
-  "same content";
+  lines > 0 ? plural(lines, "line") : fields.length > 0 ? plural(fields.length, "field") : "same content";
 
-/** What lies between two versions; where only its lines count, other fields are left out. */
+/** What lies between two versions, in words. */
 export function Between({ agent, from, to }: { agent: Agent; from: number | null; to: number }) {
   const gap = useGap(agent, from, to);
   if (from === null) return <>New</>;
