@@ -98,7 +98,7 @@ async fn an_export_has_every_kind_and_no_secret() {
     let credential = ProviderCredential::new("sk-secret-0123456789").unwrap();
     world
         .service
-        .save_provider_key(&ada, workspace, Provider::OpenAi, &credential)
+        .save_provider_key(&ada, workspace, Provider::OPENAI, &credential)
         .await
         .unwrap();
     let set =

@@ -1,3 +1,4 @@
+mod models;
 mod provider;
 
 use std::fs;
@@ -278,103 +279,6 @@ fn toml_values_keep_their_types() {
         let error = from_file(dir.path(), bad).unwrap_err().to_string();
         assert!(error.contains("must be"), "{bad}: {error}");
     }
-}
-
-#[test]
-fn models_are_a_list_of_tables() {
-    let dir = tempfile::tempdir().unwrap();
-    let config = from_file(
-        dir.path(),
-        "cache_mb = 1\n[[models]]\nid = 'a'\nprovider = 'openai'\n\n[[models]]\nid = 'b'\nprovider = 'anthropic'\n\
-         display_name = 'B'\nstatus = 'coming_soon'\n",
-    )
-    .unwrap();
-    let shown: Vec<String> = config
-        .models
-        .iter()
-        .map(|model| {
-            format!(
-                "{} {} {} {}",
-                model.provider, model.id, model.display_name, model.status
-            )
-        })
-        .collect();
-    assert_eq!(shown, ["openai a a available", "anthropic b B coming_soon"]);
-    assert!(from_file(dir.path(), "models = []").unwrap().models.is_empty());
-    for (bad, words) in [
-        ("models = 'a'", "must be a list of tables"),
-        ("models = ['a']", "model 1 must be a table"),
-        ("models = [{ provider = 'openai' }]", "model 1: id is required"),
-        ("models = [{ id = 'a' }]", "model 1: provider is required"),
-        ("models = [{ id = 1, provider = 'openai' }]", "id must be a string"),
-        (
-            "models = [{ id = 'a', provider = 'acme' }]",
-            "provider must be one of anthropic, openai, got \"acme\"",
-        ),
-        (
-            "models = [{ id = 'a', provider = 'openai', status = 'soon' }]",
-            "status must be one of available, coming_soon",
-        ),
-        (
-            "models = [{ id = 'a', provider = 'openai', price = '1' }]",
-            "unknown key price",
-        ),
-        (
-            "models = [{ id = '', provider = 'openai' }]",
-            "must be 1 to 100 characters",
-        ),
-        (
-            "models = [{ id = 'a', provider = 'openai' }, { id = 'a', provider = 'anthropic' }]",
-            "\"a\" is listed twice",
-        ),
-    ] {
-        let error = from_file(dir.path(), bad).unwrap_err().to_string();
-        assert!(error.contains(words) && error.contains("a.toml:1"), "{bad}: {error}");
-    }
-}
-
-#[test]
-fn addresses_of_providers_lead_to_one_place() {
-    for (text, kept) in [
-        ("https://api.example.com", "https://api.example.com"),
-        ("http://127.0.0.1:8080//", "http://127.0.0.1:8080"),
-        ("http://[::1]:9/openai/v2/", "http://[::1]:9/openai/v2"),
-        ("https://v1", "https://v1"),
-        ("https://gateway.internal/a-b_c.d", "https://gateway.internal/a-b_c.d"),
-    ] {
-        assert_eq!(
-            from_env(&[("AGENTCFG_OPENAI_BASE_URL", text)]).unwrap().openai_base_url,
-            kept
-        );
-    }
-    for text in [
-        "",
-        "ftp://a",
-        "https://",
-        "https:///v1",
-        "https://a/v1",
-        "https://a/v1/",
-        "https://a/openai/v1",
-        "https://a b",
-        "https://a/?q=1",
-        "https://a/#f",
-        "https://a/../b",
-        "https://a/b//c",
-        "https://a/%2e%2e",
-        "https://a:0",
-        "https://a:x",
-        "https://a:",
-        "https://[1:2",
-        "https://a\\b",
-        "HTTPS://a",
-    ] {
-        assert!(from_env(&[("AGENTCFG_OPENAI_BASE_URL", text)]).is_err(), "{text}");
-    }
-    let error = fault(&[("AGENTCFG_ANTHROPIC_BASE_URL", "https://user:hunter2@api.example.com")]);
-    assert!(
-        error.contains("without credentials") && !error.contains("hunter2"),
-        "{error}"
-    );
 }
 
 #[test]
