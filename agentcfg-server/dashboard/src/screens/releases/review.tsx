@@ -3,11 +3,11 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../../base/api";
 import { invalidate, useResource } from "../../base/cache";
 import { messageFault } from "../../base/config";
-import { agentQuery, useAgents, useHistory, useLabels, useModels, useNames } from "../../base/data";
+import { agentQuery, useAgents, useHistory, useLabels, useNames } from "../../base/data";
 import { LATEST } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
 import { plural } from "../../base/text";
-import type { Agent, FullVersion, Model } from "../../base/types";
+import type { Agent, FullVersion } from "../../base/types";
 import { Avatar, Button, cx, Empty, Icon, LinkButton, options, Skeleton, Time } from "../../parts/base";
 import { Comparison } from "../../parts/comparison";
 import { Failure, toast, useSending } from "../../parts/feedback";
@@ -15,6 +15,7 @@ import { Field, focusFault, Input, MessageField, Segments, Select } from "../../
 import { Page } from "../../parts/page";
 import { Table } from "../../parts/rows";
 import { labelFault } from "../labels";
+import { Checks } from "./checks";
 import { agentsOfReview } from "./picked";
 import { Between, FromTo } from "./station";
 import { act, preview, undoOf, type Move, type Plan } from "./moves";
@@ -400,7 +401,7 @@ function Change({
       {between.length > 0 && (
         <div class="card">
           <header>
-            <h3>{back ? `${plural(between.length, "version")} taken back` : plural(between.length, "version")}</h3>
+            <h2>{back ? `${plural(between.length, "version")} taken back` : plural(between.length, "version")}</h2>
             <a class="link small-text" href={href("agent", { id: agent.agent_id, tab: "history", from: move.from, to: move.to })}>
               Open in History
             </a>
@@ -446,63 +447,5 @@ function Change({
         <Skeleton rows={5} tall />
       )}
     </>
-  );
-}
-
-const MODELS = 3;
-
-/** What is worth a look before the label moves. */
-function Checks({ moves, plan, byId, label }: { moves: Move[]; plan: Plan; byId: ReadonlyMap<string, Agent>; label: string }) {
-  const models = useModels().data;
-  const name = (id: string): string => byId.get(id)?.display_name ?? id;
-  const back = moves.filter(({ from, to }) => from !== null && to! < from);
-  const changed = moves.flatMap((move) => {
-    const [from, to] = [plan.models.get(`${move.agent_id} ${move.from}`), plan.models.get(`${move.agent_id} ${move.to}`)];
-    return from !== undefined && to !== undefined && from !== to ? [{ ...move, was: from, will: to }] : [];
-  });
-  const without = moves.filter(({ agent_id, to }) => {
-    const model = models?.find(({ id }: Model) => id === plan.models.get(`${agent_id} ${to}`));
-    return model?.credential === "none";
-  });
-  const rows: [tone: "warn" | "ok", text: preact.ComponentChildren][] = [];
-  for (const { agent_id, from, to } of back.slice(0, MODELS))
-    rows.push([
-      "warn",
-      <>
-        <b>{name(agent_id)}</b> goes back: v{from} to v{to}.
-      </>,
-    ]);
-  if (back.length > MODELS) rows.push(["warn", `${plural(back.length - MODELS, "more agent")} go back to an older version.`]);
-  for (const { agent_id, was, will } of changed.slice(0, MODELS))
-    rows.push([
-      "warn",
-      <>
-        <b>{name(agent_id)}</b> changes its model: <code>{was ?? "none"}</code> to <code>{will ?? "none"}</code>.
-      </>,
-    ]);
-  if (changed.length > MODELS) rows.push(["warn", `${plural(changed.length - MODELS, "more agent")} change their model.`]);
-  for (const { agent_id, to } of without.slice(0, MODELS))
-    rows.push([
-      "warn",
-      <>
-        <b>{name(agent_id)}</b>: there is no key for <code>{plan.models.get(`${agent_id} ${to}`)}</code>, its calls are refused.
-      </>,
-    ]);
-  rows.push(["ok", `The server has tried it without a change: ${label} would move on ${plural(moves.length, "agent")}.`]);
-  return (
-    <div class="card">
-      <header>
-        <h3>Before it moves</h3>
-        <span class="dim small-text">{plural(rows.length, "check")}</span>
-      </header>
-      <ul class="checks">
-        {rows.map(([tone, text], i) => (
-          <li key={i} class={tone}>
-            <Icon name={tone === "ok" ? "done" : "warn"} />
-            <span>{text}</span>
-          </li>
-        ))}
-      </ul>
-    </div>
   );
 }
