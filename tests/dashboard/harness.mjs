@@ -15,6 +15,9 @@ const BINARY = process.env.AGENTCFG_TEST_BINARY ?? new URL("../../target/debug/a
 // The first one is the same browser without its windows, and needs half as much of the processor.
 const BROWSER = process.env.AGENTCFG_TEST_BROWSER ?? ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path));
 
+/** A folder whose scripts and styles are used in place of those in the server, such as `agentcfg-server/dashboard/dist`. */
+const FILES = process.env.AGENTCFG_TEST_DASHBOARD;
+
 /** How long a test waits for what must happen, in milliseconds: enough for a busy machine. */
 const WAIT = 30_000;
 
@@ -102,6 +105,7 @@ export async function open(browser, server, options = {}) {
 }
 
 export async function visit(context, server, base = server.url) {
+  if (FILES) await context.route(/\/[a-z]+\.(js|css)$/, (route) => route.fulfill({ path: join(FILES, new URL(route.request().url()).pathname.split("/").at(-1)) }));
   const page = await context.newPage();
   page.setDefaultTimeout(WAIT);
   const found = [];

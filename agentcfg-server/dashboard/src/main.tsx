@@ -1,34 +1,27 @@
 /** Starts the dashboard: one page, one screen for each address. */
-import { effect } from "@preact/signals";
+import { effect, signal } from "@preact/signals";
 import { render } from "preact";
 import { start } from "./base/feed";
 import { keepFocus } from "./base/focus";
 import { href, route, shownWorkspace } from "./base/route";
 import { can, failedWith, me, phase, recheck, workspace } from "./base/session";
-// In this order the bundle is smallest: gzip looks back over 32 kB, and finds there what screens have in common.
-import { Empty, LinkButton } from "./parts/base";
-import { AuditLog } from "./screens/audit";
-import { Failure } from "./parts/feedback";
-import { Providers } from "./screens/providers";
+import { Button, Empty, LinkButton, Skeleton } from "./parts/base";
+import { Banner, Failure } from "./parts/feedback";
 import { StatusBoard } from "./screens/status";
-import { NewAgent } from "./screens/new-agent";
 import { AgentScreen } from "./screens/agent";
-import { Page } from "./parts/page";
+import { NotPermitted, Page } from "./parts/page";
 import { Agents } from "./screens/agents";
 import { Keys } from "./screens/keys";
 import { login, SignIn, Starting } from "./screens/signin";
-import { WebhookScreen } from "./screens/webhook";
-import { Webhooks } from "./screens/webhooks";
-import { Members } from "./screens/members";
 import { Shell } from "./screens/shell";
 import { Overview } from "./screens/overview";
-import { Connect } from "./screens/connect";
 import { WorkspaceScreen } from "./screens/workspace";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/frame.css";
 import "./styles/parts.css";
 import "./styles/screens.css";
+import "./styles/releases.css";
 import "./styles/narrow.css";
 
 interface Screen {
@@ -36,20 +29,62 @@ interface Screen {
   show: () => preact.JSX.Element;
 }
 
+type Later = typeof import("./later");
+
+const later = signal<Later["LATER"] | null>(null);
+const notLoaded = signal(false);
+
+/** Loads the other screens as soon as the first one is on its way: a tab then has one build of all of them. */
+const loadLater = (): void =>
+  void import("./later").then(
+    ({ LATER }) => (later.value = LATER),
+    () => (notLoaded.value = true),
+  );
+
+function Later({ name, title }: { name: string; title: string }) {
+  if (later.value) return later.value[name]!();
+  return (
+    <Page title={title}>
+      {notLoaded.value ? (
+        <Banner
+          tone="bad"
+          title="This page could not be loaded."
+          action={
+            <Button small onClick={() => location.reload()}>
+              Try again
+            </Button>
+          }
+        >
+          The server may have been updated, or cannot be reached.
+        </Banner>
+      ) : (
+        <Skeleton rows={6} tall />
+      )}
+    </Page>
+  );
+}
+
+/** A screen of the second file, with the title that stands while it is loaded. */
+const ofLater = (name: string, title: string, needs: string | null = null): Screen => ({
+  needs,
+  show: () => <Later name={name} title={title} />,
+});
+
 const SCREENS: Record<string, Screen> = {
   overview: { needs: null, show: () => <Overview /> },
   agents: { needs: "agents:read", show: () => <Agents /> },
   agent: { needs: "agents:read", show: () => <AgentScreen key={route.value.params.get("id")} /> },
-  "new-agent": { needs: "agents:configure", show: () => <NewAgent /> },
+  "new-agent": ofLater("new-agent", "New agent", "agents:configure"),
   status: { needs: "agents:read", show: () => <StatusBoard /> },
-  "audit-log": { needs: "audit_log:read", show: () => <AuditLog /> },
-  connect: { needs: null, show: () => <Connect /> },
+  releases: ofLater("releases", "Releases", "agents:read"),
+  "audit-log": ofLater("audit-log", "Audit log", "audit_log:read"),
+  connect: ofLater("connect", "Connect"),
   "api-keys": { needs: "api_keys:read", show: () => <Keys /> },
-  members: { needs: "users:read", show: () => <Members /> },
+  members: ofLater("members", "Members", "users:read"),
   workspace: { needs: null, show: () => <WorkspaceScreen /> },
-  "ai-providers": { needs: "settings:read", show: () => <Providers /> },
-  webhooks: { needs: "webhooks:read", show: () => <Webhooks /> },
-  webhook: { needs: "webhooks:read", show: () => <WebhookScreen key={route.value.params.get("id")} /> },
+  "ai-providers": ofLater("ai-providers", "AI providers", "settings:read"),
+  webhooks: ofLater("webhooks", "Webhooks", "webhooks:read"),
+  webhook: ofLater("webhook", "Webhook", "webhooks:read"),
 };
 
 function Content() {
@@ -65,15 +100,7 @@ function Content() {
       </Page>
     );
   }
-  if (screen.needs && !can(screen.needs)) {
-    return (
-      <Page title="Not permitted">
-        <Empty icon="lock" title="Your role may not see this page">
-          It needs the permission <code>{screen.needs}</code>. An owner or admin of {workspace.value?.name} can change your role.
-        </Empty>
-      </Page>
-    );
-  }
+  if (screen.needs && !can(screen.needs)) return <NotPermitted needs={screen.needs} />;
   return screen.show();
 }
 
@@ -113,3 +140,4 @@ place.textContent = "";
 keepFocus(place);
 render(<App />, place);
 void recheck();
+loadLater();

@@ -37,6 +37,8 @@ fn files_are_typed_compressed_and_validated() {
     let server = Server::shared();
     for (path, media_type) in [
         ("/ui/app.js", "text/javascript; charset=utf-8"),
+        ("/ui/chunk.js", "text/javascript; charset=utf-8"),
+        ("/ui/agents/later.js", "text/javascript; charset=utf-8"),
         ("/ui/app.css", "text/css; charset=utf-8"),
         ("/ui/icon.svg", "image/svg+xml"),
         ("/app.js", "text/javascript; charset=utf-8"),

@@ -13,10 +13,11 @@ export interface Route {
 
 export type Params = Record<string, string | number | null | undefined>;
 
-/** Screens of one thing, by the first part of the path, with the parameters that the further parts are. */
+/** Screens whose path goes on, by its first part, with the parameters that the further parts are. */
 const OF_ONE: Record<string, { screen: string; parts: string[] }> = {
   agents: { screen: "agent", parts: ["id", "tab"] },
   webhooks: { screen: "webhook", parts: ["id"] },
+  releases: { screen: "releases", parts: ["tab"] },
 };
 
 const read = (): Route => {

@@ -5,7 +5,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { focusHeading } from "../base/focus";
 import { visits } from "../base/route";
 import { workspace } from "../base/session";
-import { Icon } from "./base";
+import { Empty, Icon } from "./base";
 
 export interface Crumb {
   label: string;
@@ -21,7 +21,7 @@ interface PageProps {
   /** Where the heading is in the content, the bar has only the breadcrumb. */
   ownHeading?: boolean;
   foot?: ComponentChildren;
-  width?: "form" | "text";
+  width?: "form" | "text" | "full";
 }
 
 /** Whether the menu of a narrow screen is open. */
@@ -93,4 +93,15 @@ function Crumbs({ crumbs, children }: { crumbs: Crumb[]; children: ComponentChil
 
 export function Lead({ children }: { children: ComponentChildren }) {
   return <p class="lead">{children}</p>;
+}
+
+/** In place of a page that the role may not see. */
+export function NotPermitted({ needs }: { needs: string }) {
+  return (
+    <Page title="Not permitted">
+      <Empty icon="lock" title="Your role may not see this page">
+        It needs the permission <code>{needs}</code>. An owner or admin of {workspace.value?.name} can change your role.
+      </Empty>
+    </Page>
+  );
 }

@@ -99,10 +99,12 @@ interface Props<T> {
   /** The height of a row in pixels on wide and narrow windows. */
   heights: [number, number];
   render: (item: T, index: number) => ComponentChildren;
+  /** Whether the keys pass over a row, such as the head of a group. */
+  passes?: (item: T) => boolean;
 }
 
 /** Keys move between the names of rows; each row must hold one `[data-name]`. */
-export function Rows<T>({ items, id, heights, render }: Props<T>) {
+export function Rows<T>({ items, id, heights, render, passes }: Props<T>) {
   const body = useRef<HTMLTableSectionElement>(null);
   const windowed = items.length > FROM;
   const [range, setRange] = useState<[number, number]>([0, 60]);
@@ -143,6 +145,8 @@ export function Rows<T>({ items, id, heights, render }: Props<T>) {
     const steps: Record<string, number> = {
       ArrowDown: at + 1,
       ArrowUp: at - 1,
+      j: at + 1,
+      k: at - 1,
       Home: 0,
       End: items.length - 1,
       PageDown: at + page,
@@ -151,7 +155,11 @@ export function Rows<T>({ items, id, heights, render }: Props<T>) {
     const to = steps[event.key];
     if (at < 0 || to === undefined) return;
     event.preventDefault();
-    const target = items[Math.max(0, Math.min(items.length - 1, to))]!;
+    const place = Math.max(0, Math.min(items.length - 1, to));
+    // Over heads of groups in the direction of the key; the first row of all has such a head before it.
+    const onward = to < at && to > 0 ? items.slice(0, place + 1).reverse() : items.slice(place);
+    const target = onward.find((item) => !passes?.(item));
+    if (!target) return;
     wanted.current = id(target);
     setFocused(id(target));
   };

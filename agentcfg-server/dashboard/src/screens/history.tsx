@@ -8,13 +8,12 @@ import { route, setParams } from "../base/route";
 import { can } from "../base/session";
 import { moment, number } from "../base/text";
 import type { FullVersion } from "../base/types";
-import { Badge, Button, cx, LabelBadge, options, Skeleton, Time } from "../parts/base";
+import { Badge, Button, cx, Icon, LabelBadge, LinkButton, options, Skeleton, Time } from "../parts/base";
 import { Comparison } from "../parts/comparison";
 import { Confirm } from "../parts/dialog";
 import { Failure, Reading, toast } from "../parts/feedback";
 import { MessageField, Segments, Select } from "../parts/fields";
-import { Icon } from "../parts/base";
-import { MoveLabel } from "./labels";
+import { setAddress } from "./labels";
 
 const useVersion = (state: AgentState, version: number | null) =>
   useResource<FullVersion>("versions", version === null ? null : "api/agents/version", {
@@ -23,7 +22,7 @@ const useVersion = (state: AgentState, version: number | null) =>
   });
 
 export function History({ state }: { state: AgentState }) {
-  const { agent, history, labels } = state;
+  const { agent, history } = state;
   const names = useNames();
   const params = route.value.params;
   const all = history.data;
@@ -40,7 +39,6 @@ export function History({ state }: { state: AgentState }) {
   const before = useVersion(state, from);
   const after = useVersion(state, to);
   const [rolling, setRolling] = useState<number | null>(null);
-  const [moving, setMoving] = useState<number | null>(null);
 
   if (!all) return <Reading of={history} what="The history" tall />;
 
@@ -137,9 +135,9 @@ export function History({ state }: { state: AgentState }) {
               </Button>
             )}
             {to !== null && can("agents:release") && (
-              <Button icon="label" onClick={() => setMoving(to)}>
+              <LinkButton icon="label" to={setAddress(state, to)}>
                 Set a label on v{to}
-              </Button>
+              </LinkButton>
             )}
           </div>
         )}
@@ -172,7 +170,6 @@ export function History({ state }: { state: AgentState }) {
         )}
       </div>
       {rolling !== null && <RollBack state={state} version={rolling} onClose={() => setRolling(null)} />}
-      {moving !== null && <MoveLabel state={state} version={moving} taken={labels} onClose={() => setMoving(null)} />}
     </div>
   );
 }

@@ -1,16 +1,15 @@
 /** The labels of an agent: names that point at versions, set, moved and removed. */
 import { useState } from "preact/hooks";
-import { call, isStatus } from "../base/api";
+import { call } from "../base/api";
 import { invalidate } from "../base/cache";
-import { type AgentState, agentQuery, useLabels, useNames } from "../base/data";
-import { href } from "../base/route";
-import { can, workspace } from "../base/session";
+import { type AgentState, agentQuery, useNames } from "../base/data";
+import { go, href } from "../base/route";
+import { can } from "../base/session";
 import { number, plural } from "../base/text";
-import type { Label, Promotion } from "../base/types";
-import { Button, Empty, LabelBadge, Time } from "../parts/base";
-import { Confirm, FormDialog, Menu } from "../parts/dialog";
+import type { Label } from "../base/types";
+import { Empty, LabelBadge, LinkButton, Time } from "../parts/base";
+import { Confirm, Menu } from "../parts/dialog";
 import { toast } from "../parts/feedback";
-import { Check, Field, Input, Select } from "../parts/fields";
 import { Table } from "../parts/rows";
 
 const MOST = 20;
@@ -30,13 +29,24 @@ const query = (state: AgentState, label: string) => ({
   label,
 });
 
+/** The review that sets a label of an agent on a version; without a label `production`, where the agent has none. */
+export const setAddress = ({ agent, labels }: AgentState, version: number, label?: string): string =>
+  href("releases", {
+    tab: "review",
+    of: agent.agent_id,
+    version,
+    to: label ?? (labels.some((one) => one.label === "production") ? null : "production"),
+  });
+
+/** The review that gives an agent another label on the version of this one. */
+const promoteAddress = (agent: string, from: string): string =>
+  href("releases", { tab: "review", from, to: from === "staging" ? "production" : null, agents: agent });
+
 export function Labels({ state }: { state: AgentState }) {
   const { agent, labels, version: current } = state;
   const names = useNames();
   const may = can("agents:release");
-  const [moving, setMoving] = useState<{ label?: string } | null>(null);
   const [removing, setRemoving] = useState<Label | null>(null);
-  const [promoting, setPromoting] = useState<string | null>(null);
   return (
     <div class="stack pad-top">
       <div class="row">
@@ -44,9 +54,9 @@ export function Labels({ state }: { state: AgentState }) {
           A label names a version: calls and reads can ask for it. Labels stay when the agent changes.
         </p>
         {may && labels.length < MOST && current !== null && (
-          <Button icon="plus" onClick={() => setMoving({})}>
+          <LinkButton icon="plus" to={setAddress(state, current)}>
             Set a label
-          </Button>
+          </LinkButton>
         )}
       </div>
       {labels.length === 0 ? (
@@ -85,8 +95,8 @@ export function Labels({ state }: { state: AgentState }) {
                     small
                     label={`Actions for ${label.label}`}
                     items={[
-                      { label: "Move", icon: "label", run: () => setMoving({ label: label.label }) },
-                      { label: "Promote on agents", icon: "arrow", run: () => setPromoting(label.label) },
+                      { label: "Move", icon: "label", run: () => go(setAddress(state, current ?? label.version, label.label)) },
+                      { label: "Promote", icon: "arrow", run: () => go(promoteAddress(agent.agent_id, label.label)) },
                       { label: "Remove", icon: "close", danger: true, run: () => setRemoving(label) },
                     ]}
                   />
@@ -96,16 +106,6 @@ export function Labels({ state }: { state: AgentState }) {
           ))}
         </Table>
       )}
-      {moving && current !== null && (
-        <MoveLabel
-          state={state}
-          version={current}
-          taken={labels}
-          {...(moving.label ? { label: moving.label } : {})}
-          onClose={() => setMoving(null)}
-        />
-      )}
-      {promoting && <Promote from={promoting} agent={agent.agent_id} onClose={() => setPromoting(null)} />}
       {removing && (
         <Confirm
           title={`Remove ${removing.label}?`}
@@ -121,153 +121,5 @@ export function Labels({ state }: { state: AgentState }) {
         </Confirm>
       )}
     </div>
-  );
-}
-
-export function MoveLabel({
-  state,
-  version,
-  taken,
-  label: given,
-  onClose,
-}: {
-  state: AgentState;
-  version: number;
-  taken: Label[];
-  label?: string;
-  onClose: () => void;
-}) {
-  const [label, setLabel] = useState(given ?? (taken.some((one) => one.label === "production") ? "" : "production"));
-  const [target, setTarget] = useState(version);
-  const [expected, setExpected] = useState<ReadonlyMap<string, number>>(
-    () => new Map(taken.map((one) => [one.label, one.version])),
-  );
-  const [moved, setMoved] = useState<string | null>(null);
-  const names = useNames();
-  const before = expected.get(label);
-  const fault = labelFault(label);
-  const save = async (): Promise<false | void> => {
-    try {
-      await call("PUT", "api/agents/labels", {
-        query: query(state, label),
-        body: { version: target, expected_version: before ?? null },
-      });
-      invalidate("versions", "audit");
-      toast(`${label} is on v${target}.`);
-    } catch (failed) {
-      if (!isStatus(failed, 412)) throw failed;
-      const { data } = await call<Label[]>("GET", "api/agents/labels", { query: query(state, label) }).catch(() => ({
-        data: [] as Label[],
-      }));
-      const present = data[0];
-      const next = new Map(expected);
-      if (present) next.set(label, present.version);
-      else next.delete(label);
-      setExpected(next);
-      setMoved(
-        present
-          ? `${label} is on v${present.version} now, moved by ${names(present.actor)}. Look again.`
-          : `${label} was removed in the meantime. Look again.`,
-      );
-      invalidate("versions");
-      return false;
-    }
-  };
-  return (
-    <FormDialog
-      narrow
-      title={before !== undefined ? `Move ${label} to v${target}?` : `Set a label on v${target}`}
-      verb={before !== undefined ? "Move label" : "Set label"}
-      blocked={fault !== null || before === target}
-      run={save}
-      failed="Not set."
-      onClose={onClose}
-    >
-      {!given && (
-        <Field label="Label" error={label ? fault : null} hint="Such as production or staging.">
-          {(field) => (
-            <Input {...field} mono value={label} onText={setLabel} list="labels" autocomplete="off" spellcheck={false} />
-          )}
-        </Field>
-      )}
-      <datalist id="labels">
-        {taken.map((one) => (
-          <option key={one.label} value={one.label} />
-        ))}
-      </datalist>
-      <Field label="Version">
-        {(field) => (
-          <Select {...field} value={String(target)} onPick={(value) => setTarget(Number(value))}>
-            {state.history.data?.map((entry) => (
-              <option key={entry.version} value={entry.version}>
-                v{entry.version}
-                {entry.message ? ` · ${entry.message.slice(0, 60)}` : ""}
-              </option>
-            ))}
-          </Select>
-        )}
-      </Field>
-      {!fault && (
-        <p class="prose">
-          {before === target ? (
-            `${label} is on v${target} already.`
-          ) : (
-            <>
-              Calls with <code>label={label}</code> get v{target} from the next one on.
-              {before !== undefined && ` Now it is v${before}.`}
-            </>
-          )}
-        </p>
-      )}
-      {moved && (
-        <p class="fault" role="alert">
-          {moved}
-        </p>
-      )}
-    </FormDialog>
-  );
-}
-
-/** Gives the agents that bear one label another one on the same version. */
-export function Promote({ from, agent, onClose }: { from: string; agent: string; onClose: () => void }) {
-  const all = useLabels().data ?? [];
-  const [to, setTo] = useState(from === "staging" ? "production" : "");
-  const [alone, setAlone] = useState(true);
-  const fault = labelFault(to) ?? (to === from ? "This is the label itself." : null);
-  const bearers = all.filter((label) => label.label === from);
-  const there = bearers.filter((label) =>
-    all.some((other) => other.agent_id === label.agent_id && other.label === to && other.version === label.version),
-  );
-  const run = async (): Promise<void> => {
-    const { data } = await call<Promotion[]>("POST", "api/agents/labels/promote", {
-      query: { workspace_id: workspace.value!.id },
-      body: { from, to, ...(alone ? { agent_ids: [agent] } : {}) },
-    });
-    invalidate("versions", "audit");
-    toast(`${to} is promoted on ${plural(data.length, "agent")}.`);
-  };
-  return (
-    <Confirm
-      title={!fault ? `Promote ${from} to ${to}${alone ? "" : ` on ${plural(bearers.length, "agent")}`}?` : `Promote ${from}`}
-      verb="Move label"
-      blocked={fault !== null}
-      danger={false}
-      onClose={onClose}
-      run={run}
-    >
-      <Field label="To the label" error={to ? fault : null}>
-        {(field) => <Input {...field} mono value={to} onText={setTo} autocomplete="off" spellcheck={false} data-first />}
-      </Field>
-      {bearers.length > 1 && (
-        <Check checked={!alone} onCheck={(checked) => setAlone(!checked)}>
-          On all {plural(bearers.length, "agent")} with {from}
-        </Check>
-      )}
-      <p>
-        {alone ? `v${bearers.find((label) => label.agent_id === agent)?.version}` : `The version of ${from}`} gets{" "}
-        {to || "the label"} too.
-        {!alone && there.length > 0 && ` ${there.length} of them ${there.length === 1 ? "is" : "are"} there already.`}
-      </p>
-    </Confirm>
   );
 }

@@ -12,7 +12,7 @@ pub(super) struct File {
 }
 
 /// All files, the page first.
-pub(super) static FILES: LazyLock<[File; 4]> = LazyLock::new(|| {
+pub(super) static FILES: LazyLock<[File; 6]> = LazyLock::new(|| {
     [
         File {
             name: "index.html",
@@ -21,6 +21,14 @@ pub(super) static FILES: LazyLock<[File; 4]> = LazyLock::new(|| {
         File {
             name: "app.js",
             content: embedded!("text/javascript; charset=utf-8", "/dashboard/dist/app.js"),
+        },
+        File {
+            name: "chunk.js",
+            content: embedded!("text/javascript; charset=utf-8", "/dashboard/dist/chunk.js"),
+        },
+        File {
+            name: "later.js",
+            content: embedded!("text/javascript; charset=utf-8", "/dashboard/dist/later.js"),
         },
         File {
             name: "app.css",

@@ -1,0 +1,22 @@
+/** The screens that are loaded after the first one, in a file of their own: the first screen has less to wait for. */
+import type { JSX } from "preact";
+import { route } from "./base/route";
+import { AuditLog } from "./screens/audit";
+import { Providers } from "./screens/providers";
+import { WebhookScreen } from "./screens/webhook";
+import { Webhooks } from "./screens/webhooks";
+import { Members } from "./screens/members";
+import { Connect } from "./screens/connect";
+import { NewAgent } from "./screens/new-agent";
+import { Releases } from "./screens/releases";
+
+export const LATER: Record<string, () => JSX.Element> = {
+  releases: () => <Releases />,
+  "audit-log": () => <AuditLog />,
+  "ai-providers": () => <Providers />,
+  webhooks: () => <Webhooks />,
+  webhook: () => <WebhookScreen key={route.value.params.get("id")} />,
+  members: () => <Members />,
+  connect: () => <Connect />,
+  "new-agent": () => <NewAgent />,
+};

@@ -1,0 +1,430 @@
+/** The board of releases: a row for each agent, a column for each label, and how far they are apart. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useAgents, useLabels, useNames, useVersions } from "../../base/data";
+import { useGap } from "../../base/gaps";
+import { GROUPS, LATEST, releaseRows, step, usualColumns, type Group, type ReleaseRow } from "../../base/releases";
+import { go, href, route, setParams } from "../../base/route";
+import { can } from "../../base/session";
+import { ago, DAY, now, number, plural, span } from "../../base/text";
+import { Avatar, Button, cx, Empty, LinkButton, options } from "../../parts/base";
+import { Reading } from "../../parts/feedback";
+import { Search, Segments, Select } from "../../parts/fields";
+import { Rows } from "../../parts/rows";
+import { Columns, columnsKept } from "./columns";
+import { reviewAddress } from "./picked";
+import { gapText, Rail, Station } from "./station";
+
+type Show = "all" | "behind" | "never" | "moved";
+type Order = "behind" | "name" | "moved";
+
+const ORDERS: Record<Order, (a: ReleaseRow, b: ReleaseRow) => number> = {
+  behind: (a, b) => b.behind - a.behind,
+  name: (a, b) => a.agent.display_name.localeCompare(b.agent.display_name),
+  moved: (a, b) => b.moved.localeCompare(a.moved),
+};
+
+/** A row of the table: the head of a group, or an agent. */
+type Item = { group: Group; rows: ReleaseRow[] } | ReleaseRow;
+const isHead = (item: Item): item is { group: Group; rows: ReleaseRow[] } => "rows" in item;
+const idOf = (item: Item): string => (isHead(item) ? `group ${item.group}` : item.agent.agent_id);
+
+export function Board() {
+  const agents = useAgents();
+  const versions = useVersions();
+  const labels = useLabels();
+  const read = [agents, versions, labels].find(({ error, data }) => error !== null || data === undefined);
+  if (read) return <Reading of={read} what="The releases" />;
+  if (!labels.data!.some(({ agent_id }) => agents.data!.some((agent) => agent.agent_id === agent_id))) {
+    return (
+      <div class="card">
+        <Empty
+          icon="label"
+          title="No agent has a label"
+          action={
+            can("agents:release") &&
+            agents.data!.length > 0 && (
+              <LinkButton to={href("releases", { tab: "review", from: LATEST, to: "production" })}>
+                Label all as production
+              </LinkButton>
+            )
+          }
+        >
+          A label such as <code>production</code> names the version that apps get. Agents then change without changing what is in
+          use.
+        </Empty>
+      </div>
+    );
+  }
+  return <Table agents={agents.data!} versions={versions.data!} labels={labels.data!} />;
+}
+
+function Table({
+  agents,
+  versions,
+  labels,
+}: {
+  agents: Parameters<typeof releaseRows>[0];
+  versions: Parameters<typeof releaseRows>[1];
+  labels: Parameters<typeof releaseRows>[2];
+}) {
+  const params = route.value.params;
+  const show = (params.get("show") ?? "all") as Show;
+  const order = (params.get("order") ?? "behind") as Order;
+  const query = (params.get("q") ?? "").trim().toLowerCase();
+  const known = useMemo(() => [LATEST, ...new Set(labels.map(({ label }) => label))], [labels]);
+  const usual = useMemo(() => usualColumns(versions, labels), [versions, labels]);
+  const wanted = (params.get("columns")?.split(",") ?? columnsKept.value).filter((label) => known.includes(label));
+  const columns = wanted.length > 1 ? wanted : usual;
+  const last = columns.at(-1)!;
+  const rows = useMemo(() => releaseRows(agents, versions, labels, columns), [agents, versions, labels, columns.join()]);
+  const week = new Date(now.value - 7 * DAY).toISOString();
+  const isShown: Record<Show, (row: ReleaseRow) => boolean> = {
+    all: () => true,
+    behind: ({ group }) => group === "behind",
+    never: ({ group }) => group === "never",
+    moved: ({ moved }) => moved > week,
+  };
+  const count = (which: Show): number => rows.filter(isShown[which]).length;
+  const found = rows
+    .filter(isShown[show])
+    .filter(
+      ({ agent }) =>
+        !query ||
+        [agent.display_name, agent.agent_id, agent.role ?? "", ...agent.capabilities].some((text) =>
+          text.toLowerCase().includes(query),
+        ),
+    )
+    .sort(ORDERS[order] ?? ORDERS.behind);
+  const groups = GROUPS.map((group) => ({ group, rows: found.filter((row) => row.group === group) }));
+  const items: Item[] = groups.filter((group) => group.rows.length).flatMap((group) => [group, ...group.rows]);
+
+  const may = can("agents:release");
+  const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
+  const [pair, setPair] = useState<{ from: string; to: string } | null>(null);
+  const from = pair?.from ?? columns.at(-2)!;
+  const to = pair?.to ?? (last === LATEST ? columns.find((label) => label !== LATEST)! : last);
+  const ready = useMemo(
+    () => new Set(rows.filter((row) => step(row, from, to)).map(({ agent }) => agent.agent_id)),
+    [rows, from, to],
+  );
+  const chosen = found.filter(({ agent }) => ticked.has(agent.agent_id) && ready.has(agent.agent_id));
+  const anchor = useRef<string | null>(null);
+  const tick = (ids: string[], on: boolean): void => {
+    const next = new Set(ticked);
+    for (const id of ids)
+      if (on && ready.has(id)) next.add(id);
+      else next.delete(id);
+    setTicked(next);
+  };
+  /** Ticks a row, or all from the one before to it. */
+  const tickRow = (id: string, range: boolean): void => {
+    const ids = found.map(({ agent }) => agent.agent_id);
+    const [start, end] = [range && anchor.current ? ids.indexOf(anchor.current) : ids.indexOf(id), ids.indexOf(id)];
+    tick(ids.slice(Math.min(start < 0 ? end : start, end), Math.max(start, end) + 1), !ticked.has(id));
+    anchor.current = id;
+  };
+  const review = (): void =>
+    go(
+      reviewAddress(
+        from,
+        to,
+        chosen.map(({ agent }) => agent.agent_id),
+      ),
+    );
+  const onKeyDown = (event: KeyboardEvent): void => {
+    if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest("input[type=search], select, dialog"))
+      return;
+    const row = (event.target as Element).closest<HTMLElement>("tr[data-row]")?.dataset["row"];
+    const key = event.key.toLowerCase();
+    if (key === "x" && row && may) tickRow(row, event.shiftKey);
+    else if (key === "b") setParams({ show: show === "behind" ? null : "behind" });
+    else if (key === "r" && chosen.length) review();
+    else return;
+    event.preventDefault();
+  };
+
+  // On narrow windows the chosen segment may be out of sight.
+  const filters = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const strip = filters.current?.querySelector<HTMLElement>(".segments");
+    const pressed = strip?.querySelector<HTMLElement>("[aria-pressed=true]");
+    if (strip && pressed) strip.scrollLeft += pressed.getBoundingClientRect().right - strip.getBoundingClientRect().right;
+  }, [show]);
+
+  return (
+    <div onKeyDown={onKeyDown} class="grow-page">
+      <div class="tools" ref={filters}>
+        <Segments<Show>
+          label="Show"
+          value={show}
+          onPick={(value) => setParams({ show: value === "all" ? null : value }, false)}
+          choices={[
+            { value: "all", label: "All", count: rows.length },
+            { value: "behind", label: `${last} behind`, count: count("behind") },
+            { value: "never", label: "Never released", count: count("never") },
+            { value: "moved", label: "Moved this week", count: count("moved") },
+          ]}
+        />
+        <span class="grow" />
+        <Select tool aria-label="Order" value={order} onPick={(value) => setParams({ order: value === "behind" ? null : value })}>
+          {options([
+            ["behind", "Furthest behind first"],
+            ["name", "By name"],
+            ["moved", "Moved last"],
+          ])}
+        </Select>
+        <Columns all={known} columns={columns} />
+        <Search
+          label="Filter agents"
+          placeholder="Filter by name, role or tag"
+          value={params.get("q") ?? ""}
+          onText={(text) => setParams({ q: text })}
+        />
+      </div>
+      {items.length === 0 ? (
+        <div class="card">
+          <Empty
+            icon="search"
+            title={show === "behind" && !query ? `No agent's ${last} is behind` : "No agent matches"}
+            action={<Button onClick={() => setParams({ show: null, q: null })}>Clear filter</Button>}
+          />
+        </div>
+      ) : (
+        <div class="table-box wide-box" tabIndex={columns.length > 4 ? 0 : undefined} role="group" aria-label="Board">
+          <table class={cx("board-table", items.length > 200 && "long", !may && "reading", columns.length > 4 && "many")}>
+            <caption class="hidden">
+              Releases. Rows: arrow keys. X ticks an agent, Shift and X a range, R opens the review.
+            </caption>
+            <thead>
+              <tr>
+                <th scope="col" class="c-name">
+                  Agent
+                </th>
+                {columns.map((label) => (
+                  <th key={label} scope="col" class={label === last ? "c-last" : undefined}>
+                    <b class="clip block">{label}</b>
+                    <span class="hint clip block">{headline(rows, label, columns)}</span>
+                  </th>
+                ))}
+              </tr>
+            </thead>
+            <Rows
+              items={items}
+              id={idOf}
+              heights={[56, 104]}
+              passes={isHead}
+              render={(item) =>
+                isHead(item) ? (
+                  <Head
+                    key={idOf(item)}
+                    {...item}
+                    last={last}
+                    span={columns.length + 1}
+                    {...(may && item.rows.some(({ agent }) => ready.has(agent.agent_id))
+                      ? {
+                          on: item.rows
+                            .filter(({ agent }) => ready.has(agent.agent_id))
+                            .every(({ agent }) => ticked.has(agent.agent_id)),
+                          onTick: (on: boolean) =>
+                            tick(
+                              item.rows.map(({ agent }) => agent.agent_id),
+                              on,
+                            ),
+                        }
+                      : {})}
+                  />
+                ) : (
+                  <Row
+                    key={item.agent.agent_id}
+                    row={item}
+                    columns={columns}
+                    may={may}
+                    ready={ready.has(item.agent.agent_id)}
+                    on={ticked.has(item.agent.agent_id) && ready.has(item.agent.agent_id)}
+                    onTick={(range) => tickRow(item.agent.agent_id, range)}
+                  />
+                )
+              }
+            />
+          </table>
+        </div>
+      )}
+      {chosen.length > 0 && (
+        <div class="save-bar" role="group" aria-label="Ticked agents">
+          <p role="status">
+            <b>{plural(chosen.length, "agent")} ticked</b>
+          </p>
+          <span class="row promote second">
+            Promote
+            <Select tool aria-label="Promote from" value={from} onPick={(value) => setPair({ from: value, to })}>
+              {options(known.filter((label) => label !== to).map((label) => [label, label]))}
+            </Select>
+            to
+            <Select tool aria-label="Promote to" value={to} onPick={(value) => setPair({ from, to: value })}>
+              {options(known.filter((label) => label !== from && label !== LATEST).map((label) => [label, label]))}
+            </Select>
+          </span>
+          <div class="actions">
+            <Button kind="quiet" onClick={() => setTicked(new Set())}>
+              Clear
+            </Button>
+            <Button kind="primary" onClick={review}>
+              Review {plural(chosen.length, "change")}
+            </Button>
+          </div>
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** How many agents bear a label, and how many of them are behind the column before. */
+function headline(rows: ReleaseRow[], label: string, columns: readonly string[]): string {
+  const bearing = rows.filter(({ places }) => places.has(label));
+  const before = columns[columns.indexOf(label) - 1];
+  const behind = before
+    ? bearing.filter(({ places }) => (places.get(before)?.version ?? 0) > places.get(label)!.version).length
+    : 0;
+  return `${plural(bearing.length, "agent")}${behind ? `, ${number(behind)} behind` : ""}`;
+}
+
+function Head({
+  group,
+  rows,
+  last,
+  span: columns,
+  on,
+  onTick,
+}: {
+  group: Group;
+  rows: ReleaseRow[];
+  last: string;
+  span: number;
+  on?: boolean;
+  onTick?: (on: boolean) => void;
+}) {
+  const title = group === "behind" ? `${last} behind` : group === "never" ? "Never released" : `${last} up to date`;
+  const oldest = rows.map(({ places }) => places.get(last)?.at ?? "").sort()[0];
+  return (
+    <tr class="group-row">
+      <th scope="rowgroup" colSpan={columns}>
+        <div class="row">
+          {onTick && (
+            <input
+              type="checkbox"
+              aria-label={`Tick all: ${title}`}
+              checked={on ?? false}
+              onChange={(event) => onTick(event.currentTarget.checked)}
+            />
+          )}
+          <b>{title}</b>
+          <span class="dim">
+            {number(rows.length)}
+            {group === "behind" && oldest && `, the oldest for ${span(now.value - Date.parse(oldest))}`}
+          </span>
+        </div>
+      </th>
+    </tr>
+  );
+}
+
+function Row({
+  row,
+  columns,
+  may,
+  ready,
+  on,
+  onTick,
+}: {
+  row: ReleaseRow;
+  columns: string[];
+  may: boolean;
+  ready: boolean;
+  on: boolean;
+  onTick: (range: boolean) => void;
+}) {
+  const { agent } = row;
+  const range = useRef(false);
+  return (
+    <tr data-row={agent.agent_id} class={cx(on && "ticked")}>
+      <td class="c-name">
+        <div class="agent-cell">
+          {may && (
+            <input
+              type="checkbox"
+              aria-label={`Tick ${agent.display_name}`}
+              checked={on}
+              disabled={!ready}
+              onClick={(event) => (range.current = event.shiftKey)}
+              onChange={() => onTick(range.current)}
+            />
+          )}
+          <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
+          <div class="two-lines">
+            <a data-name dir="auto" class="clip block strong" href={href("agent", { id: agent.agent_id, tab: "labels" })}>
+              {agent.display_name}
+            </a>
+            <code class="clip block">{agent.agent_id}</code>
+          </div>
+        </div>
+      </td>
+      {columns.map((label, i) => (
+        <Hop key={label} row={row} label={label} next={columns[i + 1]} beforeLast={i === columns.length - 2} />
+      ))}
+    </tr>
+  );
+}
+
+/** The station of a label, and the rail to the one of the next column. */
+function Hop({
+  row,
+  label,
+  next,
+  beforeLast,
+}: {
+  row: ReleaseRow;
+  label: string;
+  next: string | undefined;
+  beforeLast: boolean;
+}) {
+  const { agent, places, group } = row;
+  const names = useNames();
+  const place = places.get(label);
+  const other = next === undefined ? undefined : places.get(next);
+  const gap = useGap(agent, other?.version ?? null, place?.version ?? null);
+  const apart = place && other ? place.version - other.version : 0;
+  const tone = next === undefined && place ? (group === "behind" ? "behind" : "current") : undefined;
+  const who = place && names(place.actor).split(/[\s@]/)[0];
+  return (
+    <td class={cx(next === undefined && "c-last", beforeLast && apart > 0 && "behind")}>
+      <div class="hop">
+        <Station version={place?.version} tone={tone} />
+        {next !== undefined && <Rail from={place?.version} to={other?.version} />}
+        <span class="at clip">
+          {place ? (
+            <time dateTime={place.at}>
+              {ago(Date.parse(place.at), now.value)}
+              <span class="second"> · {who}</span>
+            </time>
+          ) : (
+            "Not set"
+          )}
+        </span>
+        {apart !== 0 && (
+          <a
+            class="gap clip"
+            href={href("agent", { id: agent.agent_id, tab: "history", from: other!.version, to: place!.version })}
+          >
+            {apart > 0 ? `+${number(apart)}` : `−${number(-apart)}`}
+            <span class="second">{Math.abs(apart) === 1 ? " version" : " versions"}</span>
+            {gap && ` · ${gapText(gap)}`}
+            <span class="hidden">
+              {" "}
+              from {next} to {label}
+            </span>
+          </a>
+        )}
+      </div>
+    </td>
+  );
+}

@@ -1,0 +1,73 @@
+/** What is worth a look before a label moves. */
+import { useModels } from "../../base/data";
+import { plural } from "../../base/text";
+import type { Agent, Model } from "../../base/types";
+import { Icon } from "../../parts/base";
+import type { Move, Plan } from "./moves";
+
+const MODELS = 3;
+
+export function Checks({
+  moves,
+  plan,
+  byId,
+  label,
+}: {
+  moves: Move[];
+  plan: Plan;
+  byId: ReadonlyMap<string, Agent>;
+  label: string;
+}) {
+  const models = useModels().data;
+  const name = (id: string): string => byId.get(id)?.display_name ?? id;
+  const back = moves.filter(({ from, to }) => from !== null && to! < from);
+  const changed = moves.flatMap((move) => {
+    const [from, to] = [plan.models.get(`${move.agent_id} ${move.from}`), plan.models.get(`${move.agent_id} ${move.to}`)];
+    return from !== undefined && to !== undefined && from !== to ? [{ ...move, was: from, will: to }] : [];
+  });
+  const without = moves.filter(({ agent_id, to }) => {
+    const model = models?.find(({ id }: Model) => id === plan.models.get(`${agent_id} ${to}`));
+    return model?.credential === "none";
+  });
+  const rows: [tone: "warn" | "ok", text: preact.ComponentChildren][] = [];
+  for (const { agent_id, from, to } of back.slice(0, MODELS))
+    rows.push([
+      "warn",
+      <>
+        <b>{name(agent_id)}</b> goes back: v{from} to v{to}.
+      </>,
+    ]);
+  if (back.length > MODELS) rows.push(["warn", `${plural(back.length - MODELS, "more agent")} go back to an older version.`]);
+  for (const { agent_id, was, will } of changed.slice(0, MODELS))
+    rows.push([
+      "warn",
+      <>
+        <b>{name(agent_id)}</b> changes its model: <code>{was ?? "none"}</code> to <code>{will ?? "none"}</code>.
+      </>,
+    ]);
+  if (changed.length > MODELS) rows.push(["warn", `${plural(changed.length - MODELS, "more agent")} change their model.`]);
+  for (const { agent_id, to } of without.slice(0, MODELS))
+    rows.push([
+      "warn",
+      <>
+        <b>{name(agent_id)}</b>: there is no key for <code>{plan.models.get(`${agent_id} ${to}`)}</code>, its calls are refused.
+      </>,
+    ]);
+  rows.push(["ok", `The server has tried it without a change: ${label} would move on ${plural(moves.length, "agent")}.`]);
+  return (
+    <div class="card">
+      <header>
+        <h2>Before it moves</h2>
+        <span class="dim small-text">{plural(rows.length, "check")}</span>
+      </header>
+      <ul class="checks">
+        {rows.map(([tone, text], i) => (
+          <li key={i} class={tone}>
+            <Icon name={tone === "ok" ? "done" : "warn"} />
+            <span>{text}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

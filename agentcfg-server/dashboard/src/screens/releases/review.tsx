@@ -1,0 +1,451 @@
+/** The review of a release: what moves, from which version to which, and what that changes; then the move itself. */
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { call, isStatus } from "../../base/api";
+import { invalidate, useResource } from "../../base/cache";
+import { messageFault } from "../../base/config";
+import { agentQuery, useAgents, useHistory, useLabels, useNames } from "../../base/data";
+import { LATEST } from "../../base/releases";
+import { go, href, route, setParams } from "../../base/route";
+import { plural } from "../../base/text";
+import type { Agent, FullVersion } from "../../base/types";
+import { Avatar, Button, cx, Empty, Icon, LinkButton, options, Skeleton, Time } from "../../parts/base";
+import { Comparison } from "../../parts/comparison";
+import { Failure, toast, useSending } from "../../parts/feedback";
+import { Field, focusFault, Input, MessageField, Segments, Select } from "../../parts/fields";
+import { Page } from "../../parts/page";
+import { Table } from "../../parts/rows";
+import { labelFault } from "../labels";
+import { Checks } from "./checks";
+import { agentsOfReview } from "./picked";
+import { Between, FromTo } from "./station";
+import { act, preview, undoOf, type Move, type Plan } from "./moves";
+
+export function Review() {
+  const params = route.value.params;
+  const of = params.get("of");
+  const picked = agentsOfReview();
+  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
+  if (!of && !picked) {
+    return (
+      <Page title="Review" crumbs={[{ label: "Releases", to: href("releases") }]}>
+        <Empty
+          icon="label"
+          title="The choice is not known any more"
+          action={<LinkButton to={href("releases")}>Choose again</LinkButton>}
+        >
+          Nothing has moved. Many ticked agents are kept with the page alone.
+        </Empty>
+      </Page>
+    );
+  }
+  return <Open of={of} picked={picked?.ids ?? "all"} left={left} setLeft={setLeft} />;
+}
+
+function Open({
+  of,
+  picked,
+  left,
+  setLeft,
+}: {
+  /** The one agent whose label is set, to a version of the address. */
+  of: string | null;
+  picked: string[] | "all";
+  left: ReadonlySet<string>;
+  setLeft: (left: ReadonlySet<string>) => void;
+}) {
+  const params = route.value.params;
+  const from = params.get("from") ?? LATEST;
+  const to = params.get("to") ?? "";
+  const version = Number(params.get("version"));
+  const agents = useAgents();
+  const labels = useLabels();
+  const names = useNames();
+  const history = useHistory(of ?? "").data;
+  const byId = useMemo(() => new Map(agents.data?.map((agent) => [agent.agent_id, agent])), [agents.data]);
+  const fault = labelFault(to) ?? (!of && to === from ? "This is the label itself." : null);
+  const [plan, setPlan] = useState<Plan | null>(null);
+  const [refused, setRefused] = useState<unknown>(null);
+  const [again, setAgain] = useState(0);
+  const [moved, setMoved] = useState<string | null>(null);
+  const [message, setMessage] = useState("");
+  const [looked, setLooked] = useState<ReadonlySet<string>>(new Set());
+  const { busy, error, send } = useSending("Nothing has moved.");
+  const asked = useRef(0);
+  const picks = picked === "all" ? "all" : picked.join();
+
+  useEffect(() => {
+    const turn = (asked.current += 1);
+    setPlan(null);
+    setRefused(null);
+    if (fault) return;
+    // A name that is being typed is not asked about letter by letter.
+    const timer = setTimeout(() => {
+      preview(of ? { of, version, to } : { from, to, agents: picked }).then(
+        (plan) => asked.current === turn && setPlan(plan),
+        (error) => asked.current === turn && setRefused(error),
+      );
+    }, 150);
+    return () => clearTimeout(timer);
+  }, [from, to, version, of, picks, again]);
+
+  const changes = plan?.moves.filter((move) => move.from !== move.to) ?? [];
+  const chosen = changes.filter(({ agent_id }) => !left.has(agent_id));
+  const open = changes.find(({ agent_id }) => agent_id === params.get("agent")) ?? changes[0];
+  useEffect(() => {
+    if (open) setLooked((before) => new Set(before).add(open.agent_id));
+  }, [open?.agent_id]);
+  const unseen = chosen.filter(({ agent_id }) => !looked.has(agent_id)).length;
+  const show = (by: number): void => {
+    const at = open ? changes.indexOf(open) : 0;
+    const next = changes[Math.max(0, Math.min(changes.length - 1, at + by))];
+    if (next) setParams({ agent: next.agent_id });
+  };
+  const inline = params.get("view") !== "side";
+  const blocked = Boolean(fault) || chosen.length === 0 || messageFault(message) !== null;
+  const page = useRef<HTMLDivElement>(null);
+
+  const move = async (): Promise<void> => {
+    try {
+      await act(plan!, chosen, message);
+    } catch (failed) {
+      if (!isStatus(failed, 412)) throw failed;
+      invalidate("agents", "versions");
+      const { data } = await call<{ actor: Parameters<typeof names>[0] }[]>("GET", "api/agents/labels/history", {
+        query: { workspace_id: plan!.workspace, label: to, limit: 1 },
+      }).catch(() => ({ data: [] }));
+      setMoved(
+        `${to}${from === LATEST && !of ? " or an agent" : ""} was changed in the meantime${data[0] ? `, the last move was by ${names(data[0].actor)}` : ""}. Nothing has moved. Look again.`,
+      );
+      setAgain((n) => n + 1);
+      return;
+    }
+    invalidate("versions", "audit");
+    const undo = await undoOf(to, chosen).catch(() => null);
+    toast(`${to} is moved on ${plural(chosen.length, "agent")}.`, undo ? { label: "Undo", run: () => void undo() } : undefined);
+    go(href("releases", { tab: "history", label: to }));
+  };
+  const submit = (): void => {
+    if (blocked) {
+      focusFault(page.current);
+      return;
+    }
+    if (plan) void send(move);
+  };
+  const keys = (event: KeyboardEvent): void => {
+    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+      event.preventDefault();
+      submit();
+      return;
+    }
+    if (
+      event.ctrlKey ||
+      event.metaKey ||
+      event.altKey ||
+      (event.target as Element).closest("input:not([type=checkbox]), textarea, select")
+    )
+      return;
+    if (event.key === "[") show(-1);
+    else if (event.key === "]") show(1);
+    else if (event.key === "v") setParams({ view: inline ? "side" : null });
+    else return;
+    event.preventDefault();
+  };
+
+  const one = of ? byId.get(of) : undefined;
+  const title = of
+    ? `${changes[0]?.from ? "Move" : "Set"} ${to || "a label"} on ${one?.display_name ?? of}`
+    : plan
+      ? `Promote ${from} to ${to} on ${plural(chosen.length, "agent")}`
+      : `Promote ${from}`;
+  const known = [...new Set(labels.data?.map(({ label }) => label))];
+  return (
+    <Page title="Review" crumbs={[{ label: "Releases", to: href("releases") }]} ownHeading width="full">
+      <div ref={page} class="grow-page release-review" onKeyDown={keys}>
+        <div class="merge-head">
+          <h1 tabIndex={-1}>{title}</h1>
+          <p class="prose">
+            Calls with <code>label={to || "…"}</code> get {changes.length === 1 ? "the version below" : "the versions below"} from
+            the next one on. Nothing else changes, and you can put it back.
+          </p>
+        </div>
+        <div class="review-columns">
+          <div class="stack">
+            <div class="two">
+              {of ? (
+                <Field label="Version">
+                  {(field) => (
+                    <Select {...field} value={String(version)} onPick={(value) => setParams({ version: value })}>
+                      {options(
+                        (history ?? []).map((entry) => [
+                          String(entry.version),
+                          `v${entry.version}${entry.message ? ` · ${entry.message.slice(0, 60)}` : ""}`,
+                        ]),
+                      )}
+                    </Select>
+                  )}
+                </Field>
+              ) : (
+                <Field label="From the label">
+                  {(field) => (
+                    <Select {...field} value={from} onPick={(value) => setParams({ from: value })}>
+                      {options([LATEST, ...known].map((label) => [label, label]))}
+                    </Select>
+                  )}
+                </Field>
+              )}
+              <Field
+                label={of ? "Label" : "To the label"}
+                error={to ? fault : null}
+                hint={to ? undefined : "Such as production or staging."}
+              >
+                {(field) => (
+                  <Input
+                    {...field}
+                    aria-invalid={fault ? true : undefined}
+                    mono
+                    value={to}
+                    onText={(text) => setParams({ to: text })}
+                    list="labels"
+                    autocomplete="off"
+                    spellcheck={false}
+                  />
+                )}
+              </Field>
+              <datalist id="labels">
+                {known.map((label) => (
+                  <option key={label} value={label} />
+                ))}
+              </datalist>
+            </div>
+            {moved && (
+              <p class="fault" role="alert">
+                <Icon name="warn" small />
+                {moved}
+              </p>
+            )}
+            <Failure what="It cannot be moved." error={refused} retry={() => setAgain((n) => n + 1)} />
+            {!plan && refused === null && !fault && <Skeleton rows={4} />}
+            {plan && changes.length === 0 && (
+              <p class="prose">
+                {plan.moves.length
+                  ? `${to} is on ${plan.moves.length === 1 ? `v${plan.moves[0]!.to}` : "these versions"} already.`
+                  : `No agent bears ${from}.`}
+              </p>
+            )}
+            {changes.length > 0 && (
+              <Table
+                name="What moves"
+                kind="moves-table"
+                columns={[["Agent"], ["From and to", "c-move"], ["Change", "c-gap right"]]}
+              >
+                {changes.map((change) => (
+                  <MoveRow
+                    key={change.agent_id}
+                    move={change}
+                    agent={byId.get(change.agent_id)}
+                    open={change === open}
+                    {...(changes.length > 1
+                      ? {
+                          on: !left.has(change.agent_id),
+                          onTick: (on: boolean) => {
+                            const next = new Set(left);
+                            if (on) next.delete(change.agent_id);
+                            else next.add(change.agent_id);
+                            setLeft(next);
+                          },
+                        }
+                      : {})}
+                  />
+                ))}
+              </Table>
+            )}
+            {chosen.length > 0 && <Checks moves={chosen} plan={plan!} byId={byId} label={to} />}
+            <MessageField value={message} onText={setMessage} />
+            <Failure what="Nothing has moved." error={error} kept="What you chose is still here." />
+          </div>
+          <div class="stack">
+            {open && byId.get(open.agent_id) ? (
+              <Change
+                key={open.agent_id}
+                agent={byId.get(open.agent_id)!}
+                move={open}
+                inline={inline}
+                step={changes.length > 1 ? show : null}
+              />
+            ) : (
+              agents.error !== null && (
+                <Failure what="The agents could not be read." error={agents.error} retry={() => void agents.reload()} />
+              )
+            )}
+          </div>
+        </div>
+        <div class="save-bar">
+          <p class="clip" role="status">
+            <b>{plan ? plural(chosen.length, "agent") : "Nothing yet"}</b>{" "}
+            <span class="second">{unseen > 0 && `${unseen} ${unseen === 1 ? "is" : "are"} not looked at yet`}</span>
+          </p>
+          <div class="actions">
+            <LinkButton to={of ? href("agent", { id: of, tab: "labels" }) : href("releases")}>Cancel</LinkButton>
+            <Button kind="primary" busy={busy} blocked={blocked || !plan} onClick={submit}>
+              {of ? (changes[0]?.from ? `Move ${to || "label"}` : `Set ${to || "label"}`) : `Promote to ${to || "…"}`}
+            </Button>
+          </div>
+        </div>
+      </div>
+    </Page>
+  );
+}
+
+function MoveRow({
+  move,
+  agent,
+  open,
+  on,
+  onTick,
+}: {
+  move: Move;
+  agent: Agent | undefined;
+  open: boolean;
+  on?: boolean;
+  onTick?: (on: boolean) => void;
+}) {
+  const name = agent?.display_name ?? move.agent_id;
+  return (
+    <tr
+      class={cx("follow", open && "ticked")}
+      onClick={(event) => !(event.target as Element).closest("input, a, button") && setParams({ agent: move.agent_id })}
+    >
+      <td>
+        <div class="agent-cell">
+          {onTick && (
+            <input
+              type="checkbox"
+              aria-label={`Move ${name}`}
+              checked={on}
+              onChange={(event) => onTick(event.currentTarget.checked)}
+            />
+          )}
+          <Avatar id={move.agent_id} name={name} color={agent?.color ?? null} type={agent?.agent_type ?? "ai"} />
+          <div class="two-lines">
+            <button
+              type="button"
+              class="bare-button clip block strong"
+              aria-pressed={open}
+              onClick={() => setParams({ agent: move.agent_id })}
+            >
+              {name}
+            </button>
+            <code class="clip block">{move.agent_id}</code>
+          </div>
+        </div>
+      </td>
+      <td class="c-move">
+        <FromTo from={move.from} to={move.to} />
+      </td>
+      <td class="right">{agent && <Between agent={agent} from={move.from} to={move.to!} />}</td>
+    </tr>
+  );
+}
+
+const useVersion = (agent: Agent, version: number | null) =>
+  useResource<FullVersion>("versions", version === null ? null : "api/agents/version", { ...agentQuery(agent), version });
+
+/** What a move changes for one agent: the messages of the versions between, fields, persona. */
+function Change({
+  agent,
+  move,
+  inline,
+  step,
+}: {
+  agent: Agent;
+  move: Move;
+  inline: boolean;
+  step: ((by: number) => void) | null;
+}) {
+  const names = useNames();
+  const history = useHistory(agent.agent_id).data ?? [];
+  const before = useVersion(agent, move.from);
+  const after = useVersion(agent, move.to);
+  const [least, most] = [Math.min(move.from ?? 0, move.to!), Math.max(move.from ?? 0, move.to!)];
+  const between = history.filter(({ version }) => version > least && version <= most);
+  const back = move.from !== null && move.to! < move.from;
+  const error = before.error ?? after.error;
+  return (
+    <>
+      <div class="row wrap">
+        <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} size={32} />
+        <div class="grow">
+          <h2 class="clip" dir="auto">
+            {agent.display_name}
+          </h2>
+          <p class="hint">{move.from === null ? `Not set yet, then v${move.to}` : `v${move.from} now, v${move.to} then`}</p>
+        </div>
+        <div class="wide-only">
+          <Segments
+            label="View"
+            value={inline ? "inline" : "side"}
+            onPick={(view) => setParams({ view: view === "side" ? view : null })}
+            choices={[
+              { value: "side", label: "Side by side" },
+              { value: "inline", label: "Inline" },
+            ]}
+          />
+        </div>
+        {step && (
+          <>
+            <Button icon="up" label="Previous agent" onClick={() => step(-1)} />
+            <Button icon="down" label="Next agent" onClick={() => step(1)} />
+          </>
+        )}
+      </div>
+      {between.length > 0 && (
+        <div class="card">
+          <header>
+            <h2>{back ? `${plural(between.length, "version")} taken back` : plural(between.length, "version")}</h2>
+            <a class="link small-text" href={href("agent", { id: agent.agent_id, tab: "history", from: move.from, to: move.to })}>
+              Open in History
+            </a>
+          </header>
+          <ul class="between">
+            {between.slice(0, 20).map((entry) => (
+              <li key={entry.version}>
+                <b>v{entry.version}</b>
+                <span class="grow clip">
+                  {entry.message ||
+                    (entry.restored_from ? `Back to v${entry.restored_from}` : <span class="dim">No message</span>)}
+                </span>
+                <span class="dim second">
+                  {names(entry.actor)} · <Time at={entry.created_at} />
+                </span>
+              </li>
+            ))}
+            {between.length > 20 && <li class="dim">{plural(between.length - 20, "more version")} in the history</li>}
+          </ul>
+        </div>
+      )}
+      {error !== null ? (
+        <Failure
+          what="A version could not be read."
+          error={error}
+          retry={() => {
+            void before.reload();
+            void after.reload();
+          }}
+        />
+      ) : move.from === null ? (
+        <p class="prose">The label is not set on this agent yet: there is nothing to compare with.</p>
+      ) : before.data && after.data ? (
+        <Comparison
+          before={before.data.config}
+          after={after.data.config}
+          from={<b>v{move.from}</b>}
+          to={<b>v{move.to}</b>}
+          inline={inline}
+          nothing={`v${move.from} and v${move.to} have the same content.`}
+        />
+      ) : (
+        <Skeleton rows={5} tall />
+      )}
+    </>
+  );
+}

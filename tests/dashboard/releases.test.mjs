@@ -1,0 +1,180 @@
+// What people do with releases: the board, the review of a move, its undo, the history and the way back.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { open, prepare, violations } from "./harness.mjs";
+import { source } from "./source.mjs";
+
+const stage = prepare();
+const { releaseRows, usualColumns, step, gapOf, isBack } = await source("base/releases", "releaseRows", "usualColumns", "step", "gapOf", "isBack");
+
+/** A studio in which Researcher and Support triage are ahead of what is in production. */
+async function studio(user) {
+  const made = await stage.studio(user);
+  const at = (path, query) => `${path}?workspace_id=${made.id}${query}`;
+  const { server } = stage;
+  for (const [agent, changes] of [["researcher", 3], ["support-triage", 2]]) {
+    for (let i = 0; i < changes; i += 1) {
+      await server.call(user, "PATCH", at("/api/agents/configs", `&agent_id=${agent}&message=Change%20${i}`), { persona_prompt: `Line ${i}\nThe same\n${"more\n".repeat(i)}` });
+    }
+    await server.call(user, "PUT", at("/api/agents/labels", `&agent_id=${agent}&label=staging`), { version: 3 });
+    await server.call(user, "PUT", at("/api/agents/labels", `&agent_id=${agent}&label=production`), { version: 1 });
+  }
+  const labels = async (label) => Object.fromEntries((await server.call(user, "GET", at("/api/agents/labels", `&label=${label}`))).map((row) => [row.agent_id, row.version]));
+  const move = (agent, label, version) => server.call(user, "PUT", at("/api/agents/labels", `&agent_id=${agent}&label=${label}`), { version });
+  return { ...made, labels, move };
+}
+
+test("columns, groups and differences follow from labels and versions", () => {
+  const version = (agent_id, version) => ({ agent_id, version, created_at: "2026-01-02T00:00:00Z", actor: null });
+  const label = (agent_id, label, version) => ({ agent_id, label, version, updated_at: "2026-01-01T00:00:00Z", actor: null });
+  const agents = ["a", "b", "c", "d"].map((agent_id) => ({ agent_id, agent_type: agent_id === "d" ? "human" : "ai" }));
+  const versions = [version("a", 9), version("b", 4), version("c", 2), version("d", 1)];
+  const labels = [label("a", "production", 9), label("a", "staging", 7), label("b", "production", 1), label("b", "staging", 4)];
+  const columns = usualColumns(versions, labels);
+  assert.deepEqual(columns, ["latest", "staging", "production"], "production comes last whatever its lag is");
+  const rows = releaseRows(agents, versions, labels, columns);
+  assert.deepEqual(rows.map(({ agent, group, behind }) => [agent.agent_id, group, behind]), [["a", "current", 0], ["b", "behind", 3], ["c", "never", 0]], "a human without a label is left out");
+  assert.deepEqual(step(rows[1], "staging", "production"), { from: 1, to: 4 });
+  assert.deepEqual(step(rows[2], "latest", "production"), { from: null, to: 2 });
+  assert.equal(step(rows[2], "staging", "production"), null, "an agent without the source has no step");
+  assert.deepEqual(gapOf({ changes: { persona_prompt: {}, role: {} }, prompt_diff: "--- version 1\n+++ version 2\n@@ -1 +1,2 @@\n-x\n+y\n+-z\n same\n" }), { lines: 3, fields: ["role"] });
+  assert.deepEqual(gapOf({ changes: {}, prompt_diff: null }), { lines: 0, fields: [] });
+  const moves = (...pairs) => ({ moves: pairs.map(([from, to]) => ({ agent_id: "a", from, to })) });
+  assert.deepEqual([isBack(moves([3, 1])), isBack(moves([1, 3])), isBack(moves([null, 1])), isBack(moves([3, null])), isBack(moves([3, 1], [1, 2]))], [true, false, false, true, false]);
+});
+
+test("agents are ticked on the board by keyboard, reviewed, promoted, and the release is undone", async () => {
+  const { page, labels } = await studio("agda");
+  await page.show("releases");
+  await page.getByRole("row", { name: /Researcher/ }).getByText("+2 versions · 3 lines").waitFor();
+  const name = page.getByRole("link", { name: "Researcher", exact: true });
+  await name.focus();
+  await page.keyboard.press("x");
+  await page.getByText("1 agent ticked").waitFor();
+  await page.keyboard.press("j");
+  await page.until(() => document.activeElement.textContent === "Support triage");
+  await page.keyboard.press("Shift+X");
+  await page.getByText("2 agents ticked").waitFor();
+  await page.keyboard.press("r");
+  await page.getByRole("heading", { level: 1, name: "Promote staging to production on 2 agents" }).waitFor();
+  const table = page.getByRole("table", { name: "What moves" });
+  assert.match(await table.innerText(), /Researcher[\s\S]*v1[\s\S]*v3[\s\S]*Support triage[\s\S]*v1[\s\S]*v3/);
+  await page.getByText("The server has tried it without a change: production would move on 2 agents.").waitFor();
+  await page.getByText("1 is not looked at yet").waitFor();
+  // The difference of the agent that is open, then of the next one.
+  assert.match(await page.locator(".diff").innerText(), /Line 1/);
+  await page.getByRole("heading", { level: 2, name: "Researcher" }).waitFor();
+  await page.getByRole("heading", { level: 1 }).focus();
+  await page.keyboard.press("]");
+  await page.getByRole("heading", { level: 2, name: "Support triage" }).waitFor();
+  await page.getByText("is not looked at yet").waitFor({ state: "detached" });
+  await page.getByLabel("Message").fill("Both were tried for a week");
+  assert.deepEqual(await violations(page), []);
+  assert.equal((await labels("production")).researcher, 1, "a review moves nothing");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText("production is moved on 2 agents.").waitFor();
+  await page.getByRole("heading", { level: 1, name: "Releases" }).waitFor();
+  await page.locator(".release.chosen").getByText("Both were tried for a week").waitFor();
+  assert.deepEqual(await labels("production"), { researcher: 3, "support-triage": 3, writer: 1 });
+  await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
+  await page.getByText("production is put back on 2 agents.").waitFor();
+  assert.deepEqual(await labels("production"), { researcher: 1, "support-triage": 1, writer: 1 });
+  page.faults();
+});
+
+test("a review moves nothing that was moved since, and shows the new state", async () => {
+  const { page, labels, move } = await studio("birk");
+  await page.show("releases/review?from=staging&to=production&agents=researcher,support-triage");
+  await page.getByText("production would move on 2 agents.").waitFor();
+  await page.getByLabel("Move Support triage").uncheck();
+  await page.getByRole("heading", { level: 1, name: "Promote staging to production on 1 agent", exact: true }).waitFor();
+  await move("researcher", "production", 2);
+  page.expect(412, "/api/agents/labels/promote");
+  await page.getByRole("button", { name: "Promote to production" }).click();
+  await page.getByText("the last move was by birk. Nothing has moved. Look again.").waitFor();
+  await page.getByRole("row", { name: /Researcher.*v2.*v3/ }).waitFor();
+  assert.equal((await labels("production")).researcher, 2);
+  assert.equal(await page.getByLabel("Move Support triage").isChecked(), false, "what was left out stays so");
+  await page.getByRole("button", { name: "Promote to production" }).click();
+  await page.getByText("production is moved on 1 agent.").waitFor();
+  assert.deepEqual(await labels("production"), { researcher: 3, "support-triage": 1, writer: 1 });
+  // The undo is refused where the label was moved again.
+  await move("writer", "production", 2);
+  page.expect(412, "/api/agents/labels/restore");
+  await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
+  await page.getByText("production was moved since. Open the history.").waitFor();
+  assert.equal((await labels("production")).researcher, 3);
+  page.faults();
+});
+
+test("a label that moves back is warned about, and the history puts it back", async () => {
+  const { page, labels } = await studio("cilla");
+  await page.show("releases/review?of=writer&to=staging&version=1");
+  await page.getByText("Writer goes back: v2 to v1.").waitFor();
+  await page.getByText("1 version taken back").waitFor();
+  await page.getByRole("button", { name: "Move staging" }).click();
+  await page.getByText("staging is moved on 1 agent.").waitFor();
+  assert.equal((await labels("staging")).writer, 1);
+  await page.locator(".release.chosen").getByText("moved back").waitFor();
+  const back = page.getByRole("button", { name: /^Put back to before/ });
+  await back.waitFor();
+  assert.deepEqual(await violations(page), []);
+  await back.focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("staging is put back on 1 agent.").waitFor();
+  assert.equal((await labels("staging")).writer, 2);
+  // An older move takes back what came after it.
+  await page.getByRole("list", { name: "Releases" }).getByRole("button").last().click();
+  await page.getByText("What was released after it is taken back too.").waitFor();
+  page.faults();
+});
+
+test("columns are chosen and kept, and filters are in the address", async () => {
+  const { page } = await studio("dagny");
+  await page.show("releases");
+  await page.getByRole("button", { name: "Columns" }).click();
+  await page.getByRole("dialog").getByLabel("staging", { exact: true }).uncheck();
+  await page.getByRole("dialog").getByRole("button", { name: "Show" }).click();
+  await page.getByRole("columnheader", { name: /^staging/ }).waitFor({ state: "detached" });
+  await page.show("releases");
+  await page.getByRole("columnheader", { name: /^latest/ }).waitFor();
+  assert.equal(await page.getByRole("columnheader", { name: /^staging/ }).count(), 0, "the choice is kept");
+  await page.getByRole("button", { name: /^Never released/ }).click();
+  assert.match(page.url(), /show=never/);
+  await page.getByRole("searchbox").fill("no such agent");
+  await page.getByText("No agent matches").waitFor();
+  await page.getByRole("button", { name: "Clear filter" }).click();
+  await page.getByRole("link", { name: "Researcher", exact: true }).waitFor();
+  page.faults();
+});
+
+test("who may not release sees the board without its ways to move a label", async () => {
+  const { id } = await studio("edda");
+  await stage.server.call("edda", "PUT", `/api/workspaces/members?workspace_id=${id}&user_id=finn`, { role: "member" });
+  const page = await open(stage.browser, stage.server);
+  await page.signIn("finn");
+  await page.show("releases");
+  await page.getByRole("link", { name: "Researcher", exact: true }).waitFor();
+  assert.equal(await page.getByRole("checkbox").count(), 0);
+  await page.show("releases/history");
+  await page.getByRole("complementary", { name: "The chosen release" }).waitFor();
+  assert.equal(await page.getByRole("button", { name: /^Put back/ }).count(), 0);
+  await page.show("releases/review?from=staging&to=production");
+  await page.getByText("Your role may not see this page").waitFor();
+  page.faults();
+});
+
+test("a workspace without labels offers to label all agents", async () => {
+  const id = await stage.server.workspace("greta", "Fresh");
+  await stage.server.call("greta", "POST", "/api/agents/configs", { workspace_id: id, agent_id: "solo", display_name: "Solo" });
+  const page = await open(stage.browser, stage.server);
+  await page.signIn("greta");
+  await page.show("releases/history");
+  await page.getByText("Nothing was released yet").waitFor();
+  await page.show("releases");
+  await page.getByRole("link", { name: "Label all as production" }).click();
+  await page.getByRole("row", { name: /Solo/ }).getByText("New").waitFor();
+  await page.getByRole("button", { name: "Promote to production" }).click();
+  await page.getByText("production is moved on 1 agent.").waitFor();
+  page.faults();
+});
