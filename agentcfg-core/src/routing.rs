@@ -1,23 +1,28 @@
 //! Routing of model calls: the catalogue of models, and the choice of a credential, as pure functions.
 
+mod defaults;
+
 use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind};
 use crate::model::word_enum::OpenSet;
-use crate::model::{CredentialSource, ModelStatus, Plan, Provider};
+use crate::model::{CredentialSource, ModelPrices, ModelStatus, Plan, Price, Provider};
 
 /// A model of the catalogue.
 ///
 /// ```
-/// use agentcfg_core::model::{ModelStatus, Provider};
+/// use agentcfg_core::model::{ModelPrices, ModelStatus, Provider};
 /// use agentcfg_core::routing::CatalogueModel;
 /// let model = CatalogueModel {
 ///     id: "gpt-5.5".into(),
 ///     provider: Provider::OpenAi,
 ///     display_name: "GPT-5.5".into(),
 ///     status: ModelStatus::Available,
+///     prices: Some(ModelPrices::of("5".parse()?, "30".parse()?)),
+///     max_output_tokens: Some(128_000),
 /// };
+/// # Ok::<(), agentcfg_core::model::InvalidAmount>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CatalogueModel {
@@ -29,6 +34,32 @@ pub struct CatalogueModel {
     pub display_name: String,
     /// Whether the model can be called.
     pub status: ModelStatus,
+    /// What its tokens cost, where that is known (extension, chapter 25).
+    pub prices: Option<ModelPrices>,
+    /// The most tokens of an answer, where that is known (extension, chapter 25).
+    pub max_output_tokens: Option<u64>,
+}
+
+/// A model of embeddings. It is part of the catalogue, and `GET /api/models` does not list it (extension, chapter 24).
+///
+/// ```
+/// use agentcfg_core::model::Provider;
+/// use agentcfg_core::routing::EmbeddingModel;
+/// let model = EmbeddingModel {
+///     id: "text-embedding-3-small".into(),
+///     provider: Provider::OpenAi,
+///     input_price: Some("0.02".parse()?),
+/// };
+/// # Ok::<(), agentcfg_core::model::InvalidAmount>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbeddingModel {
+    /// The identifier of the model at its provider.
+    pub id: String,
+    /// The provider that serves the model.
+    pub provider: Provider,
+    /// What its tokens cost, where that is known.
+    pub input_price: Option<Price>,
 }
 
 /// The providers' addresses and the models that a deployment offers.
@@ -48,6 +79,7 @@ pub struct CatalogueModel {
 pub struct Catalogue {
     base_urls: [Arc<str>; Provider::COUNT],
     models: Vec<CatalogueModel>,
+    embedding_models: Vec<EmbeddingModel>,
     managed_paths: Vec<String>,
 }
 
@@ -79,6 +111,8 @@ impl Catalogue {
     ///     provider: Provider::OpenAi,
     ///     display_name: "GPT-5.5".into(),
     ///     status: ModelStatus::Available,
+    ///     prices: None,
+    ///     max_output_tokens: None,
     /// }])?;
     /// assert_eq!(catalogue.models().len(), 1);
     /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
@@ -86,14 +120,7 @@ impl Catalogue {
     pub fn with_models(mut self, models: Vec<CatalogueModel>) -> Result<Self, InvalidCatalogue> {
         for (i, model) in models.iter().enumerate() {
             for (what, text) in [("id", &model.id), ("display_name", &model.display_name)] {
-                let length = text.chars().count();
-                if !(1..=crate::validate::MAX_MODEL).contains(&length) || text.chars().any(char::is_control) {
-                    let max = crate::validate::MAX_MODEL;
-                    return Err(InvalidCatalogue(format!(
-                        "the {what} of model {} must be 1 to {max} characters without control characters, got {length}",
-                        i + 1
-                    )));
-                }
+                check_name(format_args!("the {what} of model {}", i + 1), text)?;
             }
             if !model.provider.is_known() {
                 return Err(InvalidCatalogue(format!(
@@ -106,6 +133,32 @@ impl Catalogue {
             }
         }
         self.models = models;
+        Ok(self)
+    }
+
+    /// The same catalogue with other models of embeddings (extension, chapter 24).
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidCatalogue`] as for [`Self::with_models`].
+    ///
+    /// ```
+    /// use agentcfg_core::routing::Catalogue;
+    /// let catalogue = Catalogue::default().with_embedding_models(Vec::new())?;
+    /// assert!(catalogue.embedding_models().is_empty());
+    /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
+    /// ```
+    pub fn with_embedding_models(mut self, models: Vec<EmbeddingModel>) -> Result<Self, InvalidCatalogue> {
+        for (i, model) in models.iter().enumerate() {
+            check_name(format_args!("the id of embedding model {}", i + 1), &model.id)?;
+            if models[..i].iter().any(|other| other.id == model.id) {
+                return Err(InvalidCatalogue(format!(
+                    "the embedding model {:?} is listed twice",
+                    model.id
+                )));
+            }
+        }
+        self.embedding_models = models;
         Ok(self)
     }
 
@@ -205,38 +258,64 @@ impl Catalogue {
     pub fn model(&self, id: &str) -> Option<&CatalogueModel> {
         self.models.iter().find(|model| model.id == id)
     }
+
+    /// The models of embeddings (extension, chapter 24).
+    ///
+    /// ```
+    /// use agentcfg_core::routing::Catalogue;
+    /// assert_eq!(Catalogue::default().embedding_models()[0].id, "text-embedding-3-small");
+    /// ```
+    pub fn embedding_models(&self) -> &[EmbeddingModel] {
+        &self.embedding_models
+    }
+
+    /// What the tokens of a model cost, where that is known: of one that is listed, or of embeddings (extension, chapter 25).
+    ///
+    /// ```
+    /// use agentcfg_core::routing::Catalogue;
+    /// let catalogue = Catalogue::default();
+    /// let prices = catalogue.prices("text-embedding-3-small").ok_or("no price")?;
+    /// assert_eq!((prices.input.to_string().as_str(), prices.output), ("0.02", None));
+    /// assert!(catalogue.prices("gpt-0").is_none());
+    /// # Ok::<(), &str>(())
+    /// ```
+    pub fn prices(&self, id: &str) -> Option<ModelPrices> {
+        if let Some(model) = self.model(id) {
+            return model.prices;
+        }
+        let model = self.embedding_models.iter().find(|model| model.id == id)?;
+        Some(ModelPrices {
+            input: model.input_price?,
+            cached_input: None,
+            cache_write: None,
+            output: None,
+        })
+    }
 }
 
 impl Default for Catalogue {
     fn default() -> Self {
-        use ModelStatus::{Available, ComingSoon};
-        use Provider::{Anthropic, OpenAi};
-        let model = |(provider, id, display_name, status): (_, &str, &str, _)| CatalogueModel {
-            id: id.into(),
-            provider,
-            display_name: display_name.into(),
-            status,
-        };
         Self {
             base_urls: Provider::IN_ORDER.map(|provider| match provider {
                 Provider::Anthropic => "https://api.anthropic.com".into(),
                 Provider::OpenAi => "https://api.openai.com".into(),
                 Provider::Unknown => "".into(),
             }),
-            models: [
-                (Anthropic, "claude-opus-5-5", "Claude Opus 5.5", Available),
-                (Anthropic, "claude-sonnet-5-5", "Claude Sonnet 5.5", Available),
-                (Anthropic, "claude-haiku-5-5", "Claude Haiku 5.5", Available),
-                (OpenAi, "gpt-5.5", "GPT-5.5", Available),
-                (OpenAi, "gpt-5.4-mini", "GPT-5.4 mini", Available),
-                (OpenAi, "gpt-6-sol", "GPT-6 Sol", Available),
-                (OpenAi, "gpt-7", "GPT-7", ComingSoon),
-            ]
-            .map(model)
-            .into(),
+            models: defaults::models(),
+            embedding_models: defaults::embedding_models(),
             managed_paths: MANAGED_PATHS.map(str::to_owned).into(),
         }
     }
+}
+
+fn check_name(what: fmt::Arguments<'_>, text: &str) -> Result<(), InvalidCatalogue> {
+    let (length, max) = (text.chars().count(), crate::validate::MAX_MODEL);
+    if (1..=max).contains(&length) && !text.chars().any(char::is_control) {
+        return Ok(());
+    }
+    Err(InvalidCatalogue(format!(
+        "{what} must be 1 to {max} characters without control characters, got {length}"
+    )))
 }
 
 /// What managed credentials pay for by default: calls whose costs are those of their own tokens.

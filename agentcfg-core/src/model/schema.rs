@@ -32,6 +32,7 @@ use super::{
     NewAgent, NewApiKey, NewWorkspace, ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId,
     WorkspacePatch, WorkspaceView,
 };
+use super::{Price, Usd};
 use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
 use super::{
     NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
@@ -198,6 +199,8 @@ schemas! {
         "pattern": MOMENT,
         "examples": ["2026-11-20T09:30:00.123Z"],
     };
+    Price, inline true => { "type": "number", "minimum": 0, "maximum": 1_000_000 };
+    Usd, inline true => { "type": "string", "pattern": r"^[0-9]+(?:\.[0-9]{1,9})?$" };
     Cursor, inline true => {
         "type": "string",
         "description": "Position in the log of a workspace, an opaque text.",

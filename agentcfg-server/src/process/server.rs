@@ -404,6 +404,7 @@ fn limits_of(config: &Config) -> Limits {
 fn catalogue(config: &Config) -> Result<Catalogue, InvalidCatalogue> {
     Catalogue::default()
         .with_models(config.models.clone())?
+        .with_embedding_models(config.embedding_models.clone())?
         .with_base_url(Provider::OpenAi, &config.openai_base_url)?
         .with_base_url(Provider::Anthropic, &config.anthropic_base_url)?
         .with_managed_paths(config.managed_paths.clone())

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use agentcfg_core::Settings;
 use agentcfg_core::model::{AllowedHost, Plan, PlanLimits, Provider};
-use agentcfg_core::routing::{Catalogue, CatalogueModel};
+use agentcfg_core::routing::{Catalogue, CatalogueModel, EmbeddingModel};
 use agentcfg_core::validate::{MAX_PERSONA_PROMPT, MAX_USER_ID, is_user_id};
 use agentcfg_etcd::{are_endpoints, is_prefix};
 use hyper::Uri;
@@ -183,6 +183,8 @@ settings! {
 
     /// Models on offer, in the order of the list; a list of tables in the file.
     models: Vec<CatalogueModel> = Catalogue::default().models().to_vec(), models::read;
+    /// Models of embeddings that can be called, with their prices; a list of tables in the file.
+    embedding_models: Vec<EmbeddingModel> = Catalogue::default().embedding_models().to_vec(), models::read_embeddings;
     /// Address of OpenAI's API.
     openai_base_url: String = Catalogue::default().base_url(Provider::OpenAi).to_owned(), base_url;
     /// Address of Anthropic's API.
