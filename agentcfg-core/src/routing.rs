@@ -269,6 +269,11 @@ impl Catalogue {
         &self.embedding_models
     }
 
+    /// Whether a model is in the catalogue, also as one of embeddings.
+    pub(crate) fn has_model(&self, id: &str) -> bool {
+        self.model(id).is_some() || self.embedding_models.iter().any(|model| model.id == id)
+    }
+
     /// What the tokens of a model cost, where that is known: of one that is listed, or of embeddings (extension, chapter 25).
     ///
     /// ```

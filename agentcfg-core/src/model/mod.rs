@@ -36,6 +36,7 @@ mod status;
 mod tag;
 mod text_id;
 mod time;
+mod usage;
 mod version;
 mod webhook;
 mod webhook_url;
@@ -58,7 +59,7 @@ pub use epoch::{Epoch, InvalidEpoch};
 pub use error_body::{ErrorBody, Success};
 pub use event_types::EventTypes;
 pub use export::{ExportLine, ExportedVersion, ReportedStatus};
-pub use ids::{InvalidId, WebhookId, WorkspaceId, parse_uuid};
+pub use ids::{CallId, InvalidId, WebhookId, WorkspaceId, parse_uuid};
 pub use into_field::IntoField;
 pub use label::{AgentLabel, LabelFilter, LabelTarget, PromotedLabel, Promotion};
 pub use no_fields::NoFields;
@@ -74,6 +75,7 @@ pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged, entity_tags};
 pub(crate) use text_id::TextId;
 pub use text_id::{AgentId, ApiKeyId, IdRef, Label, Message, SetName, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
+pub use usage::{UsageCall, UsageCallFilter, UsageColumn, UsageFilter, UsageRow};
 pub use version::{
     AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Rollback, VersionPage, VersionSelector, VersionedAgent,
 };

@@ -214,7 +214,9 @@ impl<'de> Deserialize<'de> for Usd {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
         // A sum may be greater than what a request may name.
-        scaled(&text, Self::DECIMALS, u64::MAX).map(Self).map_err(de::Error::custom)
+        scaled(&text, Self::DECIMALS, u64::MAX)
+            .map(Self)
+            .map_err(de::Error::custom)
     }
 }
 
@@ -237,7 +239,9 @@ fn decimal<T: FromStr<Err = InvalidAmount>>(
         Json::String(text) => text.into_owned(),
         other => return mismatch(&other, field, wanted, faults),
     };
-    text.parse().map_err(|rule: InvalidAmount| faults.push(field, rule)).ok()
+    text.parse()
+        .map_err(|rule: InvalidAmount| faults.push(field, rule))
+        .ok()
 }
 
 /// The prices of a model (extension, chapter 25).
@@ -290,7 +294,9 @@ impl ModelPrices {
     /// ```
     pub fn cost(&self, usage: &TokenUsage) -> Usd {
         let of = |tokens: u64, price: Price| u128::from(tokens) * u128::from(price.0);
-        let plain = usage.input.saturating_sub(usage.cached_input.saturating_add(usage.cache_write));
+        let plain = usage
+            .input
+            .saturating_sub(usage.cached_input.saturating_add(usage.cache_write));
         Usd(of(plain, self.input)
             + of(usage.cached_input, self.cached_input.unwrap_or(self.input))
             + of(usage.cache_write, self.cache_write.unwrap_or(self.input))

@@ -32,7 +32,7 @@ use super::{
     NewAgent, NewApiKey, NewWorkspace, ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp, WorkspaceId,
     WorkspacePatch, WorkspaceView,
 };
-use super::{Price, Usd};
+use super::{CallId, Price, UsageCall, UsageRow, Usd};
 use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
 use super::{
     NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
@@ -102,6 +102,8 @@ pub fn definitions() -> Map<String, Value> {
         CreatedApiKey,
         AuditEntry,
         ModelInfo,
+        UsageRow,
+        UsageCall,
         ProviderKeyInfo,
         ProviderCredential,
         AgentSpec,
@@ -190,6 +192,7 @@ schemas! {
         "pattern": "^[a-z0-9][a-z0-9._-]*$",
     };
     WorkspaceId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
+    CallId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
     WebhookId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
     ReplayFrom, inline true => { "type": "string" };
     Timestamp, inline false => {

@@ -11,6 +11,7 @@ use super::feed::{CLOSED_SESSIONS, Heads, RecentEvents, StatusFeeds};
 use super::lists::Cache;
 use super::long_reads::LongReads;
 use super::shutdown::Lifetime;
+use super::usage::Ledger;
 use super::webhooks::NewEvents;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
@@ -257,6 +258,7 @@ impl Builder {
                 long_reads: LongReads::new(is_shared),
                 new_events: NewEvents::default(),
                 lifetime: Lifetime::default(),
+                ledger: Ledger::default(),
                 removing: tokio::sync::Mutex::default(),
             }),
         }

@@ -8,8 +8,8 @@ use super::{prompts, records};
 use crate::error::{Error, ErrorKind};
 use crate::model::into_field::settable;
 use crate::model::{
-    AgentId, CredentialSource, Definition, IdRef, ModelInfo, ModelSettings, Permission, Plan, Provider, VariableValues,
-    VersionSelector, WorkspaceId,
+    Actor, AgentId, CredentialSource, Definition, IdRef, ModelInfo, ModelSettings, Permission, Plan, Provider,
+    VariableValues, VersionSelector, WorkspaceId,
 };
 use crate::routing::{self, CredentialFacts, Reason};
 use crate::secret::ProviderCredential;
@@ -97,6 +97,12 @@ pub struct ModelCall {
     pub source: CredentialSource,
     /// The reason of that choice, for people.
     pub reason: Reason,
+    /// The workspace of the agent.
+    pub workspace: WorkspaceId,
+    /// The agent that the call is made as.
+    pub agent_id: String,
+    /// Who calls.
+    pub actor: Actor,
 }
 
 /// Which model and whose credential a call would use, and why; see
@@ -245,7 +251,7 @@ impl AgentCfg {
             let decision = self.decide(&access, agent_id, request).await?;
             let version = decision.sealed.as_ref().map(|(_, version)| *version);
             match self.credential(&decision) {
-                Ok(credential) => return Ok(decision.into_call(credential)),
+                Ok(credential) => return Ok(decision.into_call(credential, agent_id, access.actor())),
                 // A rotation may have sealed the key again between the read of the record and that of the keyring.
                 Err(_) if rounds > 0 && version.is_some() && version != last_version => {
                     rounds -= 1;
@@ -403,7 +409,7 @@ impl AgentCfg {
 }
 
 impl Decision {
-    fn into_call(self, credential: ProviderCredential) -> ModelCall {
+    fn into_call(self, credential: ProviderCredential, agent_id: IdRef<'_, AgentId>, actor: Actor) -> ModelCall {
         ModelCall {
             provider: self.route.provider,
             base_url: self.route.base_url,
@@ -417,6 +423,9 @@ impl Decision {
             credential,
             source: self.route.source,
             reason: self.route.reason,
+            workspace: self.workspace,
+            agent_id: agent_id.as_str().to_owned(),
+            actor,
         }
     }
 }

@@ -93,8 +93,8 @@ impl AgentCfg {
         });
     }
 
-    /// Writes when API keys were last used. The service does so itself twice a minute. Call this before the process ends:
-    /// uses that were not written are lost. Nothing else is kept in memory alone.
+    /// Writes when API keys were last used, and the usage of model calls. The service does so itself, twice a minute and within a
+    /// second. Call this before the process ends: what was not written is lost. Nothing else is kept in memory alone.
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -120,7 +120,7 @@ impl AgentCfg {
             }
             uses.forget(some);
         }
-        Ok(())
+        self.write_usage().await
     }
 
     /// Writes the uses that are later than the stored ones: another server on the same store may have seen a later one.

@@ -1,7 +1,7 @@
 //! Model calls.
 
 use agentcfg_core::model::{Permission, VersionSelector};
-use agentcfg_core::service::ModelRequest;
+use agentcfg_core::service::{CallFacts, ModelRequest};
 use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
 use hyper::header::{HeaderName, HeaderValue};
@@ -14,7 +14,7 @@ use crate::api::call::parameters::{
 };
 use crate::api::call::{Call, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, KnownPath, Values};
-use crate::api::model_calls::{Draft, Format, PathAgent, Sent, Target};
+use crate::api::model_calls::{Draft, Format, MeteredBody, MeteredCall, PathAgent, Sent, Target, UsagePath};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -101,7 +101,9 @@ impl Endpoint for CallModel {
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
          consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
          `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
-         `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others.\n\n\
+         `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others. Where an answer reports its usage, `Accept-Encoding` is \
+         narrowed to gzip, and a stream of chat completions gets `stream_options.include_usage`; the chunk that it adds is taken \
+         out for a client that did not ask for it.\n\n\
          The provider's status, body, content type and `Retry-After` are returned unchanged; its \
          `X-Request-Id` and `X-RateLimit-*` are returned as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`; `Agent-Model` is the \
          model that it was asked for. An answer \
@@ -163,17 +165,37 @@ impl Endpoint for CallModel {
             .model
             .clone()
             .or_else(|| draft.requested_model().map(str::to_owned));
+        let body = draft.fill(
+            decided.model.as_deref(),
+            decided.persona_prompt.as_deref(),
+            &decided.model_settings,
+        );
+        let usage_path = UsagePath::of(&target.path);
+        let body = MeteredBody::read(usage_path, body)?;
+        let facts = CallFacts::default()
+            .label(label_of(version))
+            .model(model.clone())
+            .path(&*target.path)
+            .is_stream(body.is_stream)
+            .request_id(call.request_id);
+        let metered = MeteredCall::new(call.service.meter(&decided, facts), usage_path, &body, call.observer);
         let sent = Sent {
             target,
             query: query.as_deref(),
             headers: passed.headers(call),
-            body: draft.fill(
-                decided.model.as_deref(),
-                decided.persona_prompt.as_deref(),
-                &decided.model_settings,
-            ),
+            reads_usage: usage_path.is_some(),
+            takes_out_events: body.asks_for_usage,
+            body: body.body,
         };
-        let mut answered = calls.send(&decided, sent, call.disconnect).await?;
+        let mut answered = match calls.send(&decided, sent, call.disconnect).await {
+            Ok(answer) => metered.answered(answer),
+            Err(error) => {
+                let may_be_bought = error.may_be_bought();
+                let failure = Failure::from(error);
+                metered.failed(failure.status.as_u16(), may_be_bought);
+                return Err(failure);
+            }
+        };
         // A name that fits no header field is left out.
         if let Some(model) = model.and_then(|model| HeaderValue::from_str(&model).ok()) {
             answered.headers_mut().insert(AGENT_MODEL, model);
@@ -210,6 +232,14 @@ fn selected<'a>(
         return Err(Failure::bad_request(message));
     }
     Ok(number_or_label(in_path))
+}
+
+/// The label that selects a version.
+fn label_of(version: VersionSelector<'_>) -> Option<String> {
+    match version {
+        VersionSelector::Label(label) => Some(label.to_owned()),
+        _ => None,
+    }
 }
 
 /// Marks a missing credential as a failure that a retry does not help.

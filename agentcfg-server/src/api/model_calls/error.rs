@@ -32,6 +32,13 @@ pub enum CallError {
     Request(#[source] Box<dyn Error + Send + Sync>),
 }
 
+impl CallError {
+    /// Whether the provider may have run the call, which it charges for.
+    pub fn may_be_bought(&self) -> bool {
+        !matches!(self, Self::Unreachable(..) | Self::Request(_))
+    }
+}
+
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         let message = error.to_string();

@@ -8,6 +8,7 @@ mod refusal;
 mod relay;
 mod request_body;
 mod target;
+mod usage;
 
 use std::io;
 use std::time::Duration;
@@ -23,6 +24,7 @@ pub use refusal::in_form_of;
 pub use relay::Relay;
 pub use request_body::Draft;
 pub use target::{Format, PathAgent, Target};
+pub use usage::{MeteredBody, MeteredCall, UsagePath};
 
 use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};
@@ -68,6 +70,9 @@ pub struct Sent<'a> {
     pub headers: &'a HeaderMap,
     /// The body as it is to arrive.
     pub body: Bytes,
+    /// Whether the usage is read out of the answer, and whether events are taken out of it.
+    pub reads_usage: bool,
+    pub takes_out_events: bool,
 }
 
 impl ModelCalls {
@@ -133,6 +138,9 @@ impl ModelCalls {
 fn request(call: &ModelCall, sent: Sent<'_>) -> Result<Request<Full<Bytes>>, CallError> {
     let mut headers = headers::to_provider(sent.headers, call.provider, &call.credential)
         .map_err(|error| CallError::Request(error.into()))?;
+    if sent.reads_usage {
+        usage::limit_codings(&mut headers, sent.takes_out_events);
+    }
     if sent.body.is_empty() {
         // Some servers require a length, and hyper sends none for an empty body.
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));

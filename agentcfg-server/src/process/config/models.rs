@@ -31,7 +31,12 @@ pub(super) fn read(value: &Value<'_>) -> Result<Vec<CatalogueModel>, String> {
 
 /// Reads the models of embeddings and checks them by the rules of a catalogue.
 pub(super) fn read_embeddings(value: &Value<'_>) -> Result<Vec<EmbeddingModel>, String> {
-    let models = tables(value, "embedding model", "id, provider and input_price", embedding_model)?;
+    let models = tables(
+        value,
+        "embedding model",
+        "id, provider and input_price",
+        embedding_model,
+    )?;
     Catalogue::default()
         .with_embedding_models(models.clone())
         .map_err(|error| error.to_string())?;

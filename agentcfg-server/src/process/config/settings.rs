@@ -203,6 +203,9 @@ settings! {
     /// Longest time between two pieces of a model provider's answer, in seconds.
     model_call_idle_timeout: Duration = Duration::from_secs(60), |v| v.seconds(1, DAY);
 
+    /// Days that single model calls are kept; their sums are kept for good.
+    usage_retention_days: u32 = Settings::default().usage_retention_days, |v| v.integer(1, 3650);
+
     /// Hosts that webhooks may be sent to by http, on another port than 443, or in a private network.
     webhook_allowed_hosts: Vec<AllowedHost> = Vec::new(), allowed_hosts;
 

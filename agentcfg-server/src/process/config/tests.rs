@@ -354,14 +354,20 @@ fn prices_of_models_are_exact() {
         ("2".to_owned(), "0.075".to_owned(), None, "10.5".to_owned())
     );
     assert_eq!(config.models[0].max_output_tokens, Some(8192));
-    assert_eq!((config.models[1].prices, config.models[1].max_output_tokens), (None, None));
+    assert_eq!(
+        (config.models[1].prices, config.models[1].max_output_tokens),
+        (None, None)
+    );
     assert_eq!(config.embedding_models[0].input_price.unwrap().to_string(), "0.02");
     for (bad, words) in [
         ("input_price = -1", "input_price must be a decimal number"),
         ("input_price = 0.0001", "input_price must have at most 3 decimals"),
         ("input_price = 1000001", "input_price must be at most 1000000"),
         ("input_price = true", "input_price must be a number"),
-        ("output_price = 1", "input_price is required where another price is given"),
+        (
+            "output_price = 1",
+            "input_price is required where another price is given",
+        ),
         ("max_output_tokens = 0", "max_output_tokens must be an integer from 1"),
     ] {
         let models = format!("models = [{{ id = 'a', provider = 'openai', {bad} }}]");

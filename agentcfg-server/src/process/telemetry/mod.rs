@@ -3,6 +3,7 @@
 mod access;
 mod endpoint;
 mod metrics;
+mod model_calls;
 
 use std::io::{IsTerminal, stderr};
 

@@ -1,0 +1,1 @@
+//! The ledger, on the memory engine: what is written, added up, shown and removed.
