@@ -34,6 +34,7 @@ mod status;
 mod status_lists;
 mod status_model;
 mod support;
+mod usage;
 mod versions;
 mod webhooks;
 mod workspaces;

@@ -27,10 +27,11 @@ fn names(server: &Server, credential: &str) -> Vec<String> {
 fn tools_are_listed_by_what_the_credential_may_do() {
     let studio = Studio::open();
     let server = studio.server;
-    let reads = [&READS[..], &VERSIONS].concat();
+    let usage = ["get_usage"];
+    let reads = [&READS[..], &VERSIONS, &usage].concat();
     let writes = [&WRITES[..], &["report_status"], &VERSIONS, &["rollback_agent"]].concat();
-    let all = [&READS[..], &["search_audit_log"], &writes, &RELEASES].concat();
-    let without_log = [&READS[..], &writes].concat();
+    let all = [&READS[..], &["search_audit_log"], &writes, &RELEASES, &usage].concat();
+    let without_log = [&READS[..], &writes, &usage].concat();
     for (credential, expected) in [
         (studio.key("read").key, reads.clone()),
         (studio.key("write").key, without_log.clone()),
@@ -56,6 +57,17 @@ fn the_list_fits_into_sixteen_kilobytes() {
         assert_eq!(tool["outputSchema"]["type"], "object", "{tool}");
         assert_eq!(tool["annotations"]["openWorldHint"], false, "{tool}");
     }
+}
+
+#[test]
+fn usage_is_a_short_tool() {
+    let studio = Studio::open();
+    let key = studio.key("admin").key;
+    let tools = tools(studio.server, &key);
+    let tool = tools.iter().find(|tool| tool["name"] == "get_usage").unwrap();
+    assert!(tool.to_string().len() <= 1024, "{} bytes", tool.to_string().len());
+    let arguments = json!({"by": ["agent", "day"], "from": "2026-11-01T00:00:00Z", "top": 3});
+    assert_eq!(done(studio.server, &key, "get_usage", &arguments)["rows"], json!([]));
 }
 
 #[test]

@@ -19,6 +19,3 @@ pub use meter::{CallFacts, CallMeter, EndedCall};
 
 /// Milliseconds of an hour, the unit of time of sums.
 const HOUR: i64 = 60 * 60 * 1000;
-
-#[cfg(test)]
-mod tests;

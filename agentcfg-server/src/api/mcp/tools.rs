@@ -11,6 +11,7 @@ use super::json::object;
 use super::message::RpcError;
 use super::releases;
 use super::tool::{Effect, Tool, agent, list, message, status, text, with_fields};
+use super::usage;
 
 /// The tools of agents and of the audit log, in the order of the list.
 const TOOLS: &[Tool] = &[
@@ -199,7 +200,7 @@ const TOOLS: &[Tool] = &[
 
 /// All tools, in the order of the list.
 fn all() -> impl Iterator<Item = &'static Tool> {
-    TOOLS.iter().chain(releases::TOOLS)
+    TOOLS.iter().chain(releases::TOOLS).chain(usage::TOOLS)
 }
 
 /// The tools that the credential can use, in any of its workspaces.

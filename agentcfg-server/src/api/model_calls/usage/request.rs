@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use super::UsagePath;
@@ -24,16 +24,16 @@ pub struct MeteredBody {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Members<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "present")]
     stream: Option<&'a RawValue>,
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "present")]
     stream_options: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Options<'a> {
-    #[serde(borrow)]
+    #[serde(borrow, deserialize_with = "present")]
     include_usage: Option<&'a RawValue>,
 }
 
@@ -79,6 +79,11 @@ impl MeteredBody {
             None => Ok(plain(body, is_stream)),
         }
     }
+}
+
+/// A value that is there, null too.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> Result<Option<&'a RawValue>, D::Error> {
+    Deserialize::deserialize(value).map(Some)
 }
 
 /// The text that asks for usage, and the range that it replaces; `None` where the body asks already, or has options that are none.

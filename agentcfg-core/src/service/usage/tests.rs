@@ -1,1 +1,0 @@
-//! The ledger, on the memory engine: what is written, added up, shown and removed.
