@@ -10,7 +10,7 @@ use super::calls::{ToolError, Tools};
 use super::json::object;
 use super::message::RpcError;
 use super::releases;
-use super::tool::{Effect, Tool, agent, list, message, status, text, with_fields};
+use super::tool::{Effect, Tool, agent, list, message, status, text, with_fields, with_short_fields};
 use super::usage;
 
 /// The tools of agents and of the audit log, in the order of the list.
@@ -127,7 +127,7 @@ const TOOLS: &[Tool] = &[
         permission: Permission::AgentsConfigure,
         effect: Effect::Replaces,
         input: || {
-            with_fields(json!({
+            with_short_fields(json!({
                 "agent_id": {"type": "string"},
                 "etag": {"type": "string", "description": "From get_agent"},
                 "message": message(),

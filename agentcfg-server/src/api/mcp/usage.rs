@@ -15,7 +15,7 @@ const TOP: u32 = 20;
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "get_usage",
     title: "Get usage",
-    description: "Adds up model calls, tokens and cost in USD, of the last 30 days unless from and to (RFC 3339) say otherwise.",
+    description: "Adds up model calls, tokens and cost, of 30 days unless from and to (RFC 3339) say otherwise.",
     permission: Permission::AnalyticsRead,
     effect: Effect::Reads,
     input: || {

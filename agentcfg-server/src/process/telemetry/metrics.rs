@@ -13,9 +13,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Metric, Registry, Unit};
+use prometheus_client::registry::{Registry, Unit};
 
 use super::model_calls::ModelCallMetrics;
+use super::register::{registered, seconds};
 use crate::api::{Answered, Observer};
 
 /// All metrics of one server. Counters and gauges are handles: a clone counts into the same number.
@@ -107,24 +108,11 @@ struct RouteLabels {
     route: &'static str,
 }
 
-/// Registers a metric that begins at zero.
-pub(super) fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
-    let metric = M::default();
-    registry.register(name, help, metric.clone());
-    metric
-}
-
 /// Registers a counter of bytes.
 fn bytes(registry: &mut Registry, name: &str, help: &str) -> Counter {
     let counter = Counter::default();
     registry.register_with_unit(name, help, Unit::Bytes, counter.clone());
     counter
-}
-
-/// Registers a metric of times in seconds.
-pub(super) fn seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
-    metric
 }
 
 impl Metrics {

@@ -4,6 +4,7 @@ mod access;
 mod endpoint;
 mod metrics;
 mod model_calls;
+mod register;
 
 use std::io::{IsTerminal, stderr};
 

@@ -12,7 +12,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
-use super::metrics::{registered, seconds};
+use super::register::{registered, seconds};
 
 /// The most models outside the catalogue that have a label of their own. Callers choose their names.
 const UNLISTED: usize = 100;

@@ -6,8 +6,8 @@ use agentcfg_core::model::TokenUsage;
 use flate2::write::GzDecoder;
 use hyper::header::{self, HeaderMap};
 
-use super::UsagePath;
 use super::finder::{Finder, Place};
+use super::path::UsagePath;
 use super::reported::Reported;
 
 /// Reads an answer. It holds at most 64 KiB of it, whatever its length.

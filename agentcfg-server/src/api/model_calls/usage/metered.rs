@@ -11,7 +11,8 @@ use hyper::body::{Body, Frame, SizeHint};
 
 use super::answer::AnswerScanner;
 use super::extra_chunk::ExtraChunk;
-use super::{MeteredBody, UsagePath};
+use super::path::UsagePath;
+use super::request::MeteredBody;
 use crate::api::observer::Observer;
 
 /// The status of a call whose caller left before the answer.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use super::UsagePath;
+use super::path::UsagePath;
 use crate::http::errors::Failure;
 
 /// The body of a call as it is sent.
