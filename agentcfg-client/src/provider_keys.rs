@@ -50,7 +50,7 @@ impl Client {
     /// use agentcfg_client::model::Provider;
     /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// let key = ProviderCredential::new(std::env::var("OPENAI_API_KEY")?)?;
-    /// client.save_provider_key(workspace, Provider::OpenAi, &key).await?;
+    /// client.save_provider_key(workspace, Provider::OPENAI, &key).await?;
     /// # Ok(())
     /// # }
     /// ```
@@ -76,7 +76,7 @@ impl Client {
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
     /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// use agentcfg_client::model::Provider;
-    /// client.delete_provider_key(workspace, Provider::OpenAi).await?;
+    /// client.delete_provider_key(workspace, Provider::OPENAI).await?;
     /// # Ok(())
     /// # }
     /// ```

@@ -51,11 +51,11 @@ const FORMAT: u8 = 1;
 /// let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
 /// let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
 /// let key = ProviderCredential::new("sk-canary")?;
-/// let sealed = vault.seal(workspace, Provider::OpenAi, &key, &SystemEntropy)?;
+/// let sealed = vault.seal(workspace, Provider::OPENAI, &key, &SystemEntropy)?;
 ///
-/// let opened = vault.open(workspace, Provider::OpenAi, &sealed)?;
+/// let opened = vault.open(workspace, Provider::OPENAI, &sealed)?;
 /// assert_eq!(opened.expose(), "sk-canary");
-/// assert!(vault.open(workspace, Provider::Anthropic, &sealed).is_err());
+/// assert!(vault.open(workspace, Provider::ANTHROPIC, &sealed).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone)]
@@ -192,7 +192,7 @@ impl Vault {
     /// # let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
     /// let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
     /// let key = ProviderCredential::new("sk-canary")?;
-    /// let sealed = vault.seal(workspace, Provider::OpenAi, &key, &SystemEntropy)?;
+    /// let sealed = vault.seal(workspace, Provider::OPENAI, &key, &SystemEntropy)?;
     /// assert_eq!(sealed.key_id(), vault.sealing_key());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -235,8 +235,8 @@ impl Vault {
     /// # use agentcfg_core::vault::{MasterKey, Vault};
     /// # let vault = Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?;
     /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-    /// # let sealed = vault.seal(workspace, Provider::OpenAi, &ProviderCredential::new("sk-canary")?, &SystemEntropy)?;
-    /// let key = vault.open(workspace, Provider::OpenAi, &sealed)?;
+    /// # let sealed = vault.seal(workspace, Provider::OPENAI, &ProviderCredential::new("sk-canary")?, &SystemEntropy)?;
+    /// let key = vault.open(workspace, Provider::OPENAI, &sealed)?;
     /// assert_eq!(key.expose(), "sk-canary");
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -49,4 +49,6 @@ pub use api::{Content, Definition, Needs, Route, endpoints, routes};
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
 pub use http::{Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
-pub use outbound::{Options as OutboundOptions, Outbound, OutboundBody, OutboundError, WebhookTransport};
+pub use outbound::{
+    Egress, InvalidProxy, Options as OutboundOptions, Outbound, OutboundBody, OutboundError, WebhookTransport,
+};

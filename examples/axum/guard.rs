@@ -118,8 +118,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let fake = tokio::spawn(axum::serve(listener, fake).into_future());
 
     let service = AgentCfg::builder(MemoryStore::new())
-        .catalogue(Catalogue::default().with_base_url(Provider::OpenAi, &address)?)
-        .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-of-your-app")?)
+        .catalogue(Catalogue::default().with_base_url(Provider::OPENAI, &address)?)
+        .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-of-your-app")?)
         .build();
     let calls = ModelCalls::new(CallTimeouts {
         first_byte: Duration::from_secs(120),

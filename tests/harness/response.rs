@@ -124,7 +124,7 @@ impl Response {
             "{self:?}"
         );
         assert_ne!(self.status, 500, "{self:?}");
-        if method == "POST" && self.request.contains("/api/agents/model-calls/") && self.status < 300 {
+        if self.request.contains("/api/agents/model-calls/") && self.status < 300 {
             let policy = self.header("content-security-policy");
             assert_eq!(policy, Some("sandbox"), "a provider's answer: {self:?}");
         } else if self.header("content-security-policy").is_some() {

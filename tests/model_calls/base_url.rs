@@ -138,7 +138,7 @@ async fn refusals_have_the_form_of_the_provider() {
         ),
         ("POST", "..", 404, "invalid_request_error", "not_found_error", with_key),
         (
-            "GET",
+            "OPTIONS",
             "v1/x",
             405,
             "invalid_request_error",

@@ -99,7 +99,7 @@ async fn a_model_that_cannot_be_called_here_is_refused() {
     call("openai/v1/chat/completions", json!({"messages": []}))
         .refused(400, &["gpt-7", "coming soon"])
         .await;
-    call("openai/v1/embeddings", json!({"input": "x"}))
+    call("openai/v1/embeddings", json!({"model": "gpt-7", "input": "x"}))
         .refused(400, &["gpt-7", "coming soon"])
         .await;
     studio

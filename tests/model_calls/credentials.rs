@@ -50,7 +50,7 @@ async fn the_client_lists_and_changes_the_credential_of_a_call() {
     let client = studio.client();
     let source = async || {
         let models = client.list_models(studio.id).await.unwrap();
-        let model = models.into_iter().find(|model| model.provider == Provider::OpenAi);
+        let model = models.into_iter().find(|model| model.provider == Provider::OPENAI);
         model.unwrap().credential
     };
     assert_eq!(source().await, CredentialSource::Managed);
@@ -58,17 +58,17 @@ async fn the_client_lists_and_changes_the_credential_of_a_call() {
 
     let key = ProviderCredential::new(new_key()).unwrap();
     let saved = client
-        .save_provider_key(studio.id, Provider::OpenAi, &key)
+        .save_provider_key(studio.id, Provider::OPENAI, &key)
         .await
         .unwrap();
-    assert_eq!(saved.provider, Provider::OpenAi);
+    assert_eq!(saved.provider, Provider::OPENAI);
     assert_eq!(client.list_provider_keys(studio.id).await.unwrap(), [saved]);
     assert_eq!(source().await, CredentialSource::Workspace);
     assert_eq!(used(&stage, &studio, "openai").await, key.expose());
 
-    client.delete_provider_key(studio.id, Provider::OpenAi).await.unwrap();
+    client.delete_provider_key(studio.id, Provider::OPENAI).await.unwrap();
     assert_eq!(source().await, CredentialSource::Managed);
-    let gone = client.delete_provider_key(studio.id, Provider::OpenAi).await;
+    let gone = client.delete_provider_key(studio.id, Provider::OPENAI).await;
     assert!(gone.unwrap_err().is_not_found());
 }
 

@@ -27,7 +27,8 @@ pub async fn stage_with(more: impl FnOnce(Builder) -> Builder) -> Stage {
         .set("openai_base_url", upstream.url())
         .set("anthropic_base_url", upstream.url())
         .set("openai_api_key", MANAGED)
-        .set("anthropic_api_key", MANAGED);
+        .set("anthropic_api_key", MANAGED)
+        .set("managed_models", "any");
     Stage {
         server: more(builder).start(),
         upstream,
@@ -36,6 +37,22 @@ pub async fn stage_with(more: impl FnOnce(Builder) -> Builder) -> Stage {
 
 pub async fn stage() -> Stage {
     stage_with(|builder| builder).await
+}
+
+/// A configuration file in a folder of its own.
+pub struct ConfigFile(tempfile::TempDir);
+
+impl ConfigFile {
+    pub fn new(text: &str) -> Self {
+        let dir = tempfile::tempdir().expect("a folder");
+        std::fs::write(dir.path().join("agentcfg.toml"), text).expect("a file");
+        Self(dir)
+    }
+
+    /// The arguments that name it.
+    pub fn arguments(&self) -> [std::ffi::OsString; 2] {
+        ["--config".into(), self.0.path().join("agentcfg.toml").into()]
+    }
 }
 
 impl Stage {

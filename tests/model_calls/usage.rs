@@ -342,3 +342,39 @@ async fn a_graceful_stop_writes_all_and_metrics_name_no_agent() {
         (Some(3), Some(30))
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_attempt_of_a_fallback_is_a_call() {
+    let stage = stage().await;
+    let studio = stage.studio();
+    let key = key(&studio);
+    let fields = json!({"model": "gpt-5.5", "definition": {"fallback_models": ["gpt-6-sol", "gpt-5.4-mini"]}});
+    studio.create("careful", &fields).expect(201);
+    stage.upstream.next(answer(429, &json!({"error": {}})));
+    stage.upstream.next(Reply::Close);
+    let report = json!({"usage": {"input_tokens": 10, "output_tokens": 2}});
+    stage.upstream.next(answer(200, &report));
+    let target = "/api/agents/model-calls/openai/@careful/v1/responses";
+    let call = Call::to(stage.server.address(), target).bearer(&key);
+    let answered = call.json(&json!({"input": "x"})).send().await.whole().await.expect(200);
+    assert_eq!(answered.header("agent-attempts"), Some("3"));
+    usage(&studio, "", 3).await;
+    let shown: Vec<_> = calls(&studio)
+        .iter()
+        .rev()
+        .map(|call| {
+            (
+                call["model"].clone(),
+                call["status"].clone(),
+                call["attempts"].clone(),
+                call["estimated"].clone(),
+            )
+        })
+        .collect();
+    let expected = [
+        (json!("gpt-5.5"), json!(429), json!(1), json!(false)),
+        (json!("gpt-6-sol"), json!(502), json!(2), json!(true)),
+        (json!("gpt-5.4-mini"), json!(200), json!(3), json!(false)),
+    ];
+    assert_eq!(shown, expected);
+}

@@ -15,7 +15,6 @@ from agentcfg_client.models import (
     Error,
     NewAgent,
     Parameters,
-    Provider,
     Scope,
 )
 
@@ -49,7 +48,7 @@ body = CallChatCompletionsBody.from_dict({"messages": [{"role": "user", "content
 chat = call_chat_completions.sync_detailed(client=client, body=body, agent_id="writer")
 # The generator encodes the slash of the path.
 other = call_model.sync_detailed(
-    Provider.OPENAI, "v1/chat/completions", client=client, body={"messages": []}, agent_id="writer"
+    "openai", "v1/chat/completions", client=client, body={"messages": []}, agent_id="writer"
 )
 who = who_am_i.sync(client=client)
 assert who.workspaces[0].scope is Scope.ADMIN

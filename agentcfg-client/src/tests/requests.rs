@@ -80,8 +80,8 @@ async fn every_method_calls_its_endpoint() {
     seen(c.list_models(ws).await.err());
     seen(c.list_provider_keys(ws).await.err());
     let key = ProviderCredential::new("sk-\"1").unwrap();
-    seen(c.save_provider_key(ws, Provider::OpenAi, &key).await.err());
-    seen(c.delete_provider_key(ws, Provider::Anthropic).await.err());
+    seen(c.save_provider_key(ws, Provider::OPENAI, &key).await.err());
+    seen(c.delete_provider_key(ws, Provider::ANTHROPIC).await.err());
     let hook = "0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4".parse().unwrap();
     seen(c.list_webhooks(ws).await.err());
     seen(c.create_webhook(&NewWebhook::new(ws, "https://h.example/")).await.err());

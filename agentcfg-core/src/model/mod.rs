@@ -67,7 +67,9 @@ pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
 pub use price::{InvalidAmount, ModelPrices, Price, TokenUsage, Usd};
 pub use prompt::{PromptValues, RenderedPrompt, VariableValues};
-pub use provider::{CredentialSource, ModelInfo, ModelStatus, Provider, ProviderKeyInfo};
+pub use provider::{
+    CredentialHeader, CredentialSource, ModelInfo, ModelStatus, Provider, ProviderApi, ProviderKeyInfo,
+};
 pub use rate_status::RateStatus;
 pub use release::{LabelHistoryFilter, LabelMove, LabelMoves, LabelRestore, ReleasedAgent, RestoredLabel};
 pub use status::{AgentStatus, LiveStatus, StatusReport};

@@ -1,18 +1,162 @@
 //! Model providers: whose models agents call, and with whose credential.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use super::Timestamp;
 use super::price::Price;
 use super::word_enum::word_enum;
 use crate::body::record;
+use crate::validate::Invalid;
+
+/// The identifier of a model provider: 1–32 of `a-z`, `0-9` and `-`, the first a letter.
+///
+/// Each deployment has [`Provider::OPENAI`] and [`Provider::ANTHROPIC`], and can have others that speak the API of one of them
+/// (extension, chapter 24). A value is a copy of the text, without an allocation.
+///
+/// ```
+/// use agentcfg_core::model::Provider;
+/// assert_eq!("openai".parse(), Ok(Provider::OPENAI));
+/// let own: Provider = "azure-eu".parse()?;
+/// assert_eq!(own.as_str(), "azure-eu");
+/// assert!("Azure".parse::<Provider>().is_err());
+/// # Ok::<(), agentcfg_core::validate::Invalid>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Provider {
+    /// The text, followed by zeros.
+    text: [u8; Provider::MAX],
+}
+
+impl Provider {
+    /// Anthropic.
+    pub const ANTHROPIC: Self = Self::fixed("anthropic");
+    /// OpenAI.
+    pub const OPENAI: Self = Self::fixed("openai");
+    /// The length of the longest identifier.
+    const MAX: usize = 32;
+    /// The identifiers, as a regular expression.
+    #[cfg(feature = "schema")]
+    const PATTERN: &'static str = "^[a-z][a-z0-9-]{0,31}$";
+
+    const fn fixed(name: &str) -> Self {
+        let mut text = [0; Self::MAX];
+        let mut i = 0;
+        while i < name.len() {
+            text[i] = name.as_bytes()[i];
+            i += 1;
+        }
+        Self { text }
+    }
+
+    /// The identifier as text.
+    ///
+    /// ```
+    /// assert_eq!(agentcfg_core::model::Provider::OPENAI.as_str(), "openai");
+    /// ```
+    pub fn as_str(&self) -> &str {
+        let length = self.text.iter().position(|byte| *byte == 0).unwrap_or(Self::MAX);
+        // It is ASCII.
+        std::str::from_utf8(&self.text[..length]).unwrap_or_default()
+    }
+}
+
+impl FromStr for Provider {
+    type Err = Invalid;
+
+    fn from_str(name: &str) -> Result<Self, Invalid> {
+        let is_allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        let is_id = (1..=Self::MAX).contains(&name.len())
+            && name.as_bytes()[0].is_ascii_lowercase()
+            && name.bytes().all(is_allowed);
+        match is_id {
+            true => Ok(Self::fixed(name)),
+            false => Err(Invalid::new(
+                "provider",
+                "must be 1 to 32 of a-z, 0-9 and -, the first a letter",
+            )),
+        }
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl fmt::Debug for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self.as_str(), f)
+    }
+}
+
+impl Serialize for Provider {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl<'de> Deserialize<'de> for Provider {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = <Cow<'de, str>>::deserialize(deserializer)?;
+        name.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(feature = "schema")]
+impl schemars::JsonSchema for Provider {
+    fn schema_name() -> Cow<'static, str> {
+        "Provider".into()
+    }
+
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "description": "A model provider: `openai`, `anthropic`, or one that the deployment has configured.",
+            "pattern": Self::PATTERN,
+        })
+    }
+}
 
 word_enum! {
-    /// A model provider.
-    Provider {
-        /// Anthropic.
+    /// The API that a provider speaks (extension, chapter 24).
+    ProviderApi {
+        /// That of Anthropic: `messages`.
         Anthropic = "anthropic",
-        /// OpenAI.
+        /// That of OpenAI: `chat/completions`, `responses`, `embeddings`.
         OpenAi = "openai",
-    } or Unknown
+    }
+}
+
+word_enum! {
+    /// The header field in which a provider takes its credential (extension, chapter 24).
+    CredentialHeader {
+        /// `Authorization: Bearer <credential>`.
+        Authorization = "authorization",
+        /// `x-api-key: <credential>`.
+        XApiKey = "x-api-key",
+        /// `api-key: <credential>`.
+        ApiKey = "api-key",
+    }
+}
+
+impl ProviderApi {
+    /// The header field of the credential where none is configured.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{CredentialHeader, ProviderApi};
+    /// assert_eq!(ProviderApi::Anthropic.credential_header(), CredentialHeader::XApiKey);
+    /// ```
+    pub const fn credential_header(self) -> CredentialHeader {
+        match self {
+            Self::Anthropic => CredentialHeader::XApiKey,
+            Self::OpenAi => CredentialHeader::Authorization,
+        }
+    }
 }
 
 word_enum! {
@@ -35,14 +179,6 @@ word_enum! {
         /// There is none, so calls are refused.
         None = "none",
     } or Unknown
-}
-
-impl Provider {
-    /// The number of values, [`Provider::Unknown`] included.
-    pub(crate) const COUNT: usize = Self::ALL.len() + 1;
-
-    /// All of them, in the order of their discriminants.
-    pub(crate) const IN_ORDER: [Self; Self::COUNT] = [Self::Unknown, Self::Anthropic, Self::OpenAi];
 }
 
 record! {

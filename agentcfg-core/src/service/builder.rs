@@ -56,7 +56,7 @@ impl fmt::Debug for Builder {
 }
 
 /// The deployment's own credentials, by provider.
-pub(super) type Managed = [Option<ProviderCredential>; Provider::COUNT];
+pub(super) type Managed = Vec<(Provider, ProviderCredential)>;
 
 impl Builder {
     /// Chooses the settings. A `session_rate_limit` of 0 counts as 1, and `max_persona_prompt` is brought into its range.
@@ -119,7 +119,7 @@ impl Builder {
     /// use agentcfg_core::model::Provider;
     /// use agentcfg_core::routing::Catalogue;
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
-    /// let catalogue = Catalogue::default().with_base_url(Provider::OpenAi, "https://proxy.example.com/openai")?;
+    /// let catalogue = Catalogue::default().with_base_url(Provider::OPENAI, "https://proxy.example.com/openai")?;
     /// let service = AgentCfg::builder(MemoryStore::new()).catalogue(catalogue).build();
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -137,13 +137,14 @@ impl Builder {
     /// use agentcfg_core::secret::ProviderCredential;
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
     /// let service = AgentCfg::builder(MemoryStore::new())
-    ///     .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed")?)
+    ///     .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-managed")?)
     ///     .build();
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]
     pub fn managed_credential(mut self, provider: Provider, credential: ProviderCredential) -> Self {
-        self.managed[provider as usize] = Some(credential);
+        self.managed.retain(|(of, _)| *of != provider);
+        self.managed.push((provider, credential));
         self
     }
 

@@ -28,6 +28,7 @@ mod log_since;
 mod long_reads;
 mod master_keys;
 mod members;
+mod model_calls;
 mod models;
 mod moment;
 mod past;
@@ -72,7 +73,7 @@ use self::lists::Cache;
 pub use self::lists::{AgentList, ListText, ReleasedList};
 use self::long_reads::LongReads;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
-pub use self::models::{ModelCall, ModelRequest, ModelRoute};
+pub use self::model_calls::{ModelAttempt, ModelCall, ModelRequest};
 pub use self::settings::Settings;
 use self::shutdown::Lifetime;
 pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
@@ -85,7 +86,7 @@ use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};
 pub use crate::model::AgentFilter;
 use crate::model::{Epoch, Limits, Plan, Provider, Timestamp};
-use crate::routing::Catalogue;
+use crate::routing::{Catalogue, CatalogueProvider};
 use crate::secret::ProviderCredential;
 use crate::session::{SessionError, SessionVerifier};
 use crate::store::{Stamps, Store};
@@ -209,7 +210,22 @@ impl AgentCfg {
     }
 
     fn managed(&self, provider: Provider) -> Option<&ProviderCredential> {
-        self.inner.managed[provider as usize].as_ref()
+        let mut managed = self.inner.managed.iter();
+        managed
+            .find(|(of, _)| *of == provider)
+            .map(|(_, credential)| credential)
+    }
+
+    /// The provider of the catalogue with this identifier.
+    fn known_provider(&self, provider: Provider) -> Result<&CatalogueProvider, Error> {
+        let catalogue = self.catalogue();
+        catalogue.provider(provider).ok_or_else(|| {
+            let names = catalogue.provider_names();
+            Error::new(
+                ErrorKind::NotFound,
+                format!("provider {provider} not found, there are {names}"),
+            )
+        })
     }
 
     /// Whether storage answers and session tokens can be verified.

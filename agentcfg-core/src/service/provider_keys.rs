@@ -2,11 +2,10 @@
 
 use super::access::Access;
 use super::change::Change;
-use super::records::{self, SealedKey, Stored, StoredProviderKey};
+use super::records::{self, Entries, SealedKey, Stored, StoredProviderKey};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_member, not_found};
 use crate::error::{Error, ErrorKind};
-use crate::model::word_enum::OpenSet;
 use crate::model::{Action, Actor, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId};
 use crate::secret::ProviderCredential;
 use crate::validate::quoted;
@@ -32,12 +31,9 @@ impl AgentCfg {
         workspace: WorkspaceId,
     ) -> Result<Vec<ProviderKeyInfo>, Error> {
         let access = self.access(caller, workspace, Permission::SettingsRead).await?;
-        let keys: Vec<_> = Provider::ALL
-            .iter()
-            .map(|provider| records::provider_key(access.workspace(), *provider))
-            .collect();
-        let found = self.read(keys).await?;
-        let mut listed: Vec<_> = found.iter().flatten().map(|found| found.value.listed()).collect();
+        let keys = Entries::<StoredProviderKey>::in_workspace(access.workspace());
+        let keys: Vec<StoredProviderKey> = self.scan(keys).await?.into_values()?;
+        let mut listed: Vec<_> = keys.iter().map(StoredProviderKey::listed).collect();
         listed.sort_by_key(|info| (info.created_at, info.provider));
         Ok(listed)
     }
@@ -53,21 +49,23 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// assert_eq!(service.provider_named(&ada, studio, "openai").await?, Provider::OpenAi);
+    /// assert_eq!(service.provider_named(&ada, studio, "openai").await?, Provider::OPENAI);
     /// let unknown = service.provider_named(&ada, studio, "acme").await;
     /// assert_eq!(unknown.unwrap_err().kind(), agentcfg_core::ErrorKind::NotFound);
     /// # Ok(()) }) }
     /// ```
     pub async fn provider_named(&self, caller: &Caller, workspace: WorkspaceId, name: &str) -> Result<Provider, Error> {
-        if let Ok(provider) = name.parse() {
+        if let Ok(provider) = name.parse()
+            && self.catalogue().provider(provider).is_some()
+        {
             return Ok(provider);
         }
         self.authorize(caller, workspace, Permission::ProviderKeysManage)
             .await?;
-        let known: Vec<&str> = Provider::ALL.iter().map(|provider| provider.as_str()).collect();
+        let known = self.catalogue().provider_names();
         Err(Error::new(
             ErrorKind::NotFound,
-            format!("provider {} not found, there are {}", quoted(name), known.join(" and ")),
+            format!("provider {} not found, there are {known}", quoted(name)),
         ))
     }
 
@@ -93,8 +91,8 @@ impl AgentCfg {
     /// let ada = service.trusted_user("ada")?;
     /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// let key = ProviderCredential::new("sk-canary")?;
-    /// service.save_provider_key(&ada, studio.id, Provider::OpenAi, &key).await?;
-    /// assert_eq!(service.list_provider_keys(&ada, studio.id).await?[0].provider, Provider::OpenAi);
+    /// service.save_provider_key(&ada, studio.id, Provider::OPENAI, &key).await?;
+    /// assert_eq!(service.list_provider_keys(&ada, studio.id).await?[0].provider, Provider::OPENAI);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -107,7 +105,7 @@ impl AgentCfg {
         credential: &ProviderCredential,
     ) -> Result<ProviderKeyInfo, Error> {
         caller.user_id()?;
-        let provider = provider.known("provider")?;
+        self.known_provider(provider)?;
         self.retry_lost_races(|| self.try_save_provider_key(caller, workspace, provider, credential))
             .await
     }
@@ -180,7 +178,7 @@ impl AgentCfg {
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// let none = service.delete_provider_key(&ada, studio, Provider::OpenAi).await;
+    /// let none = service.delete_provider_key(&ada, studio, Provider::OPENAI).await;
     /// assert_eq!(none.unwrap_err().kind(), agentcfg_core::ErrorKind::NotFound);
     /// # Ok(()) }) }
     /// ```

@@ -45,7 +45,7 @@ fn any_credential() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn a_sealed_text_opens(text in any_credential(), id in any::<u128>(), provider in proptest::sample::select(Provider::ALL)) {
+    fn a_sealed_text_opens(text in any_credential(), id in any::<u128>(), provider in proptest::sample::select(&[Provider::ANTHROPIC, Provider::OPENAI][..])) {
         let vault = vault(&[1, 2]);
         let sealed = vault.seal(workspace(id), provider, &credential(&text), &SystemEntropy).unwrap();
         let read_back: Sealed = sealed.to_string().parse().unwrap();
@@ -56,28 +56,28 @@ proptest! {
     #[test]
     fn any_flipped_bit_is_refused(text in any_credential(), at in any::<prop::sample::Index>()) {
         let vault = vault(&[1]);
-        let sealed = vault.seal(workspace(1), Provider::OpenAi, &credential(&text), &SystemEntropy).unwrap();
+        let sealed = vault.seal(workspace(1), Provider::OPENAI, &credential(&text), &SystemEntropy).unwrap();
         let mut bytes = sealed.as_bytes().to_vec();
         let bit = at.index(bytes.len() * 8);
         bytes[bit / 8] ^= 1 << (bit % 8);
         let changed = Sealed::from_bytes(bytes).unwrap();
-        prop_assert!(vault.open(workspace(1), Provider::OpenAi, &changed).is_err(), "bit {}", bit);
+        prop_assert!(vault.open(workspace(1), Provider::OPENAI, &changed).is_err(), "bit {}", bit);
     }
 
     #[test]
     fn another_workspace_is_refused(text in any_credential(), a in any::<u128>(), b in any::<u128>()) {
         prop_assume!(a != b);
         let vault = vault(&[1]);
-        let sealed = vault.seal(workspace(a), Provider::OpenAi, &credential(&text), &SystemEntropy).unwrap();
+        let sealed = vault.seal(workspace(a), Provider::OPENAI, &credential(&text), &SystemEntropy).unwrap();
         let refused = OpenError::Refused(key(1).id());
-        prop_assert_eq!(vault.open(workspace(b), Provider::OpenAi, &sealed).unwrap_err(), refused);
-        prop_assert_eq!(vault.open(workspace(a), Provider::Anthropic, &sealed).unwrap_err(), refused);
+        prop_assert_eq!(vault.open(workspace(b), Provider::OPENAI, &sealed).unwrap_err(), refused);
+        prop_assert_eq!(vault.open(workspace(a), Provider::ANTHROPIC, &sealed).unwrap_err(), refused);
     }
 
     #[test]
     fn opening_arbitrary_bytes_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(sealed) = Sealed::from_bytes(bytes) {
-            prop_assert!(vault(&[1]).open(workspace(1), Provider::OpenAi, &sealed).is_err());
+            prop_assert!(vault(&[1]).open(workspace(1), Provider::OPENAI, &sealed).is_err());
         }
     }
 
@@ -93,7 +93,7 @@ proptest! {
 fn every_flipped_bit_and_every_truncation_is_refused() {
     let vault = vault(&[1]);
     let sealed = vault
-        .seal(workspace(1), Provider::OpenAi, &credential("sk-canary"), &SystemEntropy)
+        .seal(workspace(1), Provider::OPENAI, &credential("sk-canary"), &SystemEntropy)
         .unwrap();
     let bytes = sealed.as_bytes();
     for bit in 0..bytes.len() * 8 {
@@ -101,25 +101,25 @@ fn every_flipped_bit_and_every_truncation_is_refused() {
         changed[bit / 8] ^= 1 << (bit % 8);
         let changed = Sealed::from_bytes(changed).unwrap();
         assert!(
-            vault.open(workspace(1), Provider::OpenAi, &changed).is_err(),
+            vault.open(workspace(1), Provider::OPENAI, &changed).is_err(),
             "bit {bit}"
         );
     }
     for length in 0..bytes.len() {
         let cut = Sealed::from_bytes(bytes[..length].to_vec());
         assert!(
-            cut.is_err() || vault.open(workspace(1), Provider::OpenAi, &cut.unwrap()).is_err(),
+            cut.is_err() || vault.open(workspace(1), Provider::OPENAI, &cut.unwrap()).is_err(),
             "cut at {length}"
         );
     }
     let longer = Sealed::from_bytes([bytes, &[0]].concat()).unwrap();
-    assert!(vault.open(workspace(1), Provider::OpenAi, &longer).is_err());
+    assert!(vault.open(workspace(1), Provider::OPENAI, &longer).is_err());
 }
 
 #[test]
 fn the_first_key_seals_and_all_open() {
     let (old, new) = (vault(&[1]), vault(&[2, 1]));
-    let place = (workspace(1), Provider::Anthropic);
+    let place = (workspace(1), Provider::ANTHROPIC);
     let before = old.seal(place.0, place.1, &credential("a"), &SystemEntropy).unwrap();
     let after = new.seal(place.0, place.1, &credential("b"), &SystemEntropy).unwrap();
     assert_eq!(before.key_id(), key(1).id());
@@ -143,9 +143,9 @@ fn a_check_value_identifies_its_key_and_is_not_a_provider_key() {
         super::tests::vault(&[2]).verify(&check),
         Err(OpenError::UnknownKey(key(1).id()))
     );
-    assert!(vault.open(workspace(0), Provider::OpenAi, &check).is_err());
+    assert!(vault.open(workspace(0), Provider::OPENAI, &check).is_err());
     let sealed = vault
-        .seal(workspace(0), Provider::OpenAi, &credential("x"), &SystemEntropy)
+        .seal(workspace(0), Provider::OPENAI, &credential("x"), &SystemEntropy)
         .unwrap();
     assert!(vault.verify(&sealed).is_err());
 }
@@ -154,10 +154,10 @@ fn a_check_value_identifies_its_key_and_is_not_a_provider_key() {
 fn a_different_key_with_the_same_identifier_opens_nothing() {
     let vault = vault(&[1]);
     let sealed = vault
-        .seal(workspace(1), Provider::OpenAi, &credential("x"), &SystemEntropy)
+        .seal(workspace(1), Provider::OPENAI, &credential("x"), &SystemEntropy)
         .unwrap();
     let forged = MasterKey::with_id_of(key(9), key(1).id());
-    let refused = Vault { keys: vec![forged] }.open(workspace(1), Provider::OpenAi, &sealed);
+    let refused = Vault { keys: vec![forged] }.open(workspace(1), Provider::OPENAI, &sealed);
     assert_eq!(refused.unwrap_err(), OpenError::Refused(key(1).id()));
 }
 
@@ -165,13 +165,13 @@ fn a_different_key_with_the_same_identifier_opens_nothing() {
 fn a_newer_format_is_distinguished_from_damage() {
     let vault = vault(&[1]);
     let sealed = vault
-        .seal(workspace(1), Provider::OpenAi, &credential("x"), &SystemEntropy)
+        .seal(workspace(1), Provider::OPENAI, &credential("x"), &SystemEntropy)
         .unwrap();
     let mut bytes = sealed.as_bytes().to_vec();
     bytes[0] = 2;
     let newer = Sealed::from_bytes(bytes).unwrap();
     assert_eq!(
-        vault.open(workspace(1), Provider::OpenAi, &newer).unwrap_err(),
+        vault.open(workspace(1), Provider::OPENAI, &newer).unwrap_err(),
         OpenError::TooNew(2)
     );
 }
@@ -182,14 +182,14 @@ fn each_nonce_is_fresh_randomness() {
     let entropy = Counting(AtomicU8::new(0));
     let seal = || {
         vault
-            .seal(workspace(1), Provider::OpenAi, &credential("x"), &entropy)
+            .seal(workspace(1), Provider::OPENAI, &credential("x"), &entropy)
             .unwrap()
     };
     let (a, b) = (seal(), seal());
     assert_eq!((a.nonce(), b.nonce()), ([0; 24], [1; 24]));
     assert!(
         vault
-            .seal(workspace(1), Provider::OpenAi, &credential("x"), &Dry)
+            .seal(workspace(1), Provider::OPENAI, &credential("x"), &Dry)
             .is_err()
     );
     assert!(MasterKey::generate(&Dry).is_err());
@@ -202,11 +202,11 @@ fn the_bytes_of_format_1_are_stable() {
     let entropy = Counting(AtomicU8::new(3));
     let workspace: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse().unwrap();
     let sealed = vault
-        .seal(workspace, Provider::Anthropic, &credential("sk-canary"), &entropy)
+        .seal(workspace, Provider::ANTHROPIC, &credential("sk-canary"), &entropy)
         .unwrap();
     assert_eq!(sealed.to_string(), GOLDEN);
     let golden: Sealed = GOLDEN.parse().unwrap();
-    let opened = vault.open(workspace, Provider::Anthropic, &golden).unwrap();
+    let opened = vault.open(workspace, Provider::ANTHROPIC, &golden).unwrap();
     assert_eq!(opened.expose(), "sk-canary");
 }
 
@@ -252,7 +252,7 @@ fn debug_output_and_errors_contain_no_secret() {
     let vault = vault(&[0xab]);
     let secret = credential("sk-canary");
     let sealed = vault
-        .seal(workspace(1), Provider::OpenAi, &secret, &SystemEntropy)
+        .seal(workspace(1), Provider::OPENAI, &secret, &SystemEntropy)
         .unwrap();
     let shown = format!("{vault:?} {secret:?} {sealed:?} {:?} {}", key(0xab), sealed);
     for hidden in ["sk-canary", "abababab", "c2stY2FuYXJ5", "736b2d63616e617279"] {

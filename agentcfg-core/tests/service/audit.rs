@@ -164,7 +164,7 @@ async fn every_action_is_written_by_its_operation() {
     service.restore_agent(&ada, at, "writer", ANY).await.unwrap();
     let apply = ApplyAgents::of(vec![AgentSpec::new("editor".parse().unwrap(), "Editor")]);
     service.apply_agents(&ada, studio, apply, false).await.unwrap();
-    let (openai, secret) = (Provider::OpenAi, ProviderCredential::new("sk-0123456789").unwrap());
+    let (openai, secret) = (Provider::OPENAI, ProviderCredential::new("sk-0123456789").unwrap());
     service.save_provider_key(&ada, studio, openai, &secret).await.unwrap();
     service.delete_provider_key(&ada, studio, openai).await.unwrap();
     let hook = NewWebhook::new(studio, "https://hooks.example.com/");

@@ -98,20 +98,23 @@ async fn an_export_has_every_kind_and_no_secret() {
     let credential = ProviderCredential::new("sk-secret-0123456789").unwrap();
     world
         .service
-        .save_provider_key(&ada, workspace, Provider::OpenAi, &credential)
+        .save_provider_key(&ada, workspace, Provider::OPENAI, &credential)
         .await
         .unwrap();
     let set =
         ApplyAgents::of(vec![AgentSpec::new("writer".parse().unwrap(), "Agent")]).set(Some("docs".parse().unwrap()));
     let applied = world.service.apply_agents(&ada, workspace, set, false).await.unwrap();
     assert_eq!(applied.results.len(), 1);
-    let request = ModelRequest::new(Provider::OpenAi, "v1/responses");
+    let request = ModelRequest::new(Provider::OPENAI, "v1/responses");
     let call = world
         .service
         .resolve_model_call(&ada, None, "writer", &request)
         .await
         .unwrap();
-    let _ = world.service.meter(&call, CallFacts::default()).end(200, None, false);
+    let _ = world
+        .service
+        .meter(&call, &call.first, CallFacts::default())
+        .end(200, None, false);
     world.service.flush().await.unwrap();
 
     let mut export = world.service.export_workspace(&ada, workspace).await.unwrap();

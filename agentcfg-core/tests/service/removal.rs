@@ -38,7 +38,7 @@ async fn full(world: &World) -> (WorkspaceId, Vec<String>) {
     let credential = ProviderCredential::new("sk-0123456789").unwrap();
     world
         .service
-        .save_provider_key(&world.user("ada"), workspace, Provider::OpenAi, &credential)
+        .save_provider_key(&world.user("ada"), workspace, Provider::OPENAI, &credential)
         .await
         .unwrap();
     world.service.flush().await.unwrap();

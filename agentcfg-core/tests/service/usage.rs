@@ -20,7 +20,7 @@ fn service_on(world: &World, store: &Arc<dyn Store>) -> AgentCfg {
         .clock(Arc::clone(&world.clock) as _)
         .sessions(LocalSessions::new(SECRET).unwrap())
         .settings(world.settings.clone())
-        .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed").unwrap())
+        .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-managed").unwrap())
         .build()
 }
 
@@ -50,10 +50,10 @@ async fn call(
     usage: TokenUsage,
     millis: i64,
 ) {
-    let request = ModelRequest::new(Provider::OpenAi, "v1/responses").model(model);
+    let request = ModelRequest::new(Provider::OPENAI, "v1/responses").model(model);
     let decided = service.resolve_model_call(caller, None, agent, &request).await.unwrap();
     let facts = CallFacts::default().model(model).path("v1/responses").request_id("r1");
-    let mut meter = service.meter(&decided, facts);
+    let mut meter = service.meter(&decided, &decided.first, facts);
     world.clock.advance_millis(millis / 2);
     meter.answered(false);
     world.clock.advance_millis(millis - millis / 2);
@@ -400,14 +400,16 @@ async fn an_answer_with_too_many_rows_says_to_choose_less() {
     let world = World::with(|settings| settings.default_plan = agentcfg_core::model::Plan::Enterprise);
     let (service, workspace) = studio(&world).await;
     let ada = world.user("ada");
-    let request = ModelRequest::new(Provider::OpenAi, "v1/responses").model("m");
+    let request = ModelRequest::new(Provider::OPENAI, "v1/responses").model("m");
     let decided = service
         .resolve_model_call(&ada, None, "writer", &request)
         .await
         .unwrap();
     for number in 0..10_001 {
         let facts = CallFacts::default().model(format!("m{number}")).path("v1/responses");
-        let _ = service.meter(&decided, facts).end(200, Some(tokens(1, 1)), false);
+        let _ = service
+            .meter(&decided, &decided.first, facts)
+            .end(200, Some(tokens(1, 1)), false);
     }
     service.flush().await.unwrap();
     let by_model = UsageFilter::default().by(vec![UsageColumn::Model]);

@@ -1,6 +1,7 @@
 //! Receives the body of a request, as its endpoint declares it.
 
 use agentcfg_core::Caller;
+use agentcfg_core::routing::Catalogue;
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
 use hyper::header;
@@ -21,7 +22,7 @@ pub(super) fn holder(caller: &Caller) -> String {
 
 pub(super) async fn read_body<B>(
     endpoint: &Definition,
-    head: &Parts,
+    (head, catalogue): (&Parts, &Catalogue),
     body: &mut B,
     share: &mut Share<'_>,
 ) -> Result<Bytes, Failure>
@@ -38,8 +39,11 @@ where
         Content::OptionalJson(_) => read_optional_json(endpoint, head, body, share).await,
         Content::ModelCall => {
             // At the other paths, providers accept other content types too, such as forms with files.
-            let format = Target::of_path(head.uri.path()).and_then(|target| target.format());
-            if format.is_some() {
+            let target = Target::of_path(head.uri.path());
+            if target
+                .and_then(|target| target.format(&head.method, catalogue))
+                .is_some()
+            {
                 check_json(&head.headers)?;
             }
             whole_body(body, endpoint.max_body, share).await

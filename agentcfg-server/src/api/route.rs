@@ -1,11 +1,12 @@
 //! The route of an endpoint: its path and method, and what a request for it must bring.
 
 use agentcfg_core::model::Permission;
+use agentcfg_core::routing::Catalogue;
 
 /// The address of an endpoint, and what a request for it must have.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
-    /// The method, as text. `HEAD` is answered wherever `GET` is.
+    /// The method, as text. `HEAD` is answered wherever `GET` is and there is no prefix.
     pub method: &'static str,
     /// The exact path, unless there is a prefix; then names in braces stand for what follows the prefix.
     pub path: &'static str,
@@ -20,8 +21,8 @@ pub struct Route {
 pub struct Prefix {
     /// The prefix.
     pub text: &'static str,
-    /// Whether the endpoint accepts this rest of the path.
-    pub accepts: fn(&str) -> bool,
+    /// Whether the endpoint accepts this rest of the path, with the providers of this catalogue.
+    pub accepts: fn(&str, &Catalogue) -> bool,
     /// An example of a path that matches.
     pub example: &'static str,
 }
@@ -106,6 +107,11 @@ impl Route {
             prefix: Some(prefix),
             ..self
         }
+    }
+
+    /// Whether it also answers `HEAD`. What follows a prefix is for another service, of which `HEAD` has no use.
+    pub fn answers_head(&self) -> bool {
+        self.method == "GET" && self.prefix.is_none()
     }
 
     /// An example of a path of this route.

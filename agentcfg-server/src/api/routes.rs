@@ -2,6 +2,7 @@
 
 use std::sync::LazyLock;
 
+use agentcfg_core::routing::Catalogue;
 use hyper::Method;
 
 use crate::api::endpoint::Definition;
@@ -21,11 +22,11 @@ pub struct Resource {
 impl Resource {
     /// The endpoint for a method.
     pub fn endpoint(&self, method: &Method) -> Option<&'static Definition> {
-        let method = if method == Method::HEAD { "GET" } else { method.as_str() };
-        self.endpoints
-            .iter()
-            .copied()
-            .find(|endpoint| endpoint.route.method == method)
+        let mut endpoints = self.endpoints.iter().copied();
+        match *method == Method::HEAD {
+            true => endpoints.find(|endpoint| endpoint.route.answers_head()),
+            false => endpoints.find(|endpoint| endpoint.route.method == method.as_str()),
+        }
     }
 
     /// The value of the header field `Allow`.
@@ -38,16 +39,19 @@ impl Resource {
             self.allowed.push_str(", ");
         }
         self.allowed.push_str(endpoint.route.method);
-        if endpoint.route.method == "GET" {
+        if endpoint.route.answers_head() {
             self.allowed.push_str(", HEAD");
         }
         self.endpoints.push(endpoint);
     }
 
-    fn accepts(&self, path: &str) -> bool {
+    fn accepts(&self, path: &str, catalogue: &Catalogue) -> bool {
         match self.prefix {
             None => path == self.template,
-            Some(prefix) => path.strip_prefix(prefix.text).is_some_and(prefix.accepts),
+            Some(prefix) => {
+                let rest = path.strip_prefix(prefix.text);
+                rest.is_some_and(|rest| (prefix.accepts)(rest, catalogue))
+            }
         }
     }
 }
@@ -83,8 +87,8 @@ pub fn all() -> impl Iterator<Item = &'static Route> + Clone {
 }
 
 /// The resource that a path names, if there is one.
-pub fn find(path: &str) -> Option<&'static Resource> {
-    RESOURCES.iter().find(|resource| resource.accepts(path))
+pub fn find(path: &str, catalogue: &Catalogue) -> Option<&'static Resource> {
+    RESOURCES.iter().find(|resource| resource.accepts(path, catalogue))
 }
 
 #[cfg(test)]
@@ -94,24 +98,26 @@ mod tests {
     const CALL: &str = "/api/agents/model-calls/{provider}/{path}";
     const MODEL_CALL: &str = "/api/agents/model-calls/openai/v1/chat/completions";
 
+    fn found(path: &str) -> Option<&'static Resource> {
+        find(path, &Catalogue::default())
+    }
+
     fn allowed(path: &str) -> &'static str {
-        find(path).map_or("", Resource::allowed)
+        found(path).map_or("", Resource::allowed)
     }
 
     fn template(path: &str) -> Option<&'static str> {
-        find(path).map(|resource| resource.template)
+        found(path).map(|resource| resource.template)
     }
 
     fn has(method: Method, path: &str) -> bool {
-        find(path).is_some_and(|resource| resource.endpoint(&method).is_some())
+        found(path).is_some_and(|resource| resource.endpoint(&method).is_some())
     }
 
     #[test]
     fn a_model_call_chooses_its_path() {
         assert_eq!(template(MODEL_CALL), Some(CALL));
-        assert!(has(Method::POST, MODEL_CALL));
-        assert_eq!(allowed(MODEL_CALL), "POST");
-        assert!(!has(Method::GET, MODEL_CALL));
+        assert_eq!(allowed(MODEL_CALL), "POST, GET, PUT, PATCH, DELETE");
         assert!(!has(Method::HEAD, MODEL_CALL));
         for path in [
             "/api/agents/model-calls",
@@ -130,7 +136,7 @@ mod tests {
 
     #[test]
     fn paths_are_exact() {
-        assert!(find("/api/agents/configs").is_some());
+        assert!(found("/api/agents/configs").is_some());
         for path in [
             "/api/agents/configs/",
             "/api/agents/config5",
@@ -140,14 +146,14 @@ mod tests {
             "/",
             "",
         ] {
-            assert!(find(path).is_none(), "{path}");
+            assert!(found(path).is_none(), "{path}");
         }
     }
 
     #[test]
     fn each_endpoint_is_found_at_its_path_and_method() {
         for endpoint in endpoints::all() {
-            let resource = find(endpoint.route.example()).unwrap();
+            let resource = found(endpoint.route.example()).unwrap();
             let method = Method::from_bytes(endpoint.route.method.as_bytes()).unwrap();
             let found = resource.endpoint(&method).unwrap();
             assert_eq!(found.doc.id, endpoint.doc.id);
@@ -159,7 +165,8 @@ mod tests {
     fn head_is_where_get_is() {
         for endpoint in endpoints::all() {
             let path = endpoint.route.example();
-            assert_eq!(has(Method::HEAD, path), has(Method::GET, path), "{path}");
+            let expected = has(Method::GET, path) && path != MODEL_CALL;
+            assert_eq!(has(Method::HEAD, path), expected, "{path}");
         }
         assert_eq!(allowed("/api/agents/status"), "GET, HEAD, PUT");
     }

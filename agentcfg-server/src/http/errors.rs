@@ -5,6 +5,7 @@ use agentcfg_core::service::EntryError;
 use agentcfg_core::validate::Invalid;
 use agentcfg_core::{Error, ErrorKind};
 use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue};
 
 /// A request that is answered with an error. The constructors are named after their status codes.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Failure {
     pub allow: Option<String>,
     /// Whether SDKs of the model providers should send the request again, in `X-Should-Retry`. Without it they repeat every 5xx.
     pub should_retry: Option<bool>,
+    /// Header fields of the answer beyond those of each failure.
+    pub fields: Vec<(HeaderName, HeaderValue)>,
 }
 
 /// The client closed the connection: no client reads this status, but it identifies such requests in the metrics.
@@ -35,6 +38,7 @@ impl Failure {
             retry_after: None,
             allow: None,
             should_retry: None,
+            fields: Vec::new(),
         }
     }
 
@@ -135,6 +139,12 @@ impl Failure {
             cause: Some(cause.to_string()),
             ..self
         }
+    }
+
+    /// Adds header fields to the answer.
+    #[must_use]
+    pub fn with_fields(self, fields: Vec<(HeaderName, HeaderValue)>) -> Self {
+        Self { fields, ..self }
     }
 
     /// Tells clients whether to send the request again.

@@ -56,8 +56,8 @@ impl Identity {
     /// # Errors
     ///
     /// When TLS cannot be set up.
-    pub fn remote(provider: RemoteProvider<'_>) -> io::Result<Self> {
-        let outbound = Outbound::new(&Options::default())?;
+    pub fn remote(provider: RemoteProvider<'_>, options: &Options) -> io::Result<Self> {
+        let outbound = Outbound::new(options)?;
         let kind = match provider {
             RemoteProvider::Jwks {
                 issuer,

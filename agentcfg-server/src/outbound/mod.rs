@@ -1,9 +1,10 @@
 //! The HTTP client for other services: one connection pool, TLS, and limits.
 //!
 //! A request goes exactly where its caller sends it: redirects are not followed, and proxies of the environment are
-//! ignored. Responses are not cached.
+//! ignored. A deployment can name a proxy that all of them go through. Responses are not cached.
 
 mod body;
+mod egress;
 mod exchange;
 mod pool;
 mod public_only;
@@ -15,7 +16,6 @@ pub(crate) mod stub;
 mod tests;
 mod webhooks;
 
-use std::error::Error;
 use std::fmt;
 use std::io;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use std::time::Duration;
 use agentcfg_core::tls;
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::header::HOST;
+use hyper::header::{HOST, PROXY_AUTHORIZATION};
 use hyper::{Request, Response};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -33,11 +33,11 @@ use rustls::pki_types::CertificateDer;
 use tower_service::Service;
 
 pub use self::body::OutboundBody;
+use self::egress::{BoxError, Connector};
+pub use self::egress::{Egress, InvalidProxy};
 use self::exchange::{Connection, Unanswered};
 use self::pool::{Origin, Pool, PooledConnection};
 pub use self::webhooks::WebhookTransport;
-
-type BoxError = Box<dyn Error + Send + Sync>;
 
 const KEEPALIVE: Duration = Duration::from_secs(60);
 
@@ -56,6 +56,8 @@ agentcfg_core::__settable! {
         idle_connections: usize,
         /// Certificate authorities that are trusted in addition to the public ones.
         extra_roots: Vec<CertificateDer<'static>>,
+        /// The proxy that requests go out through, if there is one.
+        egress: Egress,
     }
 }
 
@@ -65,6 +67,7 @@ impl Default for Options {
             connect_timeout: Duration::from_secs(5),
             idle_connections: 64,
             extra_roots: Vec::new(),
+            egress: Egress::default(),
         }
     }
 }
@@ -79,7 +82,8 @@ impl Default for Options {
 /// ```
 #[derive(Clone)]
 pub struct Outbound {
-    connector: HttpsConnector<HttpConnector>,
+    connector: HttpsConnector<Connector>,
+    egress: Egress,
     connect_timeout: Duration,
     pool: Arc<Pool>,
 }
@@ -136,9 +140,13 @@ impl Outbound {
             .with_tls_config(tls_config(&options.extra_roots).map_err(io::Error::other)?)
             .https_or_http()
             .enable_http1()
-            .wrap_connector(tcp);
+            .wrap_connector(Connector {
+                tcp,
+                egress: options.egress.clone(),
+            });
         Ok(Self {
             connector,
+            egress: options.egress.clone(),
             connect_timeout: options.connect_timeout,
             pool: Pool::new(options.idle_connections),
         })
@@ -162,8 +170,13 @@ impl Outbound {
     /// ```
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<OutboundBody>, OutboundError> {
         let (mut head, body) = request.into_parts();
+        let forwarding = self.egress.forwarding(&head.uri);
+        let absolute = forwarding.is_some().then(|| head.uri.clone());
         let (origin, target) = Origin::split(head.uri).map_err(|error| OutboundError::Connect(error.into()))?;
-        head.uri = target;
+        head.uri = absolute.unwrap_or(target);
+        if let Some(authorization) = forwarding.and_then(|forwarding| forwarding.authorization) {
+            head.headers.insert(PROXY_AUTHORIZATION, authorization);
+        }
         let mut request = Request::from_parts(head, body);
         loop {
             let kept = self.pool.take(&origin);

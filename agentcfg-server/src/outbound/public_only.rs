@@ -20,6 +20,8 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
+use super::egress::Egress;
+
 /// How many addresses of a name are tried, one after the other.
 const MAX_ADDRESSES: usize = 4;
 
@@ -79,6 +81,8 @@ pub(super) enum Refused {
     /// Of an exception, which the deployment names.
     #[error("the host cannot be resolved")]
     Unresolved(#[source] io::Error),
+    #[error("the proxy makes no connection to the host")]
+    Proxy,
     #[error("cannot connect to the host: {0}")]
     Connect(io::Error),
 }
@@ -90,12 +94,19 @@ pub(super) struct PublicOnly {
     pub(super) exceptions: Arc<[AllowedHost]>,
     /// The lookups of names that the deployment does not name.
     pub(super) lookups: Arc<Semaphore>,
+    pub(super) egress: Egress,
 }
 
 impl PublicOnly {
     async fn connect(self, uri: Uri) -> Result<TokioIo<TcpStream>, Refused> {
         let url: WebhookUrl = uri.to_string().parse()?;
         url.check(&self.exceptions)?;
+        if let Some(tunnel) = self.egress.tunnel(&uri).await {
+            return tunnel.map_err(|error| {
+                tracing::debug!(error, "a webhook cannot be sent through the proxy");
+                Refused::Proxy
+            });
+        }
         let port = url.port();
         let is_exception = self.exceptions.iter().any(|allowed| allowed.includes(url.host(), port));
         let addresses = match url.host() {

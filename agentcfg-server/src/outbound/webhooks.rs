@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::public_only::{LOOKUPS, Network, PublicOnly, System};
-use super::{BoxError, causes, tls_config};
+use super::{BoxError, Options, causes, tls_config};
 
 /// The idle timeout of connections. It is short, because some servers close theirs after five seconds, and an attempt on a
 /// connection that is being closed fails.
@@ -77,17 +77,28 @@ impl WebhookTransport {
     ///
     /// If TLS cannot be configured.
     pub fn new(exceptions: &[AllowedHost]) -> io::Result<Self> {
-        Self::on(Arc::new(System), exceptions)
+        Self::with_options(exceptions, &Options::default())
     }
 
-    fn on(network: Arc<dyn Network>, exceptions: &[AllowedHost]) -> io::Result<Self> {
+    /// As [`Self::new`], with the certificate authorities and the proxy of these options. A proxy resolves the names of hosts
+    /// itself: what it may reach is for the proxy to decide then, and addresses in a URL are checked here.
+    ///
+    /// # Errors
+    ///
+    /// If TLS cannot be configured.
+    pub fn with_options(exceptions: &[AllowedHost], options: &Options) -> io::Result<Self> {
+        Self::on(Arc::new(System), exceptions, options)
+    }
+
+    fn on(network: Arc<dyn Network>, exceptions: &[AllowedHost], options: &Options) -> io::Result<Self> {
         let connector = PublicOnly {
             network,
             exceptions: exceptions.into(),
             lookups: Arc::new(Semaphore::new(LOOKUPS)),
+            egress: options.egress.clone(),
         };
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls_config(&[]).map_err(io::Error::other)?)
+            .with_tls_config(tls_config(&options.extra_roots).map_err(io::Error::other)?)
             .https_or_http()
             .enable_http1()
             .wrap_connector(connector);

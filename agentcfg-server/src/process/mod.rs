@@ -12,6 +12,7 @@ mod datadir;
 mod files;
 mod maintenance;
 mod master_keys;
+mod outbound_options;
 mod server;
 mod service_manager;
 #[cfg(feature = "dashboard")]

@@ -7,7 +7,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use agentcfg_core::model::{PlanLimits, Provider};
-use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::WebhookSender;
 use agentcfg_core::session::LocalSessions;
@@ -30,6 +29,7 @@ use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces, send_webhooks};
 use crate::process::master_keys;
+use crate::process::outbound_options::outbound_options;
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
@@ -114,7 +114,7 @@ impl Server {
         }
         // Loaded before anything is created on disk.
         let certificate = Certificate::load(&config)?;
-        let (catalogue, managed) = (catalogue(&config)?, managed_credentials(&config)?);
+        let (catalogue, managed) = (config.catalogue()?, managed_credentials(&config)?);
         let mut backend = Backend::open(&config).await?;
         // Checked before `session.key` is created: a start that the master keys refuse leaves no secret.
         let vault = fit_vault(&config, &mut backend).await?;
@@ -214,7 +214,8 @@ impl Server {
         let mut tasks = JoinSet::new();
         let streams = Streams::new(self.config.max_streams);
         // Tests of webhooks have a transport of their own, so that many of them do not delay deliveries.
-        let transport = || WebhookTransport::new(&self.config.webhook_allowed_hosts);
+        let options = outbound_options(&self.config)?;
+        let transport = || WebhookTransport::with_options(&self.config.webhook_allowed_hosts, &options);
         let sender = WebhookSender::new(&self.service, Arc::new(transport()?)).map_err(io::Error::other)?;
         metrics.follow_webhooks(sender.numbers());
         let app = self.app(address)?.with_streams(streams.clone());
@@ -288,6 +289,7 @@ impl Server {
     /// The API with the options of the settings.
     fn app(&self, address: SocketAddr) -> Result<App, StartError> {
         let config = &self.config;
+        let options = outbound_options(config)?;
         let timeouts = CallTimeouts {
             first_byte: config.model_call_first_byte_timeout,
             idle: config.model_call_idle_timeout,
@@ -295,14 +297,14 @@ impl Server {
         let bodies = ByteBudget::of_bodies(config.max_body_mb_in_flight << 20, config.max_caller_body_mb << 20);
         let answers = ByteBudget::of_answers(config.max_answer_mb_in_flight << 20, config.max_caller_answer_mb << 20);
         let mut app = App::new(self.service.clone(), Cors::new(config.cors_origins.clone()))
-            .with_model_calls(ModelCalls::new(timeouts)?)
+            .with_model_calls(ModelCalls::with_options(timeouts, options.clone())?)
             .with_body_budget(bodies)
             .with_answer_budget(answers)
             .with_browser(browser(config, address)?);
         #[cfg(feature = "dashboard")]
         if config.dashboard {
             let mut dashboard = Dashboard::default();
-            if let Some(provider) = sign_in::provider(config)? {
+            if let Some(provider) = sign_in::provider(config, &options)? {
                 dashboard = dashboard.with_provider(provider);
             }
             app = app.with_dashboard(dashboard);
@@ -371,7 +373,7 @@ async fn fit_vault(config: &Config, backend: &mut Backend) -> Result<Option<Vaul
 fn identity(config: &Config, dir: Option<&DataDir>) -> Result<Identity, StartError> {
     Ok(match config.provider()? {
         None => Identity::local(local_sessions(config, dir)?),
-        Some(provider) => Identity::remote(provider)?,
+        Some(provider) => Identity::remote(provider, &outbound_options(config)?)?,
     })
 }
 
@@ -401,23 +403,8 @@ fn limits_of(config: &Config) -> Limits {
     }
 }
 
-fn catalogue(config: &Config) -> Result<Catalogue, InvalidCatalogue> {
-    Catalogue::default()
-        .with_models(config.models.clone())?
-        .with_embedding_models(config.embedding_models.clone())?
-        .with_base_url(Provider::OpenAi, &config.openai_base_url)?
-        .with_base_url(Provider::Anthropic, &config.anthropic_base_url)?
-        .with_managed_paths(config.managed_paths.clone())
-}
-
 fn managed_credentials(config: &Config) -> Result<Vec<(Provider, ProviderCredential)>, StartError> {
-    let configured = [
-        (Provider::OpenAi, &config.openai_api_key),
-        (Provider::Anthropic, &config.anthropic_api_key),
-    ];
-    let given = configured
-        .into_iter()
-        .filter_map(|(provider, secret)| secret.as_ref().map(|secret| (provider, secret)));
+    let given = config.managed_credentials();
     given
         .map(|(provider, secret)| {
             let credential = ProviderCredential::new(secret.expose());

@@ -12,7 +12,7 @@ use crate::process::config::{Config, SessionProvider};
 /// # Errors
 ///
 /// When TLS cannot be set up.
-pub(super) fn provider(config: &Config) -> std::io::Result<Option<Arc<dyn IdentityProvider>>> {
+pub(super) fn provider(config: &Config, options: &Options) -> std::io::Result<Option<Arc<dyn IdentityProvider>>> {
     let (SessionProvider::Jwks, Some(id), Some(issuer)) =
         (config.session_provider, &config.oidc_client_id, &config.oidc_issuer)
     else {
@@ -26,7 +26,7 @@ pub(super) fn provider(config: &Config) -> std::io::Result<Option<Arc<dyn Identi
         scope: &config.oidc_scope,
         resource: config.oidc_resource.as_deref(),
     };
-    let flow = CodeFlow::new(Outbound::new(&Options::default())?, client);
+    let flow = CodeFlow::new(Outbound::new(options)?, client);
     Ok(Some(Arc::new(flow)))
 }
 

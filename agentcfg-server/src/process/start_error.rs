@@ -1,11 +1,13 @@
 //! The errors of a server's start.
 
 use std::io;
+use std::path::PathBuf;
 
 use agentcfg_core::model::Provider;
 use agentcfg_core::routing::InvalidCatalogue;
 use agentcfg_core::session::ShortSecret;
 
+use crate::outbound::InvalidProxy;
 use crate::process::backend::BackendError;
 use crate::process::certificate::CertificateError;
 use crate::process::config::ConfigError;
@@ -46,6 +48,17 @@ pub enum StartError {
     /// The models or the addresses of the providers break a rule.
     #[error("the configuration of the models: {0}")]
     Models(#[from] InvalidCatalogue),
+    /// The certificate authorities of outbound requests cannot be used.
+    #[error("outbound_ca_file {}: {why}", .path.display())]
+    Authorities {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The proxy of outbound requests is none.
+    #[error("outbound_proxy {0}")]
+    OutboundProxy(InvalidProxy),
     /// A managed credential breaks a rule.
     #[error("the managed credential for {0} must be 1 to 500 visible ASCII characters")]
     ManagedCredential(Provider),

@@ -17,6 +17,10 @@ const WITHOUT_METHOD: &[(&str, &str)] = &[
         MODEL_CALL,
     ),
     ("POST /api/agents/model-calls/{provider}/{path}", MODEL_CALL),
+    ("GET /api/agents/model-calls/{provider}/{path}", MODEL_CALL),
+    ("PUT /api/agents/model-calls/{provider}/{path}", MODEL_CALL),
+    ("PATCH /api/agents/model-calls/{provider}/{path}", MODEL_CALL),
+    ("DELETE /api/agents/model-calls/{provider}/{path}", MODEL_CALL),
     ("POST /mcp", "is called by an assistant"),
     ("GET /openapi.json", "is read by generators"),
 ];

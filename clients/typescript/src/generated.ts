@@ -810,8 +810,8 @@ export interface PromptValues {
   variables?: Record<string, string> | null | undefined;
 }
 
-/** A model provider. */
-export type Provider = "anthropic" | "openai";
+/** A model provider: `openai`, `anthropic`, or one that the deployment has configured. */
+export type Provider = string;
 
 /** A saved provider key, without the key. */
 export interface ProviderKeyInfo {

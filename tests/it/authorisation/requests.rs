@@ -12,6 +12,8 @@ const ABSENT: &str = "018f2d7c-0000-7000-8000-000000000001";
 enum Before {
     Nothing,
     Agent,
+    /// An agent in a workspace with a key for a provider.
+    CallingAgent,
     DeletedAgent,
     /// An agent with two versions.
     ChangedAgent,
@@ -125,7 +127,13 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
         ("POST", "/api/agents/model-calls/{provider}/{path}") => Recipe {
             path: "/api/agents/model-calls/openai/v1/responses",
             name: path,
-            ..with(Before::Agent, AGENT, Some(r#"{"input": "x"}"#))
+            ..with(Before::Agent, AGENT, Some(r#"{"model": "gpt-5.5"}"#))
+        },
+        // Of these, managed credentials pay for none.
+        ("GET" | "PUT" | "PATCH" | "DELETE", "/api/agents/model-calls/{provider}/{path}") => Recipe {
+            path: "/api/agents/model-calls/openai/v1/responses/r1",
+            name: path,
+            ..with(Before::CallingAgent, AGENT, None)
         },
         ("GET", "/api/models" | "/api/provider-keys" | "/api/workspaces/export") => {
             with(Before::Nothing, WORKSPACE, None)
@@ -208,6 +216,11 @@ impl Recipe {
                 studio.create(&item, &Value::Null).expect(201);
                 item
             }
+            Before::CallingAgent => {
+                save_provider_key(studio, &item);
+                studio.create(&item, &Value::Null).expect(201);
+                item
+            }
             Before::DeletedAgent => {
                 studio.create(&item, &Value::Null).expect(201);
                 studio.remove(&item).expect(200);
@@ -234,9 +247,7 @@ impl Recipe {
             }
             Before::Key => studio.key_with(&json!({})).id,
             Before::ProviderKey => {
-                let target = format!("/api/provider-keys?workspace_id={}&provider=openai", studio.id);
-                let request = studio.server.put(target).bearer(&studio.owner);
-                request.json(&json!({"api_key": item})).send().expect(200);
+                save_provider_key(studio, &item);
                 item
             }
             Before::Webhook => webhook(studio),
@@ -268,6 +279,12 @@ impl Recipe {
         }
         request.send()
     }
+}
+
+fn save_provider_key(studio: &Studio<'_>, key: &str) {
+    let target = format!("/api/provider-keys?workspace_id={}&provider=openai", studio.id);
+    let request = studio.server.put(target).bearer(&studio.owner);
+    request.json(&json!({"api_key": key})).send().expect(200);
 }
 
 /// Creates a webhook that is sent nothing. Those that were there are deleted, so that the limit is not reached.

@@ -1,5 +1,6 @@
 //! Endpoints for operators and tools.
 
+use agentcfg_core::routing::Catalogue;
 use agentcfg_server::{Route, routes};
 use agentcfg_tests::harness::{Server, Studio, Wire, free_address};
 
@@ -42,7 +43,7 @@ fn openapi_covers_every_route_and_no_other() {
                 let prefix = route
                     .prefix
                     .and_then(|prefix| Some((prefix, path.strip_prefix(prefix.text)?)));
-                prefix.is_some_and(|(prefix, rest)| (prefix.accepts)(rest))
+                prefix.is_some_and(|(prefix, rest)| (prefix.accepts)(rest, &Catalogue::default()))
             };
             let is_here = |route: &Route| route.path == path || is_below(route);
             assert!(

@@ -118,6 +118,29 @@ impl Definition {
             .map_or_else(|_| ModelSettings::default(), |read: Settings| read.model_settings)
     }
 
+    /// The models that stand in for the agent's when it fails, in order (extension, chapter 24).
+    ///
+    /// ```
+    /// use agentcfg_core::model::Definition;
+    /// let definition = Definition::from_json(br#"{"fallback_models": ["gpt-5.4-mini"]}"#)?;
+    /// assert_eq!(definition.fallback_models(), ["gpt-5.4-mini"]);
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    pub fn fallback_models(&self) -> Vec<String> {
+        #[derive(Default, Deserialize)]
+        struct Fallbacks {
+            #[serde(default)]
+            fallback_models: Vec<String>,
+        }
+
+        // Most definitions have none, which is found out without reading them.
+        if !self.as_str().contains(r#""fallback_models""#) {
+            return Vec::new();
+        }
+        let read: Fallbacks = serde_json::from_str(self.as_str()).unwrap_or_default();
+        read.fallback_models
+    }
+
     /// The members by name, each as JSON text.
     ///
     /// ```

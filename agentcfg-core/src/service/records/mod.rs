@@ -41,7 +41,7 @@ mod tests {
         let workspace = WorkspaceId::new(uuid::Uuid::from_u128(7));
         let webhook = uuid::Uuid::from_u128(8).to_string();
         let linked = |kind, item: &str| Key::in_workspace(workspace, kind, item).linked();
-        let provider = Provider::ALL[0];
+        let provider = Provider::OPENAI;
         let expected: [(Kind, &str, Vec<Key>); 4] = [
             (
                 Kind::WorkspaceApiKey,

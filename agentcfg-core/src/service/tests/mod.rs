@@ -80,15 +80,16 @@ async fn set_plan(service: &AgentCfg, workspace: WorkspaceId, plan: Plan) {
 
 /// The credential that the next call takes.
 async fn next(service: &AgentCfg, workspace: WorkspaceId, provider: Provider) -> Result<String, crate::Error> {
+    let model = if provider == Provider::OPENAI {
+        "gpt-5.5"
+    } else {
+        "claude-haiku-5-5"
+    };
+    let request = ModelRequest::new(provider, "v1/responses").model(model);
     let call = service
-        .resolve_model_call(
-            &ada(service),
-            Some(workspace),
-            "writer",
-            &ModelRequest::new(provider, "v1/responses"),
-        )
+        .resolve_model_call(&ada(service), Some(workspace), "writer", &request)
         .await?;
-    Ok(call.credential.expose().to_owned())
+    Ok(call.first.credential.expose().to_owned())
 }
 
 /// A store whose commits fail after a number of successes.

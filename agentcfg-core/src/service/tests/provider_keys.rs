@@ -12,7 +12,7 @@ async fn save(
     text: &str,
 ) -> Result<crate::model::ProviderKeyInfo, crate::Error> {
     service
-        .save_provider_key(&ada(service), studio.id, Provider::OpenAi, &credential(text))
+        .save_provider_key(&ada(service), studio.id, Provider::OPENAI, &credential(text))
         .await
 }
 
@@ -20,35 +20,35 @@ async fn save(
 async fn saving_and_deleting_changes_the_very_next_call() {
     let service = builder(memory())
         .vault(vault(&[1]))
-        .managed_credential(Provider::OpenAi, credential("sk-managed"))
+        .managed_credential(Provider::OPENAI, credential("sk-managed"))
         .build();
     let studio = workspace(&service).await;
     agent(&service, studio.id, "writer", None).await;
-    assert_eq!(next(&service, studio.id, Provider::OpenAi).await.unwrap(), "sk-managed");
+    assert_eq!(next(&service, studio.id, Provider::OPENAI).await.unwrap(), "sk-managed");
     let first = save(&service, &studio, "sk-first").await.unwrap();
     assert_eq!(first.created_at, first.updated_at);
-    assert_eq!(next(&service, studio.id, Provider::OpenAi).await.unwrap(), "sk-first");
+    assert_eq!(next(&service, studio.id, Provider::OPENAI).await.unwrap(), "sk-first");
     let second = save(&service, &studio, "sk-second").await.unwrap();
     assert_eq!(second.created_at, first.created_at);
     assert!(
         second.updated_at > first.updated_at,
         "also while the clock stands still"
     );
-    assert_eq!(next(&service, studio.id, Provider::OpenAi).await.unwrap(), "sk-second");
+    assert_eq!(next(&service, studio.id, Provider::OPENAI).await.unwrap(), "sk-second");
     assert_eq!(
         service.list_provider_keys(&ada(&service), studio.id).await.unwrap(),
         [second]
     );
 
-    let other = next(&service, studio.id, Provider::Anthropic).await.unwrap_err();
+    let other = next(&service, studio.id, Provider::ANTHROPIC).await.unwrap_err();
     assert_eq!(other.kind(), ErrorKind::NotConfigured, "a key is one provider's");
     let delete = async || {
         service
-            .delete_provider_key(&ada(&service), studio.id, Provider::OpenAi)
+            .delete_provider_key(&ada(&service), studio.id, Provider::OPENAI)
             .await
     };
     delete().await.unwrap();
-    assert_eq!(next(&service, studio.id, Provider::OpenAi).await.unwrap(), "sk-managed");
+    assert_eq!(next(&service, studio.id, Provider::OPENAI).await.unwrap(), "sk-managed");
     assert_eq!(delete().await.unwrap_err().kind(), ErrorKind::NotFound);
     assert!(
         service
@@ -63,7 +63,7 @@ async fn saving_and_deleting_changes_the_very_next_call() {
 async fn the_plan_is_checked_on_each_call() {
     let service = builder(memory())
         .vault(vault(&[1]))
-        .managed_credential(Provider::OpenAi, credential("sk-managed"))
+        .managed_credential(Provider::OPENAI, credential("sk-managed"))
         .build();
     let studio = workspace(&service).await;
     agent(&service, studio.id, "writer", None).await;
@@ -75,21 +75,21 @@ async fn the_plan_is_checked_on_each_call() {
     for plan in [Plan::Pro, Plan::Team, Plan::Enterprise] {
         set_plan(&service, studio.id, plan).await;
         save(&service, &studio, CANARY).await.unwrap();
-        assert_eq!(next(&service, studio.id, Provider::OpenAi).await.unwrap(), CANARY);
+        assert_eq!(next(&service, studio.id, Provider::OPENAI).await.unwrap(), CANARY);
         set_plan(&service, studio.id, Plan::Free).await;
-        assert_eq!(next(&service, studio.id, Provider::OpenAi).await.unwrap(), "sk-managed");
+        assert_eq!(next(&service, studio.id, Provider::OPENAI).await.unwrap(), "sk-managed");
         let listed = service.list_provider_keys(&ada(&service), studio.id).await.unwrap();
         assert_eq!(listed.len(), 1, "the key stays");
     }
     set_plan(&service, studio.id, Plan::Team).await;
     assert_eq!(
-        next(&service, studio.id, Provider::OpenAi).await.unwrap(),
+        next(&service, studio.id, Provider::OPENAI).await.unwrap(),
         CANARY,
         "and works again"
     );
     set_plan(&service, studio.id, Plan::Free).await;
     let deleted = service
-        .delete_provider_key(&ada(&service), studio.id, Provider::OpenAi)
+        .delete_provider_key(&ada(&service), studio.id, Provider::OPENAI)
         .await;
     assert!(deleted.is_ok(), "every plan allows to delete");
 }
@@ -114,10 +114,10 @@ async fn roles_and_keys_get_what_the_table_says() {
         let listed = service.list_provider_keys(&caller, studio.id).await;
         assert_eq!(listed.is_ok(), lists, "{user}");
         let saved = service
-            .save_provider_key(&caller, studio.id, Provider::OpenAi, &credential(CANARY))
+            .save_provider_key(&caller, studio.id, Provider::OPENAI, &credential(CANARY))
             .await;
         assert_eq!(saved.is_ok(), saves, "{user}");
-        let deleted = service.delete_provider_key(&caller, studio.id, Provider::OpenAi).await;
+        let deleted = service.delete_provider_key(&caller, studio.id, Provider::OPENAI).await;
         assert_eq!(deleted.is_ok(), saves, "{user}");
     }
     let new = crate::model::NewApiKey {
@@ -132,7 +132,7 @@ async fn roles_and_keys_get_what_the_table_says() {
     let caller = service.authenticate(&created.key).await.unwrap();
     assert!(service.list_provider_keys(&caller, studio.id).await.is_ok());
     let saved = service
-        .save_provider_key(&caller, studio.id, Provider::OpenAi, &credential(CANARY))
+        .save_provider_key(&caller, studio.id, Provider::OPENAI, &credential(CANARY))
         .await;
     assert_eq!(
         saved.unwrap_err().kind(),
@@ -155,7 +155,7 @@ async fn a_key_that_does_not_open_is_an_error_that_says_so_and_never_a_fall_back
     let store = memory();
     let service = builder(Arc::clone(&store))
         .vault(vault(&[1]))
-        .managed_credential(Provider::OpenAi, credential("sk-managed"))
+        .managed_credential(Provider::OPENAI, credential("sk-managed"))
         .build();
     let (studio, other) = (workspace(&service).await, workspace(&service).await);
     agent(&service, studio.id, "writer", None).await;
@@ -163,7 +163,7 @@ async fn a_key_that_does_not_open_is_an_error_that_says_so_and_never_a_fall_back
     save(&service, &other, "sk-other").await.unwrap();
 
     let refused = async |why: &str| {
-        let error = next(&service, studio.id, Provider::OpenAi).await.unwrap_err();
+        let error = next(&service, studio.id, Provider::OPENAI).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Internal, "{why}: {error}");
         assert!(error.message().contains("cannot be decrypted"), "{why}: {error}");
         let shown = format!("{error} {error:?} {:?}", error.source());
@@ -177,7 +177,7 @@ async fn a_key_that_does_not_open_is_an_error_that_says_so_and_never_a_fall_back
     service.set_vault(vault(&[1]));
 
     // An attacker with access to the storage moves a record to another workspace.
-    let keys: [Key; 2] = [studio.id, other.id].map(|id| records::provider_key(id, Provider::OpenAi).into());
+    let keys: [Key; 2] = [studio.id, other.id].map(|id| records::provider_key(id, Provider::OPENAI).into());
     let stored_keys = store.get(&keys).await.unwrap();
     let value = |index: usize| &stored_keys[index].as_ref().unwrap().value;
     let put = async |value: Vec<u8>| {
@@ -196,7 +196,7 @@ async fn a_key_that_does_not_open_is_an_error_that_says_so_and_never_a_fall_back
     put(records::encode(&stored).unwrap()).await;
     refused("changed").await;
     put(value(0).to_vec()).await;
-    assert_eq!(next(&service, studio.id, Provider::OpenAi).await.unwrap(), CANARY);
+    assert_eq!(next(&service, studio.id, Provider::OPENAI).await.unwrap(), CANARY);
 }
 
 #[tokio::test]
@@ -206,7 +206,7 @@ async fn each_change_is_in_the_audit_log_without_the_key() {
     save(&service, &studio, CANARY).await.unwrap();
     save(&service, &studio, "sk-canary-second").await.unwrap();
     service
-        .delete_provider_key(&ada(&service), studio.id, Provider::OpenAi)
+        .delete_provider_key(&ada(&service), studio.id, Provider::OPENAI)
         .await
         .unwrap();
     let log = service.audit_log(&ada(&service), studio.id, 0, 3).await.unwrap();
@@ -238,7 +238,7 @@ async fn no_record_holds_the_plaintext_in_any_form() {
     let studio = workspace(&service).await;
     agent(&service, studio.id, "writer", None).await;
     save(&service, &studio, CANARY).await.unwrap();
-    assert_eq!(next(&service, studio.id, Provider::OpenAi).await.unwrap(), CANARY);
+    assert_eq!(next(&service, studio.id, Provider::OPENAI).await.unwrap(), CANARY);
     let mut backup = Vec::new();
     store.backup(&mut backup).unwrap();
     let file = std::fs::read(&path).unwrap();
@@ -247,7 +247,7 @@ async fn no_record_holds_the_plaintext_in_any_form() {
             &ada(&service),
             None,
             "writer",
-            &ModelRequest::new(Provider::OpenAi, "v1/responses"),
+            &ModelRequest::new(Provider::OPENAI, "v1/responses"),
         )
         .await
         .unwrap();
@@ -283,7 +283,7 @@ async fn keys_of_a_lost_master_key_can_be_discarded() {
     let store = memory();
     let first = service(&store, &[1]);
     let studio = workspace(&first).await;
-    for provider in Provider::ALL {
+    for provider in &[Provider::ANTHROPIC, Provider::OPENAI] {
         first
             .save_provider_key(&ada(&first), studio.id, *provider, &credential(CANARY))
             .await

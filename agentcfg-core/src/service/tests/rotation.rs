@@ -20,7 +20,7 @@ async fn filled(store: &Arc<dyn Store>, workspaces: usize) -> Vec<Workspace> {
 
 async fn save(service: &AgentCfg, workspace: WorkspaceId, text: &str) -> Result<(), crate::Error> {
     service
-        .save_provider_key(&ada(service), workspace, Provider::OpenAi, &credential(text))
+        .save_provider_key(&ada(service), workspace, Provider::OPENAI, &credential(text))
         .await
         .map(drop)
 }
@@ -28,7 +28,7 @@ async fn save(service: &AgentCfg, workspace: WorkspaceId, text: &str) -> Result<
 async fn all_open(service: &AgentCfg, workspaces: &[Workspace]) {
     for (n, studio) in workspaces.iter().enumerate() {
         assert_eq!(
-            next(service, studio.id, Provider::OpenAi).await.unwrap(),
+            next(service, studio.id, Provider::OPENAI).await.unwrap(),
             format!("sk-{n}")
         );
     }
@@ -140,7 +140,7 @@ async fn nothing_is_sealed_under_an_old_key_once_a_new_one_is_named() {
         done.rewrapped, 0,
         "it was sealed under the store's key, not under the instance's first"
     );
-    assert_eq!(next(&new, workspaces[0].id, Provider::OpenAi).await.unwrap(), "sk-late");
+    assert_eq!(next(&new, workspaces[0].id, Provider::OPENAI).await.unwrap(), "sk-late");
 }
 
 #[tokio::test]
@@ -153,13 +153,13 @@ async fn a_save_that_a_whole_rotation_overtakes_seals_under_the_new_key() {
     });
     // A first key of this provider, so that the rotation finds no key to seal again.
     let late = service(&slow, &[1, 2]);
-    late.save_provider_key(&ada(&late), studio.id, Provider::Anthropic, &credential("sk-late"))
+    late.save_provider_key(&ada(&late), studio.id, Provider::ANTHROPIC, &credential("sk-late"))
         .await
         .unwrap();
     let new_alone = service(&store, &[2]);
     new_alone.adopt_master_keys().await.unwrap();
     assert_eq!(
-        next(&new_alone, studio.id, Provider::Anthropic).await.unwrap(),
+        next(&new_alone, studio.id, Provider::ANTHROPIC).await.unwrap(),
         "sk-late"
     );
 }
@@ -176,7 +176,7 @@ async fn a_key_that_is_saved_during_its_rotation_wins() {
     let (done, _) = rewrap(&service(&slow, &[2, 1])).await.unwrap();
     assert_eq!(done.rewrapped, 0, "it is sealed under the new key already");
     assert_eq!(
-        next(&service(&store, &[2]), studio.id, Provider::OpenAi).await.unwrap(),
+        next(&service(&store, &[2]), studio.id, Provider::OPENAI).await.unwrap(),
         "sk-late"
     );
 }
@@ -208,7 +208,7 @@ async fn saves_and_calls_succeed_during_rotations() {
                 for (n, studio) in workspaces.iter().enumerate() {
                     save(&service, studio.id, &format!("sk-{n}")).await.unwrap();
                     assert_eq!(
-                        next(&service, studio.id, Provider::OpenAi).await.unwrap(),
+                        next(&service, studio.id, Provider::OPENAI).await.unwrap(),
                         format!("sk-{n}")
                     );
                 }
@@ -234,7 +234,7 @@ async fn a_key_that_does_not_open_is_counted_and_left_as_it_is() {
     let workspaces = filled(&store, 2).await;
     let places = workspaces
         .iter()
-        .map(|studio| crate::service::records::provider_key(studio.id, Provider::OpenAi).into())
+        .map(|studio| crate::service::records::provider_key(studio.id, Provider::OPENAI).into())
         .collect::<Vec<crate::store::Key>>();
     let records = store.get(&places).await.unwrap();
     let moved = records[0].as_ref().unwrap().value.to_vec();

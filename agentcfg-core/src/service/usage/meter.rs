@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::model::into_field::settable;
 use crate::model::{ActorType, Provider, TokenUsage, Usd};
 use crate::service::AgentCfg;
-use crate::service::models::ModelCall;
+use crate::service::model_calls::{ModelAttempt, ModelCall};
 use crate::service::records::{CallGroup, StoredCall};
 
 settable! {
@@ -53,7 +53,7 @@ impl Default for CallFacts {
 /// use agentcfg_core::service::{CallFacts, ModelCall};
 /// # use agentcfg_core::AgentCfg;
 /// fn one_call(service: &AgentCfg, call: &ModelCall) {
-///     let mut meter = service.meter(call, CallFacts::default().model("gpt-5.5").path("v1/responses"));
+///     let mut meter = service.meter(call, &call.first, CallFacts::default().model("gpt-5.5").path("v1/responses"));
 ///     // … the head of the answer arrives, and then all of it.
 ///     meter.answered(false);
 ///     let usage = TokenUsage { input: 12, output: 5, ..TokenUsage::default() };
@@ -106,8 +106,8 @@ pub struct EndedCall {
 }
 
 impl AgentCfg {
-    /// Begins to measure a model call that is sent now (extension, chapter 25).
-    pub fn meter(&self, call: &ModelCall, facts: CallFacts) -> CallMeter {
+    /// Begins to measure an attempt of a model call that is sent now (extension, chapter 25).
+    pub fn meter(&self, call: &ModelCall, attempt: &ModelAttempt, facts: CallFacts) -> CallMeter {
         let id = |kind| (call.actor.kind == kind).then(|| call.actor.id.clone());
         CallMeter {
             service: self.clone(),
@@ -118,9 +118,9 @@ impl AgentCfg {
                 label: facts.label,
                 key: id(ActorType::ApiKey),
                 user: id(ActorType::User),
-                provider: call.provider,
+                provider: attempt.provider,
                 model: facts.model,
-                credential: call.source,
+                credential: attempt.source,
                 status: 0,
             },
             path: facts.path,

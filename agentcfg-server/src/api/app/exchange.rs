@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use agentcfg_core::Caller;
-use agentcfg_core::model::{Provider, RateStatus};
+use agentcfg_core::model::{ProviderApi, RateStatus};
 use agentcfg_core::service::EntryError;
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
@@ -89,7 +89,8 @@ impl App {
             let observer = shared.observer.as_deref();
             let stopwatch = observer.map(|_| Stopwatch::start());
             let path = head.uri.path();
-            let resource = routes::find(path);
+            let catalogue = shared.service.catalogue();
+            let resource = routes::find(path, catalogue);
             let fields = HeadFields::of(&head.headers);
             let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
             let mut exchange = Exchange {
@@ -122,8 +123,8 @@ impl App {
                     exchange.rate.take_if(|_| failure.is_unauthorized());
                     log(&failure, &head.method, path, &request_id);
                     let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
-                    if let Some(provider) = Target::provider_of(path) {
-                        in_form_of(provider, &failure, &request_id, &mut refusal);
+                    if let Some(api) = Target::api_of(path, catalogue) {
+                        in_form_of(api, &failure, &request_id, &mut refusal);
                     }
                     complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id, &mut values);
                     refusal
@@ -305,7 +306,7 @@ where
         None
     } else {
         let mut share = shared.body_budget.share(&name);
-        received.body = Box::pin(read_body(endpoint, head, *body, &mut share)).await?;
+        received.body = Box::pin(read_body(endpoint, (head, service.catalogue()), *body, &mut share)).await?;
         Some(share)
     };
     let running = run(&call, &received)?;
@@ -391,11 +392,11 @@ where
     response
 }
 
-/// Gives the refusal of a model call the form of the provider.
-fn in_form_of(provider: Provider, failure: &Failure, request_id: &HeaderValue, refusal: &mut Response<Body>) {
-    let body = model_calls::in_form_of(provider, failure.status.as_u16(), &failure.message, text(request_id));
+/// Gives the refusal of a model call the form of the provider's API.
+fn in_form_of(api: ProviderApi, failure: &Failure, request_id: &HeaderValue, refusal: &mut Response<Body>) {
+    let body = model_calls::in_form_of(api, failure.status.as_u16(), &failure.message, text(request_id));
     *refusal.body_mut() = Body::from(body.to_string());
-    if provider == Provider::Anthropic {
+    if api == ProviderApi::Anthropic {
         refusal.headers_mut().insert(ANTHROPIC_REQUEST_ID, request_id.clone());
     }
 }

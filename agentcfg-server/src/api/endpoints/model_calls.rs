@@ -1,10 +1,12 @@
 //! Model calls.
 
+use std::marker::PhantomData;
+
 use agentcfg_core::model::{Permission, VersionSelector};
-use agentcfg_core::service::{CallFacts, ModelRequest};
+use agentcfg_core::service::ModelRequest;
 use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
-use hyper::header::{HeaderName, HeaderValue};
+use hyper::Method;
 
 use super::tags::MODELS;
 use crate::api::answer::{Relayed, Written};
@@ -14,16 +16,19 @@ use crate::api::call::parameters::{
 };
 use crate::api::call::{Call, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, KnownPath, Values};
-use crate::api::model_calls::{Draft, Format, MeteredBody, MeteredCall, PathAgent, Sent, Target, UsagePath};
+use crate::api::model_calls::{Draft, Format, Metering, PathAgent, Sent, Target, named};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
-/// The model that the provider was asked for.
-const AGENT_MODEL: HeaderName = HeaderName::from_static("agent-model");
-
 /// The endpoints of this module.
-pub(super) const ENDPOINTS: &[Definition] = &[Definition::guarded::<CallModel>()];
+pub(super) const ENDPOINTS: &[Definition] = &[
+    Definition::guarded::<CallModel<Post>>(),
+    Definition::guarded::<CallModel<Get>>(),
+    Definition::guarded::<CallModel<Put>>(),
+    Definition::guarded::<CallModel<Patch>>(),
+    Definition::guarded::<CallModel<Delete>>(),
+];
 
 /// The paths that the OpenAPI document describes as operations of their own.
 const KNOWN: &[KnownPath] = &[
@@ -68,19 +73,63 @@ const KNOWN: &[KnownPath] = &[
     },
 ];
 
-/// `POST /api/agents/model-calls/{provider}/{path}`
-pub struct CallModel;
+/// Any method at `/api/agents/model-calls/{provider}/{path}`.
+pub struct CallModel<M>(PhantomData<M>);
 
-impl Endpoint for CallModel {
-    const ROUTE: Route = Route::post(
-        "/api/agents/model-calls/{provider}/{path}",
-        Needs::Permission(Permission::ModelsInvoke),
-    )
-    .below(Prefix {
-        text: Target::PATHS,
-        accepts: |rest| Target::parse(rest).is_some(),
-        example: "/api/agents/model-calls/openai/v1/chat/completions",
-    });
+/// A method of model calls: they are passed on as they are.
+pub trait CalledMethod: Send + 'static {
+    /// The route of the method.
+    const ROUTE: Route;
+
+    /// What the OpenAPI document says of it.
+    const DOC: Doc;
+
+    /// The method.
+    fn method() -> Method;
+}
+
+const PATH: &str = "/api/agents/model-calls/{provider}/{path}";
+const NEEDS: Needs = Needs::Permission(Permission::ModelsInvoke);
+const ANSWER: &str = "The answer of the provider; redirects and refusals keep the provider's status. The header fields of this service are added.";
+
+/// Declares the methods but `POST`, of which nothing is filled in and for which managed credentials do not pay.
+macro_rules! other_methods {
+    ($($method:ident $variant:ident $route:ident $id:literal $summary:literal;)+) => {$(
+        #[doc = concat!("`", stringify!($variant), "` of a path at a provider.")]
+        pub struct $method;
+
+        impl CalledMethod for $method {
+            const ROUTE: Route = Route::$route(PATH, NEEDS);
+
+            const DOC: Doc = Doc::new(
+                $id,
+                MODELS,
+                $summary,
+                "Passed on as it is, as an agent, like `POST` of the same path: the credential is replaced, nothing is filled in, and \
+                 the answer is streamed back. It needs the workspace's own provider key: managed access pays for `POST` alone.",
+            )
+            .answer(ANSWER, &[])
+            .failures(&[502, 504]);
+
+            fn method() -> Method {
+                Method::$variant
+            }
+        }
+    )+};
+}
+
+other_methods! {
+    Get GET get "readFromProvider" "Read from a model provider as an agent";
+    Put PUT put "replaceAtProvider" "Replace something at a model provider as an agent";
+    Patch PATCH patch "changeAtProvider" "Change something at a model provider as an agent";
+    Delete DELETE delete "deleteAtProvider" "Delete something at a model provider as an agent";
+}
+
+/// `POST` of a path at a provider: a model call proper.
+pub struct Post;
+
+impl CalledMethod for Post {
+    const ROUTE: Route = Route::post(PATH, NEEDS);
 
     const DOC: Doc = Doc::new(
         "callModel",
@@ -106,16 +155,35 @@ impl Endpoint for CallModel {
          out for a client that did not ask for it.\n\n\
          The provider's status, body, content type and `Retry-After` are returned unchanged; its \
          `X-Request-Id` and `X-RateLimit-*` are returned as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`; `Agent-Model` is the \
-         model that it was asked for. An answer \
+         model that it was asked for, `Agent-Attempts` how many models were asked. An answer \
          that the provider breaks off ends in a broken connection. When the caller closes the connection, the call is cancelled.\n\n\
-         A model that is coming soon, or one of the other provider, is 400. No credential for the provider is 503 with \
+         Where the agent's model is filled in and the catalogue has it from another provider with the same API, the call goes there. When \
+         the provider cannot be reached, is silent, or answers 408, 429 or 5xx, the models of the agent's `definition.fallback_models` \
+         are tried, with their own providers and credentials; at most three models are asked, and none once a byte was passed on.\n\n\
+         Managed access pays for `POST` of the paths in the setting `managed_paths` and for available models of the catalogue; anything \
+         else is 403 without a key of the workspace.\n\n\
+         A model that is coming soon, or a named one of another provider, is 400. No credential for the provider is 503 with \
          `X-Should-Retry: false` and without `Retry-After`. A workspace key that is saved and does not open is 500, never a call with another \
          credential. Refusals of this service have the form of the provider's own, so that its SDKs show their message.",
     )
     .bodies(&[Example("chat", r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}], "stream": true}"#)])
-    .answer("The answer of the provider; redirects and refusals keep the provider's status. The header fields of this service are added.", &[])
+    .answer(ANSWER, &[])
     .failures(&[502, 504])
     .paths(KNOWN);
+
+    fn method() -> Method {
+        Method::POST
+    }
+}
+
+impl<M: CalledMethod> Endpoint for CallModel<M> {
+    const ROUTE: Route = M::ROUTE.below(Prefix {
+        text: Target::PATHS,
+        accepts: Target::is_known,
+        example: "/api/agents/model-calls/openai/v1/chat/completions",
+    });
+
+    const DOC: Doc = M::DOC;
 
     type Input = (
         CalledProvider,
@@ -140,71 +208,45 @@ impl Endpoint for CallModel {
             agent: None,
             path,
         };
-        let draft = draft(target.format(), passed.body()).await?;
-        let decided = call
+        let method = M::method();
+        let draft = draft(target.format(&method, call.service.catalogue()), passed.body()).await?;
+        let request = ModelRequest::new(provider, &target.path)
+            .is_post(method == Method::POST)
+            .model(draft.requested_model())
+            .takes_agent_model(draft.takes_model())
+            .version(version)
+            .takes_persona(draft.takes_persona())
+            // Where no persona is filled in, there is nothing to replace.
+            .variables(variables.as_ref().filter(|_| method == Method::POST));
+        let resolved = call
             .service
-            .resolve_model_call(
-                call.caller,
-                workspace,
-                &*agent.agent_id,
-                &ModelRequest::new(provider, &target.path)
-                    .model(draft.requested_model())
-                    .takes_agent_model(draft.takes_model())
-                    .version(version)
-                    .takes_persona(draft.takes_persona())
-                    .variables(variables.as_ref()),
-            )
-            .await
-            .map_err(refused)?;
+            .resolve_model_call(call.caller, workspace, &*agent.agent_id, &request)
+            .await;
+        let decided = resolved.map_err(|error| refused(error, draft.requested_model()))?;
         let Some(calls) = call.model_calls else {
             let message = "model calls are not set up on this server";
             return Err(Failure::unavailable(message).should_retry(false));
         };
         let query = passed.query(call, Self::Input::DOCS)?;
-        let model = decided
-            .model
-            .clone()
-            .or_else(|| draft.requested_model().map(str::to_owned));
-        let body = draft.fill(
-            decided.model.as_deref(),
-            decided.persona_prompt.as_deref(),
-            &decided.model_settings,
-        );
-        let usage_path = UsagePath::of(&target.path);
-        let body = MeteredBody::read(usage_path, body)?;
-        let facts = CallFacts::default()
-            .label(label_of(version))
-            .model(model.clone())
-            .path(&*target.path)
-            .is_stream(body.is_stream)
-            .request_id(call.request_id);
-        let metered = MeteredCall::new(call.service.meter(&decided, facts), usage_path, &body, call.observer);
         let sent = Sent {
-            target,
+            method,
+            path: &target.path,
             query: query.as_deref(),
             headers: passed.headers(call),
-            reads_usage: usage_path.is_some(),
-            takes_out_events: body.asks_for_usage,
-            body: body.body,
+            draft,
+            metering: Metering {
+                service: call.service,
+                label: label_of(version),
+                request_id: call.request_id,
+                observer: call.observer,
+            },
         };
-        let mut answered = match calls.send(&decided, sent, call.disconnect).await {
-            Ok(answer) => metered.answered(answer),
-            Err(error) => {
-                let may_be_bought = error.may_be_bought();
-                let failure = Failure::from(error);
-                metered.failed(failure.status.as_u16(), may_be_bought);
-                return Err(failure);
-            }
-        };
-        // A name that fits no header field is left out.
-        if let Some(model) = model.and_then(|model| HeaderValue::from_str(&model).ok()) {
-            answered.headers_mut().insert(AGENT_MODEL, model);
-        }
+        let answered = calls.send(&decided, &sent, call.disconnect).await?;
         Ok(Reply::relayed(answered).of_version(Some(decided.version)).into())
     }
 }
 
-impl Guarded for CallModel {
+impl<M: CalledMethod> Guarded for CallModel<M> {
     async fn guard(
         call: &Call<'_>,
         (_, _, agent, workspace, version, label, _): Values<'_, Self>,
@@ -235,17 +277,17 @@ fn selected<'a>(
 }
 
 /// The label that selects a version.
-fn label_of(version: VersionSelector<'_>) -> Option<String> {
+fn label_of(version: VersionSelector<'_>) -> Option<&str> {
     match version {
-        VersionSelector::Label(label) => Some(label.to_owned()),
+        VersionSelector::Label(label) => Some(label),
         _ => None,
     }
 }
 
-/// Marks a missing credential as a failure that a retry does not help.
-fn refused(error: Error) -> Failure {
+/// The refusal of a call that was not sent. A missing credential is a failure that a retry does not help.
+fn refused(error: Error, model: Option<&str>) -> Failure {
     let is_final = error.kind() == ErrorKind::NotConfigured;
-    let failure = Failure::from(error);
+    let failure = Failure::from(error).with_fields(named(model, 0));
     match is_final {
         true => failure.should_retry(false),
         false => failure,

@@ -33,20 +33,26 @@ pub enum CallError {
 }
 
 impl CallError {
-    /// Whether the provider may have run the call, which it charges for.
-    pub fn may_be_bought(&self) -> bool {
-        !matches!(self, Self::Unreachable(..) | Self::Request(_))
+    /// Whether it is the provider that failed.
+    pub(super) fn is_of_provider(&self) -> bool {
+        !matches!(self, Self::CallerLeft | Self::Request(_))
+    }
+
+    /// Whether the provider may have run the call, and bills it.
+    pub(super) fn may_have_been_bought(&self) -> bool {
+        matches!(self, Self::Broken(..) | Self::Protocol(_) | Self::TimedOut(..))
     }
 }
 
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         let message = error.to_string();
+        let should_retry = !error.may_have_been_bought();
         let failure = match error {
-            CallError::Unreachable(..) => Self::bad_gateway(message).should_retry(true),
-            // The provider may have run the call, and bills it.
-            CallError::Broken(..) | CallError::Protocol(_) => Self::bad_gateway(message).should_retry(false),
-            CallError::TimedOut(..) => Self::gateway_timeout(message).should_retry(false),
+            CallError::Unreachable(..) | CallError::Broken(..) | CallError::Protocol(_) => {
+                Self::bad_gateway(message).should_retry(should_retry)
+            }
+            CallError::TimedOut(..) => Self::gateway_timeout(message).should_retry(should_retry),
             CallError::CallerLeft => Self::client_closed(message),
             CallError::Request(cause) => return Self::internal(cause),
         };

@@ -3,7 +3,7 @@
 //! Both are allow-lists. A field on neither list is dropped: credentials of any kind, cookies, the accounts
 //! that a call is billed to, and whatever belongs to one connection alone.
 
-use agentcfg_core::model::Provider;
+use agentcfg_core::model::{CredentialHeader, ProviderApi};
 use agentcfg_core::secret::ProviderCredential;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
@@ -13,6 +13,7 @@ use crate::http::response::ACCEL_BUFFERING;
 
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
+const API_KEY: HeaderName = HeaderName::from_static("api-key");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const PROVIDER_REQUEST_ID: HeaderName = HeaderName::from_static("x-provider-request-id");
 
@@ -69,7 +70,8 @@ const PROVIDER_RATE: &str = "x-provider-ratelimit-";
 /// When the credential cannot be sent in a header field, which no credential that was saved is.
 pub fn to_provider(
     sent: &HeaderMap,
-    provider: Provider,
+    api: ProviderApi,
+    credential_header: CredentialHeader,
     credential: &ProviderCredential,
 ) -> Result<HeaderMap, header::InvalidHeaderValue> {
     let mut fields = HeaderMap::with_capacity(TO_PROVIDER.len() + 2);
@@ -79,13 +81,13 @@ pub fn to_provider(
         }
     }
     fields.entry(header::USER_AGENT).or_insert(DEFAULT_USER_AGENT);
-    let (name, mut secret) = match provider {
-        Provider::Anthropic => {
-            fields.entry(ANTHROPIC_VERSION).or_insert(DEFAULT_ANTHROPIC_VERSION);
-            (X_API_KEY, HeaderValue::from_str(credential.expose())?)
-        }
-        // OpenAI: a path names no other provider.
-        _ => {
+    if api == ProviderApi::Anthropic {
+        fields.entry(ANTHROPIC_VERSION).or_insert(DEFAULT_ANTHROPIC_VERSION);
+    }
+    let (name, mut secret) = match credential_header {
+        CredentialHeader::XApiKey => (X_API_KEY, HeaderValue::from_str(credential.expose())?),
+        CredentialHeader::ApiKey => (API_KEY, HeaderValue::from_str(credential.expose())?),
+        CredentialHeader::Authorization => {
             let bearer = format!("Bearer {}", credential.expose());
             (header::AUTHORIZATION, HeaderValue::from_str(&bearer)?)
         }
@@ -158,6 +160,10 @@ mod tests {
         ProviderCredential::new("sk-provider").unwrap()
     }
 
+    fn sent_to(sent: &HeaderMap, api: ProviderApi) -> HeaderMap {
+        to_provider(sent, api, api.credential_header(), &credential()).unwrap()
+    }
+
     #[test]
     fn only_what_is_listed_goes_out() {
         let sent = fields(&[
@@ -194,21 +200,19 @@ mod tests {
             ("idempotency-key", "k"),
             ("authorization", "Bearer sk-provider"),
         ]);
-        assert_eq!(to_provider(&sent, Provider::OpenAi, &credential()).unwrap(), passed);
+        assert_eq!(sent_to(&sent, ProviderApi::OpenAi), passed);
     }
 
     #[test]
     fn each_provider_gets_its_credential_as_it_wants_it() {
-        let to_anthropic = to_provider(
+        let to_anthropic = sent_to(
             &fields(&[
                 ("anthropic-beta", "a"),
                 ("anthropic-beta", "b"),
                 ("anthropic-version", "2024-01-01"),
             ]),
-            Provider::Anthropic,
-            &credential(),
-        )
-        .unwrap();
+            ProviderApi::Anthropic,
+        );
         assert_eq!(to_anthropic["x-api-key"], "sk-provider");
         assert_eq!(to_anthropic["anthropic-version"], "2024-01-01");
         assert_eq!(to_anthropic.get_all("anthropic-beta").iter().count(), 2);
@@ -216,9 +220,13 @@ mod tests {
         assert!(!format!("{to_anthropic:?}").contains("sk-provider"));
 
         let nothing = HeaderMap::new();
-        let to_anthropic = to_provider(&nothing, Provider::Anthropic, &credential()).unwrap();
+        let header = CredentialHeader::ApiKey;
+        let to_azure = to_provider(&nothing, ProviderApi::OpenAi, header, &credential()).unwrap();
+        assert_eq!(to_azure["api-key"], "sk-provider");
+        assert!(!to_azure.contains_key("authorization"));
+        let to_anthropic = sent_to(&nothing, ProviderApi::Anthropic);
         assert_eq!(to_anthropic["anthropic-version"], "2023-06-01");
-        let to_openai = to_provider(&nothing, Provider::OpenAi, &credential()).unwrap();
+        let to_openai = sent_to(&nothing, ProviderApi::OpenAi);
         assert!(!to_openai.contains_key("x-api-key") && !to_openai.contains_key("anthropic-version"));
         assert!(to_openai["user-agent"].to_str().unwrap().starts_with("agentcfg/"));
     }

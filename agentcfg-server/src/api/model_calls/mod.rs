@@ -2,6 +2,8 @@
 //!
 //! The core decides which provider is called with which credential; this module only proxies bytes.
 
+mod answer_fields;
+mod attempts;
 mod error;
 mod headers;
 mod refusal;
@@ -13,19 +15,21 @@ mod usage;
 use std::io;
 use std::time::Duration;
 
-use agentcfg_core::service::ModelCall;
+use agentcfg_core::service::ModelAttempt;
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Method, Request, Response, Uri};
 
+pub use answer_fields::named;
 pub use error::CallError;
 pub use refusal::in_form_of;
 pub use relay::Relay;
 pub use request_body::Draft;
 pub use target::{Format, PathAgent, Target};
-pub use usage::{MeteredBody, MeteredCall, UsagePath};
+pub use usage::Metering;
 
+use self::usage::MeteredBody;
 use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};
 
@@ -62,17 +66,18 @@ pub struct ModelCalls {
 /// The part of a caller's request that is forwarded.
 #[derive(Debug)]
 pub struct Sent<'a> {
-    /// The provider and the path.
-    pub target: Target<'a>,
+    /// The method.
+    pub method: Method,
+    /// The path at the provider, without a slash at either end.
+    pub path: &'a str,
     /// The parameters for the provider, as they were written.
     pub query: Option<&'a str>,
     /// All header fields. The allow-list in `headers` is applied here.
     pub headers: &'a HeaderMap,
-    /// The body as it is to arrive.
-    pub body: Bytes,
-    /// Whether the usage is read out of the answer, and whether events are taken out of it.
-    pub reads_usage: bool,
-    pub takes_out_events: bool,
+    /// The body, into which model, persona and settings are inserted.
+    pub draft: Draft,
+    /// Who is told of each attempt.
+    pub metering: Metering<'a>,
 }
 
 impl ModelCalls {
@@ -89,14 +94,20 @@ impl ModelCalls {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn new(timeouts: CallTimeouts) -> io::Result<Self> {
-        let outbound = Outbound::new(&Options {
-            connect_timeout: Duration::from_secs(10),
-            ..Options::default()
-        })?;
+        Self::with_options(timeouts, Options::default())
+    }
+
+    /// As [`Self::new`], with the certificate authorities and the proxy of these options.
+    ///
+    /// # Errors
+    ///
+    /// When TLS cannot be set up.
+    pub fn with_options(timeouts: CallTimeouts, options: Options) -> io::Result<Self> {
+        let outbound = Outbound::new(&options.connect_timeout(Duration::from_secs(10)))?;
         Ok(Self { outbound, timeouts })
     }
 
-    /// Sends one call, and returns the answer as soon as its head has arrived.
+    /// Sends a request to one provider, and returns the answer as soon as its head has arrived.
     ///
     /// The answer's body, and this future, end the exchange with the provider when they are dropped, or when the caller
     /// leaves.
@@ -105,14 +116,15 @@ impl ModelCalls {
     ///
     /// When the provider cannot be reached, breaks off or does not answer in time, or the caller leaves. A refusal by the
     /// provider is an answer.
-    pub(crate) async fn send(
+    async fn send_to(
         &self,
-        call: &ModelCall,
-        sent: Sent<'_>,
+        attempt: &ModelAttempt,
+        sent: &Sent<'_>,
+        body: MeteredBody,
         disconnect: &Disconnect,
     ) -> Result<Response<Relay>, CallError> {
-        let provider = call.provider;
-        let request = request(call, sent)?;
+        let provider = attempt.provider;
+        let request = request(attempt, sent, body)?;
         let answer = tokio::time::timeout(self.timeouts.first_byte, self.outbound.send(request));
         let response = tokio::select! {
             biased;
@@ -130,29 +142,35 @@ impl ModelCalls {
         }
         let mut answer = Response::new(Relay::new(body, provider, self.timeouts.idle, disconnect.clone()));
         *answer.status_mut() = head.status;
-        *answer.headers_mut() = headers::from_provider(&head.headers, &call.credential);
+        *answer.headers_mut() = headers::from_provider(&head.headers, &attempt.credential);
         Ok(answer)
     }
 }
 
-fn request(call: &ModelCall, sent: Sent<'_>) -> Result<Request<Full<Bytes>>, CallError> {
-    let mut headers = headers::to_provider(sent.headers, call.provider, &call.credential)
+fn request(attempt: &ModelAttempt, sent: &Sent<'_>, metered: MeteredBody) -> Result<Request<Full<Bytes>>, CallError> {
+    let (api, header) = (attempt.api, attempt.credential_header);
+    let mut headers = headers::to_provider(sent.headers, api, header, &attempt.credential)
         .map_err(|error| CallError::Request(error.into()))?;
-    if sent.reads_usage {
-        usage::limit_codings(&mut headers, sent.takes_out_events);
-    }
-    if sent.body.is_empty() {
+    metered.limit_codings(&mut headers);
+    let body = metered.body;
+    if body.is_empty() && ![Method::GET, Method::DELETE].contains(&sent.method) {
         // Some servers require a length, and hyper sends none for an empty body.
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));
     }
-    let mut request = Request::new(Full::new(sent.body));
-    *request.method_mut() = Method::POST;
-    *request.uri_mut() = address(&call.base_url, &sent.target.path, sent.query)?;
+    let mut request = Request::new(Full::new(body));
+    request.method_mut().clone_from(&sent.method);
+    *request.uri_mut() = address(&attempt.base_url, sent.path, sent.query)?;
     *request.headers_mut() = headers;
     Ok(request)
 }
 
+/// The URL of a path at a provider. The version is written once where the base URL ends in it and the path begins with it: clients
+/// are configured with it and without it.
 fn address(base_url: &str, path: &str, query: Option<&str>) -> Result<Uri, CallError> {
+    let base_url = match path.starts_with("v1/") {
+        true => base_url.strip_suffix("/v1").unwrap_or(base_url),
+        false => base_url,
+    };
     let mut address = format!("{base_url}/{path}");
     if let Some(query) = query {
         address = format!("{address}?{query}");

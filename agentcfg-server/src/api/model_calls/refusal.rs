@@ -1,18 +1,17 @@
 //! Refusals of this service in the form of the provider whose API was called, so that its SDKs show the message.
 
-use agentcfg_core::model::Provider;
+use agentcfg_core::model::ProviderApi;
 use serde_json::{Value, json};
 
-/// The body of a refusal in the form that a provider uses for this status.
-pub fn in_form_of(provider: Provider, status: u16, message: &str, request_id: &str) -> Value {
-    match provider {
-        Provider::Anthropic => json!({
+/// The body of a refusal in the form that the providers of an API use for this status.
+pub fn in_form_of(api: ProviderApi, status: u16, message: &str, request_id: &str) -> Value {
+    match api {
+        ProviderApi::Anthropic => json!({
             "type": "error",
             "error": {"type": anthropic_type(status), "message": message},
             "request_id": request_id,
         }),
-        // Compatible providers have the form of OpenAI.
-        _ => {
+        ProviderApi::OpenAi => {
             let (kind, code) = openai_type(status);
             json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
         }
@@ -66,9 +65,9 @@ mod tests {
             (503, "server_error", "api_error"),
             (504, "server_error", "timeout_error"),
         ] {
-            let of = |provider| in_form_of(provider, status, "no", "r1");
-            assert_eq!(of(Provider::OpenAi)["error"]["type"], openai, "{status}");
-            assert_eq!(of(Provider::Anthropic)["error"]["type"], anthropic, "{status}");
+            let of = |api| in_form_of(api, status, "no", "r1");
+            assert_eq!(of(ProviderApi::OpenAi)["error"]["type"], openai, "{status}");
+            assert_eq!(of(ProviderApi::Anthropic)["error"]["type"], anthropic, "{status}");
         }
     }
 }

@@ -216,7 +216,7 @@ mod tests {
         server.await.unwrap();
         let mut relay = Relay::new(
             upstream,
-            Provider::OpenAi,
+            Provider::OPENAI,
             Duration::from_secs(60),
             Disconnect::default(),
         );

@@ -22,7 +22,6 @@ use crate::http::errors::Failure;
 pub struct Draft {
     body: Bytes,
     requested_model: Option<String>,
-    is_object: bool,
     /// Where the model is inserted when the body names none.
     model: Option<InsertionPoint>,
     /// Where the persona is inserted when the body has none.
@@ -68,7 +67,6 @@ impl Draft {
         Ok(Self {
             body: body.clone(),
             requested_model: members.model.and_then(model),
-            is_object: true,
             model: missing(text, "model", members.model),
             persona,
             opening: text.find('{').map_or(0, |brace| brace + 1),
@@ -82,7 +80,6 @@ impl Draft {
         let members = object(body, None).ok().map(|(_, members)| members);
         Self {
             body: body.clone(),
-            is_object: members.is_some(),
             requested_model: members.and_then(|members| members.model.and_then(model)),
             model: None,
             persona: None,
@@ -97,9 +94,9 @@ impl Draft {
         self.requested_model.as_deref()
     }
 
-    /// Whether a model can be inserted. A form or a file has no place for one.
+    /// Whether a model can be inserted.
     pub fn takes_model(&self) -> bool {
-        self.is_object
+        self.model.is_some()
     }
 
     /// Whether a persona can be inserted.
@@ -108,7 +105,7 @@ impl Draft {
     }
 
     /// The body, with the agent's model and persona inserted where it has none, and with the settings that it lacks.
-    pub fn fill(self, model: Option<&str>, persona: Option<&str>, settings: &ModelSettings) -> Bytes {
+    pub fn fill(&self, model: Option<&str>, persona: Option<&str>, settings: &ModelSettings) -> Bytes {
         let mut pieces: SmallVec<[Insertion<'_>; 4]> = SmallVec::new();
         for (at, text) in [(&self.model, model), (&self.persona, persona)] {
             if let (Some(at), Some(text)) = (at, text) {
@@ -120,7 +117,7 @@ impl Draft {
             pieces.extend(lacking.map(|(name, value)| Insertion::Setting { name, value }));
         }
         if pieces.is_empty() {
-            return self.body;
+            return self.body.clone();
         }
         // The sort is stable, so of new members the model comes first and the settings last.
         pieces.sort_by_key(|piece| self.place(piece).start);

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use agentcfg_core::model::Provider;
+use agentcfg_core::model::{Provider, ProviderApi};
+use agentcfg_core::routing::Catalogue;
+use hyper::Method;
 
 /// A provider and a path below its base URL.
 ///
@@ -37,6 +39,13 @@ pub enum Format {
     Messages,
 }
 
+impl Target<'_> {
+    /// Whether this is `{provider}/{path}` with a provider that the catalogue has.
+    pub fn is_known(text: &str, catalogue: &Catalogue) -> bool {
+        Target::parse(text).is_some_and(|target| catalogue.provider(target.provider).is_some())
+    }
+}
+
 impl<'a> Target<'a> {
     /// The prefix of the paths of model calls. A provider and a path follow.
     pub const PATHS: &'static str = "/api/agents/model-calls/";
@@ -46,9 +55,10 @@ impl<'a> Target<'a> {
         path.strip_prefix(Self::PATHS).and_then(Self::parse)
     }
 
-    /// The provider in the path of a model call, whatever follows it.
-    pub fn provider_of(path: &str) -> Option<Provider> {
-        path.strip_prefix(Self::PATHS)?.split('/').next()?.parse().ok()
+    /// The API of the provider in the path of a model call, whatever follows it; `None` for a provider that is not known.
+    pub fn api_of(path: &str, catalogue: &Catalogue) -> Option<ProviderApi> {
+        let provider = path.strip_prefix(Self::PATHS)?.split('/').next()?.parse().ok()?;
+        Some(catalogue.provider(provider)?.api())
     }
 
     /// Reads `{provider}/{path}` or `{provider}/@{agent}/{path}`; `None` when that is not a valid target.
@@ -71,16 +81,22 @@ impl<'a> Target<'a> {
             .then_some(Self { provider, agent, path })
     }
 
-    /// The format of the body at this path, with or without a version such as `v1` in front.
-    pub fn format(&self) -> Option<Format> {
+    /// The format of the body of a request, if something can be inserted there.
+    pub fn format(&self, method: &Method, catalogue: &Catalogue) -> Option<Format> {
+        let api = catalogue.provider(self.provider)?.api();
+        (*method == Method::POST).then(|| self.format_of(api)).flatten()
+    }
+
+    /// The format of the body at this path of an API, with or without a version such as `v1` in front.
+    fn format_of(&self, api: ProviderApi) -> Option<Format> {
         let path = match self.path.split_once('/') {
             Some((version, rest)) if is_version(version) => rest,
             _ => &self.path,
         };
-        match (self.provider, path) {
-            (Provider::OpenAi, "chat/completions") => Some(Format::ChatCompletions),
-            (Provider::OpenAi, "responses") => Some(Format::Responses),
-            (Provider::Anthropic, "messages" | "messages/count_tokens") => Some(Format::Messages),
+        match (api, path) {
+            (ProviderApi::OpenAi, "chat/completions") => Some(Format::ChatCompletions),
+            (ProviderApi::OpenAi, "responses") => Some(Format::Responses),
+            (ProviderApi::Anthropic, "messages" | "messages/count_tokens") => Some(Format::Messages),
             _ => None,
         }
     }
@@ -140,7 +156,9 @@ mod tests {
     use super::*;
 
     fn format(text: &str) -> Option<Format> {
-        Target::parse(text).unwrap().format()
+        Target::parse(text)
+            .unwrap()
+            .format(&Method::POST, &Catalogue::default())
     }
 
     #[test]
@@ -173,7 +191,7 @@ mod tests {
         for text in ["openai/v1%2Fchat%2fcompletions", "openai/v1/chat%2Fcompletions"] {
             let target = Target::parse(text).unwrap();
             assert_eq!(target.path, "v1/chat/completions");
-            assert_eq!(target.format(), Some(Format::ChatCompletions));
+            assert_eq!(format(text), Some(Format::ChatCompletions));
         }
     }
 
@@ -193,7 +211,7 @@ mod tests {
                 "{text}"
             );
             assert_eq!(
-                (&*target.path, target.format()),
+                (&*target.path, format(text)),
                 ("v1/responses", Some(Format::Responses)),
                 "{text}"
             );
@@ -222,7 +240,8 @@ mod tests {
             "openai",
             "openai/",
             "/openai/v1",
-            "other/v1/responses",
+            "Other/v1/responses",
+            "0ther/v1/responses",
             "OpenAI/v1/responses",
             "openai/v1/",
             "openai//v1",

@@ -90,13 +90,13 @@ async fn membership_comes_before_the_body() {
 async fn a_key_that_does_not_open_is_reported_without_a_fall_back() {
     let stub = Stub::new(|_| answer(200, "{}")).await;
     let catalogue = Catalogue::default()
-        .with_base_url(Provider::OpenAi, &stub.url(""))
+        .with_base_url(Provider::OPENAI, &stub.url(""))
         .unwrap();
     let service = AgentCfg::builder(MemoryStore::new())
         .settings(agentcfg_core::Settings::default().operators(BTreeSet::from(["ada".to_owned()])))
         .sessions(LocalSessions::new(SECRET).unwrap())
         .catalogue(catalogue)
-        .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed").unwrap())
+        .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-managed").unwrap())
         .vault(vault(1))
         .build();
     let ada = service.trusted_user("ada").unwrap();
@@ -109,7 +109,7 @@ async fn a_key_that_does_not_open_is_reported_without_a_fall_back() {
         .unwrap();
     let own = ProviderCredential::new("sk-own").unwrap();
     service
-        .save_provider_key(&ada, studio.id, Provider::OpenAi, &own)
+        .save_provider_key(&ada, studio.id, Provider::OPENAI, &own)
         .await
         .unwrap();
 

@@ -1,6 +1,6 @@
 //! The refusals of model calls in the document: in the forms of the providers.
 
-use agentcfg_core::model::Provider;
+use agentcfg_core::model::ProviderApi;
 
 use super::ordered_json::OrderedJson;
 use crate::api::model_calls::in_form_of;
@@ -62,5 +62,5 @@ fn forms() -> OrderedJson {
 
 /// A refusal with this status, as the document shows it.
 pub(super) fn example(status: u16, message: &str) -> OrderedJson {
-    OrderedJson::parse(&in_form_of(Provider::OpenAi, status, message, "").to_string())
+    OrderedJson::parse(&in_form_of(ProviderApi::OpenAi, status, message, "").to_string())
 }

@@ -211,6 +211,7 @@ fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut 
     };
     match endpoint.content {
         Content::Nothing => None,
+        Content::ModelCall if ["GET", "DELETE"].contains(&endpoint.route.method) => None,
         Content::Json(schema) | Content::OptionalJson(schema) => Some(body(
             matches!(endpoint.content, Content::Json(_)),
             "A JSON object. A field that is not described, and any name given twice, is refused.",

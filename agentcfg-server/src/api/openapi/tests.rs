@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use std::{env, fs};
 
 use agentcfg_core::model::ErrorBody;
+use agentcfg_core::routing::Catalogue;
 use agentcfg_core::token;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -97,7 +98,7 @@ fn operations_have_names_of_their_own_and_say_what_they_do() {
         for known in endpoint.doc.paths {
             assert!(ids.insert(known.id), "{}", known.id);
             let prefix = endpoint.route.prefix.unwrap();
-            assert!((prefix.accepts)(known.rest), "{}", known.rest);
+            assert!((prefix.accepts)(known.rest, &Catalogue::default()), "{}", known.rest);
         }
     }
     for endpoint in endpoints::all() {

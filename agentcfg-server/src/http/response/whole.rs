@@ -33,6 +33,7 @@ impl Failure {
             let value = if should_retry { "true" } else { "false" };
             headers.insert(SHOULD_RETRY, HeaderValue::from_static(value));
         }
+        headers.extend(self.fields.iter().cloned());
         response
     }
 }

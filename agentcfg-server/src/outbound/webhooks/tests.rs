@@ -115,7 +115,7 @@ async fn no_trick_makes_a_connection() {
         ..Fake::default()
     });
     let exceptions = ["allowed.example:8080".parse().unwrap()];
-    let transport = WebhookTransport::on(Arc::clone(&network) as _, &exceptions).unwrap();
+    let transport = WebhookTransport::on(Arc::clone(&network) as _, &exceptions, &Options::default()).unwrap();
     let names = hostile_names();
     let by_name = names
         .keys()
@@ -223,7 +223,7 @@ async fn the_checked_address_is_the_one_that_is_connected_to() {
     }
 
     let network = Arc::new(Rebinding(Fake::default()));
-    let transport = WebhookTransport::on(Arc::clone(&network) as _, &[]).unwrap();
+    let transport = WebhookTransport::on(Arc::clone(&network) as _, &[], &Options::default()).unwrap();
     transport.post(message("https://rebinding.example/")).await;
     assert_eq!(network.0.resolved.load(Ordering::Relaxed), 1);
     assert_eq!(
@@ -246,7 +246,7 @@ async fn an_exception_may_be_private() {
         ..Fake::default()
     });
     let exceptions = ["allowed.example:8080", "10.0.0.6"].map(|text| text.parse().unwrap());
-    let transport = WebhookTransport::on(Arc::clone(&network) as _, &exceptions).unwrap();
+    let transport = WebhookTransport::on(Arc::clone(&network) as _, &exceptions, &Options::default()).unwrap();
     for url in ["http://allowed.example:8080/", "http://10.0.0.6/", "https://10.0.0.6/"] {
         transport.post(message(url)).await;
     }
@@ -288,7 +288,7 @@ async fn answering(text: &'static [u8], then_wait: bool) -> (WebhookTransport, A
         }
     });
     let exceptions = ["hooks.example".parse().unwrap()];
-    let mut transport = WebhookTransport::on(Arc::clone(&network) as _, &exceptions).unwrap();
+    let mut transport = WebhookTransport::on(Arc::clone(&network) as _, &exceptions, &Options::default()).unwrap();
     transport.timeout = Duration::from_millis(300);
     (transport, network, received)
 }

@@ -28,6 +28,24 @@ impl Config {
         if self.etcd_tls_cert.is_some() != self.etcd_tls_key.is_some() {
             faults.push("etcd_tls_cert and etcd_tls_key belong together: set both or none".to_owned());
         }
+        match self.catalogue() {
+            Err(fault) => faults.push(format!("the configuration of the models: {fault}")),
+            Ok(catalogue) => {
+                let mut seen = BTreeSet::new();
+                for (provider, _) in self.managed_credentials() {
+                    if catalogue.provider(provider).is_none() {
+                        faults.push(format!(
+                            "provider_api_keys has a key for {provider}, which providers does not list"
+                        ));
+                    }
+                    if !seen.insert(provider) {
+                        faults.push(format!(
+                            "{provider}_api_key and provider_api_keys both have a key for {provider}: keep one"
+                        ));
+                    }
+                }
+            }
+        }
         faults
     }
 

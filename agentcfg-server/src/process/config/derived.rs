@@ -2,12 +2,41 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use agentcfg_core::model::Provider;
+use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
+
 use super::settings::Config;
+use crate::secret::Secret;
 
 impl Config {
     /// Whether the store is in a database that servers share instead of the data directory.
     pub(in crate::process) fn is_shared(&self) -> bool {
         self.database_url.is_some() || self.etcd_endpoints.is_some()
+    }
+
+    /// The providers and the models that the settings name.
+    pub(in crate::process) fn catalogue(&self) -> Result<Catalogue, InvalidCatalogue> {
+        let two = Catalogue::default()
+            .with_base_url(Provider::OPENAI, &self.openai_base_url)?
+            .with_base_url(Provider::ANTHROPIC, &self.anthropic_base_url)?;
+        let with_others = self.providers.iter().cloned().try_fold(two, Catalogue::with_provider)?;
+        Ok(with_others
+            .with_models(self.models.clone())?
+            .with_embedding_models(self.embedding_models.clone())?
+            .with_managed_paths(self.managed_paths.clone())?
+            .with_managed_models(self.managed_models))
+    }
+
+    /// The managed credentials by provider.
+    pub(in crate::process) fn managed_credentials(&self) -> impl Iterator<Item = (Provider, &Secret)> {
+        let two = [
+            (Provider::OPENAI, &self.openai_api_key),
+            (Provider::ANTHROPIC, &self.anthropic_api_key),
+        ];
+        let two = two
+            .into_iter()
+            .filter_map(|(provider, key)| Some((provider, key.as_ref()?)));
+        two.chain(self.provider_api_keys.iter().map(|(provider, key)| (*provider, key)))
     }
 
     /// The scheme of the server's URLs.

@@ -11,12 +11,17 @@ use toml::de::{DeTable, DeValue};
 
 use super::error::ConfigError;
 use super::flags::Flags;
+use super::model_providers;
 use super::settings::{Config, SETTINGS, Setting};
 use super::toml_mistakes;
 use super::value::Value;
 
 const PREFIX: &str = "AGENTCFG_";
 const FILE_SUFFIX: &str = "_FILE";
+/// What the variable of a managed credential begins with, in lower case and without the prefix. The id of the provider follows.
+const PROVIDER_KEY: &str = "provider_api_key_";
+/// What the variable ends in that names a file, in lower case.
+const FILE: &str = "_file";
 /// The variables of the command `agentcfg` and of `mcp-config`, without their prefix. A shell may have them beside the
 /// settings of the server.
 const OF_THE_CLIENT: [&str; 4] = ["API_KEY", "CA_FILE", "URL", "WORKSPACE"];
@@ -124,9 +129,51 @@ impl Layers {
                 } else {
                     self.secret_file(setting, variable, value);
                 }
+            } else if let Some(id) = name.strip_prefix(PROVIDER_KEY) {
+                self.provider_key(id, variable, value);
             } else if !OF_THE_CLIENT.contains(&key) && !is_service_link(key) {
                 self.problems.push(unknown_variable(variable, key));
             }
+        }
+    }
+
+    /// A managed credential in a variable of its own, or in the file that the variable names.
+    fn provider_key(&mut self, id: &str, variable: &str, value: &OsStr) {
+        let providers = &self.config.providers;
+        let named = |id: &str| model_providers::of_variable(providers, id);
+        let in_file = || Some((named(id.strip_suffix(FILE)?)?, true));
+        let Some((provider, is_file)) = named(id).map(|provider| (provider, false)).or_else(in_file) else {
+            let ids: Vec<_> = providers.iter().map(|provider| provider.id().to_string()).collect();
+            let known = if ids.is_empty() {
+                "no provider".to_owned()
+            } else {
+                ids.join(", ")
+            };
+            let problem =
+                format!("{variable} (environment): is for no provider of the setting providers, which lists {known}");
+            return self.problems.push(problem);
+        };
+        let text = match (is_file, value.to_str()) {
+            (true, _) => self.secret_text("provider_api_keys", variable, value),
+            (false, Some(text)) => Some(text.to_owned()),
+            (false, None) => return self.problems.push(format!("{variable} (environment): must be UTF-8")),
+        };
+        let Some(text) = text else { return };
+        match model_providers::provider_key(provider, &text) {
+            Ok(key)
+                if self
+                    .config
+                    .provider_api_keys
+                    .get(&provider)
+                    .is_none_or(|other| *other == key) =>
+            {
+                self.config.provider_api_keys.insert(provider, key);
+                self.given.insert("provider_api_keys");
+            }
+            Ok(_) => self.problems.push(format!(
+                "{variable} (environment): the key for {provider} is set in another place too; keep one"
+            )),
+            Err(fault) => self.problems.push(format!("{variable} (environment): {fault}")),
         }
     }
 
@@ -138,22 +185,26 @@ impl Layers {
     }
 
     fn secret_file(&mut self, setting: &Setting, variable: &str, path: &OsStr) {
+        if let Some(text) = self.secret_text(setting.name, variable, path) {
+            let place = format!("file {}", path.display());
+            self.set(setting, &Value::Text(&text), variable, &place);
+        }
+    }
+
+    /// The secret in the file that a variable names.
+    fn secret_text(&mut self, secret: &str, variable: &str, path: &OsStr) -> Option<String> {
         match fs::read_to_string(path) {
             // Editors and `echo` end a file with a newline, which is not part of the secret.
             Ok(text) => {
-                self.warn_if_open(setting.name, Path::new(path));
+                self.warn_if_open(secret, Path::new(path));
                 let text = text.strip_suffix('\n').unwrap_or(&text);
-                let text = text.strip_suffix('\r').unwrap_or(text);
-                self.set(
-                    setting,
-                    &Value::Text(text),
-                    variable,
-                    &format!("file {}", path.display()),
-                );
+                Some(text.strip_suffix('\r').unwrap_or(text).to_owned())
             }
-            Err(error) => self
-                .problems
-                .push(format!("{variable}: cannot read {}: {error}", path.display())),
+            Err(error) => {
+                let path = path.display();
+                self.problems.push(format!("{variable}: cannot read {path}: {error}"));
+                None
+            }
         }
     }
 

@@ -9,10 +9,12 @@ mod derived;
 mod error;
 mod flags;
 mod layers;
+mod model_providers;
 mod models;
 mod provider;
 mod rules;
 mod settings;
+mod tables;
 #[cfg(test)]
 mod tests;
 mod toml_mistakes;

@@ -30,8 +30,8 @@ pub(super) fn base_url(value: &Value<'_>) -> Result<String, String> {
     const RULE: &str = "an address such as https://api.example.com or http://127.0.0.1:8080/prefix, without credentials, \
                         query or fragment, and without /v1 at the end, because the paths of model calls begin with it";
     let normal = |text: &str| {
-        let catalogue = Catalogue::default().with_base_url(Provider::OpenAi, text).ok()?;
-        Some(catalogue.base_url(Provider::OpenAi).to_owned())
+        let catalogue = Catalogue::default().with_base_url(Provider::OPENAI, text).ok()?;
+        catalogue.base_url(Provider::OPENAI).map(str::to_owned)
     };
     match value.text(RULE, |_| true).map(|text| (normal(&text), text)) {
         Ok((Some(url), _)) => Ok(url),

@@ -6,12 +6,13 @@ use std::time::Duration;
 
 use agentcfg_core::Settings;
 use agentcfg_core::model::{AllowedHost, Plan, PlanLimits, Provider};
-use agentcfg_core::routing::{Catalogue, CatalogueModel, EmbeddingModel};
+use agentcfg_core::routing::{Catalogue, CatalogueModel, CatalogueProvider, EmbeddingModel, ManagedModels};
 use agentcfg_core::validate::{MAX_PERSONA_PROMPT, MAX_USER_ID, is_user_id};
 use agentcfg_etcd::{are_endpoints, is_prefix};
 use hyper::Uri;
 
 use super::choices::{LogFormat, SessionProvider, Statements};
+use super::model_providers::{self, ProviderKeys};
 use super::models;
 use super::rules::{
     allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, origin, plan,
@@ -21,6 +22,7 @@ use super::value::Value;
 use crate::api::Streams;
 use crate::http::ByteBudget;
 use crate::listen::Limits;
+use crate::outbound::Egress;
 use crate::secret::Secret;
 
 /// The default configuration as a commented TOML file.
@@ -183,12 +185,18 @@ settings! {
 
     /// Models on offer, in the order of the list; a list of tables in the file.
     models: Vec<CatalogueModel> = Catalogue::default().models().to_vec(), models::read;
-    /// Models of embeddings that can be called, with their prices; a list of tables in the file.
-    embedding_models: Vec<EmbeddingModel> = Catalogue::default().embedding_models().to_vec(), models::read_embeddings;
+    /// Models for embeddings that managed credentials pay for, with their prices; a list of tables in the file.
+    embedding_models: Vec<EmbeddingModel> = Catalogue::default().embedding_models().to_vec(), models::read_embedding;
     /// Address of OpenAI's API.
-    openai_base_url: String = Catalogue::default().base_url(Provider::OpenAi).to_owned(), base_url;
+    openai_base_url: String = default_base_url(Provider::OPENAI), base_url;
     /// Address of Anthropic's API.
-    anthropic_base_url: String = Catalogue::default().base_url(Provider::Anthropic).to_owned(), base_url;
+    anthropic_base_url: String = default_base_url(Provider::ANTHROPIC), base_url;
+    /// Further providers that speak the API of OpenAI or Anthropic; a list of tables in the file.
+    providers: Vec<CatalogueProvider> = Vec::new(), model_providers::read;
+    /// Managed credentials for them, by their ids; a table in the file, or `AGENTCFG_PROVIDER_API_KEY_<ID>` for each.
+    provider_api_keys: ProviderKeys = ProviderKeys::new(), model_providers::read_keys, secret;
+    /// For which models managed credentials pay: those of the catalogue, or any.
+    managed_models: ManagedModels = ManagedModels::Catalogue, |v| v.choice(MANAGED_MODELS);
     /// Paths of model calls that managed credentials pay for.
     managed_paths: Vec<String> = Catalogue::default().managed_paths().to_vec(),
         |v| v.list("paths such as v1/responses", call_path);
@@ -202,6 +210,14 @@ settings! {
     model_call_first_byte_timeout: Duration = Duration::from_secs(600), |v| v.seconds(1, DAY);
     /// Longest time between two pieces of a model provider's answer, in seconds.
     model_call_idle_timeout: Duration = Duration::from_secs(60), |v| v.seconds(1, DAY);
+
+    /// PEM file of authorities that are trusted beside the public ones, by everything that goes out.
+    outbound_ca_file: Option<PathBuf> = None, |v| v.path().map(Some);
+    /// Proxy that everything goes out through: model calls, the identity provider, webhooks.
+    outbound_proxy: Option<Secret> = None,
+        |v| secret_text(v, "a proxy such as http://proxy.internal:3128", |text| Egress::through(text, "").is_ok()), secret;
+    /// Hosts that are reached without the proxy.
+    no_proxy: Vec<String> = Vec::new(), |v| v.list("hosts, domains such as .internal, addresses or networks", is_visible);
 
     /// Days that single model calls are kept; their sums are kept for good.
     usage_retention_days: u32 = Settings::default().usage_retention_days, |v| v.integer(1, 3650);
@@ -278,6 +294,10 @@ fn plan_limit(plan: Plan) -> u64 {
     PlanLimits::default().of(plan).map_or(0, u64::from)
 }
 
+fn default_base_url(provider: Provider) -> String {
+    Catalogue::default().base_url(provider).unwrap_or_default().to_owned()
+}
+
 /// Longest time a timeout may have: a day.
 const DAY: u64 = 86_400;
 const MANY: u64 = 1_000_000_000;
@@ -287,6 +307,9 @@ const SESSION_PROVIDERS: &[(&str, SessionProvider)] = &[
     ("jwks", SessionProvider::Jwks),
     ("introspection", SessionProvider::Introspection),
 ];
+
+const MANAGED_MODELS: &[(&str, ManagedModels)] =
+    &[("catalogue", ManagedModels::Catalogue), ("any", ManagedModels::Any)];
 
 const LOG_FORMATS: &[(&str, LogFormat)] = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
 

@@ -43,7 +43,7 @@ async fn fill(service: &AgentCfg) -> WorkspaceId {
     service.create_agent(&ada, agent).await.unwrap();
     let key = ProviderCredential::new(CANARY).unwrap();
     service
-        .save_provider_key(&ada, studio.id, Provider::OpenAi, &key)
+        .save_provider_key(&ada, studio.id, Provider::OPENAI, &key)
         .await
         .unwrap();
     studio.id
@@ -55,10 +55,10 @@ async fn opens(service: &AgentCfg) -> bool {
             &ada(service),
             None,
             "writer",
-            &ModelRequest::new(Provider::OpenAi, "v1/responses"),
+            &ModelRequest::new(Provider::OPENAI, "v1/responses"),
         )
         .await;
-    call.is_ok_and(|call| call.credential.expose() == CANARY)
+    call.is_ok_and(|call| call.first.credential.expose() == CANARY)
 }
 
 async fn refused(config: Config) -> String {

@@ -907,8 +907,8 @@ class PromptValues(TypedDict, total=False):
     """The values of the variables, by name."""
 
 
-Provider = Literal["anthropic", "openai"]
-"""A model provider."""
+Provider = str
+"""A model provider: `openai`, `anthropic`, or one that the deployment has configured."""
 
 
 class ProviderKeyInfo(TypedDict):

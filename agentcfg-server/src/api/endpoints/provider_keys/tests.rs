@@ -40,7 +40,7 @@ impl Api {
                     .default_plan(Plan::Pro),
             )
             .sessions(sessions())
-            .managed_credential(Provider::OpenAi, ProviderCredential::new("sk-managed").unwrap());
+            .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-managed").unwrap());
         if vault {
             let key = MasterKey::generate(&SystemEntropy).unwrap();
             builder = builder.vault(Vault::new(vec![key]).unwrap());
@@ -244,7 +244,7 @@ async fn faults_come_in_the_order_of_the_checks() {
     assert_eq!(unknown.status, 404);
     assert_eq!(
         unknown.body["error"],
-        "provider \"acme\" not found, there are anthropic and openai"
+        "provider \"acme\" not found, there are anthropic, openai"
     );
     assert_eq!(api.save("ada", "OpenAI", &body()).await.status, 404);
     assert_eq!(

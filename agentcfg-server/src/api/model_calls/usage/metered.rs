@@ -1,10 +1,12 @@
 //! The meter of a call on its way: it is ended once, however the call ends.
 
+use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
-use agentcfg_core::service::CallMeter;
+use agentcfg_core::AgentCfg;
+use agentcfg_core::service::{CallFacts, CallMeter, ModelAttempt, ModelCall};
 use bytes::Bytes;
 use hyper::Response;
 use hyper::body::{Body, Frame, SizeHint};
@@ -33,18 +35,46 @@ pub struct MeteredCall {
     scanner: Option<AnswerScanner>,
 }
 
-impl MeteredCall {
-    /// A call that is sent now.
-    pub fn new(
-        meter: CallMeter,
-        path: Option<UsagePath>,
+/// What the ledger has to know of a call before its attempts.
+pub struct Metering<'a> {
+    /// The core.
+    pub service: &'a AgentCfg,
+    /// The label that selected the version of the agent.
+    pub label: Option<&'a str>,
+    /// The identifier of the request.
+    pub request_id: &'a str,
+    /// Observes the end of each attempt.
+    pub observer: Option<&'a Arc<dyn Observer>>,
+}
+
+impl fmt::Debug for Metering<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metering")
+            .field("request_id", &self.request_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Metering<'_> {
+    /// Begins an attempt that is sent now: the model, the path at the provider, and the number of the attempt.
+    pub fn begin(
+        &self,
+        call: &ModelCall,
+        attempt: &ModelAttempt,
+        (model, path, number): (Option<&str>, &str, usize),
         sent: &MeteredBody,
-        observer: Option<&Arc<dyn Observer>>,
-    ) -> Self {
-        Self {
-            meter: Some(meter),
-            observer: observer.map(Arc::clone),
-            path,
+    ) -> MeteredCall {
+        let facts = CallFacts::default()
+            .label(self.label.map(str::to_owned))
+            .model(model.map(str::to_owned))
+            .path(path)
+            .is_stream(sent.is_stream)
+            .attempt(u32::try_from(number).unwrap_or(u32::MAX))
+            .request_id(self.request_id);
+        MeteredCall {
+            meter: Some(self.service.meter(call, attempt, facts)),
+            observer: self.observer.map(Arc::clone),
+            path: sent.path,
             asks_for_usage: sent.asks_for_usage,
             sent: sent.body.len() as u64,
             received: 0,
@@ -53,7 +83,9 @@ impl MeteredCall {
             scanner: None,
         }
     }
+}
 
+impl MeteredCall {
     /// The call has failed, and is answered with this status.
     pub fn failed(mut self, status: u16, may_be_bought: bool) {
         self.status = status;

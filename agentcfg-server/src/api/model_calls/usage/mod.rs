@@ -9,6 +9,6 @@ mod path;
 mod reported;
 mod request;
 
-pub use metered::MeteredCall;
-pub use path::{UsagePath, limit_codings};
+pub use metered::{Measured, Metering};
+pub use path::UsagePath;
 pub use request::MeteredBody;

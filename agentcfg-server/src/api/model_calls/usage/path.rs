@@ -1,7 +1,7 @@
-//! The paths whose answers report their usage, and what is asked of their providers.
+//! The paths whose answers report their usage.
 
 use agentcfg_core::model::TokenUsage;
-use hyper::header::{self, HeaderMap, HeaderValue};
+use hyper::Method;
 
 /// The paths whose answers report their usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,8 +17,11 @@ pub enum UsagePath {
 }
 
 impl UsagePath {
-    /// The path, with or without a version such as `v1` in front; `None` for one that reports no usage.
-    pub fn of(path: &str) -> Option<Self> {
+    /// The path of a call, with or without a version such as `v1` in front; `None` for one that reports no usage.
+    pub fn of(method: &Method, path: &str) -> Option<Self> {
+        if method != Method::POST {
+            return None;
+        }
         let is_version = |part: &str| {
             let digits = part.strip_prefix('v').unwrap_or_default();
             !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
@@ -48,19 +51,5 @@ impl UsagePath {
             ..TokenUsage::default()
         };
         (usage, true)
-    }
-}
-
-/// Lets the provider answer in a coding that is read here: gzip where the caller takes it, and none where events are taken out.
-pub fn limit_codings(headers: &mut HeaderMap, takes_out_events: bool) {
-    let mut accepted = headers.get_all(header::ACCEPT_ENCODING).iter();
-    let takes_gzip = accepted.any(|value| {
-        let mut codings = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
-        // One with a weight of 0 is refused; a client that writes weights otherwise gets the answer plain.
-        codings.any(|coding| coding.eq_ignore_ascii_case(b"gzip"))
-    });
-    headers.remove(header::ACCEPT_ENCODING);
-    if takes_gzip && !takes_out_events {
-        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
     }
 }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use bytes::Bytes;
+use hyper::header::{self, HeaderMap, HeaderValue};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -14,6 +15,8 @@ use crate::http::errors::Failure;
 pub struct MeteredBody {
     /// The body.
     pub body: Bytes,
+    /// The path, if its answers report usage.
+    pub path: Option<UsagePath>,
     /// Whether the answer is to be a stream.
     pub is_stream: bool,
     /// Whether the report at the end of the stream was asked for here, and not by the caller.
@@ -47,6 +50,7 @@ impl MeteredBody {
     pub fn read(path: Option<UsagePath>, body: Bytes) -> Result<Self, Failure> {
         let plain = |body, is_stream| Self {
             body,
+            path,
             is_stream,
             asks_for_usage: false,
         };
@@ -72,11 +76,32 @@ impl MeteredBody {
                 let body = [&text[..place.start], &new, &text[place.end..]].concat();
                 Ok(Self {
                     body: body.into(),
+                    path,
                     is_stream,
                     asks_for_usage: true,
                 })
             }
             None => Ok(plain(body, is_stream)),
+        }
+    }
+}
+
+impl MeteredBody {
+    /// Lets the provider answer in a coding that is read here: gzip where the caller takes it, and none where events are taken
+    /// out. Paths without usage keep what the caller takes.
+    pub fn limit_codings(&self, headers: &mut HeaderMap) {
+        if self.path.is_none() {
+            return;
+        }
+        let mut accepted = headers.get_all(header::ACCEPT_ENCODING).iter();
+        let takes_gzip = accepted.any(|value| {
+            let mut codings = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+            // A client that writes weights gets the answer plain.
+            codings.any(|coding| coding.eq_ignore_ascii_case(b"gzip"))
+        });
+        headers.remove(header::ACCEPT_ENCODING);
+        if takes_gzip && !self.asks_for_usage {
+            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
         }
     }
 }

@@ -40,7 +40,7 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
         if with_key {
             let key = ProviderCredential::new(CANARY).unwrap();
             service
-                .save_provider_key(&ada, studio.id, Provider::OpenAi, &key)
+                .save_provider_key(&ada, studio.id, Provider::OPENAI, &key)
                 .await
                 .unwrap();
         }
@@ -84,10 +84,10 @@ fn saved_key(server: &Server) -> Option<String> {
                 &ada,
                 None,
                 "writer",
-                &ModelRequest::new(Provider::OpenAi, "v1/responses"),
+                &ModelRequest::new(Provider::OPENAI, "v1/responses"),
             )
             .await;
-        call.ok().map(|call| call.credential.expose().to_owned())
+        call.ok().map(|call| call.first.credential.expose().to_owned())
     })
 }
 

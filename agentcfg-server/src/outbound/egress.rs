@@ -1,0 +1,122 @@
+//! The way out: directly, or through a proxy of the deployment.
+
+use std::error::Error;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use hyper::Uri;
+use hyper::header::HeaderValue;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::proxy::Tunnel;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tower_service::Service;
+
+/// An error of any kind.
+pub(super) type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The proxy that requests go out through, and the hosts that are reached directly.
+///
+/// ```
+/// use agentcfg_server::Egress;
+/// let egress = Egress::through("http://proxy.internal:3128", "localhost,.internal,10.0.0.0/8")?;
+/// # Ok::<(), agentcfg_server::InvalidProxy>(())
+/// ```
+#[derive(Clone, Default)]
+pub struct Egress(Option<Arc<Matcher>>);
+
+/// The text is no URL of a proxy. It may have a password, so that the error does not quote it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("must be http://host:port, with or without user:password@")]
+pub struct InvalidProxy;
+
+impl Egress {
+    /// Through a proxy, except to these hosts: names, domains with a dot in front, addresses and networks, separated by commas.
+    ///
+    /// # Errors
+    ///
+    /// When the text is no URL of a proxy that is reached by `http`.
+    pub fn through(proxy: &str, except: &str) -> Result<Self, InvalidProxy> {
+        let of_any = Matcher::builder().all(proxy.trim()).build();
+        let found = of_any.intercept(&Uri::from_static("https://example.com"));
+        let uri = found.as_ref().map(Intercept::uri).ok_or(InvalidProxy)?;
+        if uri.scheme_str() != Some("http") || uri.host().is_none_or(str::is_empty) {
+            return Err(InvalidProxy);
+        }
+        let matcher = Matcher::builder().all(proxy.trim()).no(except).build();
+        Ok(Self(Some(Arc::new(matcher))))
+    }
+
+    /// The proxy for a URL, if it is not reached directly.
+    fn proxy(&self, url: &Uri) -> Option<Intercept> {
+        self.0.as_ref()?.intercept(url)
+    }
+
+    /// What a request to a `http` URL that goes through a proxy has in addition: the proxy reads it. A `https` URL is reached by a
+    /// tunnel, whose request has it.
+    pub(super) fn forwarding(&self, url: &Uri) -> Option<Forwarding> {
+        let is_plain = url.scheme_str() == Some("http");
+        let proxy = is_plain.then(|| self.proxy(url)).flatten()?;
+        Some(Forwarding {
+            authorization: proxy.basic_auth().cloned(),
+        })
+    }
+
+    /// A tunnel through the proxy for this URL; `None` where it is reached directly.
+    pub(super) async fn tunnel(&self, url: &Uri) -> Option<Result<TokioIo<TcpStream>, BoxError>> {
+        let proxy = self.proxy(url)?;
+        Some(open(proxy, HttpConnector::new(), url.clone()).await)
+    }
+}
+
+impl fmt::Debug for Egress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Egress").field("has_proxy", &self.0.is_some()).finish()
+    }
+}
+
+/// What a forwarded request has for the proxy.
+pub(super) struct Forwarding {
+    pub(super) authorization: Option<HeaderValue>,
+}
+
+/// Connects to the server of a URL, or to the proxy for it.
+#[derive(Clone)]
+pub(super) struct Connector {
+    pub(super) tcp: HttpConnector,
+    pub(super) egress: Egress,
+}
+
+impl Service<Uri> for Connector {
+    type Response = TokioIo<TcpStream>;
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        self.tcp.poll_ready(cx).map_err(Into::into)
+    }
+
+    fn call(&mut self, url: Uri) -> Self::Future {
+        let mut tcp = self.tcp.clone();
+        match self.egress.proxy(&url) {
+            None => Box::pin(async move { Ok(tcp.call(url).await?) }),
+            Some(proxy) if url.scheme_str() == Some("http") => {
+                Box::pin(async move { Ok(tcp.call(proxy.uri().clone()).await?) })
+            }
+            Some(proxy) => Box::pin(open(proxy, tcp, url)),
+        }
+    }
+}
+
+/// Opens a tunnel to the server of a URL.
+async fn open(proxy: Intercept, tcp: HttpConnector, url: Uri) -> Result<TokioIo<TcpStream>, BoxError> {
+    let mut tunnel = Tunnel::new(proxy.uri().clone(), tcp);
+    if let Some(authorization) = proxy.basic_auth() {
+        tunnel = tunnel.with_auth(authorization.clone());
+    }
+    Ok(tunnel.call(url).await?)
+}
