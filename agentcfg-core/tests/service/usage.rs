@@ -6,6 +6,7 @@ use agentcfg_core::model::{
     ExportLine, Patch, Provider, Role, Scope, TokenUsage, UsageCallFilter, UsageColumn, UsageFilter, UsageRow,
     WorkspaceId,
 };
+use agentcfg_core::routing::{Catalogue, ManagedModels};
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::{CallFacts, ModelRequest};
 use agentcfg_core::session::LocalSessions;
@@ -14,12 +15,13 @@ use agentcfg_core::{AgentCfg, Caller, ErrorKind, Settings};
 
 use super::support::{Fault, Faulty, SECRET, World, failure, kind};
 
-/// A service that has managed access to OpenAI.
+/// A service that has managed access to OpenAI, to models without a price too.
 fn service_on(world: &World, store: &Arc<dyn Store>) -> AgentCfg {
     AgentCfg::builder(Arc::clone(store))
         .clock(Arc::clone(&world.clock) as _)
         .sessions(LocalSessions::new(SECRET).unwrap())
         .settings(world.settings.clone())
+        .catalogue(Catalogue::default().with_managed_models(ManagedModels::Any))
         .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-managed").unwrap())
         .build()
 }

@@ -211,6 +211,9 @@ settings! {
     /// Longest time between two pieces of a model provider's answer, in seconds.
     model_call_idle_timeout: Duration = Duration::from_secs(60), |v| v.seconds(1, DAY);
 
+    /// Days that single model calls are kept; their sums are kept for good.
+    usage_retention_days: u32 = Settings::default().usage_retention_days, |v| v.integer(1, 3650);
+
     /// PEM file of authorities that are trusted beside the public ones, by everything that goes out.
     outbound_ca_file: Option<PathBuf> = None, |v| v.path().map(Some);
     /// Proxy that everything goes out through: model calls, the identity provider, webhooks.
@@ -218,9 +221,6 @@ settings! {
         |v| secret_text(v, "a proxy such as http://proxy.internal:3128", |text| Egress::through(text, "").is_ok()), secret;
     /// Hosts that are reached without the proxy.
     no_proxy: Vec<String> = Vec::new(), |v| v.list("hosts, domains such as .internal, addresses or networks", is_visible);
-
-    /// Days that single model calls are kept; their sums are kept for good.
-    usage_retention_days: u32 = Settings::default().usage_retention_days, |v| v.integer(1, 3650);
 
     /// Hosts that webhooks may be sent to by http, on another port than 443, or in a private network.
     webhook_allowed_hosts: Vec<AllowedHost> = Vec::new(), allowed_hosts;
