@@ -35,6 +35,7 @@ mod status_lists;
 mod status_model;
 mod support;
 mod usage;
+mod usage_ledger;
 mod versions;
 mod webhooks;
 mod workspaces;

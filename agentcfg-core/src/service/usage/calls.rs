@@ -7,7 +7,7 @@ use crate::service::records::{self, Entries, StoredCall};
 use crate::service::{AgentCfg, Caller};
 use crate::validate::DEFAULT_LIMIT;
 
-use super::selection::require_audit;
+use super::selection::Calls;
 
 impl AgentCfg {
     /// The model calls of a workspace that a filter selects, newest first, for as long as they are kept (extension, chapter 25).
@@ -31,9 +31,7 @@ impl AgentCfg {
         filter: &UsageCallFilter,
     ) -> Result<Vec<UsageCall>, Error> {
         let access = self.access(caller, workspace, Permission::AnalyticsRead).await?;
-        if filter.key.is_some() {
-            require_audit(&access, "the filter key")?;
-        }
+        let selected = Calls::of(&access, filter)?;
         let with_actor = access.permissions().contains(Permission::AuditLogRead);
         let most = usize::try_from(filter.limit.map_or(DEFAULT_LIMIT, u64::from)).unwrap_or(usize::MAX);
         let oldest = self.oldest_call().unix_millis();
@@ -48,22 +46,11 @@ impl AgentCfg {
         {
             let decode = |record: records::Encoded<StoredCall>| Ok((record.key().call_id()?, record.value()?));
             for (id, call) in chunked_reads::decoded(piece, decode).await? {
-                if call.ended_at >= oldest && is_selected(filter, &call) && calls.len() < most {
+                if call.ended_at >= oldest && selected.has(&call.group) && calls.len() < most {
                     calls.push(call.shown(id, with_actor));
                 }
             }
         }
         Ok(calls)
     }
-}
-
-fn is_selected(filter: &UsageCallFilter, call: &StoredCall) -> bool {
-    let is =
-        |wanted: &Option<String>, found: Option<&str>| wanted.as_deref().is_none_or(|wanted| found == Some(wanted));
-    is(&filter.agent_id, Some(&call.group.agent_id))
-        && is(&filter.model, call.group.model.as_deref())
-        && is(&filter.key, call.group.key.as_deref())
-        && filter
-            .status
-            .is_none_or(|status| status == u32::from(call.group.status))
 }

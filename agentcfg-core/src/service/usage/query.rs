@@ -104,7 +104,7 @@ impl AgentCfg {
                 if hour >= selection.to {
                     return Ok(());
                 }
-                if selection.has(&sum.group) {
+                if selection.calls.has(&sum.group) {
                     add(hour, sum)?;
                 }
             }
