@@ -111,6 +111,12 @@ impl AgentCfg {
     ///
     /// When storage fails; what was not written is kept for the next call.
     pub async fn flush(&self) -> Result<(), Error> {
+        // One that fails does not keep the other from being written.
+        let usage = self.write_usage().await;
+        self.flush_uses().await.and(usage)
+    }
+
+    async fn flush_uses(&self) -> Result<(), Error> {
         let uses = &self.inner.uses;
         let noted: Vec<_> = uses.lock().iter().map(|(key_id, at)| (key_id.clone(), *at)).collect();
         for some in noted.chunks(BATCH) {
@@ -120,7 +126,7 @@ impl AgentCfg {
             }
             uses.forget(some);
         }
-        self.write_usage().await
+        Ok(())
     }
 
     /// Writes the uses that are later than the stored ones: another server on the same store may have seen a later one.
