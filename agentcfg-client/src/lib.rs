@@ -85,6 +85,7 @@ mod status;
 mod stream;
 mod timeouts;
 mod tunnel;
+mod usage;
 mod versions;
 mod webhooks;
 mod whoami;

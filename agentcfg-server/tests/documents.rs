@@ -45,8 +45,12 @@ fn names(text: &str) -> impl Iterator<Item = String> {
 
 /// The names under which the server's metrics are read, from the source that registers them.
 fn registered() -> BTreeSet<String> {
-    let source = fs::read_to_string(folder().join("src/process/telemetry/metrics.rs")).unwrap();
-    let source = source.split("#[cfg(test)]").next().unwrap();
+    let of_file = |name: &str| {
+        let path = folder().join(format!("src/process/telemetry/{name}.rs"));
+        let source = fs::read_to_string(path).unwrap();
+        source.split("#[cfg(test)]").next().unwrap().to_owned()
+    };
+    let source = ["register", "metrics", "model_calls"].map(of_file).concat();
     assert!(source.contains(r#"Registry::with_prefix("agentcfg")"#));
     let helpers = [("registered", ""), ("bytes", "_bytes"), ("seconds", "_seconds")];
     let registrations = source.matches(".register").count();

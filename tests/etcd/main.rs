@@ -63,6 +63,8 @@ mod status_model;
 #[allow(dead_code, unused_imports)]
 #[path = "../../agentcfg-core/tests/service/support/mod.rs"]
 mod support;
+#[path = "../../agentcfg-core/tests/service/usage_ledger.rs"]
+mod usage_ledger;
 
 #[allow(dead_code)]
 #[path = "../postgres/store_model.rs"]

@@ -31,7 +31,7 @@ fn every_mode_of_the_client_reaches_the_tools() {
         let expected: Value = json!({
             "protocol": protocol,
             "server": server,
-            "tools": 14,
+            "tools": 15,
             "role": "Author",
             "stale": true,
             "agents": number + 1,

@@ -45,7 +45,7 @@ async fn every_lifecycle_reaches_the_tools() {
     {
         let client = connect(&studio, &key, lifecycle).await;
         let tools = client.list_all_tools().await.unwrap();
-        assert_eq!(tools.len(), 14);
+        assert_eq!(tools.len(), 15);
         let id = format!("writer-{number}");
         let new = json!({"agent_id": id, "display_name": "Writer", "persona_prompt": "You write."});
         let made = call(&client, "create_agent", new.clone()).await;

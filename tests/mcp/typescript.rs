@@ -26,7 +26,7 @@ fn every_mode_of_the_client_reaches_the_tools() {
     assert_eq!(seen.len(), 3);
     for (number, seen) in seen.iter().enumerate() {
         let expected = json!({
-            "tools": 14,
+            "tools": 15,
             "role": "Author",
             "stale": true,
             "agents": number + 1,

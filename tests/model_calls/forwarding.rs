@@ -164,6 +164,12 @@ async fn a_requested_content_encoding_is_returned_unchanged() {
     let answer = call.send().await.whole().await.expect(200);
     assert_eq!(answer.header("content-encoding"), Some("gzip"));
     assert_eq!(answer.body, zipped);
+    // Where the answer reports usage, the provider may choose among the codings that are read here.
+    assert_eq!(stage.upstream.seen().await.header("accept-encoding"), Some("gzip"));
+    let call = stage
+        .call("anthropic/v1/messages/count_tokens")
+        .header("accept-encoding", "gzip, br");
+    call.json(&json!({"messages": []})).send().await;
     assert_eq!(stage.upstream.seen().await.header("accept-encoding"), Some("gzip, br"));
     stage.call("openai/v1/responses").json(&json!({})).send().await;
     assert_eq!(stage.upstream.seen().await.header("accept-encoding"), None);

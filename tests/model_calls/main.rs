@@ -25,4 +25,5 @@ mod sdk;
 mod secrets;
 mod stream_ends;
 mod upstream;
+mod usage;
 mod versions;

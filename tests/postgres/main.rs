@@ -57,6 +57,8 @@ mod status_model;
 #[allow(dead_code, unused_imports)]
 #[path = "../../agentcfg-core/tests/service/support/mod.rs"]
 mod support;
+#[path = "../../agentcfg-core/tests/service/usage_ledger.rs"]
+mod usage_ledger;
 
 #[allow(dead_code)]
 mod store_model;

@@ -10,6 +10,7 @@ use crate::service_model::{any_step, run, settings};
 use crate::status_model::follow;
 use crate::store_model::model_tests::{agree, step};
 use crate::support::World;
+use crate::usage_ledger;
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -54,4 +55,11 @@ fn the_service_agrees_with_the_model() {
 fn the_shared_status_list_shows_what_a_new_reader_finds() {
     let Some(cluster) = Cluster::shared() else { return };
     wait(async { follow(&World::on(Arc::new(cluster.store().await), settings()), 200).await });
+}
+
+#[test]
+fn usage_is_added_up_over_servers() {
+    let Some(cluster) = Cluster::shared() else { return };
+    wait(async { usage_ledger::added_up(World::on(Arc::new(cluster.store().await), settings())).await });
+    wait(async { usage_ledger::of_two_servers(World::on(Arc::new(cluster.store().await), settings())).await });
 }

@@ -7,6 +7,7 @@ mod fields;
 mod import;
 mod labels;
 mod reason;
+mod usage;
 
 use std::path::PathBuf;
 
@@ -19,6 +20,7 @@ pub use self::fields::{CreateFields, Given};
 pub use self::import::Import;
 pub use self::labels::Label;
 pub use self::reason::Reason;
+pub use self::usage::Usage;
 
 const AFTER_HELP: &str = "\
 Exit codes:
@@ -170,6 +172,13 @@ Examples:
   agentcfg audit --action 'label.*' --since 2026-11-01T00:00:00Z
   agentcfg audit --target-type agent --target-id writer --output json")]
     Audit(Audit),
+    /// Show what model calls used and what they cost, the sums of the last 30 days by agent and model.
+    #[command(after_help = "\
+Examples:
+  agentcfg usage
+  agentcfg usage --by agent,version --agent writer --from 2026-11-20T00:00:00Z
+  agentcfg usage --by day,model --top 3 --output json")]
+    Usage(Usage),
     /// Follow the changes of the workspace as they are made. Lost connections are resumed without a gap.
     #[command(after_help = "\
 Examples:

@@ -19,6 +19,7 @@ mod package_files;
 mod plan;
 mod prune;
 mod status;
+mod usage;
 mod validate;
 mod versions;
 mod watch;
@@ -44,6 +45,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
         Command::Status => status::list(context).await,
         Command::Keys(command) => keys::run(context, command).await,
         Command::Audit(filter) => audit::list(context, filter).await,
+        Command::Usage(filter) => usage::list(context, filter).await,
         Command::Watch(watch) => watch::run(context, watch).await,
         Command::Export {
             dir,

@@ -128,7 +128,7 @@ macro_rules! body {
 /// Declares a resource as it is shown and stored, with its schema, from a list of fields like those of [`body!`].
 ///
 /// It is also read from what an earlier release wrote, which knew fewer fields: `defaulted`, `nullable` and `sparse` ones may be
-/// missing.
+/// missing. A `chosen` one is a [`Patch`](crate::model::Patch): there where the request asked for it, with a value or null.
 macro_rules! record {
     (
         $(#[doc = $about:literal])*
@@ -175,6 +175,14 @@ macro_rules! readable {
         $crate::body::readable! {
             @ $head {
                 $($done)* $($attribute)* #[serde(skip_serializing_if = "Option::is_none")] $visible $field: Option<$type>,
+            } $($rest)*
+        }
+    };
+    (@ $head:tt {$($done:tt)*} [$($attribute:tt)*] $visible:vis $field:ident: chosen $type:ty, $($rest:tt)*) => {
+        $crate::body::readable! {
+            @ $head {
+                $($done)* $($attribute)* #[serde(default, skip_serializing_if = "crate::model::Patch::is_absent")]
+                $visible $field: $crate::model::Patch<$type>,
             } $($rest)*
         }
     };

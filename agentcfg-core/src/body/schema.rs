@@ -150,7 +150,7 @@ pub(crate) mod change {
 pub(crate) mod record {
     use super::*;
 
-    pub(crate) use super::create::{optional as sparse, required};
+    pub(crate) use super::create::{nullable as chosen, optional as sparse, required};
     pub(crate) use required as defaulted;
 
     pub(crate) fn nullable<R: JsonSchema>(generator: &mut SchemaGenerator, documentation: &str) -> Property {

@@ -33,6 +33,18 @@ pub struct WorkspaceId(Uuid);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebhookId(Uuid);
 
+/// The identifier of a model call, a UUID (extension, chapter 25). It is read and written as a [`WorkspaceId`] is. Later calls have
+/// greater ones.
+///
+/// ```
+/// use agentcfg_core::model::CallId;
+/// let id: CallId = "018F2D7C-0000-7000-8000-000000000003".parse()?;
+/// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000003");
+/// # Ok::<(), agentcfg_core::model::InvalidId>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallId(Uuid);
+
 /// Why a string is not an identifier: it is not a hyphenated UUID.
 ///
 /// ```
@@ -95,6 +107,13 @@ impl WebhookId {
     }
 }
 
+impl CallId {
+    /// Wraps a UUID.
+    pub(crate) const fn new(id: Uuid) -> Self {
+        Self(id)
+    }
+}
+
 /// Reads a UUID in its hyphenated form only, in any case.
 ///
 /// # Errors
@@ -151,6 +170,6 @@ macro_rules! uuid_ids {
     )+};
 }
 
-uuid_ids!(WorkspaceId, WebhookId);
+uuid_ids!(WorkspaceId, WebhookId, CallId);
 
 from_text!(WorkspaceId);

@@ -25,6 +25,7 @@ mod label;
 mod no_fields;
 mod patch;
 mod permission;
+mod price;
 mod prompt;
 mod provider;
 mod rate_status;
@@ -35,6 +36,7 @@ mod status;
 mod tag;
 mod text_id;
 mod time;
+mod usage;
 mod version;
 mod webhook;
 mod webhook_url;
@@ -57,12 +59,13 @@ pub use epoch::{Epoch, InvalidEpoch};
 pub use error_body::{ErrorBody, Success};
 pub use event_types::EventTypes;
 pub use export::{ExportLine, ExportedVersion, ReportedStatus};
-pub use ids::{InvalidId, WebhookId, WorkspaceId, parse_uuid};
+pub use ids::{CallId, InvalidId, WebhookId, WorkspaceId, parse_uuid};
 pub use into_field::IntoField;
 pub use label::{AgentLabel, LabelFilter, LabelTarget, PromotedLabel, Promotion};
 pub use no_fields::NoFields;
 pub use patch::Patch;
 pub use permission::{Permission, PermissionSet, Role, Scope};
+pub use price::{InvalidAmount, ModelPrices, Price, TokenUsage, Usd};
 pub use prompt::{PromptValues, RenderedPrompt, VariableValues};
 pub use provider::{
     CredentialHeader, CredentialSource, ModelInfo, ModelStatus, Provider, ProviderApi, ProviderKeyInfo, ProviderKeyTest,
@@ -74,6 +77,7 @@ pub use tag::{Expected, InvalidTag, Precondition, Tag, Tagged, entity_tags};
 pub(crate) use text_id::TextId;
 pub use text_id::{AgentId, ApiKeyId, IdRef, Label, Message, SetName, UserId};
 pub use time::{InvalidTimestamp, Timestamp};
+pub use usage::{UsageCall, UsageCallFilter, UsageColumn, UsageFilter, UsageRow};
 pub use version::{
     AgentDiff, AgentVersion, AgentVersionDetail, AsOf, Comparison, LabelDiff, Rollback, VersionPage, VersionSelector,
     VersionedAgent,

@@ -1,6 +1,6 @@
 //! One field of a partial update.
 
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A field of a partial update: left alone, cleared, or set.
 ///
@@ -77,5 +77,12 @@ impl<T> From<Option<T>> for Patch<T> {
 impl<T: Serialize> Serialize for Patch<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.value().serialize(serializer)
+    }
+}
+
+/// Reads `null` as [`Patch::Null`]. A field that may be left out needs `#[serde(default)]`.
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Patch<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::deserialize(deserializer).map(Self::from)
     }
 }

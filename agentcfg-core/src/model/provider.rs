@@ -7,6 +7,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Timestamp;
+use super::price::Price;
 use super::word_enum::word_enum;
 use crate::body::record;
 use crate::validate::Invalid;
@@ -201,6 +202,16 @@ record! {
         status: required ModelStatus,
         /// Whose credential the workspace's next call to this provider uses.
         credential: required CredentialSource,
+        /// USD per million input tokens; null where the price is not known.
+        input_price: nullable Price,
+        /// USD per million input tokens that are read from a cache; null where they cost what input does.
+        cached_input_price: nullable Price,
+        /// USD per million input tokens that are written to a cache; null where they cost what input does.
+        cache_write_price: nullable Price,
+        /// USD per million output tokens.
+        output_price: nullable Price,
+        /// The most tokens of an answer, where that is known.
+        max_output_tokens: nullable u64,
     }
     examples: [],
 }

@@ -32,6 +32,7 @@ use super::{
     ModelInfo, NewAgent, NewApiKey, NewWorkspace, ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp,
     WorkspaceId, WorkspacePatch, WorkspaceView,
 };
+use super::{CallId, Price, UsageCall, UsageRow, Usd};
 use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
 use super::{
     NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
@@ -102,6 +103,8 @@ pub fn definitions() -> Map<String, Value> {
         AuditEntry,
         Change,
         ModelInfo,
+        UsageRow,
+        UsageCall,
         ProviderKeyInfo,
         ProviderCredential,
         AgentSpec,
@@ -190,6 +193,7 @@ schemas! {
         "pattern": "^[a-z0-9][a-z0-9._-]*$",
     };
     WorkspaceId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
+    CallId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
     WebhookId, inline true => { "type": "string", "format": "uuid", "pattern": UUID };
     ReplayFrom, inline true => { "type": "string" };
     Timestamp, inline false => {
@@ -199,6 +203,8 @@ schemas! {
         "pattern": MOMENT,
         "examples": ["2026-11-20T09:30:00.123Z"],
     };
+    Price, inline true => { "type": "number", "minimum": 0, "maximum": 1_000_000 };
+    Usd, inline true => { "type": "string", "pattern": r"^[0-9]+(?:\.[0-9]{1,9})?$" };
     Cursor, inline true => {
         "type": "string",
         "description": "Position in the log of a workspace, an opaque text.",

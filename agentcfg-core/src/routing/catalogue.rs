@@ -2,47 +2,9 @@
 
 use super::base_url::{base_url, is_segment, path};
 use super::invalid::{InvalidCatalogue, check_text};
+use super::models::{self, CatalogueModel, EmbeddingModel};
 use super::provider::CatalogueProvider;
-use crate::model::{ModelStatus, Provider, ProviderApi};
-
-/// A model of the catalogue.
-///
-/// ```
-/// use agentcfg_core::model::{ModelStatus, Provider};
-/// use agentcfg_core::routing::CatalogueModel;
-/// let model = CatalogueModel {
-///     id: "gpt-5.5".into(),
-///     provider: Provider::OPENAI,
-///     display_name: "GPT-5.5".into(),
-///     status: ModelStatus::Available,
-/// };
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogueModel {
-    /// The identifier of the model at its provider.
-    pub id: String,
-    /// The provider that serves the model.
-    pub provider: Provider,
-    /// The display name.
-    pub display_name: String,
-    /// Whether the model can be called.
-    pub status: ModelStatus,
-}
-
-/// A model for embeddings: managed credentials pay for it, and the list of models does not show it (extension, chapter 24).
-///
-/// ```
-/// use agentcfg_core::model::Provider;
-/// use agentcfg_core::routing::EmbeddingModel;
-/// let model = EmbeddingModel { id: "text-embedding-3-small".into(), provider: Provider::OPENAI };
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EmbeddingModel {
-    /// The identifier of the model at its provider.
-    pub id: String,
-    /// The provider that serves the model.
-    pub provider: Provider,
-}
+use crate::model::{ModelPrices, ModelStatus, Provider, ProviderApi};
 
 /// For which models managed credentials pay (extension, chapter 24).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -116,6 +78,8 @@ impl Catalogue {
     ///     provider: Provider::OPENAI,
     ///     display_name: "GPT-5.5".into(),
     ///     status: ModelStatus::Available,
+    ///     prices: None,
+    ///     max_output_tokens: None,
     /// }])?;
     /// assert_eq!(catalogue.models().len(), 1);
     /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
@@ -325,6 +289,35 @@ impl Catalogue {
         self.models.iter().find(|model| model.id == id)
     }
 
+    /// What the tokens of a model cost, where that is known: of one that is listed, or of one for embeddings (extension,
+    /// chapter 25).
+    ///
+    /// ```
+    /// use agentcfg_core::routing::Catalogue;
+    /// let catalogue = Catalogue::default();
+    /// let prices = catalogue.prices("text-embedding-3-small").ok_or("no price")?;
+    /// assert_eq!((prices.input.to_string().as_str(), prices.output), ("0.02", None));
+    /// assert!(catalogue.prices("gpt-0").is_none());
+    /// # Ok::<(), &str>(())
+    /// ```
+    pub fn prices(&self, id: &str) -> Option<ModelPrices> {
+        if let Some(model) = self.model(id) {
+            return model.prices;
+        }
+        let model = self.embedding_models.iter().find(|model| model.id == id)?;
+        Some(ModelPrices {
+            input: model.input_price?,
+            cached_input: None,
+            cache_write: None,
+            output: None,
+        })
+    }
+
+    /// Whether a model is in the catalogue, also as one for embeddings.
+    pub(crate) fn has_model(&self, id: &str) -> bool {
+        self.offer(id).is_some()
+    }
+
     /// Whose model this is, and whether it can be called; models for embeddings among them.
     pub(super) fn offer(&self, id: &str) -> Option<(Provider, ModelStatus)> {
         let listed = self.model(id).map(|model| (model.provider, model.status));
@@ -350,7 +343,6 @@ impl Catalogue {
 
 impl Default for Catalogue {
     fn default() -> Self {
-        use ModelStatus::{Available, ComingSoon};
         const ANTHROPIC: Provider = Provider::ANTHROPIC;
         const OPENAI: Provider = Provider::OPENAI;
         let provider = |(id, api, base_url, name): (_, ProviderApi, &str, &str)| CatalogueProvider {
@@ -359,12 +351,6 @@ impl Default for Catalogue {
             base_url: base_url.into(),
             display_name: name.into(),
             credential_header: api.credential_header(),
-        };
-        let model = |(provider, id, display_name, status): (_, &str, &str, _)| CatalogueModel {
-            id: id.into(),
-            provider,
-            display_name: display_name.into(),
-            status,
         };
         Self {
             providers: [
@@ -378,23 +364,8 @@ impl Default for Catalogue {
             ]
             .map(provider)
             .into(),
-            models: [
-                (ANTHROPIC, "claude-opus-5-5", "Claude Opus 5.5", Available),
-                (ANTHROPIC, "claude-sonnet-5-5", "Claude Sonnet 5.5", Available),
-                (ANTHROPIC, "claude-haiku-5-5", "Claude Haiku 5.5", Available),
-                (OPENAI, "gpt-5.5", "GPT-5.5", Available),
-                (OPENAI, "gpt-5.4-mini", "GPT-5.4 mini", Available),
-                (OPENAI, "gpt-6-sol", "GPT-6 Sol", Available),
-                (OPENAI, "gpt-7", "GPT-7", ComingSoon),
-            ]
-            .map(model)
-            .into(),
-            embedding_models: ["text-embedding-3-small", "text-embedding-3-large"]
-                .map(|id| EmbeddingModel {
-                    id: id.into(),
-                    provider: OPENAI,
-                })
-                .into(),
+            models: models::listed(),
+            embedding_models: models::embedding(),
             managed_paths: MANAGED_PATHS.map(str::to_owned).into(),
             managed_models: ManagedModels::default(),
         }

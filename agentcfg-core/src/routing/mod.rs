@@ -3,12 +3,14 @@
 mod base_url;
 mod catalogue;
 mod invalid;
+mod models;
 mod provider;
 
 use std::fmt;
 
-pub use self::catalogue::{Catalogue, CatalogueModel, EmbeddingModel, ManagedModels};
+pub use self::catalogue::{Catalogue, ManagedModels};
 pub use self::invalid::InvalidCatalogue;
+pub use self::models::{CatalogueModel, EmbeddingModel};
 pub use self::provider::CatalogueProvider;
 use crate::error::{Error, ErrorKind};
 use crate::model::{CredentialSource, ModelStatus, Plan, Provider, ProviderApi};

@@ -12,6 +12,7 @@ use super::lists::Cache;
 use super::long_reads::LongReads;
 use super::shutdown::Lifetime;
 use super::status::StatusHistory;
+use super::usage::Ledger;
 use super::webhooks::NewEvents;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
@@ -261,6 +262,7 @@ impl Builder {
                 long_reads: LongReads::new(is_shared),
                 new_events: NewEvents::default(),
                 lifetime: Lifetime::default(),
+                ledger: Ledger::default(),
                 removing: tokio::sync::Mutex::default(),
             }),
         }

@@ -78,6 +78,7 @@ enum ExportStage {
     ApiKeys,
     ProviderKeys,
     Webhooks,
+    Usage,
     Audit,
     Done,
 }
@@ -93,7 +94,8 @@ impl ExportStage {
             Self::Statuses => Self::ApiKeys,
             Self::ApiKeys => Self::ProviderKeys,
             Self::ProviderKeys => Self::Webhooks,
-            Self::Webhooks => Self::Audit,
+            Self::Webhooks => Self::Usage,
+            Self::Usage => Self::Audit,
             Self::Audit | Self::Done => Self::Done,
         }
     }
@@ -285,6 +287,7 @@ impl Export {
                 }
                 Ok(false)
             }
+            ExportStage::Usage => self.usage(lines).await,
             ExportStage::Audit => self.audit(lines).await,
             ExportStage::Done => Ok(false),
         }
@@ -415,6 +418,18 @@ impl Export {
             }
         }
         Ok(is_some)
+    }
+
+    /// Sums of usage belong to no revision.
+    async fn usage(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {
+        let after = self.after.as_deref().and_then(|day| day.parse().ok());
+        let Some((last, rows)) = self.service.usage_days_after(self.workspace, after).await? else {
+            return Ok(false);
+        };
+        self.after = Some(last.to_string().into());
+        rows.into_iter()
+            .try_for_each(|row| write(lines, &ExportLine::Usage(row)))?;
+        Ok(true)
     }
 
     async fn audit(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {

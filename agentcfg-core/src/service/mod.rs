@@ -47,6 +47,7 @@ mod single_flight;
 mod status;
 #[cfg(test)]
 mod tests;
+mod usage;
 mod versions;
 mod webhooks;
 mod weighted_cache;
@@ -79,6 +80,8 @@ use self::shutdown::Lifetime;
 pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
 use self::status::StatusHistory;
 pub use self::status::{StatusChanges, StatusList, StatusPiece};
+use self::usage::Ledger;
+pub use self::usage::{CallFacts, CallMeter, EndedCall};
 use self::webhooks::NewEvents;
 pub use self::webhooks::{SenderNumbers, WebhookSender};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
@@ -139,6 +142,7 @@ struct Inner {
     long_reads: Arc<LongReads>,
     new_events: NewEvents,
     lifetime: Lifetime,
+    ledger: Ledger,
     /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
     removing: tokio::sync::Mutex<()>,
 }

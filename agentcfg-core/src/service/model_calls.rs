@@ -9,7 +9,7 @@ use super::{AgentCfg, Caller, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::into_field::settable;
 use crate::model::{
-    AgentId, CredentialHeader, CredentialSource, Definition, IdRef, ModelSettings, Permission, Plan, Provider,
+    Actor, AgentId, CredentialHeader, CredentialSource, Definition, IdRef, ModelSettings, Permission, Plan, Provider,
     ProviderApi, VariableValues, VersionSelector, WorkspaceId,
 };
 use crate::routing::{self, Asked, CatalogueProvider, Purchase, Reason};
@@ -92,6 +92,12 @@ pub struct ModelCall {
     pub persona_prompt: Option<String>,
     /// The members that the body gets where it lacks them.
     pub model_settings: ModelSettings,
+    /// The workspace of the agent.
+    pub workspace: WorkspaceId,
+    /// The agent that the call is made as.
+    pub agent_id: String,
+    /// Who calls.
+    pub actor: Actor,
 }
 
 /// One provider that a model call can go to, with the model and the credential for it.
@@ -224,7 +230,10 @@ impl AgentCfg {
             let decision = self.decide(&access, agent_id, request).await?;
             let version = decision.first.sealed.as_ref().map(|(_, version)| *version);
             match self.open(decision.workspace, &decision.first) {
-                Ok(credential) => return Ok(self.with_credentials(decision, credential)),
+                Ok(credential) => {
+                    let call = self.with_credentials(decision, credential, agent_id.as_str(), access.actor());
+                    return Ok(call);
+                }
                 // A rotation may have sealed the key again between the read of the record and that of the keyring.
                 Err(_) if rounds > 0 && version.is_some() && version != last_version => {
                     rounds -= 1;
@@ -438,7 +447,13 @@ impl AgentCfg {
     }
 
     /// The call with the credential of its first route. A fallback whose credential does not open is passed over.
-    fn with_credentials(&self, decision: Decision, first: ProviderCredential) -> ModelCall {
+    fn with_credentials(
+        &self,
+        decision: Decision,
+        first: ProviderCredential,
+        agent_id: &str,
+        actor: Actor,
+    ) -> ModelCall {
         let mut fallbacks = Vec::new();
         for route in decision.fallbacks {
             match self.open(decision.workspace, &route) {
@@ -456,6 +471,9 @@ impl AgentCfg {
                 .definition
                 .map(|definition| definition.model_settings())
                 .unwrap_or_default(),
+            workspace: decision.workspace,
+            agent_id: agent_id.to_owned(),
+            actor,
         }
     }
 }

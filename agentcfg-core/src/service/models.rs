@@ -47,6 +47,11 @@ impl AgentCfg {
             display_name: model.display_name.clone(),
             status: model.status,
             credential: source(model.provider),
+            input_price: model.prices.map(|prices| prices.input),
+            cached_input_price: model.prices.and_then(|prices| prices.cached_input),
+            cache_write_price: model.prices.and_then(|prices| prices.cache_write),
+            output_price: model.prices.and_then(|prices| prices.output),
+            max_output_tokens: model.max_output_tokens,
         });
         Ok(models.collect())
     }

@@ -34,6 +34,8 @@ settable! {
         write_scope_configures_agents: bool,
         /// Users who may change the plan of any workspace.
         operators: BTreeSet<String>,
+        /// How many days single model calls are kept; their sums are kept for good (extension, chapter 25).
+        usage_retention_days: u32,
         /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443.
         webhook_allowed_hosts: Vec<AllowedHost>,
     }
@@ -49,6 +51,7 @@ impl Default for Settings {
             status_ttl_seconds: 120,
             write_scope_configures_agents: true,
             operators: BTreeSet::new(),
+            usage_retention_days: 30,
             webhook_allowed_hosts: Vec::new(),
         }
     }

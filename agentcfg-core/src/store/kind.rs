@@ -171,6 +171,10 @@ kinds! {
         Set = 16,
         /// The set that an agent belongs to, by `agent_id`.
         SetMember = 17,
+        /// A model call that has ended, by its identifier, which grows with time.
+        UsageCall = 18,
+        /// The sum over the calls of one hour and one group, by hour and an identifier of its own.
+        UsageSum = 19,
     }
     global {
         /// An API key, in a partition of its own.

@@ -7,7 +7,7 @@ use agentcfg_core::model::{
     StatusReport, WorkspaceId,
 };
 use agentcfg_core::secret::ProviderCredential;
-use agentcfg_core::service::Export;
+use agentcfg_core::service::{CallFacts, Export, ModelRequest};
 use agentcfg_core::vault::{MasterKey, Vault};
 use agentcfg_core::{Error, ErrorKind};
 
@@ -105,6 +105,17 @@ async fn an_export_has_every_kind_and_no_secret() {
         ApplyAgents::of(vec![AgentSpec::new("writer".parse().unwrap(), "Agent")]).set(Some("docs".parse().unwrap()));
     let applied = world.service.apply_agents(&ada, workspace, set, false).await.unwrap();
     assert_eq!(applied.results.len(), 1);
+    let request = ModelRequest::new(Provider::OPENAI, "v1/responses");
+    let call = world
+        .service
+        .resolve_model_call(&ada, None, "writer", &request)
+        .await
+        .unwrap();
+    let _ = world
+        .service
+        .meter(&call, &call.first, CallFacts::default())
+        .end(200, None, false);
+    world.service.flush().await.unwrap();
 
     let mut export = world.service.export_workspace(&ada, workspace).await.unwrap();
     let revision = export.revision();
@@ -133,8 +144,9 @@ async fn an_export_has_every_kind_and_no_secret() {
         "api_key",
         "provider_key",
         "webhook",
+        "usage",
     ];
-    assert_eq!(kinds[..14], expected);
+    assert_eq!(kinds[..15], expected);
     kinds.dedup();
     assert_eq!(kinds, ExportLine::KINDS);
     assert_eq!(agents(&lines), listed(&world, workspace).await);

@@ -34,6 +34,8 @@ mod status;
 mod status_lists;
 mod status_model;
 mod support;
+mod usage;
+mod usage_ledger;
 mod versions;
 mod webhooks;
 mod workspaces;

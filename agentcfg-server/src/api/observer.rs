@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use agentcfg_core::service::EndedCall;
 use hyper::Method;
 
 /// A request that was answered.
@@ -66,6 +67,11 @@ pub trait Observer: Send + Sync {
     /// A stream of changes has ended. The default does nothing.
     fn stream_closed(&self) {}
 
+    /// A model call has ended (extension, chapter 25). The default does nothing.
+    fn model_call_ended(&self, call: &EndedCall) {
+        let _ = call;
+    }
+
     /// An event is about to be sent on a stream that had sent all earlier ones. `lag` is the time since its commit. The default does nothing.
     fn event_sent(&self, lag: Duration) {
         let _ = lag;
@@ -92,6 +98,10 @@ impl Observer for Observers {
 
     fn stream_closed(&self) {
         self.0.iter().for_each(|observer| observer.stream_closed());
+    }
+
+    fn model_call_ended(&self, call: &EndedCall) {
+        self.0.iter().for_each(|observer| observer.model_call_ended(call));
     }
 
     fn event_sent(&self, lag: Duration) {

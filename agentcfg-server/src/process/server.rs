@@ -428,6 +428,7 @@ fn settings(config: &Config) -> Settings {
         .default_plan(config.default_plan)
         .session_rate_limit(config.session_rate_limit)
         .max_persona_prompt(config.max_persona_prompt)
+        .usage_retention_days(config.usage_retention_days)
         .status_ttl_seconds(u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX))
         .write_scope_configures_agents(config.write_scope_configures_agents)
         .operators(config.operators.iter().cloned().collect::<BTreeSet<_>>())

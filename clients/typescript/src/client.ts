@@ -1,6 +1,6 @@
 import { systemClock } from "./clock.js";
 import { InputError, type RateLimit } from "./errors.js";
-import { ApiKeys, AuditLog, Members, Models, Webhooks, Workspaces } from "./rest/administration.js";
+import { ApiKeys, AuditLog, Members, Models, Usage, Webhooks, Workspaces } from "./rest/administration.js";
 import { Agents } from "./rest/agents.js";
 import { Caller } from "./rest/caller.js";
 import { Changes } from "./rest/changes.js";
@@ -49,6 +49,7 @@ export class Client {
   readonly webhooks: Webhooks;
   /** The audit log. */
   readonly auditLog: AuditLog;
+  readonly usage: Usage;
   /** Workspaces and who the caller is. */
   readonly workspaces: Workspaces;
   /** Members of the workspace. */
@@ -74,6 +75,7 @@ export class Client {
     this.apiKeys = new ApiKeys(caller);
     this.webhooks = new Webhooks(caller);
     this.auditLog = new AuditLog(caller);
+    this.usage = new Usage(caller);
     this.workspaces = new Workspaces(caller);
     this.members = new Members(caller);
     this.models = new Models(caller);

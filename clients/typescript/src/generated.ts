@@ -536,6 +536,10 @@ export type ExportLine =
       record: Webhook;
     }
   | {
+      kind: "usage";
+      record: UsageRow;
+    }
+  | {
       kind: "audit";
       record: AuditEntry;
     };
@@ -651,6 +655,16 @@ export interface ModelInfo {
   status: ModelStatus;
   /** Whose credential the workspace's next call to this provider uses. */
   credential: CredentialSource;
+  /** USD per million input tokens; null where the price is not known. */
+  input_price: number | null;
+  /** USD per million input tokens that are read from a cache; null where they cost what input does. */
+  cached_input_price: number | null;
+  /** USD per million input tokens that are written to a cache; null where they cost what input does. */
+  cache_write_price: number | null;
+  /** USD per million output tokens. */
+  output_price: number | null;
+  /** The most tokens of an answer, where that is known. */
+  max_output_tokens: number | null;
 }
 
 /** Whether a model can be called. */
@@ -941,6 +955,112 @@ export type TargetType = "workspace" | "member" | "api_key" | "agent" | "provide
 
 /** A moment in UTC with milliseconds. */
 export type Timestamp = string;
+
+/** One model call, or one attempt of it. */
+export interface UsageCall {
+  /** Identifier of the call. Later ones are greater. */
+  id: string;
+  /** When it ended. */
+  ended_at: Timestamp;
+  /** The agent that it was made as. */
+  agent_id: string;
+  /** The version of the agent. */
+  version: number;
+  /** The label that selected the version. */
+  label: string | null;
+  /** Who called; null without the permission `audit_log:read`. */
+  actor: Actor | null;
+  /** The provider. */
+  provider: Provider;
+  /** The model, where it is known. */
+  model: string | null;
+  /** The path at the provider. */
+  path: string;
+  /** Whose credential paid. */
+  credential: CredentialSource;
+  /** The status of the answer. 502 and 504 are answers of this service, and 499 is a caller that left before the answer. */
+  status: number;
+  /** Whether a stream was asked for or answered. */
+  stream: boolean;
+  /** Which attempt of its request it was. */
+  attempts: number;
+  /** Whether tokens were estimated. */
+  estimated: boolean;
+  /** Input tokens, with those of caches. */
+  input_tokens: number;
+  /** Input tokens that were read from a cache. */
+  cached_input_tokens: number;
+  /** Input tokens that were written to a cache. */
+  cache_write_tokens: number;
+  /** Output tokens, with those of reasoning. */
+  output_tokens: number;
+  /** Output tokens of reasoning. */
+  reasoning_tokens: number;
+  /** The cost in USD; null where the model has no price. */
+  cost_usd: string | null;
+  /** Milliseconds until the answer began; null where there was none. */
+  first_byte_ms: number | null;
+  /** Milliseconds in all. */
+  duration_ms: number;
+  /** The `X-Request-Id` of the request. */
+  request_id: string;
+}
+
+/** Sums over model calls. A field of a grouping is there where it was asked for. */
+export interface UsageRow {
+  /** Calls, each attempt of one as a call of its own. */
+  calls: number;
+  /** Calls with a status of 400 and above. */
+  errors: number;
+  /** Input tokens, with those of caches. */
+  input_tokens: number;
+  /** Input tokens that were read from a cache. */
+  cached_input_tokens: number;
+  /** Input tokens that were written to a cache. */
+  cache_write_tokens: number;
+  /** Output tokens, with those of reasoning. */
+  output_tokens: number;
+  /** Output tokens of reasoning. */
+  reasoning_tokens: number;
+  /** The cost in USD, exact to a billionth. */
+  cost_usd: string;
+  /** Calls with tokens whose model has no price. */
+  unpriced_calls: number;
+  /** Calls whose tokens were estimated. */
+  estimated_calls: number;
+  /** Milliseconds of all calls together. */
+  duration_ms: number;
+  /** Milliseconds until the answers began, of all calls together. */
+  first_byte_ms: number;
+  /** Half of the calls took at most this many milliseconds, within 10 %. */
+  p50_ms: number;
+  /** 95 % of the calls took at most this many milliseconds, within 10 %. */
+  p95_ms: number;
+  /** Identifier of the agent. */
+  agent?: string | null | undefined;
+  /** Whose credential paid. */
+  credential?: (CredentialSource | null) | undefined;
+  /** The day in UTC on which the calls ended, such as `2026-11-20`. */
+  day?: string | null | undefined;
+  /** The beginning of the hour in which the calls ended. */
+  hour?: (Timestamp | null) | undefined;
+  /** Identifier of the API key; null for a user's calls. */
+  key?: string | null | undefined;
+  /** The label that selected the version; null where none did. */
+  label?: string | null | undefined;
+  /** The model; null where the call named none. */
+  model?: string | null | undefined;
+  /** There, and true, where the row is that of all values beyond `top`. */
+  other?: boolean | undefined;
+  /** The provider. */
+  provider?: (Provider | null) | undefined;
+  /** The status of the answers. 502 and 504 are answers of this service, and 499 is a caller that left before the answer. */
+  status?: number | null | undefined;
+  /** Identifier of the user; null for calls with an API key. */
+  user?: string | null | undefined;
+  /** The number of the agent's version. */
+  version?: number | null | undefined;
+}
 
 /** A webhook without its secret. */
 export interface Webhook {
@@ -1687,6 +1807,60 @@ export interface Operations {
     body: undefined;
     answer: Success;
   };
+  /** Read the usage of models */
+  getUsage: {
+    query: {
+      /** The workspace, as a hyphenated UUID in either case. */
+      workspace_id: string;
+      /** Only calls that ended from this moment on, rounded down to the hour. Left out: 30 days before `to`. */
+      from?: string | undefined;
+      /** Only calls that ended before this moment, rounded down to the hour. Left out: the end of the running hour. */
+      to?: string | undefined;
+      /**
+       * What the sums are grouped by: up to 4 of `hour`, `day`, `agent`, `version`, `label`, `model`, `provider`, `key`,
+       * `user`, `credential` and `status`, with commas between them. `key` and `user` need `audit_log:read` too.
+       */
+      by?: string | undefined;
+      /** Only calls as this agent. */
+      agent_id?: string | undefined;
+      /** Only calls of this model. */
+      model?: string | undefined;
+      /** Only calls to this provider. */
+      provider?: string | undefined;
+      /** Only calls with the API key of this `id`. It needs `audit_log:read` too. */
+      key?: string | undefined;
+      /** Only calls whose version of the agent this label selected. */
+      label?: string | undefined;
+      /**
+       * Shows only this many values of the first grouping that is neither `hour` nor `day`, those that cost most. All others
+       * are added up in rows with `other: true` and null in place of the value.
+       */
+      top?: number | undefined;
+    };
+    body: undefined;
+    answer: Array<UsageRow>;
+  };
+  /** List model calls */
+  listUsageCalls: {
+    query: {
+      /** The workspace, as a hyphenated UUID in either case. */
+      workspace_id: string;
+      /** Most calls to return. */
+      limit?: number | undefined;
+      /** Only calls before the one with this `id`: the last one of a page, for the next page. */
+      before?: string | undefined;
+      /** Only calls as this agent. */
+      agent_id?: string | undefined;
+      /** Only calls with the API key of this `id`. It needs `audit_log:read` too. */
+      key?: string | undefined;
+      /** Only calls of this model. */
+      model?: string | undefined;
+      /** Only calls with this status. */
+      status?: number | undefined;
+    };
+    body: undefined;
+    answer: Array<UsageCall>;
+  };
   /** List webhooks */
   listWebhooks: {
     query: {
@@ -1815,6 +1989,8 @@ export const OPERATIONS = {
   listProviderKeys: { method: "GET", path: "/api/provider-keys", workspace: "required" },
   saveProviderKey: { method: "PUT", path: "/api/provider-keys", workspace: "required" },
   deleteProviderKey: { method: "DELETE", path: "/api/provider-keys", workspace: "required" },
+  getUsage: { method: "GET", path: "/api/usage", workspace: "required" },
+  listUsageCalls: { method: "GET", path: "/api/usage/calls", workspace: "required" },
   listWebhooks: { method: "GET", path: "/api/webhooks", workspace: "required" },
   createWebhook: { method: "POST", path: "/api/webhooks", workspace: "none" },
   updateWebhook: { method: "PATCH", path: "/api/webhooks", workspace: "none" },

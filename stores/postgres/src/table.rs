@@ -28,7 +28,7 @@ const fn table(name: &'static str, kind: Kind, scope_column: &'static str, item_
         scope_column,
         item_column,
         numeric: kind.is_number(),
-        hot: kind.is_number() || matches!(kind, Kind::Status | Kind::KeyUse | Kind::WebhookState),
+        hot: kind.is_number() || matches!(kind, Kind::Status | Kind::KeyUse | Kind::WebhookState | Kind::UsageSum),
     }
 }
 
@@ -48,6 +48,8 @@ pub(super) const TABLES: &[Table] = &[
     table("agent_labels", Kind::AgentLabels, "workspace_id", "agent_id"),
     table("sets", Kind::Set, "workspace_id", "set_name"),
     table("set_members", Kind::SetMember, "workspace_id", "agent_id"),
+    table("usage_calls", Kind::UsageCall, "workspace_id", "call_id"),
+    table("usage_sums", Kind::UsageSum, "workspace_id", "hour_and_sum"),
     table("webhooks", Kind::Webhook, "workspace_id", "webhook_id"),
     table("webhook_states", Kind::WebhookState, "workspace_id", "webhook_id"),
     table(

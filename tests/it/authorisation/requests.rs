@@ -74,6 +74,8 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             | "/api/workspaces/members"
             | "/api/api-keys"
             | "/api/audit-log"
+            | "/api/usage"
+            | "/api/usage/calls"
             | "/api/webhooks",
         ) => with(Before::Nothing, WORKSPACE, None),
         ("GET", "/api/whoami" | "/api/workspaces" | "/openapi.json" | "/healthz" | "/readyz") => {

@@ -80,7 +80,14 @@ fn head_is_answered_as_get_without_the_body() {
             ("workspace_id", &*workspace),
             ("agent_id", "writer"),
             ("label", "production"),
-            ("from", "1"),
+            (
+                "from",
+                if route.path == "/api/usage" {
+                    "2026-11-20T00:00:00Z"
+                } else {
+                    "1"
+                },
+            ),
             ("after", "now"),
             ("webhook_id", &webhook),
         ];

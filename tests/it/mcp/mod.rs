@@ -3,6 +3,7 @@
 mod catalogue;
 mod protocol;
 mod tools;
+mod usage;
 
 use agentcfg_tests::harness::{Request, Response, Server};
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ const WRITES: [&str; 4] = ["create_agent", "update_agent", "deactivate_agent", "
 const VERSIONS: [&str; 2] = ["list_versions", "diff_versions"];
 const RELEASES: [&str; 2] = ["set_label", "promote_label"];
 
-fn tools(server: &Server, credential: &str) -> Vec<Value> {
+pub(super) fn tools(server: &Server, credential: &str) -> Vec<Value> {
     let list = result(modern(server, credential, "tools/list", &json!({})).send());
     list["tools"].as_array().unwrap().clone()
 }
@@ -27,10 +27,11 @@ fn names(server: &Server, credential: &str) -> Vec<String> {
 fn tools_are_listed_by_what_the_credential_may_do() {
     let studio = Studio::open();
     let server = studio.server;
-    let reads = [&READS[..], &VERSIONS].concat();
+    let usage = ["get_usage"];
+    let reads = [&READS[..], &VERSIONS, &usage].concat();
     let writes = [&WRITES[..], &["report_status"], &VERSIONS, &["rollback_agent"]].concat();
-    let all = [&READS[..], &["search_audit_log"], &writes, &RELEASES].concat();
-    let without_log = [&READS[..], &writes].concat();
+    let all = [&READS[..], &["search_audit_log"], &writes, &RELEASES, &usage].concat();
+    let without_log = [&READS[..], &writes, &usage].concat();
     for (credential, expected) in [
         (studio.key("read").key, reads.clone()),
         (studio.key("write").key, without_log.clone()),

@@ -93,8 +93,8 @@ impl AgentCfg {
         });
     }
 
-    /// Writes when API keys were last used. The service does so itself twice a minute. Call this before the process ends:
-    /// uses that were not written are lost. Nothing else is kept in memory alone.
+    /// Writes when API keys were last used, and the usage of model calls. The service does so itself, twice a minute and within a
+    /// second. Call this before the process ends: what was not written is lost. Nothing else is kept in memory alone.
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -111,6 +111,12 @@ impl AgentCfg {
     ///
     /// When storage fails; what was not written is kept for the next call.
     pub async fn flush(&self) -> Result<(), Error> {
+        // One that fails does not keep the other from being written.
+        let usage = self.write_usage().await;
+        self.flush_uses().await.and(usage)
+    }
+
+    async fn flush_uses(&self) -> Result<(), Error> {
         let uses = &self.inner.uses;
         let noted: Vec<_> = uses.lock().iter().map(|(key_id, at)| (key_id.clone(), *at)).collect();
         for some in noted.chunks(BATCH) {

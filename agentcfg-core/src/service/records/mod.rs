@@ -15,6 +15,7 @@ mod kinds;
 mod query;
 mod read;
 mod transaction;
+mod usage;
 mod webhooks;
 
 pub(super) use self::codec::{encode, not_read, not_written};
@@ -24,6 +25,7 @@ pub(super) use self::kinds::*;
 pub(super) use self::query::{Counted, Lookup, Query};
 pub(super) use self::read::{ChangedRecords, Entries, Scanned};
 pub(super) use self::transaction::{Outcome, Transaction, Turn};
+pub(super) use self::usage::*;
 pub(super) use self::webhooks::*;
 
 #[cfg(test)]

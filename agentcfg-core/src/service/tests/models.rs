@@ -307,6 +307,8 @@ async fn with_vllm(managed: &[Provider]) -> (AgentCfg, Workspace, Provider) {
             provider: vllm,
             display_name: id.into(),
             status: ModelStatus::Available,
+            prices: None,
+            max_output_tokens: None,
         });
     }
     let catalogue = catalogue.with_models(models).unwrap();

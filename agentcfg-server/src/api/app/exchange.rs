@@ -102,6 +102,7 @@ impl App {
                 by_cookie: false,
                 caller: None,
                 holder: None,
+                request_id: request_id.clone(),
             };
             let mut values = FieldValues::default();
             let answered = match answer(&connected, &mut exchange).await {
@@ -174,6 +175,8 @@ struct Exchange<'a, B> {
     caller: Option<Box<str>>,
     /// The name of the caller in the budget of answers, if the answer is counted.
     holder: Option<String>,
+    /// The identifier of the request.
+    request_id: HeaderValue,
 }
 
 impl<B> Exchange<'_, B> {
@@ -222,6 +225,7 @@ where
         by_cookie,
         caller: observed_caller,
         holder: counted_for,
+        request_id,
     } = exchange;
     let shared = &*connected.shared;
     let (service, headers) = (&shared.service, &head.headers);
@@ -280,6 +284,7 @@ where
         streams: &shared.streams,
         answers: &shared.answer_budget,
         observer: shared.observer.as_ref(),
+        request_id: text(request_id),
         rest: Rest::new(credential, &shared.browser, head),
     };
     let mut received = Received {

@@ -49,6 +49,8 @@ pub struct Call<'a> {
     pub answers: &'a ByteBudget,
     /// Observes the events that streams send.
     pub observer: Option<&'a Arc<dyn Observer>>,
+    /// The identifier of the request, as in `X-Request-Id`.
+    pub request_id: &'a str,
     /// The rest of the request.
     pub(super) rest: Rest<'a>,
 }

@@ -4,6 +4,7 @@ mod changes;
 mod declare;
 mod history;
 mod pages;
+mod usage;
 mod variables;
 
 use std::borrow::Cow;
@@ -17,6 +18,7 @@ pub use self::changes::*;
 use self::declare::{flags, required_texts, texts};
 pub use self::history::*;
 pub use self::pages::*;
+pub use self::usage::*;
 pub use self::variables::Variables;
 use super::{Parameter, ParameterDoc, Received, Shape};
 use crate::api::model_calls::{PathAgent, Target};

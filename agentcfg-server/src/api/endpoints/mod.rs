@@ -17,6 +17,7 @@ mod sessions;
 mod status;
 mod system;
 mod tags;
+mod usage;
 mod versions;
 mod webhooks;
 mod workspaces;
@@ -44,6 +45,7 @@ const MODULES: &[&[Definition]] = &[
     models::ENDPOINTS,
     model_calls::ENDPOINTS,
     provider_keys::ENDPOINTS,
+    usage::ENDPOINTS,
     webhooks::ENDPOINTS,
     mcp::ENDPOINTS,
     system::ENDPOINTS,

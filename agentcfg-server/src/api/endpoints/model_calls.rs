@@ -16,7 +16,7 @@ use crate::api::call::parameters::{
 };
 use crate::api::call::{Call, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, KnownPath, Values};
-use crate::api::model_calls::{Draft, Format, PathAgent, Sent, Target, named};
+use crate::api::model_calls::{Draft, Format, Metering, PathAgent, Sent, Target, named};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
@@ -150,7 +150,9 @@ impl CalledMethod for Post {
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
          consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
          `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
-         `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others.\n\n\
+         `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others. Where an answer reports its usage, `Accept-Encoding` is \
+         narrowed to gzip, and a stream of chat completions gets `stream_options.include_usage`; the chunk that it adds is taken \
+         out for a client that did not ask for it.\n\n\
          The provider's status, body, content type and `Retry-After` are returned unchanged; its \
          `X-Request-Id` and `X-RateLimit-*` are returned as `X-Provider-Request-Id` and `X-Provider-RateLimit-*`; `Agent-Model` is the \
          model that it was asked for, `Agent-Attempts` how many models were asked. An answer \
@@ -232,6 +234,12 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
             query: query.as_deref(),
             headers: passed.headers(call),
             draft,
+            metering: Metering {
+                service: call.service,
+                label: label_of(version),
+                request_id: call.request_id,
+                observer: call.observer,
+            },
         };
         let answered = calls.send(&decided, &sent, call.disconnect).await?;
         Ok(Reply::relayed(answered).of_version(Some(decided.version)).into())
@@ -266,6 +274,14 @@ fn selected<'a>(
         return Err(Failure::bad_request(message));
     }
     Ok(number_or_label(in_path))
+}
+
+/// The label that selects a version.
+fn label_of(version: VersionSelector<'_>) -> Option<&str> {
+    match version {
+        VersionSelector::Label(label) => Some(label),
+        _ => None,
+    }
 }
 
 /// The refusal of a call that was not sent. A missing credential is a failure that a retry does not help.

@@ -24,7 +24,7 @@ impl Endpoint for List {
         MODELS,
         "List the models on offer",
         "Returns the catalogue of the deployment, each model with the credential that its next call would use: \
-         the workspace's own, the managed one, or none.",
+         the workspace's own, the managed one, or none. Prices are in USD per million tokens, as the operator has entered them.",
     )
     .answer(
         "The models in the order of the catalogue.",
@@ -36,7 +36,12 @@ impl Endpoint for List {
                     "provider": "anthropic",
                     "display_name": "Claude Sonnet 5.5",
                     "status": "available",
-                    "credential": "workspace"
+                    "credential": "workspace",
+                    "input_price": 2,
+                    "cached_input_price": 0.1,
+                    "cache_write_price": 2.5,
+                    "output_price": 10,
+                    "max_output_tokens": 128000
                 }
             ]"#,
         )],

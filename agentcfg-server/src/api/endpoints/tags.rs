@@ -52,6 +52,11 @@ pub(super) const MODELS: Tag = Tag {
     description: "Models on offer, and the workspace's own credentials for them.",
 };
 
+pub(super) const USAGE: Tag = Tag {
+    name: "Usage",
+    description: "What model calls use, and what that costs.",
+};
+
 pub(super) const WEBHOOKS: Tag = Tag {
     name: "Webhooks",
     description: "Events of a workspace, sent to URLs and signed as Standard Webhooks describes.",

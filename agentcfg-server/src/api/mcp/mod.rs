@@ -25,6 +25,7 @@ mod releases;
 mod server_info;
 mod tool;
 mod tools;
+mod usage;
 
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;

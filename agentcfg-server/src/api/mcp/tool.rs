@@ -44,9 +44,8 @@ pub(super) enum Effect {
 }
 
 impl Effect {
-    fn hints(self, title: &str) -> Value {
+    fn hints(self) -> Value {
         json!({
-            "title": title,
             "readOnlyHint": self == Self::Reads,
             "destructiveHint": self == Self::Replaces,
             "idempotentHint": matches!(self, Self::Reads | Self::Sets),
@@ -94,6 +93,18 @@ pub(super) fn agent() -> Value {
     })
 }
 
+/// As [`with_fields`], without what the fields mean: the list says so once.
+pub(super) fn with_short_fields(own: Value) -> Value {
+    let names: Vec<String> = object(own.clone()).keys().cloned().collect();
+    let mut all = object(with_fields(own));
+    for (name, schema) in &mut all {
+        if let (false, Some(schema)) = (names.contains(name), schema.as_object_mut()) {
+            schema.remove("description");
+        }
+    }
+    Value::Object(all)
+}
+
 /// A tool's own arguments, together with the configurable fields of an agent.
 pub(super) fn with_fields(own: Value) -> Value {
     let mut all = object(own);
@@ -115,7 +126,7 @@ pub(super) fn with_fields(own: Value) -> Value {
 impl Tool {
     pub(super) fn shown(&self) -> Value {
         let mut properties = object((self.input)());
-        let workspace = json!({"type": "string", "description": "Needed by users of several workspaces"});
+        let workspace = json!({"type": "string", "description": "For users of several workspaces"});
         properties.insert("workspace_id".to_owned(), workspace);
         let mut input = Map::new();
         input.insert("type".to_owned(), json!("object"));
@@ -130,7 +141,7 @@ impl Tool {
             "description": self.description,
             "inputSchema": input,
             "outputSchema": (self.output)(),
-            "annotations": self.effect.hints(self.title),
+            "annotations": self.effect.hints(),
         })
     }
 }

@@ -10,7 +10,8 @@ use super::calls::{ToolError, Tools};
 use super::json::object;
 use super::message::RpcError;
 use super::releases;
-use super::tool::{Effect, Tool, agent, list, message, status, text, with_fields};
+use super::tool::{Effect, Tool, agent, list, message, status, text, with_fields, with_short_fields};
+use super::usage;
 
 /// The tools of agents and of the audit log, in the order of the list.
 const TOOLS: &[Tool] = &[
@@ -126,7 +127,7 @@ const TOOLS: &[Tool] = &[
         permission: Permission::AgentsConfigure,
         effect: Effect::Replaces,
         input: || {
-            with_fields(json!({
+            with_short_fields(json!({
                 "agent_id": {"type": "string"},
                 "etag": {"type": "string", "description": "From get_agent"},
                 "message": message(),
@@ -199,7 +200,7 @@ const TOOLS: &[Tool] = &[
 
 /// All tools, in the order of the list.
 fn all() -> impl Iterator<Item = &'static Tool> {
-    TOOLS.iter().chain(releases::TOOLS)
+    TOOLS.iter().chain(releases::TOOLS).chain(usage::TOOLS)
 }
 
 /// The tools that the credential can use, in any of its workspaces.

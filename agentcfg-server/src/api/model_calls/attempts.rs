@@ -6,6 +6,7 @@ use hyper::Response;
 use super::answer_fields::named;
 use super::error::CallError;
 use super::relay::Relay;
+use super::usage::{Measured, MeteredBody, UsagePath};
 use super::{ModelCalls, Sent};
 use crate::http::Disconnect;
 use crate::http::errors::Failure;
@@ -24,7 +25,7 @@ impl ModelCalls {
         call: &ModelCall,
         sent: &Sent<'_>,
         disconnect: &Disconnect,
-    ) -> Result<Response<Relay>, Failure> {
+    ) -> Result<Response<Measured<Relay>>, Failure> {
         let mut tried = 0;
         let mut maybe_bought = false;
         let mut attempts = call.attempts();
@@ -34,27 +35,37 @@ impl ModelCalls {
             next = attempts.next();
             let persona = call.persona_prompt.as_deref();
             let body = sent.draft.fill(attempt.model.as_deref(), persona, &call.model_settings);
+            let model = attempt.model.as_deref().or_else(|| sent.draft.requested_model());
+            let body = MeteredBody::read(UsagePath::of(&sent.method, sent.path), body)?;
+            let metered = sent.metering.begin(call, attempt, (model, sent.path, tried), &body);
             let result = self.send_to(attempt, sent, body, disconnect).await;
-            if next.is_some() && is_failure(&result) {
+            let is_last = next.is_none() || !is_failure(&result);
+            if !is_last {
                 maybe_bought |= matches!(&result, Err(error) if error.may_have_been_bought());
                 log(attempt, &result);
-                continue;
             }
-            let model = attempt.model.as_deref().or_else(|| sent.draft.requested_model());
-            return match result {
-                Ok(mut answer) => {
+            match result {
+                // The answer is dropped, and its call has ended.
+                Ok(answer) if !is_last => drop(metered.answered(answer)),
+                Ok(answer) => {
+                    let mut answer = metered.answered(answer);
                     answer.headers_mut().extend(named(model, tried));
-                    Ok(answer)
+                    return Ok(answer);
                 }
                 Err(error) => {
-                    let failure = Failure::from(error).with_fields(named(model, tried));
-                    Err(if maybe_bought {
-                        failure.should_retry(false)
-                    } else {
-                        failure
-                    })
+                    let may_be_bought = error.may_have_been_bought() || matches!(error, CallError::CallerLeft);
+                    let failure = Failure::from(error);
+                    metered.failed(failure.status.as_u16(), may_be_bought);
+                    if !is_last {
+                        continue;
+                    }
+                    let failure = failure.with_fields(named(model, tried));
+                    return Err(match maybe_bought {
+                        true => failure.should_retry(false),
+                        false => failure,
+                    });
                 }
-            };
+            }
         }
         Err(Failure::internal("a call without a provider"))
     }

@@ -11,6 +11,7 @@ mod refusal;
 mod relay;
 mod request_body;
 mod target;
+mod usage;
 
 use std::io;
 use std::time::Duration;
@@ -27,7 +28,9 @@ pub use refusal::in_form_of;
 pub use relay::Relay;
 pub use request_body::Draft;
 pub use target::{Format, PathAgent, Target};
+pub use usage::Metering;
 
+use self::usage::MeteredBody;
 use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};
 
@@ -74,6 +77,8 @@ pub struct Sent<'a> {
     pub headers: &'a HeaderMap,
     /// The body, into which model, persona and settings are inserted.
     pub draft: Draft,
+    /// Who is told of each attempt.
+    pub metering: Metering<'a>,
 }
 
 impl ModelCalls {
@@ -116,7 +121,7 @@ impl ModelCalls {
         &self,
         attempt: &ModelAttempt,
         sent: &Sent<'_>,
-        body: Bytes,
+        body: MeteredBody,
         disconnect: &Disconnect,
     ) -> Result<Response<Relay>, CallError> {
         let provider = attempt.provider;
@@ -143,10 +148,12 @@ impl ModelCalls {
     }
 }
 
-fn request(attempt: &ModelAttempt, sent: &Sent<'_>, body: Bytes) -> Result<Request<Full<Bytes>>, CallError> {
+fn request(attempt: &ModelAttempt, sent: &Sent<'_>, metered: MeteredBody) -> Result<Request<Full<Bytes>>, CallError> {
     let (api, header) = (attempt.api, attempt.credential_header);
     let mut headers = headers::to_provider(sent.headers, api, header, &attempt.credential)
         .map_err(|error| CallError::Request(error.into()))?;
+    metered.limit_codings(&mut headers);
+    let body = metered.body;
     if body.is_empty() && ![Method::GET, Method::DELETE].contains(&sent.method) {
         // Some servers require a length, and hyper sends none for an empty body.
         headers.insert(header::CONTENT_LENGTH, HeaderValue::from_static("0"));

@@ -185,7 +185,7 @@ settings! {
 
     /// Models on offer, in the order of the list; a list of tables in the file.
     models: Vec<CatalogueModel> = Catalogue::default().models().to_vec(), models::read;
-    /// Models for embeddings that managed credentials pay for; a list of tables in the file.
+    /// Models for embeddings that managed credentials pay for, with their prices; a list of tables in the file.
     embedding_models: Vec<EmbeddingModel> = Catalogue::default().embedding_models().to_vec(), models::read_embedding;
     /// Address of OpenAI's API.
     openai_base_url: String = default_base_url(Provider::OPENAI), base_url;
@@ -210,6 +210,9 @@ settings! {
     model_call_first_byte_timeout: Duration = Duration::from_secs(600), |v| v.seconds(1, DAY);
     /// Longest time between two pieces of a model provider's answer, in seconds.
     model_call_idle_timeout: Duration = Duration::from_secs(60), |v| v.seconds(1, DAY);
+
+    /// Days that single model calls are kept; their sums are kept for good.
+    usage_retention_days: u32 = Settings::default().usage_retention_days, |v| v.integer(1, 3650);
 
     /// PEM file of authorities that are trusted beside the public ones, by everything that goes out.
     outbound_ca_file: Option<PathBuf> = None, |v| v.path().map(Some);

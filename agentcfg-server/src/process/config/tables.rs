@@ -57,6 +57,30 @@ impl Row<'_> {
         self.text(key)?.ok_or_else(|| format!("{key} is required"))
     }
 
+    /// The text of a decimal number: of a number, or of a string.
+    pub(super) fn decimal(&self, key: &str) -> Result<Option<&str>, String> {
+        match self.0.get(key).map(|value| value.get_ref()) {
+            None => Ok(None),
+            Some(DeValue::Integer(number)) => Ok(Some(number.as_str())),
+            Some(DeValue::Float(number)) => Ok(Some(number.as_str())),
+            Some(DeValue::String(text)) => Ok(Some(text)),
+            Some(_) => Err(format!("{key} must be a number")),
+        }
+    }
+
+    /// An integer within bounds, if it is there.
+    pub(super) fn integer(&self, key: &str, least: u64, most: u64) -> Result<Option<u64>, String> {
+        let number = match self.0.get(key).map(|value| value.get_ref()) {
+            None => return Ok(None),
+            Some(DeValue::Integer(number)) => number.as_str().parse().ok(),
+            Some(_) => None,
+        };
+        match number.filter(|number| (least..=most).contains(number)) {
+            Some(number) => Ok(Some(number)),
+            None => Err(format!("{key} must be an integer from {least} to {most}")),
+        }
+    }
+
     /// The value that a text stands for.
     pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(&self, key: &str, text: &str) -> Result<T, String> {
         text.parse().map_err(|rule: T::Err| {

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use agentcfg_core::rate_limit::SharedState;
-use agentcfg_core::service::SenderNumbers;
+use agentcfg_core::service::{EndedCall, SenderNumbers};
 use hyper::Method;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -13,8 +13,10 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Metric, Registry, Unit};
+use prometheus_client::registry::{Registry, Unit};
 
+use super::model_calls::ModelCallMetrics;
+use super::register::{registered, seconds};
 use crate::api::{Answered, Observer};
 
 /// All metrics of one server. Counters and gauges are handles: a clone counts into the same number.
@@ -50,6 +52,7 @@ pub struct Metrics {
     webhook_lag: Gauge,
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram>,
+    model_calls: ModelCallMetrics,
     registry: Registry,
 }
 
@@ -105,24 +108,11 @@ struct RouteLabels {
     route: &'static str,
 }
 
-/// Registers a metric that begins at zero.
-fn registered<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
-    let metric = M::default();
-    registry.register(name, help, metric.clone());
-    metric
-}
-
 /// Registers a counter of bytes.
 fn bytes(registry: &mut Registry, name: &str, help: &str) -> Counter {
     let counter = Counter::default();
     registry.register_with_unit(name, help, Unit::Bytes, counter.clone());
     counter
-}
-
-/// Registers a metric of times in seconds.
-fn seconds<M: Metric + Clone>(registry: &mut Registry, name: &str, help: &str, metric: M) -> M {
-    registry.register_with_unit(name, help, Unit::Seconds, metric.clone());
-    metric
 }
 
 impl Metrics {
@@ -205,6 +195,7 @@ impl Metrics {
                 "Time from the head of a request to the head of its response",
                 Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram),
             ),
+            model_calls: ModelCallMetrics::register(all),
             store: OnceLock::new(),
             shared: OnceLock::new(),
             webhooks: OnceLock::new(),
@@ -309,6 +300,10 @@ impl Observer for Metrics {
 
     fn stream_closed(&self) {
         self.streams.dec();
+    }
+
+    fn model_call_ended(&self, call: &EndedCall) {
+        self.model_calls.ended(call);
     }
 
     fn event_sent(&self, lag: Duration) {

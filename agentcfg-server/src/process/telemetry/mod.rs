@@ -3,6 +3,8 @@
 mod access;
 mod endpoint;
 mod metrics;
+mod model_calls;
+mod register;
 
 use std::io::{IsTerminal, stderr};
 

@@ -802,7 +802,8 @@ class SyncMethods:
         """List the models on offer.
 
         Returns the catalogue of the deployment, each model with the credential that its next call would use: the
-        workspace's own, the managed one, or none.
+        workspace's own, the managed one, or none. Prices are in USD per million tokens, as the operator has entered
+        them.
 
         Needs the permission `agents:read`.
         """
@@ -857,6 +858,86 @@ class SyncMethods:
                 "/api/provider-keys",
                 read_success,
                 query={"workspace_id": workspace_id, "provider": provider},
+                workspace="required",
+            )
+        )
+
+    def get_usage(
+        self,
+        *,
+        workspace_id: str | None = None,
+        from_: str | None = None,
+        to: str | None = None,
+        by: str | None = None,
+        agent_id: str | None = None,
+        model: str | None = None,
+        provider: str | None = None,
+        key: str | None = None,
+        label: str | None = None,
+        top: int | None = None,
+    ) -> list[types.UsageRow]:
+        """Read the usage of models.
+
+        Adds up the model calls of a workspace: tokens as the providers report them, and their cost by the prices of the
+        catalogue. A call is there within a second of its end. What a provider did not report is estimated by a quarter
+        of the bytes, and counts in `estimated_calls`. Without `by` there is one row, or none without calls. An answer
+        of more than 10,000 rows is refused.
+
+        Needs the permission `analytics:read`.
+        """
+        return self.send(
+            Call(
+                "GET",
+                "/api/usage",
+                read_list,
+                query={
+                    "workspace_id": workspace_id,
+                    "from": from_,
+                    "to": to,
+                    "by": by,
+                    "agent_id": agent_id,
+                    "model": model,
+                    "provider": provider,
+                    "key": key,
+                    "label": label,
+                    "top": top,
+                },
+                workspace="required",
+            )
+        )
+
+    def list_usage_calls(
+        self,
+        *,
+        workspace_id: str | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+        agent_id: str | None = None,
+        key: str | None = None,
+        model: str | None = None,
+        status: int | None = None,
+    ) -> list[types.UsageCall]:
+        """List model calls.
+
+        Returns single model calls, newest first, for as long as the deployment keeps them. Nothing of prompts and
+        answers is among it. `actor` is null without the permission `audit_log:read`.
+
+        Needs the permission `analytics:read`.
+        """
+        return self.send(
+            Call(
+                "GET",
+                "/api/usage/calls",
+                read_list,
+                query={
+                    "workspace_id": workspace_id,
+                    "limit": limit,
+                    "before": before,
+                    "agent_id": agent_id,
+                    "key": key,
+                    "model": model,
+                    "status": status,
+                },
                 workspace="required",
             )
         )

@@ -584,6 +584,13 @@ class ExportLineWebhook(TypedDict):
     record: Webhook
 
 
+class ExportLineUsage(TypedDict):
+    """A line of the kind `usage`."""
+
+    kind: Literal["usage"]
+    record: UsageRow
+
+
 class ExportLineAudit(TypedDict):
     """A line of the kind `audit`."""
 
@@ -602,6 +609,7 @@ ExportLine = (
     | ExportLineApiKey
     | ExportLineProviderKey
     | ExportLineWebhook
+    | ExportLineUsage
     | ExportLineAudit
 )
 """One record of a workspace, with its kind."""
@@ -717,6 +725,16 @@ class ModelInfo(TypedDict):
     """Whether the model can be called."""
     credential: CredentialSource
     """Whose credential the workspace's next call to this provider uses."""
+    input_price: float | None
+    """USD per million input tokens; null where the price is not known."""
+    cached_input_price: float | None
+    """USD per million input tokens that are read from a cache; null where they cost what input does."""
+    cache_write_price: float | None
+    """USD per million input tokens that are written to a cache; null where they cost what input does."""
+    output_price: float | None
+    """USD per million output tokens."""
+    max_output_tokens: int | None
+    """The most tokens of an answer, where that is known."""
 
 
 ModelStatus = Literal["available", "coming_soon"]
@@ -1051,6 +1069,123 @@ TargetType = Literal["workspace", "member", "api_key", "agent", "provider_key", 
 
 Timestamp = str
 """A moment in UTC with milliseconds."""
+
+
+class UsageCall(TypedDict):
+    """One model call, or one attempt of it."""
+
+    id: str
+    """Identifier of the call. Later ones are greater."""
+    ended_at: Timestamp
+    """When it ended."""
+    agent_id: str
+    """The agent that it was made as."""
+    version: int
+    """The version of the agent."""
+    label: str | None
+    """The label that selected the version."""
+    actor: Actor | None
+    """Who called; null without the permission `audit_log:read`."""
+    provider: Provider
+    """The provider."""
+    model: str | None
+    """The model, where it is known."""
+    path: str
+    """The path at the provider."""
+    credential: CredentialSource
+    """Whose credential paid."""
+    status: int
+    """The status of the answer. 502 and 504 are answers of this service, and 499 is a caller that left before the
+    answer.
+    """
+    stream: bool
+    """Whether a stream was asked for or answered."""
+    attempts: int
+    """Which attempt of its request it was."""
+    estimated: bool
+    """Whether tokens were estimated."""
+    input_tokens: int
+    """Input tokens, with those of caches."""
+    cached_input_tokens: int
+    """Input tokens that were read from a cache."""
+    cache_write_tokens: int
+    """Input tokens that were written to a cache."""
+    output_tokens: int
+    """Output tokens, with those of reasoning."""
+    reasoning_tokens: int
+    """Output tokens of reasoning."""
+    cost_usd: str | None
+    """The cost in USD; null where the model has no price."""
+    first_byte_ms: int | None
+    """Milliseconds until the answer began; null where there was none."""
+    duration_ms: int
+    """Milliseconds in all."""
+    request_id: str
+    """The `X-Request-Id` of the request."""
+
+
+class UsageRowRequired(TypedDict):
+    """What `UsageRow` always has."""
+
+    calls: int
+    """Calls, each attempt of one as a call of its own."""
+    errors: int
+    """Calls with a status of 400 and above."""
+    input_tokens: int
+    """Input tokens, with those of caches."""
+    cached_input_tokens: int
+    """Input tokens that were read from a cache."""
+    cache_write_tokens: int
+    """Input tokens that were written to a cache."""
+    output_tokens: int
+    """Output tokens, with those of reasoning."""
+    reasoning_tokens: int
+    """Output tokens of reasoning."""
+    cost_usd: str
+    """The cost in USD, exact to a billionth."""
+    unpriced_calls: int
+    """Calls with tokens whose model has no price."""
+    estimated_calls: int
+    """Calls whose tokens were estimated."""
+    duration_ms: int
+    """Milliseconds of all calls together."""
+    first_byte_ms: int
+    """Milliseconds until the answers began, of all calls together."""
+    p50_ms: int
+    """Half of the calls took at most this many milliseconds, within 10 %."""
+    p95_ms: int
+    """95 % of the calls took at most this many milliseconds, within 10 %."""
+
+
+class UsageRow(UsageRowRequired, total=False):
+    """Sums over model calls. A field of a grouping is there where it was asked for."""
+
+    agent: str | None
+    """Identifier of the agent."""
+    credential: CredentialSource | None
+    """Whose credential paid."""
+    day: str | None
+    """The day in UTC on which the calls ended, such as `2026-11-20`."""
+    hour: Timestamp | None
+    """The beginning of the hour in which the calls ended."""
+    key: str | None
+    """Identifier of the API key; null for a user's calls."""
+    label: str | None
+    """The label that selected the version; null where none did."""
+    model: str | None
+    """The model; null where the call named none."""
+    other: bool
+    """There, and true, where the row is that of all values beyond `top`."""
+    provider: Provider | None
+    """The provider."""
+    status: int | None
+    """The status of the answers. 502 and 504 are answers of this service, and 499 is a caller that left before the
+    answer.
+    """
+    user: str | None
+    """Identifier of the user; null for calls with an API key."""
+    version: int | None
+    """The number of the agent's version."""
 
 
 class Webhook(TypedDict):

@@ -9,6 +9,8 @@ import type {
   Provider,
   ProviderKeyInfo,
   Role,
+  UsageCall,
+  UsageRow,
   Webhook,
   WebhookDelivery,
   WebhookPatch,
@@ -95,6 +97,21 @@ export class AuditLog {
   /** Lists entries, the newest first. */
   async list(query: QueryOf<"listAuditLog"> = {}, options: CallOptions = {}): Promise<AuditEntry[]> {
     return await this.caller.call("listAuditLog", query, options);
+  }
+}
+
+/** What model calls use, and what that costs. */
+export class Usage {
+  constructor(private readonly caller: Caller) {}
+
+  /** Adds calls up, by what the query names. */
+  async sums(query: QueryOf<"getUsage"> = {}, options: CallOptions = {}): Promise<UsageRow[]> {
+    return await this.caller.call("getUsage", query, options);
+  }
+
+  /** Lists calls, the newest first. */
+  async calls(query: QueryOf<"listUsageCalls"> = {}, options: CallOptions = {}): Promise<UsageCall[]> {
+    return await this.caller.call("listUsageCalls", query, options);
   }
 }
 

@@ -129,7 +129,7 @@ async fn a_backup_of_another_format_names_the_build_that_made_it() {
         other
     };
     assert!(written(FORMAT, BUILD.as_bytes()) == copy);
-    for (format, named) in [(FORMAT - 1, None), (FORMAT + 1, Some("7.1.0"))] {
+    for (format, named) in [(1, None), (FORMAT - 1, Some("7.1.0")), (FORMAT + 1, Some("7.1.0"))] {
         let other = written(format, b"7.1.0");
         let expected = OtherFormat {
             found: format,

@@ -100,7 +100,8 @@ async fn another_format_is_refused_and_left_unchanged() {
     let mut longer = std::fs::read(&path).unwrap();
     longer.push(0);
     for (format, build, named) in [
-        (FORMAT - 1, "0.0.9", None),
+        (1, "0.0.9", None),
+        (FORMAT - 1, "0.1.0", Some("0.1.0")),
         (FORMAT + 1, "7.1.0-rc.1", Some("7.1.0-rc.1")),
         (FORMAT + 1, "", None),
         (FORMAT + 1, "\x1b[31m", None),

@@ -8,7 +8,7 @@ use super::{LIMIT, LIMIT_EXAMPLE, refuse};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 
-const MOMENT: Shape = Shape::Pattern {
+pub(super) const MOMENT: Shape = Shape::Pattern {
     length: None,
     pattern: concat!(
         "^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])",
@@ -16,11 +16,11 @@ const MOMENT: Shape = Shape::Pattern {
         "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$"
     ),
 };
-const MOMENT_EXAMPLE: &str = r#""2026-11-20T09:30:00Z""#;
+pub(super) const MOMENT_EXAMPLE: &str = r#""2026-11-20T09:30:00Z""#;
 
 impl Received<'_> {
     /// A moment with any offset. Faults are reported together with others.
-    fn moment(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<Timestamp> {
+    pub(super) fn moment(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<Timestamp> {
         let text = self.optional(parameter)?;
         match text.parse() {
             Ok(moment) => Some(moment),

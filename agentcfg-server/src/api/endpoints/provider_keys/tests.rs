@@ -153,9 +153,11 @@ async fn models_show_the_catalogue_and_the_credential_in_use() {
     assert_eq!(
         models[0],
         json!({"id": "claude-opus-5-5", "provider": "anthropic", "display_name": "Claude Opus 5.5",
-               "status": "available", "credential": "none"})
+               "status": "available", "credential": "none", "input_price": 4, "cached_input_price": 0.2,
+               "cache_write_price": 5, "output_price": 20, "max_output_tokens": 128_000})
     );
     assert_eq!(models[6]["status"], "coming_soon");
+    assert_eq!(models[6]["input_price"], Value::Null);
     assert_eq!(api.credential("openai").await, "managed");
     assert_eq!(api.save("ada", "openai", &body()).await.status, 200);
     assert_eq!(api.credential("openai").await, "workspace");

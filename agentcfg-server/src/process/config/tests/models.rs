@@ -213,3 +213,49 @@ fn addresses_of_providers_lead_to_one_place() {
         "{error}"
     );
 }
+
+#[test]
+fn prices_of_models_are_exact() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = from_file(
+        dir.path(),
+        "models = [{ id = 'a', provider = 'openai', input_price = 2, cached_input_price = 0.075, output_price = '10.50', \
+         max_output_tokens = 8192 }, { id = 'b', provider = 'openai' }]\n\
+         embedding_models = [{ id = 'e', provider = 'openai', input_price = 0.02 }]\n",
+    )
+    .unwrap();
+    let prices = config.models[0].prices.unwrap();
+    assert_eq!(
+        (
+            prices.input.to_string(),
+            prices.cached_input.unwrap().to_string(),
+            prices.cache_write,
+            prices.output.unwrap().to_string(),
+        ),
+        ("2".to_owned(), "0.075".to_owned(), None, "10.5".to_owned())
+    );
+    assert_eq!(config.models[0].max_output_tokens, Some(8192));
+    assert_eq!(
+        (config.models[1].prices, config.models[1].max_output_tokens),
+        (None, None)
+    );
+    assert_eq!(config.embedding_models[0].input_price.unwrap().to_string(), "0.02");
+    for (bad, words) in [
+        ("input_price = -1", "input_price must be a decimal number"),
+        ("input_price = 0.0001", "input_price must have at most 3 decimals"),
+        ("input_price = 1000001", "input_price must be at most 1000000"),
+        ("input_price = true", "input_price must be a number"),
+        (
+            "output_price = 1",
+            "input_price is required where another price is given",
+        ),
+        ("max_output_tokens = 0", "max_output_tokens must be an integer from 1"),
+    ] {
+        let models = format!("models = [{{ id = 'a', provider = 'openai', {bad} }}]");
+        let error = from_file(dir.path(), &models).unwrap_err().to_string();
+        assert!(error.contains(words), "{bad}: {error}");
+    }
+    let twice = "embedding_models = [{ id = 'e', provider = 'openai' }, { id = 'e', provider = 'openai' }]";
+    let error = from_file(dir.path(), twice).unwrap_err().to_string();
+    assert!(error.contains("\"e\" is listed twice"), "{error}");
+}

@@ -1,0 +1,227 @@
+//! The records of the usage of model calls. Their fields have short names, because there is a record for each call.
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::entity::{Entity, EntityKey};
+use super::read::Entries;
+use crate::error::Error;
+use crate::model::{Actor, CallId, CredentialSource, Provider, Timestamp, TokenUsage, UsageCall, Usd, WorkspaceId};
+use crate::store::Kind;
+
+/// Of which calls a sum is: the facts that sums can be grouped by, apart from the time.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(in crate::service) struct CallGroup {
+    #[serde(rename = "a")]
+    pub(in crate::service) agent_id: String,
+    #[serde(rename = "v")]
+    pub(in crate::service) version: u64,
+    #[serde(rename = "l", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) label: Option<String>,
+    #[serde(rename = "k", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) key: Option<String>,
+    #[serde(rename = "u", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) user: Option<String>,
+    #[serde(rename = "p")]
+    pub(in crate::service) provider: Provider,
+    #[serde(rename = "m", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) model: Option<String>,
+    #[serde(rename = "c")]
+    pub(in crate::service) credential: CredentialSource,
+    #[serde(rename = "s")]
+    pub(in crate::service) status: u16,
+}
+
+impl CallGroup {
+    /// Who called.
+    pub(in crate::service) fn actor(&self) -> Option<Actor> {
+        let key = self.key.as_deref().map(Actor::api_key);
+        key.or_else(|| self.user.as_deref().map(Actor::user))
+    }
+}
+
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Counts of tokens.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::service) struct StoredTokens {
+    #[serde(rename = "i", default, skip_serializing_if = "is_zero")]
+    pub(in crate::service) input: u64,
+    #[serde(rename = "ci", default, skip_serializing_if = "is_zero")]
+    pub(in crate::service) cached_input: u64,
+    #[serde(rename = "cw", default, skip_serializing_if = "is_zero")]
+    pub(in crate::service) cache_write: u64,
+    #[serde(rename = "o", default, skip_serializing_if = "is_zero")]
+    pub(in crate::service) output: u64,
+    #[serde(rename = "r", default, skip_serializing_if = "is_zero")]
+    pub(in crate::service) reasoning: u64,
+}
+
+impl From<TokenUsage> for StoredTokens {
+    fn from(usage: TokenUsage) -> Self {
+        Self {
+            input: usage.input,
+            cached_input: usage.cached_input,
+            cache_write: usage.cache_write,
+            output: usage.output,
+            reasoning: usage.reasoning,
+        }
+    }
+}
+
+impl StoredTokens {
+    pub(in crate::service) fn add(&mut self, other: &Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.cached_input = self.cached_input.saturating_add(other.cached_input);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+        self.output = self.output.saturating_add(other.output);
+        self.reasoning = self.reasoning.saturating_add(other.reasoning);
+    }
+}
+
+/// A model call that has ended. Its identifier is in its key.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::service) struct StoredCall {
+    #[serde(rename = "e")]
+    pub(in crate::service) ended_at: i64,
+    #[serde(rename = "g")]
+    pub(in crate::service) group: CallGroup,
+    #[serde(rename = "x")]
+    pub(in crate::service) path: String,
+    #[serde(rename = "st", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::service) stream: bool,
+    #[serde(rename = "n")]
+    pub(in crate::service) attempts: u32,
+    #[serde(rename = "es", default, skip_serializing_if = "std::ops::Not::not")]
+    pub(in crate::service) estimated: bool,
+    #[serde(rename = "t")]
+    pub(in crate::service) tokens: StoredTokens,
+    /// `None` where the model has no price and there are tokens.
+    #[serde(rename = "usd", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) cost: Option<Usd>,
+    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) first_byte_ms: Option<u64>,
+    #[serde(rename = "d")]
+    pub(in crate::service) duration_ms: u64,
+    #[serde(rename = "id")]
+    pub(in crate::service) request_id: String,
+}
+
+impl Entity for StoredCall {
+    const KIND: Kind = Kind::UsageCall;
+}
+
+impl StoredCall {
+    /// The call as the API shows it.
+    pub(in crate::service) fn shown(self, id: CallId, with_actor: bool) -> UsageCall {
+        let tokens = self.tokens;
+        UsageCall {
+            id,
+            ended_at: Timestamp::from_unix_millis(self.ended_at),
+            actor: self.group.actor().filter(|_| with_actor),
+            agent_id: self.group.agent_id,
+            version: self.group.version,
+            label: self.group.label,
+            provider: self.group.provider,
+            model: self.group.model,
+            path: self.path,
+            credential: self.group.credential,
+            status: self.group.status.into(),
+            stream: self.stream,
+            attempts: self.attempts,
+            estimated: self.estimated,
+            input_tokens: tokens.input,
+            cached_input_tokens: tokens.cached_input,
+            cache_write_tokens: tokens.cache_write,
+            output_tokens: tokens.output,
+            reasoning_tokens: tokens.reasoning,
+            cost_usd: self.cost,
+            first_byte_ms: self.first_byte_ms,
+            duration_ms: self.duration_ms,
+            request_id: self.request_id,
+        }
+    }
+}
+
+/// The key of a call. The identifiers grow with time, so the keys are in the order in which the calls ended.
+pub(in crate::service) fn usage_call(workspace: WorkspaceId, id: CallId) -> EntityKey<StoredCall> {
+    EntityKey::in_workspace(workspace, id.to_string())
+}
+
+impl EntityKey<StoredCall> {
+    /// The identifier of the call, from the key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn call_id(&self) -> Result<CallId, Error> {
+        self.item().parse().map_err(|error| self.unreadable(error))
+    }
+}
+
+/// The sum over calls of one group that ended in one hour, as one process has counted them. Each process counts into records of its
+/// own, and writes the whole sum each time. So processes do not conflict, and a write whose outcome is unknown is repeated without
+/// counting twice.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(in crate::service) struct StoredSum {
+    #[serde(rename = "g")]
+    pub(in crate::service) group: CallGroup,
+    #[serde(rename = "y")]
+    pub(in crate::service) sums: Sums,
+}
+
+impl Entity for StoredSum {
+    const KIND: Kind = Kind::UsageSum;
+}
+
+/// Sums over calls.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(in crate::service) struct Sums {
+    #[serde(rename = "n")]
+    pub(in crate::service) calls: u64,
+    #[serde(rename = "er", default, skip_serializing_if = "is_zero")]
+    pub(in crate::service) errors: u64,
+    #[serde(rename = "t")]
+    pub(in crate::service) tokens: StoredTokens,
+    #[serde(rename = "usd")]
+    pub(in crate::service) cost: Usd,
+    #[serde(rename = "up", default, skip_serializing_if = "is_zero")]
+    pub(in crate::service) unpriced: u64,
+    #[serde(rename = "es", default, skip_serializing_if = "is_zero")]
+    pub(in crate::service) estimated: u64,
+    #[serde(rename = "d")]
+    pub(in crate::service) duration_ms: u64,
+    #[serde(rename = "f", default, skip_serializing_if = "is_zero")]
+    pub(in crate::service) first_byte_ms: u64,
+    /// How many calls have a duration in each range, by the number of the range.
+    #[serde(rename = "b")]
+    pub(in crate::service) durations: std::collections::BTreeMap<u16, u64>,
+}
+
+fn hour_item(hour: i64) -> String {
+    format!("{hour:010}")
+}
+
+/// The key of a sum, by the hour since the Unix epoch and an identifier of its own.
+pub(in crate::service) fn usage_sum(workspace: WorkspaceId, hour: i64, id: Uuid) -> EntityKey<StoredSum> {
+    EntityKey::in_workspace(workspace, format!("{}/{}", hour_item(hour), id.simple()))
+}
+
+/// The sums from this hour on, in the order of the hours.
+pub(in crate::service) fn usage_sums_from(workspace: WorkspaceId, hour: i64) -> Entries<StoredSum> {
+    Entries::in_workspace(workspace).after_item(Some(hour_item(hour.max(0)).into()))
+}
+
+impl EntityKey<StoredSum> {
+    /// The hour since the Unix epoch, from the key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn hour(&self) -> Result<i64, Error> {
+        let hour = self.item().split('/').next().unwrap_or_default();
+        hour.parse().map_err(|error| self.unreadable(error))
+    }
+}

@@ -1,0 +1,189 @@
+//! The calls of this process that were not written yet, and the sums that it is counting.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use uuid::Uuid;
+
+use super::HOUR;
+use crate::model::{CallId, Timestamp, WorkspaceId};
+use crate::service::records::{CallGroup, StoredCall, Sums};
+use crate::service::{AgentCfg, Inner};
+
+/// How long calls are gathered before they are written together.
+const GATHER: Duration = Duration::from_millis(250);
+/// The pause after a failure of the store.
+const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// The most calls that are kept while the store does not answer. Calls beyond it are lost, and the log says how many.
+const MOST_KEPT: usize = 1 << 20;
+
+/// Milliseconds between two removals of old calls of a workspace.
+const SWEEP_EVERY: i64 = HOUR;
+
+/// What a process knows of the usage that it is about to write.
+#[derive(Default)]
+pub(in crate::service) struct Ledger {
+    waiting: Mutex<Waiting>,
+    pub(super) sums: tokio::sync::Mutex<HashMap<SumKey, OpenSum>>,
+    /// One lock for each workspace, held while its calls are written.
+    turns: Mutex<HashMap<WorkspaceId, Turn>>,
+    wake: Arc<Notify>,
+    writer: OnceLock<()>,
+}
+
+/// The writing of the calls of one workspace.
+#[derive(Default)]
+struct Turn {
+    lock: Arc<tokio::sync::Mutex<()>>,
+    /// When old calls were last removed, on the monotonic clock.
+    swept: Option<i64>,
+}
+
+/// The calls that were not written yet.
+#[derive(Default)]
+struct Waiting {
+    calls: HashMap<WorkspaceId, VecDeque<(CallId, StoredCall)>>,
+    count: usize,
+    lost: u64,
+}
+
+/// Of which calls a sum is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct SumKey {
+    pub(super) workspace: WorkspaceId,
+    pub(super) hour: i64,
+    pub(super) group: CallGroup,
+}
+
+/// A sum that this process counts.
+#[derive(Debug, Clone)]
+pub(super) struct OpenSum {
+    /// The identifier of its record.
+    pub(super) id: Uuid,
+    /// What was written.
+    pub(super) sums: Sums,
+}
+
+impl Ledger {
+    fn lock(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The workspaces with calls that were not written.
+    pub(super) fn workspaces(&self) -> Vec<WorkspaceId> {
+        self.lock().calls.keys().copied().collect()
+    }
+
+    /// The first calls of a workspace.
+    pub(super) fn first(&self, workspace: WorkspaceId, most: usize) -> Vec<(CallId, StoredCall)> {
+        let waiting = self.lock();
+        let calls = waiting.calls.get(&workspace);
+        calls.map_or_else(Vec::new, |calls| calls.iter().take(most).cloned().collect())
+    }
+
+    /// Forgets the first calls of a workspace, which are written.
+    pub(super) fn forget(&self, workspace: WorkspaceId, count: usize) {
+        let mut waiting = self.lock();
+        if let Some(calls) = waiting.calls.get_mut(&workspace) {
+            calls.drain(..count.min(calls.len()));
+            if calls.is_empty() {
+                waiting.calls.remove(&workspace);
+            }
+        }
+        waiting.count = waiting.count.saturating_sub(count);
+    }
+
+    fn turns(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Turn>> {
+        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The lock of those who write the calls of a workspace.
+    pub(super) fn turn(&self, workspace: WorkspaceId) -> Arc<tokio::sync::Mutex<()>> {
+        Arc::clone(&self.turns().entry(workspace).or_default().lock)
+    }
+
+    /// Whether old calls of a workspace were not removed for long.
+    pub(super) fn sweep_is_due(&self, workspace: WorkspaceId, now: i64) -> bool {
+        let swept = self.turns().entry(workspace).or_default().swept;
+        swept.is_none_or(|swept| now.saturating_sub(swept) >= SWEEP_EVERY)
+    }
+
+    /// Notes that all old calls of a workspace are removed.
+    pub(super) fn is_swept(&self, workspace: WorkspaceId, now: i64) {
+        self.turns().entry(workspace).or_default().swept = Some(now);
+    }
+
+    /// How many calls were lost since the last question.
+    pub(super) fn take_lost(&self) -> u64 {
+        std::mem::take(&mut self.lock().lost)
+    }
+}
+
+impl SumKey {
+    pub(super) fn of(workspace: WorkspaceId, call: &StoredCall) -> Self {
+        Self {
+            workspace,
+            hour: call.ended_at.div_euclid(HOUR).max(0),
+            group: call.group.clone(),
+        }
+    }
+}
+
+impl AgentCfg {
+    /// Notes a call that has ended. The first note starts the task that writes.
+    pub(super) fn note_call(&self, workspace: WorkspaceId, call: StoredCall) {
+        let ledger = &self.inner.ledger;
+        let id = match self.new_id(Timestamp::from_unix_millis(call.ended_at)) {
+            Ok(id) => CallId::new(id),
+            Err(error) => {
+                tracing::error!(?error, %workspace, "the usage of a model call is lost");
+                return;
+            }
+        };
+        let mut waiting = ledger.lock();
+        if waiting.count >= MOST_KEPT {
+            waiting.lost += 1;
+            return;
+        }
+        waiting.count += 1;
+        waiting.calls.entry(workspace).or_default().push_back((id, call));
+        drop(waiting);
+        ledger.writer.get_or_init(|| {
+            // Where there is no runtime, only `flush` writes.
+            if let Ok(runtime) = Handle::try_current() {
+                runtime.spawn(write_on(Arc::downgrade(&self.inner), Arc::clone(&ledger.wake)));
+            }
+        });
+        ledger.wake.notify_one();
+    }
+}
+
+impl Drop for Ledger {
+    /// Ends the task that writes.
+    fn drop(&mut self) {
+        self.wake.notify_one();
+    }
+}
+
+/// Writes the calls soon after they were noted, until the service is dropped or shut down.
+async fn write_on(service: Weak<Inner>, wake: Arc<Notify>) {
+    loop {
+        wake.notified().await;
+        tokio::time::sleep(GATHER).await;
+        let Some(inner) = service.upgrade() else { return };
+        let service = AgentCfg { inner };
+        if service.inner.lifetime.check().is_err() {
+            return;
+        }
+        let written = service.write_usage().await;
+        drop(service);
+        if let Err(error) = written {
+            tracing::warn!(?error, "could not write the usage of model calls, trying again");
+            tokio::time::sleep(AFTER_FAILURE).await;
+            wake.notify_one();
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! The usage of model calls (extension, chapter 25): a meter for each call, the ledger that the calls are written to, and its
+//! readers.
+//!
+//! A call that ends is put into the [`Ledger`] of the process. A task writes what is there several times a second: each call as a
+//! record, and the sums of its hour. Readers of sums touch no calls.
+
+mod calls;
+mod days;
+mod durations;
+mod ledger;
+mod meter;
+mod query;
+mod selection;
+mod sums;
+mod write;
+
+pub(super) use ledger::Ledger;
+pub use meter::{CallFacts, CallMeter, EndedCall};
+
+/// Milliseconds of an hour, the unit of time of sums.
+const HOUR: i64 = 60 * 60 * 1000;

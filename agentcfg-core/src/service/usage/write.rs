@@ -1,0 +1,180 @@
+//! Writing the ledger: calls and sums together, a commit for many calls.
+
+use std::collections::HashMap;
+
+use tokio::runtime::Handle;
+use tokio::task::JoinSet;
+
+use super::HOUR;
+use super::ledger::{OpenSum, SumKey};
+use crate::error::{Error, ErrorKind};
+use crate::model::{CallId, Timestamp, WorkspaceId};
+use crate::service::AgentCfg;
+use crate::service::records::{self, Entries, Outcome, StoredCall, StoredSum, Transaction};
+use crate::service::retry::Rounds;
+
+/// The most calls in one commit. Together with their sums they are fewer writes than any store takes.
+const CALLS: usize = 200;
+/// The most workspaces whose calls are written at the same time.
+const AT_ONCE: usize = 32;
+/// The most calls that one commit of the retention removes.
+const SWEPT: usize = 256;
+/// The most commits of the retention after a write. The rest follows after the next ones.
+const SWEEPS: usize = 8;
+const DAY: i64 = 24 * HOUR;
+
+impl AgentCfg {
+    /// Writes all calls that have ended. What cannot be written is kept for the next call.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails, for the first workspace whose calls were not written.
+    pub(in crate::service) async fn write_usage(&self) -> Result<(), Error> {
+        let ledger = &self.inner.ledger;
+        let lost = ledger.take_lost();
+        if lost > 0 {
+            tracing::error!(
+                lost,
+                "the usage of model calls is lost: the store did not take it for too long"
+            );
+        }
+        let mut failure = None;
+        let workspaces = ledger.workspaces();
+        if workspaces.len() == 1 || Handle::try_current().is_err() {
+            for workspace in workspaces {
+                failure = failure.or(self.write_usage_of(workspace).await.err());
+            }
+            return failure.map_or(Ok(()), Err);
+        }
+        let mut running = JoinSet::new();
+        let mut workspaces = workspaces.into_iter();
+        loop {
+            while running.len() < AT_ONCE
+                && let Some(workspace) = workspaces.next()
+            {
+                let service = self.clone();
+                running.spawn(async move { service.write_usage_of(workspace).await });
+            }
+            match running.join_next().await {
+                None => return failure.map_or(Ok(()), Err),
+                Some(Ok(Ok(()))) => {}
+                Some(Ok(Err(error))) => failure = failure.or(Some(error)),
+                Some(Err(error)) => {
+                    let error = Error::new(ErrorKind::Internal, "the usage was not written").because(error);
+                    failure = failure.or(Some(error));
+                }
+            }
+        }
+    }
+
+    async fn write_usage_of(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        // One task at a time: of two, each would count the same calls.
+        let turn = self.inner.ledger.turn(workspace);
+        let _turn = turn.lock().await;
+        let ledger = &self.inner.ledger;
+        loop {
+            let calls = ledger.first(workspace, CALLS);
+            if calls.is_empty() {
+                break;
+            }
+            self.write_calls(workspace, &calls).await?;
+            ledger.forget(workspace, calls.len());
+        }
+        self.close_sums(workspace).await;
+        if ledger.sweep_is_due(workspace, self.inner.clock.steady_millis()) {
+            self.remove_old_calls(workspace).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes calls with the sums that they make. Repeated after a failure, it writes the same records.
+    async fn write_calls(&self, workspace: WorkspaceId, calls: &[(CallId, StoredCall)]) -> Result<(), Error> {
+        let mut changed: HashMap<SumKey, OpenSum> = HashMap::new();
+        for (_, call) in calls {
+            let key = SumKey::of(workspace, call);
+            let sum = match changed.entry(key) {
+                std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+                std::collections::hash_map::Entry::Vacant(entry) => {
+                    let mut sums = self.inner.ledger.sums.lock().await;
+                    let sum = match sums.get(entry.key()) {
+                        Some(sum) => sum.clone(),
+                        None => {
+                            let new = OpenSum {
+                                id: self.new_id(self.now())?,
+                                sums: records::Sums::default(),
+                            };
+                            // It keeps its identifier if the outcome of the commit is unknown.
+                            sums.insert(entry.key().clone(), new.clone());
+                            new
+                        }
+                    };
+                    entry.insert(sum)
+                }
+            };
+            sum.sums.count(call);
+        }
+        let mut rounds = Rounds::default();
+        loop {
+            let Some(found) = self.read(records::workspace(workspace).encoded()).await? else {
+                // The workspace is deleted, and its usage with it.
+                return Ok(());
+            };
+            let mut transaction = Transaction::default().check(found.unchanged());
+            for (id, call) in calls {
+                transaction = transaction.put(records::usage_call(workspace, *id), call)?;
+            }
+            for (key, sum) in &changed {
+                let record = StoredSum {
+                    group: key.group.clone(),
+                    sums: sum.sums.clone(),
+                };
+                transaction = transaction.put(records::usage_sum(workspace, key.hour, sum.id), &record)?;
+            }
+            match self.commit(transaction).await? {
+                Outcome::Done(_) => break,
+                Outcome::Raced | Outcome::Limit => rounds.lost().await?,
+            }
+        }
+        self.inner.ledger.sums.lock().await.extend(changed);
+        Ok(())
+    }
+
+    /// Forgets the sums of hours that are over. If the clock is set back, others are begun.
+    async fn close_sums(&self, workspace: WorkspaceId) {
+        let hour = self.now().unix_millis().div_euclid(HOUR);
+        let mut sums = self.inner.ledger.sums.lock().await;
+        sums.retain(|key, _| key.workspace != workspace || key.hour >= hour);
+    }
+
+    /// The end of the time for which calls are kept.
+    pub(super) fn oldest_call(&self) -> Timestamp {
+        let days = i64::from(self.settings().usage_retention_days);
+        self.now().plus_millis(-days.saturating_mul(DAY))
+    }
+
+    /// Removes calls that are older than they are kept, a bounded number of them.
+    async fn remove_old_calls(&self, workspace: WorkspaceId) -> Result<(), Error> {
+        let oldest = self.oldest_call().unix_millis();
+        for _ in 0..SWEEPS {
+            let entries = Entries::<StoredCall>::in_workspace(workspace).limit(SWEPT);
+            let found = self.scan(entries).await?;
+            let (count, mut removed) = (found.len(), 0);
+            let mut transaction = Transaction::default();
+            for call in found {
+                if call.value()?.ended_at >= oldest {
+                    break;
+                }
+                transaction = transaction.delete(call.key().clone());
+                removed += 1;
+            }
+            if removed > 0 {
+                self.commit(transaction).await?;
+            }
+            if removed < count || count < SWEPT {
+                self.inner.ledger.is_swept(workspace, self.inner.clock.steady_millis());
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}

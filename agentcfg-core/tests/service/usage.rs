@@ -1,0 +1,248 @@
+//! The usage of model calls: what is written, added up, shown, kept and removed.
+
+use std::sync::Arc;
+
+use agentcfg_core::model::{ExportLine, Provider, Role, UsageCallFilter, UsageColumn, UsageFilter, UsageRow};
+use agentcfg_core::service::{CallFacts, ModelRequest};
+use agentcfg_core::store::Store;
+use agentcfg_core::{ErrorKind, Settings};
+
+use super::support::{Fault, Faulty, World, failure, kind};
+use super::usage_ledger::{added_up, call, of_two_servers, service_on, studio, tokens, usage};
+
+#[tokio::test]
+async fn calls_are_added_up_by_what_is_asked_for() {
+    for world in [World::new(), World::on_disk(Settings::default())] {
+        added_up(world).await;
+    }
+}
+
+#[tokio::test]
+async fn hours_end_where_they_end_and_servers_add_up() {
+    for world in [World::new(), World::on_disk(Settings::default())] {
+        of_two_servers(world).await;
+    }
+}
+
+#[tokio::test]
+async fn the_first_by_cost_are_shown_and_the_others_added_up() {
+    let world = World::new();
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    for (model, input) in [
+        ("gpt-5.5", 10),
+        ("gpt-6-sol", 100),
+        ("gpt-5.4-mini", 1),
+        ("own", 1000),
+        ("own-2", 1),
+    ] {
+        call(&world, &service, &ada, "writer", model, tokens(input, 0), 10).await;
+    }
+    service.flush().await.unwrap();
+    let filter = UsageFilter::default()
+        .by(vec![UsageColumn::Day, UsageColumn::Model])
+        .top(2);
+    let rows = service.usage(&ada, workspace, &filter).await.unwrap();
+    let rows: Vec<_> = rows
+        .iter()
+        .map(|row| (row.model.value().map(String::as_str), row.other, row.calls))
+        .collect();
+    assert_eq!(
+        rows,
+        [
+            (Some("gpt-5.5"), None, 1),
+            (Some("gpt-6-sol"), None, 1),
+            (None, Some(true), 3)
+        ]
+    );
+
+    use UsageColumn::{Agent, Credential, Day, Hour, Key, Label, Model};
+    for (filter, words) in [
+        (filter.clone().top(51), "top must be from 1 to 50"),
+        (UsageFilter::default().top(1), "top needs a column"),
+        (UsageFilter::default().by(vec![Hour, Day]).top(1), "top needs a column"),
+        (
+            UsageFilter::default().by(vec![Agent, Agent]),
+            "by must name each column once",
+        ),
+        (
+            UsageFilter::default().by(vec![Agent, Model, Key, Label, Credential]),
+            "by must name at most 4 columns",
+        ),
+    ] {
+        let (kind, message) = failure(service.usage(&ada, workspace, &filter).await);
+        assert_eq!(kind, ErrorKind::Invalid);
+        assert!(message.contains(words), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_write_whose_outcome_is_unknown_counts_once() {
+    let world = World::new();
+    let (_, workspace) = studio(&world).await;
+    let faulty = Faulty::new(&world.store);
+    let service = service_on(&world, &(Arc::clone(&faulty) as Arc<dyn Store>));
+    let ada = world.user("ada");
+    let mut expected = 0;
+    for fault in [Fault::Made, Fault::Lost, Fault::Unavailable, Fault::Conflict(0)] {
+        call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 0), 10).await;
+        expected += 1;
+        faulty.script([fault]);
+        let first = service.flush().await;
+        // The next attempt has a further call in the same commit.
+        call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 0), 10).await;
+        expected += 1;
+        drop(first);
+        service.flush().await.unwrap();
+        let all = usage(&service, &ada, workspace, &[]).await;
+        assert_eq!((all[0].calls, all[0].input_tokens), (expected, expected));
+        let calls = service
+            .usage_calls(&ada, workspace, &UsageCallFilter::default())
+            .await
+            .unwrap();
+        assert_eq!(calls.len() as u64, expected);
+    }
+}
+
+#[tokio::test]
+async fn calls_are_kept_for_a_time_and_sums_for_good() {
+    let world = World::with(|settings| settings.usage_retention_days = 2);
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    for _ in 0..300 {
+        call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 0), 1).await;
+    }
+    service.flush().await.unwrap();
+    world.clock.advance_millis(2 * 24 * 60 * 60 * 1000 + 1000);
+    let listed = service
+        .usage_calls(&ada, workspace, &UsageCallFilter::default())
+        .await
+        .unwrap();
+    assert!(listed.is_empty(), "they are no longer shown");
+    call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 0), 1).await;
+    service.flush().await.unwrap();
+    let kind = agentcfg_core::store::Kind::UsageCall;
+    let scan = agentcfg_core::store::Scan::all(agentcfg_core::store::Partition::Workspace(workspace), kind);
+    assert_eq!(
+        world.store.scan(&scan).await.unwrap().entries.len(),
+        1,
+        "they are removed"
+    );
+    let all = usage(&service, &ada, workspace, &[]).await;
+    assert_eq!(all[0].calls, 301);
+}
+
+#[tokio::test]
+async fn who_called_is_for_those_who_read_the_audit_log() {
+    let world = World::new();
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let mel = world.member(workspace, "ada", "mel", Role::Member).await;
+    call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 0), 1).await;
+    service.flush().await.unwrap();
+    assert_eq!(usage(&service, &mel, workspace, &[UsageColumn::Agent]).await.len(), 1);
+    for filter in [
+        UsageFilter::default().by(vec![UsageColumn::Key]),
+        UsageFilter::default().by(vec![UsageColumn::Agent, UsageColumn::User]),
+        UsageFilter::default().key("4fQ8mZr2LkV7xN0bTy6W"),
+    ] {
+        let (kind, message) = failure(service.usage(&mel, workspace, &filter).await);
+        assert_eq!(kind, ErrorKind::Forbidden);
+        assert!(message.contains("audit_log:read"), "{message}");
+    }
+    let calls = service
+        .usage_calls(&mel, workspace, &UsageCallFilter::default())
+        .await
+        .unwrap();
+    assert_eq!(calls[0].actor, None);
+    let of_key = UsageCallFilter::default().key("4fQ8mZr2LkV7xN0bTy6W");
+    assert_eq!(
+        kind(service.usage_calls(&mel, workspace, &of_key).await),
+        ErrorKind::Forbidden
+    );
+    let eve = world.user("eve");
+    assert_eq!(
+        kind(service.usage(&eve, workspace, &UsageFilter::default()).await),
+        ErrorKind::Forbidden
+    );
+}
+
+#[tokio::test]
+async fn usage_is_exported_by_day_agent_and_model_and_removed_with_its_workspace() {
+    let world = World::new();
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    for day in 0..40 {
+        call(&world, &service, &ada, "writer", "gpt-5.5", tokens(day, 0), 1).await;
+        call(&world, &service, &ada, "editor", "gpt-5.5", tokens(1, 0), 1).await;
+        world.clock.advance_millis(24 * 60 * 60 * 1000);
+    }
+    service.flush().await.unwrap();
+    let mut export = service.export_workspace(&ada, workspace).await.unwrap();
+    let mut text = Vec::new();
+    while let Some(lines) = export.next().await.unwrap() {
+        text.extend(lines);
+    }
+    let lines = std::str::from_utf8(&text)
+        .unwrap()
+        .lines()
+        .map(|line| serde_json::from_str::<ExportLine>(line).unwrap());
+    let rows: Vec<UsageRow> = lines
+        .filter_map(|line| match line {
+            ExportLine::Usage(row) => Some(row),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(rows.len(), 80);
+    assert_eq!(
+        (
+            rows[0].day.value().unwrap().as_str(),
+            rows[0].agent.value().unwrap().as_str()
+        ),
+        ("2026-11-20", "editor")
+    );
+    assert_eq!(rows[79].input_tokens, 39);
+
+    let name = service.list_workspaces(&ada).await.unwrap()[0].workspace.name.clone();
+    call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 0), 1).await;
+    service.delete_workspace(&ada, workspace, &name).await.unwrap();
+    service.remove_deleted_workspaces().await.unwrap();
+    service.flush().await.unwrap();
+    for kind in [
+        agentcfg_core::store::Kind::UsageCall,
+        agentcfg_core::store::Kind::UsageSum,
+    ] {
+        let scan = agentcfg_core::store::Scan::all(agentcfg_core::store::Partition::Workspace(workspace), kind);
+        assert!(world.store.scan(&scan).await.unwrap().entries.is_empty(), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_with_too_many_rows_says_to_choose_less() {
+    let world = World::with(|settings| settings.default_plan = agentcfg_core::model::Plan::Enterprise);
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let request = ModelRequest::new(Provider::OPENAI, "v1/responses").model("m");
+    let decided = service
+        .resolve_model_call(&ada, None, "writer", &request)
+        .await
+        .unwrap();
+    for number in 0..10_001 {
+        let facts = CallFacts::default().model(format!("m{number}")).path("v1/responses");
+        let _ = service
+            .meter(&decided, &decided.first, facts)
+            .end(200, Some(tokens(1, 1)), false);
+    }
+    service.flush().await.unwrap();
+    let by_model = UsageFilter::default().by(vec![UsageColumn::Model]);
+    let (kind, message) = failure(service.usage(&ada, workspace, &by_model).await);
+    assert_eq!(kind, ErrorKind::Invalid);
+    assert!(
+        message.contains("more than 10,000 rows") || message.contains("more than 10000 rows"),
+        "{message}"
+    );
+    let rows = service.usage(&ada, workspace, &by_model.clone().top(3)).await.unwrap();
+    assert_eq!((rows.len(), rows[3].calls), (4, 9_998));
+    let rows = service.usage(&ada, workspace, &by_model.model("m7")).await.unwrap();
+    assert_eq!(rows.len(), 1);
+}

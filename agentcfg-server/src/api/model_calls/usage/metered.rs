@@ -1,0 +1,196 @@
+//! The meter of a call on its way: it is ended once, however the call ends.
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use agentcfg_core::AgentCfg;
+use agentcfg_core::service::{CallFacts, CallMeter, ModelAttempt, ModelCall};
+use bytes::Bytes;
+use hyper::Response;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::answer::AnswerScanner;
+use super::extra_chunk::ExtraChunk;
+use super::path::UsagePath;
+use super::request::MeteredBody;
+use crate::api::observer::Observer;
+
+/// The status of a call whose caller left before the answer.
+const CALLER_LEFT: u16 = 499;
+
+/// A call that was begun. When it is dropped, it has ended: the ledger has it, and the observer of metrics.
+pub struct MeteredCall {
+    meter: Option<CallMeter>,
+    observer: Option<Arc<dyn Observer>>,
+    /// The path, if its answers report usage.
+    path: Option<UsagePath>,
+    asks_for_usage: bool,
+    sent: u64,
+    received: u64,
+    status: u16,
+    /// Whether the call may have been bought, so that what is not reported is estimated.
+    may_be_bought: bool,
+    scanner: Option<AnswerScanner>,
+}
+
+/// What the ledger has to know of a call before its attempts.
+pub struct Metering<'a> {
+    /// The core.
+    pub service: &'a AgentCfg,
+    /// The label that selected the version of the agent.
+    pub label: Option<&'a str>,
+    /// The identifier of the request.
+    pub request_id: &'a str,
+    /// Observes the end of each attempt.
+    pub observer: Option<&'a Arc<dyn Observer>>,
+}
+
+impl fmt::Debug for Metering<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Metering")
+            .field("request_id", &self.request_id)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Metering<'_> {
+    /// Begins an attempt that is sent now: the model, the path at the provider, and the number of the attempt.
+    pub fn begin(
+        &self,
+        call: &ModelCall,
+        attempt: &ModelAttempt,
+        (model, path, number): (Option<&str>, &str, usize),
+        sent: &MeteredBody,
+    ) -> MeteredCall {
+        let facts = CallFacts::default()
+            .label(self.label.map(str::to_owned))
+            .model(model.map(str::to_owned))
+            .path(path)
+            .is_stream(sent.is_stream)
+            .attempt(u32::try_from(number).unwrap_or(u32::MAX))
+            .request_id(self.request_id);
+        MeteredCall {
+            meter: Some(self.service.meter(call, attempt, facts)),
+            observer: self.observer.map(Arc::clone),
+            path: sent.path,
+            asks_for_usage: sent.asks_for_usage,
+            sent: sent.body.len() as u64,
+            received: 0,
+            status: CALLER_LEFT,
+            may_be_bought: true,
+            scanner: None,
+        }
+    }
+}
+
+impl MeteredCall {
+    /// The call has failed, and is answered with this status.
+    pub fn failed(mut self, status: u16, may_be_bought: bool) {
+        self.status = status;
+        self.may_be_bought = may_be_bought;
+    }
+
+    /// The head of the answer has arrived. The call ends with its body.
+    pub fn answered<B>(mut self, answer: Response<B>) -> Response<Measured<B>> {
+        self.status = answer.status().as_u16();
+        // The provider charges nothing for a refusal.
+        self.may_be_bought = self.status < 400;
+        if let Some(path) = self.path.filter(|_| self.may_be_bought) {
+            self.scanner = Some(AnswerScanner::new(path, answer.headers()));
+        }
+        let is_stream = self.scanner.as_ref().is_some_and(|scanner| scanner.is_stream);
+        if let Some(meter) = &mut self.meter {
+            meter.answered(is_stream);
+        }
+        let filter = (self.asks_for_usage && is_stream).then(ExtraChunk::default);
+        answer.map(|body| Measured {
+            body,
+            filter,
+            has_ended: false,
+            call: Some(self),
+        })
+    }
+}
+
+impl Drop for MeteredCall {
+    fn drop(&mut self) {
+        let Some(meter) = self.meter.take() else { return };
+        let used = match (&self.scanner, self.path) {
+            (Some(scanner), _) => Some(scanner.usage(self.sent, self.received)),
+            (None, Some(path)) if self.may_be_bought => Some(path.estimate(self.sent, self.received)),
+            _ => None,
+        };
+        let is_estimated = used.is_some_and(|(_, is_estimated)| is_estimated);
+        let ended = meter.end(self.status, used.map(|(usage, _)| usage), is_estimated);
+        if let Some(observer) = &self.observer {
+            observer.model_call_ended(&ended);
+        }
+    }
+}
+
+/// The body of an answer whose usage is measured while it passes.
+pub struct Measured<B> {
+    body: B,
+    /// Takes out what the caller did not ask for.
+    filter: Option<ExtraChunk>,
+    /// Whether the body has ended. The filter may hold some of it still.
+    has_ended: bool,
+    call: Option<MeteredCall>,
+}
+
+impl<B: Body<Data = Bytes> + Unpin> Body for Measured<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        loop {
+            if self.has_ended {
+                let rest = self.filter.take().map(|mut filter| filter.rest());
+                let rest = rest.filter(|rest| !rest.is_empty());
+                return Poll::Ready(rest.map(|rest| Ok(Frame::data(rest))));
+            }
+            match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
+                None => {
+                    self.has_ended = true;
+                    self.call = None;
+                }
+                Some(Err(error)) => {
+                    self.call = None;
+                    return Poll::Ready(Some(Err(error)));
+                }
+                Some(Ok(frame)) => {
+                    let Ok(data) = frame.into_data() else { continue };
+                    if let Some(call) = &mut self.call {
+                        call.received += data.len() as u64;
+                        if let Some(scanner) = &mut call.scanner {
+                            scanner.read(&data);
+                        }
+                    }
+                    let passed = match &mut self.filter {
+                        None => data,
+                        Some(filter) => filter.pass(&data),
+                    };
+                    if !passed.is_empty() {
+                        return Poll::Ready(Some(Ok(Frame::data(passed))));
+                    }
+                }
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self.filter {
+            None => self.body.is_end_stream(),
+            Some(_) => false,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self.filter {
+            None => self.body.size_hint(),
+            Some(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! The usage of model calls (extension, chapter 25): which paths report it, how it is asked for, and how it is read out of the
+//! answer while that passes.
+
+mod answer;
+mod extra_chunk;
+mod finder;
+mod metered;
+mod path;
+mod reported;
+mod request;
+
+pub use metered::{Measured, Metering};
+pub use path::UsagePath;
+pub use request::MeteredBody;

@@ -1,0 +1,184 @@
+//! What a provider reports of the tokens of a call, in any of the forms of the known APIs.
+
+use agentcfg_core::model::TokenUsage;
+use serde::Deserialize;
+
+use super::finder::Place;
+
+/// No call has as many tokens. A report with more is none.
+const MOST: u64 = 1_000_000_000_000;
+
+/// The tokens that an answer has reported so far.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Reported {
+    /// The parts of Anthropic's input: what is not of a cache, what was read from one, and what was written to one.
+    parts: [u64; 3],
+    usage: TokenUsage,
+    /// Whether the input is known.
+    pub has_input: bool,
+    /// Whether all is known.
+    pub is_whole: bool,
+}
+
+/// `usage` in the forms of chat completions, responses, embeddings and messages.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Usage {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<Details>,
+    completion_tokens_details: Option<Details>,
+    input_tokens: Option<u64>,
+    output_tokens: Option<u64>,
+    input_tokens_details: Option<Details>,
+    output_tokens_details: Option<Details>,
+    cache_creation_input_tokens: Option<u64>,
+    cache_read_input_tokens: Option<u64>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Details {
+    cached_tokens: Option<u64>,
+    cache_write_tokens: Option<u64>,
+    reasoning_tokens: Option<u64>,
+}
+
+impl Reported {
+    /// Takes a `usage` of an answer of messages. Within `message` it is that of the beginning of a stream.
+    pub fn take_messages(&mut self, place: Place, text: &[u8]) {
+        let Some(usage) = read(text) else { return };
+        let of_caches = [usage.cache_read_input_tokens, usage.cache_creation_input_tokens];
+        let found = [usage.input_tokens, of_caches[0], of_caches[1]];
+        for (part, found) in self.parts.iter_mut().zip(found) {
+            *part = found.unwrap_or(*part);
+        }
+        let [plain, cached, written] = self.parts;
+        self.usage.input = plain.saturating_add(cached).saturating_add(written);
+        self.usage.cached_input = cached;
+        self.usage.cache_write = written;
+        self.has_input |= usage.input_tokens.is_some();
+        if place == Place::Top {
+            if let Some(output) = usage.output_tokens {
+                self.usage.output = output;
+                self.is_whole = self.has_input;
+            }
+            let details = usage.output_tokens_details.and_then(|details| details.reasoning_tokens);
+            self.usage.reasoning = details.unwrap_or(self.usage.reasoning).min(self.usage.output);
+        }
+    }
+
+    /// Takes a `usage` of an answer of OpenAI's API. A later one replaces it.
+    pub fn take_openai(&mut self, text: &[u8]) {
+        let Some(usage) = read(text) else { return };
+        let Some(input) = usage.prompt_tokens.or(usage.input_tokens) else {
+            return;
+        };
+        let output = usage.completion_tokens.or(usage.output_tokens).unwrap_or_default();
+        let inputs = usage
+            .prompt_tokens_details
+            .or(usage.input_tokens_details)
+            .unwrap_or_default();
+        let outputs = usage
+            .completion_tokens_details
+            .or(usage.output_tokens_details)
+            .unwrap_or_default();
+        let cached_input = inputs.cached_tokens.unwrap_or_default().min(input);
+        self.usage = TokenUsage {
+            input,
+            cached_input,
+            cache_write: inputs.cache_write_tokens.unwrap_or_default().min(input - cached_input),
+            output,
+            reasoning: outputs.reasoning_tokens.unwrap_or_default().min(output),
+        };
+        (self.has_input, self.is_whole) = (true, true);
+    }
+
+    /// The tokens.
+    pub fn usage(&self) -> TokenUsage {
+        self.usage
+    }
+}
+
+fn read(text: &[u8]) -> Option<Usage> {
+    let usage: Usage = serde_json::from_slice(text).ok()?;
+    let counts = [
+        usage.prompt_tokens,
+        usage.completion_tokens,
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_creation_input_tokens,
+        usage.cache_read_input_tokens,
+    ];
+    counts.iter().flatten().all(|count| *count <= MOST).then_some(usage)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn openai(text: &str) -> Reported {
+        let mut reported = Reported::default();
+        reported.take_openai(text.as_bytes());
+        reported
+    }
+
+    #[test]
+    fn each_api_of_openai_is_read() {
+        let chat = openai(
+            r#"{"prompt_tokens":20,"completion_tokens":9,"total_tokens":29,"prompt_tokens_details":{"cached_tokens":8,"audio_tokens":0},
+                "completion_tokens_details":{"reasoning_tokens":4}}"#,
+        );
+        let expected = TokenUsage {
+            input: 20,
+            cached_input: 8,
+            cache_write: 0,
+            output: 9,
+            reasoning: 4,
+        };
+        assert_eq!((chat.usage(), chat.is_whole), (expected, true));
+        let responses = openai(
+            r#"{"input_tokens":20,"output_tokens":9,"input_tokens_details":{"cached_tokens":8},"output_tokens_details":{"reasoning_tokens":4}}"#,
+        );
+        assert_eq!(responses, chat);
+        let embeddings = openai(r#"{"prompt_tokens":8,"total_tokens":8}"#);
+        assert_eq!((embeddings.usage().input, embeddings.usage().output), (8, 0));
+        for none in [
+            "{}",
+            "null",
+            r#"{"prompt_tokens":-1}"#,
+            r#"{"prompt_tokens":1000000000001}"#,
+            r#"{"prompt_tokens":"8"}"#,
+        ] {
+            assert_eq!(openai(none), Reported::default(), "{none}");
+        }
+        // Parts are never more than the whole.
+        let odd = openai(
+            r#"{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":9},"completion_tokens_details":{"reasoning_tokens":3}}"#,
+        );
+        assert_eq!((odd.usage().cached_input, odd.usage().reasoning), (5, 2));
+    }
+
+    #[test]
+    fn input_of_messages_includes_what_is_of_caches() {
+        let mut reported = Reported::default();
+        let begin = br#"{"input_tokens":10,"cache_creation_input_tokens":300,"cache_read_input_tokens":2000,"output_tokens":1}"#;
+        reported.take_messages(Place::Within, begin);
+        assert!(reported.has_input && !reported.is_whole);
+        reported.take_messages(Place::Top, br#"{"output_tokens":40}"#);
+        let expected = TokenUsage {
+            input: 2310,
+            cached_input: 2000,
+            cache_write: 300,
+            output: 40,
+            reasoning: 0,
+        };
+        assert_eq!((reported.usage(), reported.is_whole), (expected, true));
+        // The last report of a stream is of the whole answer.
+        reported.take_messages(
+            Place::Top,
+            br#"{"input_tokens":11,"output_tokens":90,"cache_read_input_tokens":null}"#,
+        );
+        assert_eq!((reported.usage().input, reported.usage().output), (2311, 90));
+    }
+}
