@@ -332,7 +332,7 @@ export interface AuditEntry {
   /** When it happened. */
   created_at: Timestamp;
   /** The fields that changed, by name. Credentials are never among them. */
-  changes: Record<string, Change>;
+  changes: Record<string, Change | null>;
   /** The number of the entry in its workspace, which is the workspace's revision after the change. */
   revision: number;
   /** Why, as the request gave it. */
@@ -398,6 +398,9 @@ export interface ChangeEvent {
   /** The fields that changed, by name. Credentials are never among them. */
   changes: Record<string, Change>;
 }
+
+/** A comparison: of two versions of an agent, or of two labels of all agents. */
+export type Comparison = AgentDiff | Array<LabelDiff>;
 
 /** A new API key together with its plaintext, which no other answer ever shows. */
 export interface CreatedApiKey {
@@ -570,6 +573,24 @@ export interface Health {
 
 /** A name that points at a version of an agent. */
 export type Label = string;
+
+/** What moving a label of an agent to where another one points would change (extension, chapter 28). */
+export interface LabelDiff {
+  /** Identifier within the workspace, fixed at creation. */
+  agent_id: AgentId;
+  /** The number of the version that the first label points at. */
+  from: number;
+  /** The number of the version that the second label points at. */
+  to: number;
+  /** How many versions the two are apart. */
+  versions: number;
+  /** The names of the fields that differ. */
+  fields: Array<string>;
+  /** How many lines the persona has in addition. */
+  lines_added: number;
+  /** How many lines of the persona are gone. */
+  lines_removed: number;
+}
 
 /** The move of a label of one agent. */
 export interface LabelMove {
@@ -821,6 +842,21 @@ export interface ProviderKeyInfo {
   created_at: Timestamp;
   /** When the key was last replaced. */
   updated_at: Timestamp;
+  /**
+   * The beginning of a keyed hash of the key, 8 hexadecimal digits: the same key has the same in this workspace until
+   * the master key is another (extension, chapter 28).
+   */
+  fingerprint: string;
+}
+
+/** What a provider says of a saved key (extension, chapter 28). */
+export interface ProviderKeyTest {
+  /** Whether the provider takes it. */
+  ok: boolean;
+  /** The status that the provider answered; null when it did not answer. */
+  status: number | null;
+  /** What the provider said, or why it could not be asked. */
+  message: string;
 }
 
 /** Storage answers. */
@@ -924,6 +960,20 @@ export type Scope = "read" | "write" | "admin";
 export interface SignIn {
   /** The code of a login link, the part behind `#login=`. */
   code: string;
+}
+
+/** A change of what an agent is doing (extension, chapter 28). */
+export interface StatusChange {
+  /** Identifier within the workspace, fixed at creation. */
+  agent_id: AgentId;
+  /** When it was reported, or when the last report ceased to count. */
+  at: Timestamp;
+  /** What the agent is doing from then on. */
+  status: LiveStatus;
+  /** Identifier of the task being worked on. Null unless the status is `working`. */
+  current_task_id: string | null;
+  /** Title of that task. Null unless the status is `working`. */
+  current_task_title: string | null;
 }
 
 /** What an agent does now. `working` names a task by both fields; `idle` and `offline` name none. */
@@ -1366,6 +1416,19 @@ export interface Operations {
     body: StatusReport;
     answer: AgentStatus;
   };
+  /** See what the agents were doing */
+  listStatusHistory: {
+    query: {
+      /** The workspace, as a hyphenated UUID in either case. */
+      workspace_id: string;
+      /** Lists changes of this agent alone. */
+      agent_id?: string | undefined;
+      /** Only changes from this time on (RFC 3339). Left out, those of the last 24 hours. */
+      since?: string | undefined;
+    };
+    body: undefined;
+    answer: Array<StatusChange>;
+  };
   /** Say who the caller is */
   whoAmI: { query: Record<never, never>; body: undefined; answer: WhoAmI };
   /** Sign a browser in */
@@ -1429,14 +1492,14 @@ export interface Operations {
     body: undefined;
     answer: AgentVersionDetail;
   };
-  /** Compare two versions of an agent */
+  /** Compare two versions of an agent, or two labels */
   diffAgentVersions: {
     query: {
       /**
-       * The agent's identifier within the workspace, not the UUID of its record. A text that is not a valid identifier is
-       * answered with 404.
+       * The agent whose versions are compared. Left out, two labels are, for all agents. One that does not exist is answered
+       * with 404.
        */
-      agent_id: AgentId;
+      agent_id?: string | undefined;
       /**
        * The workspace, as a hyphenated UUID in either case. Left out, it is that of the API key, or the only one that the
        * session's user is a member of; a user with none or several gets 400. A key's own workspace is the only one that it
@@ -1449,7 +1512,7 @@ export interface Operations {
       to?: string | undefined;
     };
     body: undefined;
-    answer: AgentDiff;
+    answer: Comparison;
   };
   /** Give an agent the content of an earlier version */
   rollBackAgent: {
@@ -1743,6 +1806,8 @@ export interface Operations {
       until?: string | undefined;
       /** Only entries with a smaller revision. */
       before?: number | undefined;
+      /** A summary has the paths of what changed without the values. */
+      view?: "full" | "summary" | undefined;
     };
     body: undefined;
     answer: Array<AuditEntry>;
@@ -1806,6 +1871,17 @@ export interface Operations {
     };
     body: undefined;
     answer: Success;
+  };
+  /** Test a provider key */
+  testProviderKey: {
+    query: {
+      /** The workspace, as a hyphenated UUID in either case. */
+      workspace_id: string;
+      /** A model provider. An unknown one is 404. */
+      provider: Provider;
+    };
+    body: undefined;
+    answer: ProviderKeyTest;
   };
   /** Read the usage of models */
   getUsage: {
@@ -1956,6 +2032,7 @@ export const OPERATIONS = {
   applyAgents: { method: "POST", path: "/api/agents/apply", workspace: "required" },
   listAgentStatus: { method: "GET", path: "/api/agents/status", workspace: "required" },
   reportAgentStatus: { method: "PUT", path: "/api/agents/status", workspace: "optional" },
+  listStatusHistory: { method: "GET", path: "/api/agents/status/history", workspace: "required" },
   whoAmI: { method: "GET", path: "/api/whoami", workspace: "none" },
   openSession: { method: "POST", path: "/api/sessions", workspace: "none" },
   closeSession: { method: "DELETE", path: "/api/sessions", workspace: "none" },
@@ -1989,6 +2066,7 @@ export const OPERATIONS = {
   listProviderKeys: { method: "GET", path: "/api/provider-keys", workspace: "required" },
   saveProviderKey: { method: "PUT", path: "/api/provider-keys", workspace: "required" },
   deleteProviderKey: { method: "DELETE", path: "/api/provider-keys", workspace: "required" },
+  testProviderKey: { method: "POST", path: "/api/provider-keys/test", workspace: "required" },
   getUsage: { method: "GET", path: "/api/usage", workspace: "required" },
   listUsageCalls: { method: "GET", path: "/api/usage/calls", workspace: "required" },
   listWebhooks: { method: "GET", path: "/api/webhooks", workspace: "required" },

@@ -223,6 +223,27 @@ class SyncMethods:
             )
         )
 
+    def list_status_history(
+        self, *, workspace_id: str | None = None, agent_id: str | None = None, since: str | None = None
+    ) -> list[types.StatusChange]:
+        """See what the agents were doing.
+
+        Returns the changes of the live status of the last 24 hours, oldest first: a report that says something else
+        than the one before, and the moment at which the last report of an agent ceased to count. At most the last 288
+        changes of an agent are kept, in memory by each server from what it sees; `History-Since` says since when.
+
+        Needs the permission `agents:read`.
+        """
+        return self.send(
+            Call(
+                "GET",
+                "/api/agents/status/history",
+                read_list,
+                query={"workspace_id": workspace_id, "agent_id": agent_id, "since": since},
+                workspace="required",
+            )
+        )
+
     def who_am_i(self) -> types.WhoAmI:
         """Say who the caller is.
 
@@ -296,12 +317,16 @@ class SyncMethods:
         )
 
     def diff_agent_versions(
-        self, agent_id: str, from_: str, *, workspace_id: str | None = None, to: str | None = None
-    ) -> types.AgentDiff:
-        """Compare two versions of an agent.
+        self, from_: str, *, agent_id: str | None = None, workspace_id: str | None = None, to: str | None = None
+    ) -> types.Comparison:
+        """Compare two versions of an agent, or two labels.
 
         Returns the fields that differ, and the difference of the personas as a unified diff. The answer names the
         versions by their numbers.
+
+        Without `agent_id`, `from` and `to` are labels, `latest` among them: the answer has an element for each active
+        agent that has both, in the order of the list of agents, with how many versions they are apart, the names of the
+        fields that differ, and how many lines the persona gains and loses. All of it is of one moment.
 
         Needs the permission `agents:read`.
         """
@@ -731,12 +756,14 @@ class SyncMethods:
         since: str | None = None,
         until: str | None = None,
         before: int | None = None,
+        view: str | None = None,
     ) -> list[types.AuditEntry]:
         """Read the audit log.
 
         Returns the changes in a workspace, each with its actor and time, newest first. An entry must match all filters
         that are given; `limit` and `offset` count the entries that do. To page through a log that grows, pass the last
-        `revision` as `before`.
+        `revision` as `before`. With `view=summary` the values are left out: `changes` has null for each path, at most
+        100, and `paths` says how many there are where they are more.
 
         Needs the permission `audit_log:read`.
         """
@@ -756,6 +783,7 @@ class SyncMethods:
                     "since": since,
                     "until": until,
                     "before": before,
+                    "view": view,
                 },
                 workspace="required",
             )
@@ -857,6 +885,25 @@ class SyncMethods:
                 "DELETE",
                 "/api/provider-keys",
                 read_success,
+                query={"workspace_id": workspace_id, "provider": provider},
+                workspace="required",
+            )
+        )
+
+    def test_provider_key(self, provider: str, *, workspace_id: str | None = None) -> types.ProviderKeyTest:
+        """Test a provider key.
+
+        Asks the provider for its list of models with the saved key, which costs nothing. The answer is 200 whatever the
+        provider says: `ok` tells whether it takes the key, and `message` is its own where it refuses. 404 where no key
+        is saved.
+
+        Needs the permission `provider_keys:manage`. API keys are refused: a session token is needed.
+        """
+        return self.send(
+            Call(
+                "POST",
+                "/api/provider-keys/test",
+                read_object,
                 query={"workspace_id": workspace_id, "provider": provider},
                 workspace="required",
             )

@@ -372,7 +372,7 @@ class AuditEntry(TypedDict):
     """What was acted on."""
     created_at: Timestamp
     """When it happened."""
-    changes: dict[str, Change]
+    changes: dict[str, Change | None]
     """The fields that changed, by name. Credentials are never among them."""
     revision: int
     """The number of the entry in its workspace, which is the workspace's revision after the change."""
@@ -437,6 +437,10 @@ class ChangeEvent(TypedDict):
     """The version of the agent's configuration that the change made."""
     changes: dict[str, Change]
     """The fields that changed, by name. Credentials are never among them."""
+
+
+Comparison = AgentDiff | list[LabelDiff]
+"""A comparison: of two versions of an agent, or of two labels of all agents."""
 
 
 class CreatedApiKey(TypedDict):
@@ -643,6 +647,20 @@ class Health(TypedDict):
 
 Label = str
 """A name that points at a version of an agent."""
+
+LabelDiff = TypedDict(
+    "LabelDiff",
+    {
+        "agent_id": "AgentId",
+        "from": "int",
+        "to": "int",
+        "versions": "int",
+        "fields": "list[str]",
+        "lines_added": "int",
+        "lines_removed": "int",
+    },
+)
+"""What moving a label of an agent to where another one points would change (extension, chapter 28)."""
 
 LabelMove = TypedDict("LabelMove", {"agent_id": "AgentId", "from": "int | None", "to": "int | None"})
 """The move of a label of one agent."""
@@ -920,6 +938,21 @@ class ProviderKeyInfo(TypedDict):
     """When a key for this provider was first saved."""
     updated_at: Timestamp
     """When the key was last replaced."""
+    fingerprint: str
+    """The beginning of a keyed hash of the key, 8 hexadecimal digits: the same key has the same in this workspace
+    until the master key is another (extension, chapter 28).
+    """
+
+
+class ProviderKeyTest(TypedDict):
+    """What a provider says of a saved key (extension, chapter 28)."""
+
+    ok: bool
+    """Whether the provider takes it."""
+    status: int | None
+    """The status that the provider answered; null when it did not answer."""
+    message: str
+    """What the provider said, or why it could not be asked."""
 
 
 class ReadinessRequired(TypedDict):
@@ -1030,6 +1063,21 @@ class SignIn(TypedDict):
 
     code: str
     """The code of a login link, the part behind `#login=`."""
+
+
+class StatusChange(TypedDict):
+    """A change of what an agent is doing (extension, chapter 28)."""
+
+    agent_id: AgentId
+    """Identifier within the workspace, fixed at creation."""
+    at: Timestamp
+    """When it was reported, or when the last report ceased to count."""
+    status: LiveStatus
+    """What the agent is doing from then on."""
+    current_task_id: str | None
+    """Identifier of the task being worked on. Null unless the status is `working`."""
+    current_task_title: str | None
+    """Title of that task. Null unless the status is `working`."""
 
 
 class StatusReportRequired(TypedDict):
