@@ -147,7 +147,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     println!("{}", send(&mut app, "/tasks", "svc_test_unknown", "").await?);
     // The API and the own routes share the window of the key.
     let call = "/agentcfg/api/agents/model-calls/openai/v1/responses?agent_id=writer";
-    println!("{}", send(&mut app, call, &write, r#"{"input": "Hello"}"#).await?);
+    println!(
+        "{}",
+        send(&mut app, call, &write, r#"{"model": "gpt-5.5", "input": "Hello"}"#).await?
+    );
     println!("{}", send(&mut app, "/tasks", &write, "").await?);
 
     // The end: no more requests, then the last uses of keys, then the service itself.

@@ -94,7 +94,7 @@ fn the_page_has_all_operations_of_the_description() {
 }
 
 /// Lines that are not answered with 200: they create something, or name what a new workspace does not have.
-const OTHERS: [(&str, &str); 21] = [
+const OTHERS: [(&str, &str); 26] = [
     ("POST /api/sessions", "204"),
     ("DELETE /api/sessions", "204"),
     ("DELETE /api/workspaces", "400"),
@@ -112,6 +112,11 @@ const OTHERS: [(&str, &str); 21] = [
     ("POST /api/agents/model-calls/anthropic/v1/messages", "400"),
     ("POST /api/agents/model-calls/anthropic/v1/messages/count_tokens", "503"),
     ("POST /api/agents/model-calls/{provider}/{path}", "503"),
+    ("GET /api/agents/model-calls/{provider}/{path}", "403"),
+    ("PUT /api/agents/model-calls/{provider}/{path}", "403"),
+    ("PATCH /api/agents/model-calls/{provider}/{path}", "403"),
+    ("DELETE /api/agents/model-calls/{provider}/{path}", "403"),
+    ("POST /api/provider-keys/test", "404"),
     ("POST /api/workspaces", "201"),
     ("POST /api/agents/configs", "201"),
     ("POST /api/api-keys", "201"),

@@ -53,7 +53,7 @@ export function Checks({
         <b>{name(agent_id)}</b>: there is no key for <code>{plan.models.get(`${agent_id} ${to}`)}</code>, its calls are refused.
       </>,
     ]);
-  rows.push(["ok", `The server has tried it without a change: ${label} would move on ${plural(moves.length, "agent")}.`]);
+  rows.push(["ok", `Nothing has moved yet: ${label} moves on ${plural(moves.length, "agent")}.`]);
   return (
     <div class="card">
       <header>

@@ -170,7 +170,7 @@ impl Parameter for DiffFrom {
         "A version, by its number or a label. One that the agent does not have is answered with 404.",
     )
     .required()
-    .example("\"2\"");
+    .example("\"production\"");
 
     fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
         Ok(number_or_label(request.required(&Self::DOC)?))
@@ -189,7 +189,7 @@ impl Parameter for DiffTo {
         Shape::Text,
         "The other version, by its number or a label. Left out, it is the current one.",
     )
-    .example("\"production\"");
+    .example("\"latest\"");
 
     fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
         let text = request.optional(&Self::DOC);

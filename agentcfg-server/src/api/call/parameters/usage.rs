@@ -43,7 +43,10 @@ impl Parameter for UsageBy {
     const DOC: ParameterDoc = ParameterDoc::query(
         "UsageBy",
         "by",
-        Shape::Text,
+        Shape::Pattern {
+            length: None,
+            pattern: "^(?:(?:hour|day|agent|version|label|model|provider|key|user|credential|status)(?:,(?!$)|$)){1,4}$",
+        },
         "What the sums are grouped by: up to 4 of `hour`, `day`, `agent`, `version`, `label`, `model`, `provider`, `key`, `user`, \
          `credential` and `status`, with commas between them. `key` and `user` need `audit_log:read` too.",
     )
