@@ -59,7 +59,7 @@ test("agents are ticked on the board by keyboard, reviewed, promoted, and the re
   await page.getByRole("heading", { level: 1, name: "Promote staging to production on 2 agents" }).waitFor();
   const table = page.getByRole("table", { name: "What moves" });
   assert.match(await table.innerText(), /Researcher[\s\S]*v1[\s\S]*v3[\s\S]*Support triage[\s\S]*v1[\s\S]*v3/);
-  await page.getByText("The server has tried it without a change: production would move on 2 agents.").waitFor();
+  await page.getByText("Nothing has moved yet: production moves on 2 agents.").waitFor();
   await page.getByText("1 is not looked at yet").waitFor();
   // The difference of the agent that is open, then of the next one.
   assert.match(await page.locator(".diff").innerText(), /Line 1/);
