@@ -96,6 +96,7 @@ required_texts! {
         Shape::Field("ProviderKeyInfo", "provider"),
         "A model provider. An unknown one is 404.",
     )
+    .example(r#""openai""#)
     .answers(&[404]);
 }
 
