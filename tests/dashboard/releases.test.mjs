@@ -85,7 +85,7 @@ test("agents are ticked on the board by keyboard, reviewed, promoted, and the re
 test("a review moves nothing that was moved since, and shows the new state", async () => {
   const { page, labels, move } = await studio("birk");
   await page.show("releases/review?from=staging&to=production&agents=researcher,support-triage");
-  await page.getByText("production would move on 2 agents.").waitFor();
+  await page.getByText("production moves on 2 agents.").waitFor();
   await page.getByLabel("Move Support triage").uncheck();
   await page.getByRole("heading", { level: 1, name: "Promote staging to production on 1 agent", exact: true }).waitFor();
   await move("researcher", "production", 2);

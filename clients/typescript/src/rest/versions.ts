@@ -1,4 +1,4 @@
-import type { Agent, AgentDiff, AgentVersion, AgentVersionDetail, Rollback } from "../generated.js";
+import type { Agent, AgentDiff, AgentVersion, AgentVersionDetail, LabelDiff, Rollback } from "../generated.js";
 import { json } from "../transport.js";
 import { type VersionedAgent, versioned } from "./agents.js";
 import { type Caller, type CallOptions, type ConditionalOptions, ifMatch, type QueryOf } from "./caller.js";
@@ -43,7 +43,14 @@ export class Versions {
   /** Compares two versions, each by its number or a label; `to` is the current one where it is left out. */
   async diff(agentId: string, from: number | string, to?: number | string, options: CallOptions = {}): Promise<AgentDiff> {
     const query = { agent_id: agentId, from: String(from), to: to === undefined ? undefined : String(to) };
-    return await this.caller.call("diffAgentVersions", query, options);
+    // With an agent, the answer is the difference of two of its versions.
+    return (await this.caller.call("diffAgentVersions", query, options)) as AgentDiff;
+  }
+
+  /** Compares what two labels point at, for each active agent that has both; `latest` is the current version. */
+  async diffLabels(workspaceId: string, from: string, to: string, options: CallOptions = {}): Promise<LabelDiff[]> {
+    const query = { workspace_id: workspaceId, from, to };
+    return (await this.caller.call("diffAgentVersions", query, options)) as LabelDiff[];
   }
 
   /** Gives an agent the content of an earlier version, as a new version. */
