@@ -28,7 +28,9 @@ def test_an_agent_from_creation_to_its_end(studio: Studio) -> None:
     versions = owner.list_agent_versions(agent_id="writer", limit=1)
     assert [row["version"] for row in versions] == [2]
     assert owner.get_agent_version("writer", version=1)["message"] == "first/second?"
-    assert owner.diff_agent_versions("writer", "1", to="2")["changes"] == {"model": {"from": None, "to": "gpt-5.5"}}
+    compared = owner.diff_agent_versions("1", agent_id="writer", to="2")
+    assert isinstance(compared, dict)
+    assert compared["changes"] == {"model": {"from": None, "to": "gpt-5.5"}}
     rolled_back = owner.roll_back_agent("writer", {"version": 1})
     assert (rolled_back.value["model"], rolled_back.version) == (None, 3)
     listed = owner.list_agents()

@@ -76,7 +76,7 @@ def types(document: Schema) -> str:
     """Return the module of the types."""
     lines = [HEADER.format(title="The records and bodies of the API, as `TypedDict` classes.")]
     lines.append("from __future__ import annotations\n")
-    lines.append("from typing import Any, Literal, TypedDict\n")
+    lines.append("from typing import Any, Literal, TypeAlias, TypedDict\n")
     schemas: dict[str, Schema] = document["components"]["schemas"]
     for name, schema in schemas.items():
         lines.append(type_of(name, schema))
@@ -98,7 +98,10 @@ def type_of(name: str, schema: Schema) -> str:
             records.append(record(member, alternative, f"A line of the kind `{kind}`."))
             members.append(member)
         return "\n".join([*records, f"{name} = {' | '.join(members)}\n{docstring(doc)}\n"])
-    return f"{name} = {annotation(schema)}\n{docstring(doc)}\n"
+    # Python reads the value of an alias at once, so what it names may not follow it: as a text, it may.
+    text = annotation(schema)
+    is_union = " | " in text
+    return f'{name}: TypeAlias = "{text}"\n{docstring(doc)}\n' if is_union else f"{name} = {text}\n{docstring(doc)}\n"
 
 
 def record(name: str, schema: Schema, doc: str) -> str:

@@ -5,7 +5,7 @@ Made by tools/generate.py from the OpenAPI document of the server; do not edit.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypeAlias, TypedDict
 
 Action = Literal[
     "workspace.created",
@@ -439,7 +439,7 @@ class ChangeEvent(TypedDict):
     """The fields that changed, by name. Credentials are never among them."""
 
 
-Comparison = AgentDiff | list[LabelDiff]
+Comparison: TypeAlias = "AgentDiff | list[LabelDiff]"
 """A comparison: of two versions of an agent, or of two labels of all agents."""
 
 
