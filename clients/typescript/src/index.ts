@@ -32,6 +32,7 @@ export type { AgentList, VersionedAgent } from "./rest/agents.js";
 export type { CallOptions, ChangeOptions, ConditionalOptions, Tagged } from "./rest/caller.js";
 export type { ChangePage } from "./rest/changes.js";
 export type { ReleasedList, TrialOptions } from "./rest/labels.js";
+export type { StatusHistory } from "./rest/status.js";
 export type { VersionSelector } from "./rest/versions.js";
 export type { AgentChange, Snapshot, SnapshotChange } from "./snapshot.js";
 export type { AgentSource } from "./source.js";

@@ -76,3 +76,18 @@ test("the official SDKs call as the agent that the label releases", async () => 
   after(() => without.close());
   await assert.rejects(without.openai("support"), /model calls need the option key/);
 });
+
+test("a stored provider key is tested where the provider is asked for its models", async () => {
+  const provider = await scripted((request, response) => {
+    const accepted = request.headers["authorization"] === "Bearer sk-right";
+    const answer = accepted ? { object: "list", data: [] } : { error: { message: "Incorrect API key", type: "x", code: null } };
+    response.writeHead(accepted ? 200 : 401, { "content-type": "application/json" }).end(JSON.stringify(answer));
+  });
+  const { models } = (await (await Server.start({ AGENTCFG_OPENAI_BASE_URL: provider.url })).studio()).owner;
+  await models.saveProviderKey("openai", "sk-right");
+  assert.deepEqual(await models.testProviderKey("openai"), { ok: true, status: 200, message: "the provider takes the key" });
+  await models.saveProviderKey("openai", "sk-wrong");
+  const refused = await models.testProviderKey("openai");
+  assert.deepEqual([refused.ok, refused.status], [false, 401]);
+  assert.match(refused.message, /Incorrect API key/);
+});

@@ -142,6 +142,9 @@ test("status reports and prompts", async () => {
     (await status.list()).map((entry) => [entry.status, entry.current_task_title]),
     [["working", "Answer"]],
   );
+  const { changes, since } = await status.history({ agent_id: "support" });
+  assert.equal(changes.at(-1)?.current_task_title, "Answer");
+  assert.ok(Date.parse(since!) <= Date.parse(changes[0]!.at));
   await assert.rejects(status.report("support", { status: "working" }), agentcfg.InvalidRequestError);
   await assert.rejects(status.report("nothing", { status: "idle" }), agentcfg.NotFoundError);
   const rendered = await prompts.render("support", { name: "Ada" });

@@ -8,6 +8,7 @@ import type {
   NewWebhook,
   Provider,
   ProviderKeyInfo,
+  ProviderKeyTest,
   Role,
   UsageCall,
   UsageRow,
@@ -174,6 +175,11 @@ export class Models {
 
   async saveProviderKey(provider: Provider, apiKey: string, options: CallOptions = {}): Promise<ProviderKeyInfo> {
     return await this.caller.call("saveProviderKey", { provider }, { ...options, body: { api_key: apiKey } });
+  }
+
+  /** Asks the provider whether it accepts the saved key. Costs nothing. */
+  async testProviderKey(provider: Provider, options: CallOptions = {}): Promise<ProviderKeyTest> {
+    return await this.caller.call("testProviderKey", { provider }, options);
   }
 
   async deleteProviderKey(provider: Provider, options: CallOptions = {}): Promise<void> {

@@ -1,5 +1,12 @@
-import type { AgentStatus, StatusReport } from "../generated.js";
-import type { Caller, CallOptions } from "./caller.js";
+import type { AgentStatus, StatusChange, StatusReport } from "../generated.js";
+import { json } from "../transport.js";
+import type { Caller, CallOptions, QueryOf } from "./caller.js";
+
+/** Changes of the status, and the time since which the server that answered has seen all of them. */
+export interface StatusHistory {
+  readonly changes: StatusChange[];
+  readonly since: string | undefined;
+}
 
 /** The live status of agents. */
 export class Statuses {
@@ -8,6 +15,12 @@ export class Statuses {
   /** Lists the status of each active agent. */
   async list(options: CallOptions = {}): Promise<AgentStatus[]> {
     return await this.caller.call("listAgentStatus", {}, options);
+  }
+
+  /** Lists the changes of the status in the last 24 hours, the oldest first, and from when on the server has seen them. */
+  async history(query: QueryOf<"listStatusHistory"> = {}, options: CallOptions = {}): Promise<StatusHistory> {
+    const answer = await this.caller.send("listStatusHistory", query, options);
+    return { changes: json(answer) as StatusChange[], since: answer.headers.get("history-since") ?? undefined };
   }
 
   /** Reports what an agent does now. A report expires after two minutes by default: repeat it before. */
