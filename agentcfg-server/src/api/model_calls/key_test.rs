@@ -34,7 +34,7 @@ impl ModelCalls {
             .map_err(|error| CallError::Request(error.into()))?;
         let mut request = Request::new(Full::default());
         *request.method_mut() = Method::GET;
-        *request.uri_mut() = super::address(provider.base_url(), models_path(provider.base_url()), None)?;
+        *request.uri_mut() = super::address(provider.api(), provider.base_url(), "v1/models", None)?;
         *request.headers_mut() = fields;
         let answer = match self.outbound.send_once(request, MAX_BYTES, PATIENCE).await {
             Ok(answer) => answer,
@@ -52,18 +52,6 @@ impl ModelCalls {
         // Some repeat what they were sent.
         let message = message.replace(credential.expose(), "[the key]");
         Ok(ProviderKeyTest::new(Some(status.as_u16()), message))
-    }
-}
-
-/// The path of the list of models: a base URL has the version of the API in it, or the paths of calls do.
-fn models_path(base_url: &str) -> &'static str {
-    let is_version = |part: &str| {
-        let mut characters = part.chars();
-        characters.next() == Some('v') && characters.next().is_some_and(|next| next.is_ascii_digit())
-    };
-    match base_url.split('/').skip(3).any(is_version) {
-        true => "models",
-        false => "v1/models",
     }
 }
 
@@ -86,19 +74,6 @@ fn said(body: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_version_is_in_the_base_url_or_in_the_path() {
-        for (base_url, path) in [
-            ("https://api.openai.com", "v1/models"),
-            ("https://v1.example.com", "v1/models"),
-            ("https://openrouter.ai/api", "v1/models"),
-            ("http://10.0.0.7:8000/v1", "models"),
-            ("https://generativelanguage.googleapis.com/v1beta/openai", "models"),
-        ] {
-            assert_eq!(models_path(base_url), path, "{base_url}");
-        }
-    }
 
     #[test]
     fn both_forms_of_refusals_have_a_message() {

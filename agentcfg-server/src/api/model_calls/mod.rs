@@ -16,6 +16,7 @@ mod usage;
 use std::io;
 use std::time::Duration;
 
+use agentcfg_core::model::ProviderApi;
 use agentcfg_core::service::ModelAttempt;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -160,18 +161,19 @@ fn request(attempt: &ModelAttempt, sent: &Sent<'_>, metered: MeteredBody) -> Res
     }
     let mut request = Request::new(Full::new(body));
     request.method_mut().clone_from(&sent.method);
-    *request.uri_mut() = address(&attempt.base_url, sent.path, sent.query)?;
+    *request.uri_mut() = address(attempt.api, &attempt.base_url, sent.path, sent.query)?;
     *request.headers_mut() = headers;
     Ok(request)
 }
 
-/// The URL of a path at a provider. The version is written once where the base URL ends in it and the path begins with it: clients
-/// are configured with it and without it.
-fn address(base_url: &str, path: &str, query: Option<&str>) -> Result<Uri, CallError> {
-    let base_url = match path.starts_with("v1/") {
-        true => base_url.strip_suffix("/v1").unwrap_or(base_url),
-        false => base_url,
+/// The URL of a path at a provider. Clients are configured with the version `v1` and without it; it is left out where the base URL
+/// has a version: for Anthropic's API at its end, for OpenAI's anywhere, such as `/v1beta/openai`, since OpenAI's own has one.
+fn address(api: ProviderApi, base_url: &str, path: &str, query: Option<&str>) -> Result<Uri, CallError> {
+    let has_version = match api {
+        ProviderApi::OpenAi => base_url.split('/').skip(3).any(begins_like_a_version),
+        ProviderApi::Anthropic => base_url.ends_with("/v1"),
     };
+    let path = path.strip_prefix("v1/").filter(|_| has_version).unwrap_or(path);
     let mut address = format!("{base_url}/{path}");
     if let Some(query) = query {
         address = format!("{address}?{query}");
@@ -179,6 +181,11 @@ fn address(base_url: &str, path: &str, query: Option<&str>) -> Result<Uri, CallE
     address
         .parse()
         .map_err(|error: hyper::http::uri::InvalidUri| CallError::Request(error.into()))
+}
+
+fn begins_like_a_version(segment: &str) -> bool {
+    let mut bytes = segment.bytes();
+    bytes.next() == Some(b'v') && bytes.next().is_some_and(|next| next.is_ascii_digit())
 }
 
 #[cfg(test)]

@@ -52,6 +52,73 @@ impl hyper::body::Body for Unread {
     }
 }
 
+#[test]
+fn the_version_is_in_the_base_url_or_in_the_path() {
+    use ProviderApi::{Anthropic, OpenAi};
+    for (api, base_url, path, expected) in [
+        (
+            OpenAi,
+            "https://api.openai.com",
+            "v1/models",
+            "https://api.openai.com/v1/models",
+        ),
+        (
+            OpenAi,
+            "https://v1.example.com",
+            "v1/models",
+            "https://v1.example.com/v1/models",
+        ),
+        (
+            OpenAi,
+            "https://openrouter.ai/api",
+            "v1/models",
+            "https://openrouter.ai/api/v1/models",
+        ),
+        (
+            OpenAi,
+            "http://10.0.0.7:8000/v1",
+            "v1/models",
+            "http://10.0.0.7:8000/v1/models",
+        ),
+        (
+            OpenAi,
+            "http://10.0.0.7:8000/v1",
+            "models",
+            "http://10.0.0.7:8000/v1/models",
+        ),
+        (
+            OpenAi,
+            "https://g.example/v1beta/openai",
+            "v1/models",
+            "https://g.example/v1beta/openai/models",
+        ),
+        (
+            OpenAi,
+            "https://g.example/v1/a/openai",
+            "v1/models",
+            "https://g.example/v1/a/openai/models",
+        ),
+        (
+            Anthropic,
+            "https://g.example/v1/a/anthropic",
+            "v1/messages",
+            "https://g.example/v1/a/anthropic/v1/messages",
+        ),
+        (
+            Anthropic,
+            "https://g.example/v1",
+            "v1/messages",
+            "https://g.example/v1/messages",
+        ),
+    ] {
+        assert_eq!(
+            address(api, base_url, path, None).unwrap(),
+            expected,
+            "{base_url} {path}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn membership_comes_before_the_body() {
     let service = AgentCfg::builder(MemoryStore::new())
