@@ -31,7 +31,8 @@ async fn the_provider_decides_on_each_call() {
         for _ in 0..5 {
             assert_eq!(service.status(&ada).await, 200);
         }
-        assert_eq!(provider.hits(path).await, before + 5);
+        // The check of the readiness asks too.
+        assert!(provider.hits(path).await >= before + 5);
 
         provider.revoke(&ada).await;
         assert_unauthorized(&service.ask(&ada).await, "revoked");

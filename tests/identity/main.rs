@@ -3,6 +3,7 @@
 //! Needs Node.js and the packages of `provider/`: `npm ci --prefix tests/identity/provider`. Without them each test
 //! reports that it did not run, and fails if `CI` is `true`.
 
+mod admission;
 mod browser;
 mod forged;
 mod http;

@@ -101,10 +101,15 @@ impl Service {
         format!("http://{}{path}", self.address)
     }
 
+    /// The response to the sign-in of a browser with a token.
+    pub async fn sign_in(&self, token: &str) -> Response<Bytes> {
+        let request = Request::post(self.url("/api/sessions")).header("authorization", format!("Bearer {token}"));
+        http::send(request, "").await
+    }
+
     /// Signs a browser in with a token, and returns its cookie.
     pub async fn cookie(&self, token: &str) -> String {
-        let request = Request::post(self.url("/api/sessions")).header("authorization", format!("Bearer {token}"));
-        let set = http::send(request, "").await;
+        let set = self.sign_in(token).await;
         assert_eq!(set.status(), 204, "{set:?}");
         let field = set.headers()["set-cookie"].to_str().unwrap();
         field.split(';').next().unwrap().to_owned()
@@ -113,6 +118,34 @@ impl Service {
     /// Who the API says is behind a cookie.
     pub async fn whoami(&self, cookie: &str) -> Response<Bytes> {
         http::send(Request::get(self.url("/api/whoami")).header("cookie", cookie), "").await
+    }
+
+    /// The response to a request with a session token.
+    pub async fn call(&self, method: &str, path: &str, token: &str, body: serde_json::Value) -> Response<Bytes> {
+        let request = Request::builder()
+            .method(method)
+            .uri(self.url(path))
+            .header("authorization", format!("Bearer {token}"));
+        match body.is_null() {
+            true => http::send(request, "").await,
+            false => http::send(request.header("content-type", "application/json"), body.to_string()).await,
+        }
+    }
+
+    /// What the API answers to a session token.
+    pub async fn json(&self, path: &str, token: &str) -> serde_json::Value {
+        let response = self.call("GET", path, token, serde_json::Value::Null).await;
+        assert_eq!(response.status(), 200, "{response:?}");
+        http::json(&response)
+    }
+
+    /// The identifier of a new workspace.
+    pub async fn workspace(&self, token: &str) -> String {
+        let made = self
+            .call("POST", "/api/workspaces", token, serde_json::json!({"name": "Studio"}))
+            .await;
+        assert_eq!(made.status(), 201, "{made:?}");
+        http::json(&made)["id"].as_str().unwrap().to_owned()
     }
 
     /// Creates a workspace and returns its members.

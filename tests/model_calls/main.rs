@@ -17,6 +17,7 @@ mod fallback;
 mod faults;
 mod fixture;
 mod forwarding;
+mod limited_keys;
 mod provider_formats;
 mod providers;
 mod python;

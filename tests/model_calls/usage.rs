@@ -13,7 +13,7 @@ fn call(stage: &Stage, key: &str, path: &str) -> Call {
 }
 
 /// The rows of `GET /api/usage` with this query, once there are `calls` calls.
-async fn usage(studio: &Studio<'_>, query: &str, calls: u64) -> Vec<Value> {
+pub async fn usage(studio: &Studio<'_>, query: &str, calls: u64) -> Vec<Value> {
     let read = |query: &str| {
         let target = format!("/api/usage?workspace_id={}&{query}", studio.id);
         studio

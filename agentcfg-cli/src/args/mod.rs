@@ -295,7 +295,8 @@ pub enum Keys {
     /// Create an API key. The key alone goes to standard output, and is never shown again.
     #[command(after_help = "\
 Example:
-  KEY=$(agentcfg keys create 'Nightly build' --scope write --environment production)")]
+  KEY=$(agentcfg keys create 'Nightly build' --scope write --environment production)
+  KEY=$(agentcfg keys create 'Support bot' --scope write --agent support --label production)")]
     Create {
         /// A descriptive name.
         #[arg(value_name = "NAME")]
@@ -312,6 +313,15 @@ Example:
         /// Requests per minute.
         #[arg(long, value_name = "NUMBER")]
         rate_limit: Option<u32>,
+        /// An agent that the key is limited to; may be given more than once.
+        #[arg(long = "agent", value_name = "AGENT")]
+        agents: Vec<String>,
+        /// A permission of the scope that the key has, such as models:invoke; may be given more than once. Without it, all of them.
+        #[arg(long = "permission", value_name = "PERMISSION")]
+        permissions: Vec<String>,
+        /// The label that its model calls, prompts and releases are pinned to.
+        #[arg(long, value_name = "LABEL")]
+        label: Option<String>,
     },
     /// Replace an API key by a new one. The new key alone goes to standard output, and is never shown again.
     #[command(after_help = "\

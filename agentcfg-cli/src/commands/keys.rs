@@ -1,5 +1,8 @@
 //! API keys.
 
+use std::fmt::Display;
+use std::str::FromStr;
+
 use agentcfg_client::model::{ApiKey, CreatedApiKey, NewApiKey, RotateApiKey};
 
 use super::context::Context;
@@ -21,6 +24,9 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
             environment,
             expires_at,
             rate_limit,
+            agents,
+            permissions,
+            label,
         } => {
             let new = NewApiKey::new(
                 session.workspace().await?,
@@ -29,7 +35,10 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
                 parse("scope", &scope)?,
             )
             .expires_at(expires_at.map(|at| parse("expires_at", &at)).transpose()?)
-            .rate_limit(rate_limit);
+            .rate_limit(rate_limit)
+            .agents(parse_some("agents", &agents)?)
+            .permissions(parse_some("permissions", &permissions)?)
+            .label(label.map(|label| parse("label", &label)).transpose()?);
             let key = session.client.create_api_key(&new).await?;
             let what = format!("Created the key {} ({}).", key.record.id, key.record.scope);
             show_once(output, &key, &what)?;
@@ -56,6 +65,18 @@ pub async fn run(context: &mut Context, command: Keys) -> Result<Code> {
         }
     }
     Ok(Code::Done)
+}
+
+/// Reads the values of an option that may be given more than once; `None` where it is not given.
+fn parse_some<T: FromStr<Err: Display>>(field: &str, values: &[String]) -> Result<Option<Vec<T>>> {
+    if values.is_empty() {
+        return Ok(None);
+    }
+    values
+        .iter()
+        .map(|value| parse(field, value))
+        .collect::<Result<_>>()
+        .map(Some)
 }
 
 /// Refuses a key where its identifier is meant: a secret does not belong into a URL.

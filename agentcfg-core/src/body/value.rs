@@ -54,6 +54,29 @@ macro_rules! from_text {
 
 pub(crate) use from_text;
 
+/// Reads a list of values that are written as strings.
+macro_rules! list_from_json {
+    ($name:ty) => {
+        impl $crate::body::FromJson for Vec<$name> {
+            fn from_json(
+                json: $crate::json::Json<'_>,
+                field: &dyn std::fmt::Display,
+                faults: &mut $crate::validate::Faults,
+            ) -> Option<Self> {
+                let $crate::json::Json::Array(items) = json else {
+                    return $crate::body::mismatch(&json, field, "an array of strings", faults);
+                };
+                // Each element is read, so that the faults of all are found.
+                let read = |(i, item)| <$name>::from_json(item, &format_args!("{field}[{i}]"), faults);
+                let values: Vec<Option<$name>> = items.into_iter().enumerate().map(read).collect();
+                values.into_iter().collect()
+            }
+        }
+    };
+}
+
+pub(crate) use list_from_json;
+
 /// Types that are one of a set of words.
 impl<T: OpenSet + FromStr<Err = UnknownWord>> FromJson for T {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {

@@ -5,10 +5,10 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::word_enum::word_enum;
-use super::{ApiKeyId, Scope, Timestamp, WorkspaceId};
+use super::{AgentId, ApiKeyId, Label, Permission, PermissionSet, Scope, Timestamp, WorkspaceId};
 use crate::body::{body, record};
 use crate::rules;
-use crate::validate::MAX_NAME;
+use crate::validate::{Faults, MAX_NAME};
 
 word_enum! {
     /// Where an API key is used. Plaintexts begin with `svc_test_` for development and with `svc_live_` for production.
@@ -63,6 +63,12 @@ record! {
         environment: required Environment,
         /// How much the key may do.
         scope: required Scope,
+        /// The permissions of the scope that the key has, if it has not all of them.
+        permissions: sparse Vec<Permission> as rules::KeyPermissions,
+        /// The agents that the key is limited to, if it is.
+        agents: sparse Vec<AgentId> as rules::KeyAgents,
+        /// The label that its model calls, prompts and releases are pinned to, if they are.
+        label: sparse Label,
         /// Requests that the key may make per minute.
         rate_limit: required u32 as rules::RequestsPerMinute,
         /// When the key stops working by itself; null for never.
@@ -109,6 +115,12 @@ body! {
         environment: required Environment,
         /// How much the key may do.
         scope: required Scope,
+        /// The permissions of the scope that the key has. Null or left out: all of them.
+        permissions: nullable Vec<Permission> as rules::KeyPermissions,
+        /// The agents that the key is limited to, which need not exist yet. Null or left out: all agents and the workspace itself.
+        agents: nullable Vec<AgentId> as rules::KeyAgents,
+        /// The label that its model calls, prompts and releases are pinned to. Null or left out: none.
+        label: nullable Label,
         /// When the key is to stop working: a moment in the future, with any UTC offset. Null or left out: never.
         expires_at: nullable Timestamp as rules::Moment,
         /// Requests per minute. Null or left out: 100.
@@ -131,7 +143,17 @@ body! {
             "rate_limit": 250,
             "expires_at": "2099-01-31T18:00:00+01:00",
         },
+        {
+            "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+            "name": "Support bot",
+            "environment": "production",
+            "scope": "write",
+            "permissions": ["agents:read", "models:invoke"],
+            "agents": ["release-writer"],
+            "label": "production",
+        },
     ],
+    whole: NewApiKey::has_permissions_of_its_scope,
 }
 
 impl NewApiKey {
@@ -150,8 +172,25 @@ impl NewApiKey {
             name: name.into(),
             environment,
             scope,
+            permissions: None,
+            agents: None,
+            label: None,
             expires_at: None,
             rate_limit: None,
+        }
+    }
+
+    fn has_permissions_of_its_scope(&self, faults: &mut Faults) {
+        self.require_within(self.scope.permissions(), faults);
+    }
+
+    /// Refuses permissions that the scope does not grant.
+    pub(crate) fn require_within(&self, granted: PermissionSet, faults: &mut Faults) {
+        for (i, permission) in self.permissions.iter().flatten().enumerate() {
+            if !granted.contains(*permission) {
+                let rule = format_args!("must be a permission of the scope {}, got {permission}", self.scope);
+                faults.push(format_args!("permissions[{i}]"), rule);
+            }
         }
     }
 }

@@ -90,4 +90,6 @@ pub(crate) use webhook_url::MAX_URL;
 pub use webhook_url::{AllowedHost, Host, InvalidUrl, WebhookUrl};
 pub use whoami::{CallerType, CallerWorkspace, Limits, SignIn, WhoAmI};
 pub use word_enum::UnknownWord;
-pub use workspace::{Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspacePatch, WorkspaceView};
+pub use workspace::{
+    Member, NewWorkspace, Plan, PlanLimits, RoleChange, Workspace, WorkspaceCreation, WorkspacePatch, WorkspaceView,
+};

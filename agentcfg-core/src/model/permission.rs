@@ -1,6 +1,7 @@
 //! Permissions: one table for the scopes of API keys and the roles of members.
 
 use super::word_enum::word_enum;
+use crate::body::{from_text, list_from_json};
 
 word_enum! {
     /// What a caller may do.
@@ -80,6 +81,9 @@ word_enum! {
     } or Unknown
 }
 
+from_text!(Permission);
+list_from_json!(Permission);
+
 impl Permission {
     /// What a change needs: a dry run, which changes nothing, needs [`Permission::AgentsRead`] alone.
     ///
@@ -145,6 +149,24 @@ impl PermissionSet {
         self.0 & (1 << permission as u32) != 0
     }
 
+    /// This set without the permissions that concern the whole workspace, which an API key that is limited to some agents
+    /// does not have.
+    pub(crate) const fn of_agents(self) -> Self {
+        Self(self.0 & !WHOLE_WORKSPACE.0)
+    }
+
+    /// The permissions that are in both sets.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{Permission, PermissionSet, Scope};
+    /// let named: PermissionSet = [Permission::AgentsRead, Permission::AgentsRelease].into_iter().collect();
+    /// assert_eq!(named.intersection(Scope::Read.permissions()).iter().collect::<Vec<_>>(), [Permission::AgentsRead]);
+    /// ```
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
     /// The permissions in the order of their definition.
     ///
     /// ```
@@ -157,6 +179,14 @@ impl PermissionSet {
             .iter()
             .copied()
             .filter(move |permission| self.contains(*permission))
+    }
+}
+
+impl FromIterator<Permission> for PermissionSet {
+    fn from_iter<I: IntoIterator<Item = Permission>>(permissions: I) -> Self {
+        permissions
+            .into_iter()
+            .fold(Self::default(), |set, permission| set.and(Self::of(&[permission])))
     }
 }
 
@@ -188,6 +218,14 @@ const ADMIN: PermissionSet = ADMIN_KEY.and(PermissionSet::of(&[
     P::MembersManage,
     P::ProviderKeysManage,
 ]));
+/// What an API key that is limited to some agents cannot have: it concerns the whole workspace.
+const WHOLE_WORKSPACE: PermissionSet = PermissionSet::of(&[
+    P::UsersRead,
+    P::WebhooksManage,
+    P::WebhooksRead,
+    P::ApiKeysRead,
+    P::AuditLogRead,
+]);
 const OWNER: PermissionSet = ADMIN.and(PermissionSet::of(&[P::WorkspaceManage]));
 
 impl Scope {

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::body::{FromJson, mismatch};
+use crate::body::{FromJson, list_from_json};
 use crate::json::Json;
 use crate::validate::{self, Faults, Invalid};
 
@@ -243,17 +243,7 @@ text_ids! {
     SetName, "set", validate::set_name;
 }
 
-impl FromJson for Vec<AgentId> {
-    fn from_json(json: Json<'_>, field: &dyn fmt::Display, faults: &mut Faults) -> Option<Self> {
-        let Json::Array(items) = json else {
-            return mismatch(&json, field, "an array of strings", faults);
-        };
-        // Each element is read, so that the faults of all are found.
-        let read = |(i, item)| AgentId::from_json(item, &format_args!("{field}[{i}]"), faults);
-        let ids: Vec<Option<AgentId>> = items.into_iter().enumerate().map(read).collect();
-        ids.into_iter().collect()
-    }
-}
+list_from_json!(AgentId);
 
 impl Label {
     /// The reserved label of the current version.

@@ -23,6 +23,16 @@ word_enum! {
     } or Unknown
 }
 
+word_enum! {
+    /// Who may create workspaces in a deployment (extension, chapter 27).
+    WorkspaceCreation {
+        /// Each user.
+        Anyone = "anyone",
+        /// Operators alone.
+        Operators = "operators",
+    }, non_exhaustive
+}
+
 impl Plan {
     /// Whether workspaces on this plan may bring their own provider keys.
     ///

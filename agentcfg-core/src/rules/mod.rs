@@ -18,7 +18,9 @@ pub(crate) use self::agent::{
 pub(crate) use self::agent_specs::AgentSpecs;
 pub(crate) use self::generated::{ChangesByPath, RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Persona, Text, TextFromOne};
-pub(crate) use self::value::{AgentIds, Moment, Overlap, RequestsPerMinute, Revision, TargetLabel};
+pub(crate) use self::value::{
+    AgentIds, KeyAgents, KeyPermissions, Moment, Overlap, RequestsPerMinute, Revision, TargetLabel,
+};
 pub(crate) use self::webhook::{EventTypes, HookUrl};
 use crate::body::{FromJson, Rule};
 use crate::model::FieldValues;

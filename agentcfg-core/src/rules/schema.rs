@@ -6,8 +6,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 
 use super::{
     AgentIds, AgentSpecs, Any, Capabilities, ChangesByPath, Color, Credential, Definition, EventTypes, HookUrl,
-    ModelSettings, Moment, NotBlank, Overlap, Parameters, Persona, RecordId, RepeatedAgentId, RequestsPerMinute,
-    Revision, TargetLabel, Text, TextFromOne, True, VariableValues,
+    KeyAgents, KeyPermissions, ModelSettings, Moment, NotBlank, Overlap, Parameters, Persona, RecordId,
+    RepeatedAgentId, RequestsPerMinute, Revision, TargetLabel, Text, TextFromOne, True, VariableValues,
 };
 use crate::body::schema::UUID;
 use crate::model;
@@ -158,6 +158,11 @@ schemas! {
         "maxItems": MAX_PROMOTED,
         "items": { "$ref": "#/components/schemas/AgentId" },
     };
+    [] KeyAgents, "KeyAgents", inline true => {
+        "type": "array",
+        "minItems": 1,
+        "items": { "$ref": "#/components/schemas/AgentId" },
+    };
     [] Overlap, "Overlap", inline true => {
         "type": "integer",
         "minimum": 0,
@@ -217,6 +222,24 @@ fn event_type() -> String {
         .map(|action| action.as_str().replace('.', r"\."));
     let actions: Vec<_> = actions.collect();
     format!(r"^(?:[a-z_]+\.\*|{})$", actions.join("|"))
+}
+
+impl JsonSchema for KeyPermissions {
+    fn schema_name() -> Cow<'static, str> {
+        "KeyPermissions".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "array",
+            "minItems": 1,
+            "items": generator.subschema_for::<model::Permission>(),
+        })
+    }
 }
 
 impl JsonSchema for AgentSpecs {

@@ -1,8 +1,10 @@
-//! Rules for numbers, moments, labels and lists of agents.
+//! Rules for numbers, moments, labels and lists of agents and permissions.
+
+use std::collections::HashSet;
 
 use crate::body::Rule;
-use crate::model::{AgentId, Label, Timestamp};
-use crate::validate::{Faults, MAX_OVERLAP, MAX_PROMOTED, MAX_RATE_LIMIT};
+use crate::model::{AgentId, Label, Permission, Timestamp};
+use crate::validate::{Faults, MAX_KEY_AGENTS, MAX_OVERLAP, MAX_PROMOTED, MAX_RATE_LIMIT};
 
 /// The requests per minute of an API key: 1–1000000.
 pub(crate) struct RequestsPerMinute;
@@ -77,6 +79,36 @@ impl Rule for AgentIds {
                 field,
                 format_args!("must name 1 to {MAX_PROMOTED} agents, got {}", ids.len()),
             );
+        }
+    }
+}
+
+/// 1–100 identifiers of agents; repeated ones count once.
+pub(crate) struct KeyAgents;
+
+impl Rule for KeyAgents {
+    type Value = Vec<AgentId>;
+
+    fn check(ids: &Vec<AgentId>, field: &str, faults: &mut Faults) {
+        let count = ids.iter().collect::<HashSet<_>>().len();
+        if !(1..=MAX_KEY_AGENTS).contains(&count) {
+            faults.push(
+                field,
+                format_args!("must name 1 to {MAX_KEY_AGENTS} agents, got {count}"),
+            );
+        }
+    }
+}
+
+/// At least one permission.
+pub(crate) struct KeyPermissions;
+
+impl Rule for KeyPermissions {
+    type Value = Vec<Permission>;
+
+    fn check(permissions: &Vec<Permission>, field: &str, faults: &mut Faults) {
+        if permissions.is_empty() {
+            faults.push(field, "must name at least one permission");
         }
     }
 }

@@ -1,10 +1,12 @@
 //! What a caller may do in a workspace.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::AgentCfg;
 use super::entry::{ApiKeyCaller, Caller, CallerKind, KeyFacts, Prefetch, lacks, lacks_scope, unauthorized};
+use super::key_limits::KeyLimits;
 use super::records::{self, Encoded, Entries, Membership, Stored, StoredApiKey, Transaction, WorkspacePlan};
+use super::{AgentCfg, groups};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, Member, Message, Permission, PermissionSet, Role, Scope, Timestamp, UserId, WorkspaceId};
 use crate::store::Check;
@@ -20,6 +22,8 @@ pub(super) struct Access {
     acting_as: Option<Actor>,
     pub(super) role: Option<Role>,
     permissions: PermissionSet,
+    /// What an API key is limited to.
+    limits: KeyLimits,
     prefetch: Option<Arc<Prefetch>>,
     /// The caller's message, which the audit entry keeps.
     message: Option<Message>,
@@ -34,8 +38,12 @@ enum Basis {
         scope: Scope,
         expires_at: Option<Timestamp>,
     },
-    /// A user's membership, at this version.
-    Member { user_id: UserId, version: u64 },
+    /// The membership of a user, or of a group of the user's, at this version.
+    Member {
+        user_id: UserId,
+        member: UserId,
+        version: u64,
+    },
     /// An operation that needs no membership, and its actor. Boxed, since it is rare and an access is moved often.
     Other(Box<(Check, Actor)>),
 }
@@ -54,6 +62,7 @@ impl Access {
             acting_as: None,
             role: None,
             permissions: PermissionSet::default(),
+            limits: KeyLimits::default(),
             prefetch: None,
             message: None,
         }
@@ -72,7 +81,27 @@ impl Access {
             acting_as: None,
             role: None,
             permissions: facts.permissions,
+            limits: facts.limits.clone(),
             prefetch,
+            message: None,
+        }
+    }
+
+    /// The access of a user by a membership: the user's own, or that of a group.
+    pub(super) fn of_member(user_id: UserId, workspace: WorkspaceId, member: Stored<Member>) -> Self {
+        let Member { user_id: of, role, .. } = member.value;
+        Self {
+            workspace,
+            basis: Basis::Member {
+                user_id,
+                member: of,
+                version: member.version,
+            },
+            acting_as: None,
+            role: Some(role),
+            permissions: role.permissions(),
+            limits: KeyLimits::default(),
+            prefetch: None,
             message: None,
         }
     }
@@ -131,15 +160,22 @@ impl Access {
 
     /// A transaction that is committed only if the basis of this access has not changed.
     pub(super) fn transaction(&self) -> Transaction {
-        Transaction::default().check(self.guard())
+        let transaction = Transaction::default().check(self.guard());
+        match &self.basis {
+            // A membership of the user's own wins over that of a group.
+            Basis::Member { user_id, member, .. } if user_id != member => {
+                transaction.check(records::member(self.workspace, user_id).absent())
+            }
+            _ => transaction,
+        }
     }
 
     /// The check that a mutation makes in its commit: the basis of the decision has not changed.
     pub(super) fn guard(&self) -> Check {
         match &self.basis {
             Basis::ApiKey { id, version, .. } => Check::Version(records::api_key(id.as_str()).into(), *version),
-            Basis::Member { user_id, version } => {
-                Check::Version(records::member(self.workspace, user_id).into(), *version)
+            Basis::Member { member, version, .. } => {
+                Check::Version(records::member(self.workspace, member).into(), *version)
             }
             Basis::Other(other) => other.0.clone(),
         }
@@ -148,6 +184,11 @@ impl Access {
     /// Every permission that the caller has in the workspace.
     pub(super) fn permissions(&self) -> PermissionSet {
         self.permissions
+    }
+
+    /// The agents and the label that the caller is limited to.
+    pub(super) fn limits(&self) -> &KeyLimits {
+        &self.limits
     }
 
     /// Refuses a caller that lacks the permission.
@@ -259,9 +300,11 @@ impl AgentCfg {
     async fn access_by_store(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         match &caller.kind {
             CallerKind::ApiKey(key) => self.access_by_read(key).await?.in_workspace(workspace),
-            CallerKind::User { user_id, .. } => {
-                let found = self.read(records::member(workspace, user_id)).await?;
-                self.access_by_membership(user_id, workspace, found)
+            CallerKind::User { user_id, session } => {
+                let found = self
+                    .read(groups::memberships(workspace, user_id, &session.groups))
+                    .await?;
+                self.access_by_memberships(user_id, workspace, found)
             }
         }
     }
@@ -293,28 +336,6 @@ impl AgentCfg {
         Ok(Access::by_key_with(key.id, &facts, None))
     }
 
-    /// The access by a user's membership.
-    pub(super) fn access_by_membership(
-        &self,
-        user_id: &UserId,
-        workspace: WorkspaceId,
-        found: Option<Stored<Member>>,
-    ) -> Result<Access, Error> {
-        let member = found.ok_or_else(super::no_member)?;
-        Ok(Access {
-            workspace,
-            basis: Basis::Member {
-                user_id: user_id.clone(),
-                version: member.version,
-            },
-            acting_as: None,
-            role: Some(member.value.role),
-            permissions: member.value.role.permissions(),
-            prefetch: None,
-            message: None,
-        })
-    }
-
     /// The workspace of a caller that names none: that of an API key, or a user's only one.
     ///
     /// # Errors
@@ -330,20 +351,25 @@ impl AgentCfg {
     pub async fn default_workspace(&self, caller: &Caller) -> Result<WorkspaceId, Error> {
         match &caller.kind {
             CallerKind::ApiKey(key) => Ok(key.facts.workspace_id),
-            CallerKind::User { user_id, .. } => self.only_workspace(user_id).await,
+            CallerKind::User { user_id, session } => self.only_workspace(user_id, &session.groups).await,
         }
     }
 
-    async fn only_workspace(&self, user_id: &str) -> Result<WorkspaceId, Error> {
-        let entries = Entries::<Membership>::of(records::memberships(user_id)).limit(2);
-        let found = self.scan(entries).await?;
+    async fn only_workspace(&self, user_id: &UserId, groups: &[UserId]) -> Result<WorkspaceId, Error> {
+        let mut found = BTreeSet::new();
+        for id in std::iter::once(user_id).chain(groups) {
+            let entries = Entries::<Membership>::of(records::memberships(id)).limit(2);
+            for membership in self.scan(entries).await?.into_keys() {
+                found.insert(membership.workspace()?);
+            }
+        }
         let why = match found.len() {
             0 => "you are a member of no workspace",
             1 => "",
             _ => "you are a member of several workspaces",
         };
-        match found.into_keys().next() {
-            Some(membership) if why.is_empty() => membership.workspace(),
+        match found.pop_first() {
+            Some(workspace) if why.is_empty() => Ok(workspace),
             _ => Err(Error::new(
                 ErrorKind::Invalid,
                 format!("workspace_id is required: {why}"),

@@ -97,6 +97,7 @@ impl AgentCfg {
         let access = self
             .access(caller, agent.workspace_id, Permission::AgentsConfigure)
             .await?;
+        access.limits().require_agent(&agent.agent_id)?;
         let key = records::agent(access.workspace(), &agent.agent_id);
         let (plan, existing) = match is_first {
             true => (self.plan_of(&access).await?, None),
@@ -384,7 +385,7 @@ impl AgentCfg {
         agent_id: IdRef<'_, AgentId>,
         (a, b): (A, B),
     ) -> Result<(CalledAgent, A::Found, B::Found), Error> {
-        check_possible(agent_id)?;
+        check_named(access, agent_id)?;
         let key = records::called_agent(access.workspace(), agent_id.as_str());
         let (found, a, b) = self.read((key, a, b)).await?;
         let agent = found.map(|found| found.value).filter(|agent| agent.is_active);
@@ -430,12 +431,13 @@ fn active(found: Option<Stored<StoredAgent>>, agent_id: IdRef<'_, AgentId>) -> R
 
 /// The key of an agent. An identifier that breaks the rules is answered as not found.
 pub(super) fn agent_key(access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<EntityKey<StoredAgent>, Error> {
-    check_possible(agent_id)?;
+    check_named(access, agent_id)?;
     Ok(records::agent(access.workspace(), agent_id.as_str()))
 }
 
 /// Refuses an identifier that no agent can have.
-fn check_possible(agent_id: IdRef<'_, AgentId>) -> Result<(), Error> {
+fn check_named(access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<(), Error> {
+    access.limits().require_agent(agent_id.as_str())?;
     match agent_id.is_possible() {
         true => Ok(()),
         false => Err(not_found("agent", agent_id.as_str())),

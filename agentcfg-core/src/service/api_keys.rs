@@ -1,5 +1,7 @@
 //! API keys: create, list, rotate, revoke.
 
+use std::collections::HashSet;
+
 use super::access::Access;
 use super::change::Change;
 use super::records::{self, EntityKey, Entries, Stored, StoredApiKey, StoredUse, WorkspaceApiKey};
@@ -7,11 +9,11 @@ use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, ApiKey, ApiKeyId, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, IdRef, NewApiKey, Permission, RotateApiKey,
-    Success, TargetType, Timestamp, WorkspaceId,
+    Action, ApiKey, ApiKeyId, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, IdRef, NewApiKey, Permission, PermissionSet,
+    RotateApiKey, Success, TargetType, Timestamp, WorkspaceId,
 };
 use crate::token;
-use crate::validate::{IntoValid, Invalid};
+use crate::validate::{Faults, IntoValid, Invalid};
 
 /// A key and its last use, from one read.
 type KeyAndUse = (Option<Stored<StoredApiKey>>, Option<Stored<StoredUse>>);
@@ -94,6 +96,10 @@ impl AgentCfg {
         if new.expires_at.is_some_and(|end| end <= self.now()) {
             return Err(Invalid::new("expires_at", "must be in the future").into());
         }
+        // A deployment may grant less to a scope.
+        let mut faults = Faults::default();
+        new.require_within(self.settings().permissions_of(new.scope), &mut faults);
+        faults.into_result()?;
         // Authorise first, so that a refused request costs no slow hash.
         self.access(caller, new.workspace_id, Permission::ApiKeysManage).await?;
         let minted = token::mint(new.environment, self.entropy())?;
@@ -122,6 +128,19 @@ impl AgentCfg {
             name: new.name.clone(),
             environment: new.environment,
             scope: new.scope,
+            permissions: new.permissions.as_deref().map(|permissions| {
+                let distinct: PermissionSet = permissions.iter().copied().collect();
+                distinct.iter().collect()
+            }),
+            agents: new.agents.as_deref().map(|agents| {
+                let mut seen = HashSet::new();
+                agents
+                    .iter()
+                    .filter(|agent_id| seen.insert(*agent_id))
+                    .cloned()
+                    .collect()
+            }),
+            label: new.label.clone(),
             rate_limit: new.rate_limit.unwrap_or(DEFAULT_KEY_RATE_LIMIT),
             expires_at: new.expires_at,
             created_at: now,

@@ -75,6 +75,9 @@ impl AgentCfg {
     ) -> Result<Attempt<AppliedAgents>, Error> {
         let permission = Permission::AgentsConfigure.unless_dry_run(dry_run);
         let access = self.access(caller, workspace, permission).await?;
+        for spec in &body.agents {
+            access.limits().require_agent(&spec.agent_id)?;
+        }
         of_one_workspace(body, workspace)?;
         let epoch = self.epoch().await?;
         let Some(state) = self.state_for(&access, body).await? else {
@@ -143,7 +146,7 @@ impl AgentCfg {
         let is_named: HashSet<_> = body.agents.iter().map(|spec| &spec.agent_id).collect();
         let of_set = others.iter().flatten().flat_map(|set| &set.value.agents);
         let rest: Vec<AgentId> = of_set
-            .filter(|agent_id| !is_named.contains(agent_id))
+            .filter(|agent_id| !is_named.contains(agent_id) && access.limits().includes(agent_id))
             .cloned()
             .collect();
         let agents = body.agents.iter().map(|spec| &spec.agent_id).chain(&rest);

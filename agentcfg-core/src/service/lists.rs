@@ -10,6 +10,7 @@ mod list_text;
 mod list_writer;
 mod released;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 pub use self::agent_list::AgentList;
@@ -21,9 +22,10 @@ pub(super) use self::list_writer::ListWriter;
 use self::list_writer::ListedAgent;
 pub(super) use self::released::Pair;
 pub use self::released::ReleasedList;
+use self::released::hashed;
 use super::access::Access;
 use super::blocking::{LONG, blocking_if};
-use super::records::{self, Entries};
+use super::records::{self, Encoded, Entries};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AgentFilter, AgentId, AgentState, AsOf, Cursor, Permission, StoredAgent, Tag, Tagged, WorkspaceId};
@@ -72,8 +74,8 @@ impl AgentCfg {
             limit,
         } = filter;
         let as_of = as_of.filter(|as_of| !as_of.is_present(|| self.now()));
-        let cached = match (as_of, agent_id) {
-            (None, None) => self.current_list(&access, *state),
+        let cached = match (as_of, agent_id, access.limits().agents()) {
+            (None, None, None) => self.current_list(&access, *state),
             _ => None,
         };
         let mut found = match cached {
@@ -96,10 +98,14 @@ impl AgentCfg {
         as_of: Option<AsOf>,
         filter: &AgentFilter,
     ) -> Result<Tagged<AgentList>, Error> {
-        match (as_of, &filter.agent_id, filter.state) {
+        if let Some(agent_id) = &filter.agent_id {
+            access.limits().require_agent(agent_id)?;
+        }
+        match (as_of, &filter.agent_id, access.limits().agents()) {
             (Some(as_of), ..) => self.past_list(access, as_of, filter).await,
-            (None, Some(agent_id), state) => self.list_one(access, agent_id, state).await,
-            (None, None, state) => Ok(self.agent_list_of(access, state).await?.tagged()),
+            (None, Some(agent_id), _) => self.list_one(access, agent_id, filter.state).await,
+            (None, None, Some(agents)) => self.list_some(access.workspace(), agents, filter.state).await,
+            (None, None, None) => Ok(self.agent_list_of(access, filter.state).await?.tagged()),
         }
     }
 
@@ -221,6 +227,25 @@ impl AgentCfg {
         Ok(AgentList::new(text).with_version(version).tagged())
     }
 
+    /// The agents that an API key is limited to, those of one state.
+    async fn list_some(
+        &self,
+        workspace: WorkspaceId,
+        agents: &BTreeSet<AgentId>,
+        state: AgentState,
+    ) -> Result<Tagged<AgentList>, Error> {
+        let keys = agents
+            .iter()
+            .map(|agent_id| records::agent(workspace, agent_id).encoded());
+        let query = (records::revision(workspace), keys.collect::<Vec<_>>());
+        let (revision, found) = self.read(query).await?;
+        let cursor = Cursor::new(self.epoch().await?, workspace, revision);
+        let length = found.iter().flatten().map(Encoded::bytes).sum();
+        let write = move || write_agents(found.into_iter().flatten(), length, state);
+        let list = blocking_if(length >= LONG, write).await??;
+        Ok(AgentList::new(list.finish(cursor, |_| list_tag(cursor, Some(agents)), None)).tagged())
+    }
+
     /// Reads the agents of one state.
     async fn read_agents(
         &self,
@@ -233,17 +258,36 @@ impl AgentCfg {
         let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
         let length = found.bytes();
         let encode = move || {
-            // An agent's text is as long as its record.
-            let mut list = ListWriter::new(length);
-            for record in found {
-                let agent = record.value()?.agent;
-                if state.includes(agent.is_active) {
-                    list.push_agent(&agent)?;
-                }
-            }
-            let tag = |_: &[u8]| Tag::list(epoch, revision);
-            Ok(list.finish(Cursor::new(epoch, workspace, revision), tag, reading))
+            let list = write_agents(found.into_iter(), length, state)?;
+            let cursor = Cursor::new(epoch, workspace, revision);
+            Ok(list.finish(cursor, |_| list_tag(cursor, None), reading))
         };
         blocking_if(length >= LONG, encode).await?
+    }
+}
+
+/// Writes the agents of one state.
+fn write_agents(
+    records: impl Iterator<Item = Encoded<StoredAgent>>,
+    length: usize,
+    state: AgentState,
+) -> Result<ListWriter, Error> {
+    // An agent's text is as long as its record.
+    let mut list = ListWriter::new(length);
+    for record in records {
+        let agent = record.value()?.agent;
+        if state.includes(agent.is_active) {
+            list.push_agent(&agent)?;
+        }
+    }
+    Ok(list)
+}
+
+/// The tag of a list of agents, which changes with each change in its workspace. One that is limited to some agents has another
+/// tag than the list of all.
+pub(super) fn list_tag(cursor: Cursor, agents: Option<&BTreeSet<AgentId>>) -> Tag {
+    match agents {
+        None => Tag::list(cursor.epoch(), cursor.revision()),
+        Some(agents) => hashed(cursor.epoch(), &cursor.revision().to_be_bytes(), Some(agents)),
     }
 }

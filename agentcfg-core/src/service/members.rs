@@ -2,6 +2,7 @@
 
 use super::access::Access;
 use super::change::Change;
+use super::groups::is_group;
 use super::records::{self, Entries, Membership, Outcome};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
@@ -39,7 +40,7 @@ impl AgentCfg {
     /// The owner who has been in the workspace for the longest time; `None` while it is being deleted.
     pub(super) async fn first_owner(&self, workspace: WorkspaceId) -> Result<Option<UserId>, Error> {
         let mut members = self.members_in_order(workspace).await?.into_iter();
-        let owner = members.find(|member| member.role == Role::Owner);
+        let owner = members.find(|member| member.role == Role::Owner && !is_group(&member.user_id));
         Ok(owner.map(|owner| owner.user_id))
     }
 
@@ -79,6 +80,7 @@ impl AgentCfg {
         role: Role,
     ) -> Result<Attempt<Member>, Error> {
         let access = self.access(caller, workspace, Permission::MembersManage).await?;
+        self.check_group(user_id)?;
         let key = records::member(access.workspace(), user_id);
         let found = self.read(key.clone()).await?;
         let before = found.as_ref().map(|found| &found.value);
@@ -99,7 +101,7 @@ impl AgentCfg {
         if before_role.is_none() {
             change = change.put(records::membership(user_id, access.workspace()), &Membership {})?;
         }
-        let change = count_owners(change, access.workspace(), before_role, Some(role));
+        let change = count_owners(change, access.workspace(), user_id, before_role, Some(role));
         self.finish(change, after).await
     }
 
@@ -136,6 +138,7 @@ impl AgentCfg {
         user_id: &UserId,
     ) -> Result<Attempt<Success>, Error> {
         let access = self.membership(caller, workspace).await?;
+        self.check_group(user_id)?;
         if caller.user_id().ok() != Some(user_id) {
             access.require(Permission::MembersManage)?;
         }
@@ -152,7 +155,7 @@ impl AgentCfg {
         )
         .remove(found)?
         .delete(records::membership(user_id, access.workspace()));
-        let change = count_owners(change, access.workspace(), Some(role), None);
+        let change = count_owners(change, access.workspace(), user_id, Some(role), None);
         self.finish(change, Success::OK).await
     }
 
@@ -180,8 +183,15 @@ fn only_owners_change_owners(access: &Access, before: Option<Role>, after: Optio
 }
 
 /// Adds the difference in the number of owners to the change.
-fn count_owners<'a>(change: Change<'a>, id: WorkspaceId, before: Option<Role>, after: Option<Role>) -> Change<'a> {
-    let owners = |role: Option<Role>| i64::from(role == Some(Role::Owner));
+fn count_owners<'a>(
+    change: Change<'a>,
+    id: WorkspaceId,
+    user_id: &UserId,
+    before: Option<Role>,
+    after: Option<Role>,
+) -> Change<'a> {
+    // A group may have no users, so that it never is the last owner.
+    let owners = |role: Option<Role>| i64::from(role == Some(Role::Owner) && !is_group(user_id));
     match owners(after) - owners(before) {
         0 => change,
         delta => change.add(records::further_owners(id), delta, None),

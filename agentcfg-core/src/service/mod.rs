@@ -21,7 +21,9 @@ mod entry;
 mod epoch;
 mod export;
 mod feed;
+mod groups;
 mod history;
+mod key_limits;
 mod labels;
 mod lists;
 mod log_since;
@@ -90,7 +92,7 @@ pub use crate::model::AgentFilter;
 use crate::model::{Epoch, Limits, Plan, Provider, Timestamp};
 use crate::routing::{Catalogue, CatalogueProvider};
 use crate::secret::ProviderCredential;
-use crate::session::{SessionError, SessionVerifier};
+use crate::session::SessionVerifier;
 use crate::store::{Stamps, Store};
 use crate::token::HashError;
 use crate::validate::quoted;
@@ -231,7 +233,7 @@ impl AgentCfg {
         })
     }
 
-    /// Whether storage answers and session tokens can be verified.
+    /// Whether storage answers. Session tokens are a matter of [`Self::sessions_unavailable`]: API keys work without them.
     ///
     /// # Errors
     ///
@@ -244,17 +246,20 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn ready(&self) -> Result<(), Error> {
-        self.store().ready().await?;
-        self.inner.sessions.ready().map_err(|error| {
-            let why = match error {
-                SessionError::Unavailable(why) => why,
-                SessionError::Invalid(why) => why.to_owned(),
-            };
-            Error::new(
-                ErrorKind::Unavailable,
-                format!("session tokens cannot be verified: {why}"),
-            )
-        })
+        Ok(self.store().ready().await?)
+    }
+
+    /// Why the identity provider of session tokens could not be reached at the last attempt; `None` when it could, or when none is
+    /// needed. The text is for logs.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(service.sessions_unavailable(), None);
+    /// # Ok(()) }) }
+    /// ```
+    pub fn sessions_unavailable(&self) -> Option<String> {
+        self.inner.sessions.ready().err().map(|error| error.to_string())
     }
 
     /// Why changes are refused now while reads may be served, such as a full disk; `None` when nothing is known that would

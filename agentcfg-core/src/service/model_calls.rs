@@ -92,6 +92,8 @@ pub struct ModelCall {
     pub persona_prompt: Option<String>,
     /// The members that the body gets where it lacks them.
     pub model_settings: ModelSettings,
+    /// The label that selected the version of the agent: the one that the request names, or the API key is pinned to.
+    pub label: Option<String>,
     /// The workspace of the agent.
     pub workspace: WorkspaceId,
     /// The agent that the call is made as.
@@ -143,6 +145,7 @@ struct Decision {
     first: Route,
     fallbacks: Vec<Route>,
     version: u64,
+    label: Option<String>,
     persona_prompt: Option<String>,
     definition: Option<Definition>,
     workspace: WorkspaceId,
@@ -269,7 +272,8 @@ impl AgentCfg {
             records::workspace_plan(access.workspace()),
             records::provider_key(access.workspace(), named.id()).encoded(),
         );
-        let (content, plan, own_key) = self.called_content(access, agent_id, request.version, more).await?;
+        let version = access.limits().select(request.version)?;
+        let (content, plan, own_key) = self.called_content(access, agent_id, version, more).await?;
         let plan = plan.ok_or_else(no_member)?.value.plan;
         let persona_prompt = content.persona_prompt.filter(|_| request.takes_persona);
         let persona_prompt = prompts::render(persona_prompt, content.definition.as_ref(), request.variables)?;
@@ -315,6 +319,10 @@ impl AgentCfg {
             first,
             fallbacks: fallbacks.collect(),
             version: content.version,
+            label: match version {
+                VersionSelector::Label(label) => Some(label.to_owned()),
+                _ => None,
+            },
             persona_prompt,
             definition: content.definition,
             workspace: access.workspace(),
@@ -466,6 +474,7 @@ impl AgentCfg {
             first: decision.first.with(first),
             fallbacks,
             version: decision.version,
+            label: decision.label,
             persona_prompt: decision.persona_prompt,
             model_settings: decision
                 .definition

@@ -5,15 +5,18 @@
 //! a few versions of each agent that has changed since, and the content of one. Records are read in pages, for many agents
 //! at once, so that neither memory nor the number of reads grows with the length of the history.
 
+use std::collections::BTreeSet;
+
 use super::access::Access;
 use super::blocking::blocking_if;
 use super::chunked_reads::{self, Chunks};
-use super::lists::ListWriter;
+use super::lists::{ListWriter, list_tag};
 use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Agent, AgentConfig, AgentFilter, AgentState, AsOf, Cursor, StoredAgent, Tag, Tagged, Timestamp, WorkspaceId,
+    Agent, AgentConfig, AgentFilter, AgentId, AgentState, AsOf, Cursor, StoredAgent, Tag, Tagged, Timestamp,
+    WorkspaceId,
 };
 use crate::store::StoreError;
 
@@ -78,7 +81,8 @@ impl AgentCfg {
         let epoch = self.epoch().await?;
         let cursor = Cursor::new(epoch, workspace, revision);
         let is_long = filter.agent_id.is_none();
-        let mut pages = Pages::new(workspace, filter);
+        let limits = access.limits();
+        let mut pages = Pages::new(workspace, filter.agent_id.as_ref(), limits.agents());
         let mut listed = Listed::new(filter.state);
         loop {
             let service = self.clone();
@@ -95,7 +99,8 @@ impl AgentCfg {
             let Some(rest) = rest else { break };
             pages = rest;
         }
-        let finish = async move { blocking_if(is_long, move || listed.finish(cursor)).await };
+        let tag = list_tag(cursor, limits.agents().filter(|_| is_long));
+        let finish = async move { blocking_if(is_long, move || listed.finish(cursor, tag)).await };
         let (list, version) = self.long_read_if(is_long, workspace, finish).await?;
         let version = version.filter(|_| filter.agent_id.is_some());
         Ok(list.with_version(version).tagged())
@@ -246,9 +251,8 @@ impl Listed {
     }
 
     /// The list, and the version of its last agent.
-    fn finish(self, cursor: Cursor) -> (AgentList, Option<u64>) {
-        let tag = |_: &[u8]| Tag::list(cursor.epoch(), cursor.revision());
-        (AgentList::new(self.list.finish(cursor, tag, None)), self.version)
+    fn finish(self, cursor: Cursor, tag: Tag) -> (AgentList, Option<u64>) {
+        (AgentList::new(self.list.finish(cursor, |_| tag, None)), self.version)
     }
 }
 
@@ -357,36 +361,39 @@ impl<T> Search<T> {
     }
 }
 
-/// The stored agents of a workspace in pieces, or the single agent that a filter names.
+/// The stored agents of a workspace in pieces, or those that a filter and the caller's limits choose.
 struct Pages {
     workspace: WorkspaceId,
-    /// The agent that a filter names, until it is read.
-    one: Option<Option<EntityKey<StoredAgent>>>,
-    pieces: Chunks<StoredAgent>,
+    /// The chosen agents, until they are read.
+    chosen: Option<Vec<EntityKey<StoredAgent>>>,
+    pieces: Option<Chunks<StoredAgent>>,
 }
 
 impl Pages {
-    fn new(workspace: WorkspaceId, filter: &AgentFilter) -> Self {
+    fn new(workspace: WorkspaceId, one: Option<&AgentId>, some: Option<&BTreeSet<AgentId>>) -> Self {
+        let key = |agent_id: &AgentId| records::agent(workspace, agent_id);
+        let chosen = match (one, some) {
+            (Some(one), _) => Some(vec![key(one)]),
+            (None, Some(some)) => Some(some.iter().map(key).collect()),
+            (None, None) => None,
+        };
         Self {
             workspace,
-            one: filter
-                .agent_id
-                .as_ref()
-                .map(|agent_id| Some(records::agent(workspace, agent_id))),
-            pieces: Chunks::of(Entries::in_workspace(workspace)),
+            pieces: chosen.is_none().then(|| Chunks::of(Entries::in_workspace(workspace))),
+            chosen,
         }
     }
 
     async fn next(&mut self, service: &AgentCfg) -> Result<Option<ReadAgents>, Error> {
-        let Some(one) = &mut self.one else {
-            return self.pieces.next_agents(service, self.workspace).await;
+        if let Some(pieces) = &mut self.pieces {
+            return pieces.next_agents(service, self.workspace).await;
+        }
+        let Some(chosen) = self.chosen.take() else {
+            return Ok(None);
         };
-        let Some(one) = one.take() else { return Ok(None) };
-        let (revision, found) = service.read((records::revision(self.workspace), one)).await?;
-        Ok(found.map(|found| ReadAgents {
-            agents: vec![found.value],
-            revision,
-        }))
+        let (revision, found) = service.read((records::revision(self.workspace), chosen)).await?;
+        let agents = found.into_iter().flatten().map(|found| found.value).collect();
+        Ok(Some(ReadAgents { agents, revision }))
     }
 }
 

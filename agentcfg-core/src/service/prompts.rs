@@ -42,6 +42,7 @@ impl AgentCfg {
         let values = values.into_valid()?.into_inner().variables;
         let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
         let agent = self.active_agent(&access, agent_id.into()).await?.value;
+        let version = access.limits().select(version)?;
         let (version, config) = self.selected_content(&access, &agent, version).await?;
         let config = config.unwrap_or_else(|| agent.agent.config());
         let settings = config.definition.as_ref().map(Definition::model_settings);

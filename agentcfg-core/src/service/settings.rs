@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::model::into_field::settable;
-use crate::model::{AllowedHost, Plan, PlanLimits};
+use crate::model::{AllowedHost, Permission, PermissionSet, Plan, PlanLimits, Scope, WorkspaceCreation};
+use crate::session::RequiredClaim;
 use crate::validate::DEFAULT_PERSONA_PROMPT;
 
 settable! {
@@ -34,6 +35,13 @@ settable! {
         write_scope_configures_agents: bool,
         /// Users who may change the plan of any workspace.
         operators: BTreeSet<String>,
+        /// Who may create workspaces (extension, chapter 27).
+        workspace_creation: WorkspaceCreation,
+        /// The claims that every session token must have (extension, chapter 27).
+        required_claims: Vec<RequiredClaim>,
+        /// The claim of session tokens that names the groups of a user (extension, chapter 27): a member `group:<name>` stands for
+        /// each user whose token names that group.
+        groups_claim: Option<String>,
         /// How many days single model calls are kept; their sums are kept for good (extension, chapter 25).
         usage_retention_days: u32,
         /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443.
@@ -51,8 +59,21 @@ impl Default for Settings {
             status_ttl_seconds: 120,
             write_scope_configures_agents: true,
             operators: BTreeSet::new(),
+            workspace_creation: WorkspaceCreation::Anyone,
+            required_claims: Vec::new(),
+            groups_claim: None,
             usage_retention_days: 30,
             webhook_allowed_hosts: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// What an API key of this scope may do in this deployment.
+    pub(super) fn permissions_of(&self, scope: Scope) -> PermissionSet {
+        match (scope, self.write_scope_configures_agents) {
+            (Scope::Write, false) => scope.permissions().without(Permission::AgentsConfigure),
+            _ => scope.permissions(),
         }
     }
 }

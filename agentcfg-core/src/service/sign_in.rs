@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use super::chunked_reads::Chunks;
 use super::entry::{CallerKind, EntryError, UserSession, unauthorized};
 use super::records::{self, Entity, Entries, Outcome, Stored, StoredBrowserSession, StoredLoginCode, Transaction};
-use super::{AgentCfg, Caller, Entry};
+use super::{AgentCfg, Caller, Entry, groups};
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Timestamp, UserId};
@@ -147,6 +147,7 @@ impl AgentCfg {
             },
             last_used_at: matches!(life, CookieLife::Own).then_some(now),
             token: kept,
+            groups: session.groups.to_vec(),
         };
         self.keep(cookie, stored, Transaction::default())
             .await?
@@ -238,6 +239,7 @@ impl AgentCfg {
             expires_at: now.plus_millis(LONGEST),
             last_used_at: Some(now),
             token: None,
+            groups: Vec::new(),
         };
         let cookie = token::random_text(COOKIE, self.entropy())?;
         let used = Transaction::default().check(found.unchanged()).delete(found.key);
@@ -321,6 +323,9 @@ impl AgentCfg {
         if stored.has_ended(at.now) || stored.epoch != self.epoch().await? {
             return Err(unauthorized());
         }
+        // The setting may have gone since the token was verified.
+        let is_used = self.settings().groups_claim.is_some();
+        let mut groups: Arc<[UserId]> = stored.groups.iter().filter(|_| is_used).cloned().collect();
         if let Some(sealed) = &stored.token {
             let vault = self.vault().ok_or_else(unauthorized)?;
             // A rotation of the master key may have dropped the key that sealed the token: the user signs in again.
@@ -332,10 +337,12 @@ impl AgentCfg {
             if stored.user_id != *verified.user_id {
                 return Err(unauthorized().because("the session token has another user now"));
             }
+            groups = groups::of_claims(self.settings(), &verified.claims);
         }
         let session = UserSession {
             expires_at: Some(stored.expires_at),
             browser: Some(Arc::from(hash)),
+            groups,
         };
         let caller = Caller::user(stored.user_id.clone(), session);
         if stored.is_use_due(at.now) {

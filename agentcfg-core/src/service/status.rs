@@ -13,6 +13,7 @@ pub(super) use self::status_cache::Statuses;
 pub use self::status_list::{StatusList, StatusPiece};
 pub(super) use self::status_table::{Delta, TablePosition};
 use self::status_table::{Table, entry};
+use super::access::Access;
 use super::records::{self, Outcome, StoredStatus};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller};
@@ -37,9 +38,16 @@ impl AgentCfg {
     /// ```
     pub async fn agent_status(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<AgentStatus>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let statuses = self.statuses(&access);
-        let state = statuses.current(self, &access).await?;
-        Ok(state.table.as_ref().map(Table::entries).unwrap_or_default())
+        self.shown_statuses(&access).await
+    }
+
+    /// The entries of the agents that the caller may see.
+    async fn shown_statuses(&self, access: &Access) -> Result<Vec<AgentStatus>, Error> {
+        let statuses = self.statuses(access);
+        let state = statuses.current(self, access).await?;
+        let mut entries = state.table.as_ref().map(Table::entries).unwrap_or_default();
+        entries.retain(|entry| access.limits().includes(&entry.agent_id));
+        Ok(entries)
     }
 
     /// As [`Self::agent_status`], as JSON text that concurrent requests share.
@@ -60,7 +68,10 @@ impl AgentCfg {
     /// ```
     pub async fn status_list(&self, caller: &Caller, workspace: WorkspaceId) -> Result<StatusList, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        self.shared_status_list(&access).await
+        match access.limits().agents() {
+            None => self.shared_status_list(&access).await,
+            Some(_) => StatusList::of(&self.shown_statuses(&access).await?),
+        }
     }
 
     /// Reports what an agent is doing now. The report counts for

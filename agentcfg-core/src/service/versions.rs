@@ -109,7 +109,8 @@ impl AgentCfg {
         let workspace = access.workspace();
         let mut agents = self.labelled_agents(workspace, true).await?;
         let mut rows = Vec::new();
-        while let Some(piece) = agents.next().await? {
+        while let Some(mut piece) = agents.next().await? {
+            piece.retain(|((agent, _), _)| access.limits().includes(&agent.agent_id));
             let service = self.clone();
             let heads = async move { service.heads_of_active(workspace, piece).await };
             rows.extend(self.long_read(workspace, heads).await?);

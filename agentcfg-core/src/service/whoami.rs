@@ -41,7 +41,7 @@ impl AgentCfg {
                 })
             }
             CallerKind::User { user_id, session } => {
-                let found = self.workspaces_of(user_id).await?.into_iter();
+                let found = self.workspaces_of(user_id, &session.groups).await?.into_iter();
                 let workspaces = found.map(|(view, active_agents)| {
                     let permissions = view.role.map(Role::permissions).unwrap_or_default();
                     self.caller_workspace(view.workspace, view.role, None, permissions, active_agents)

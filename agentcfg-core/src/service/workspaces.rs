@@ -1,5 +1,7 @@
 //! Creation, list and changes of workspaces.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::access::Access;
 use super::change::Change;
 use super::entry::CallerKind;
@@ -8,8 +10,8 @@ use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Action, Actor, Member, NewWorkspace, Permission, Role, TargetType, Timestamp, Workspace, WorkspaceId,
-    WorkspacePatch, WorkspaceView,
+    Action, Actor, Member, NewWorkspace, Permission, Role, TargetType, Timestamp, UserId, Workspace, WorkspaceCreation,
+    WorkspaceId, WorkspacePatch, WorkspaceView,
 };
 use crate::validate::IntoValid;
 
@@ -33,6 +35,12 @@ impl AgentCfg {
         new: impl IntoValid<NewWorkspace>,
     ) -> Result<Workspace, Error> {
         let user_id = caller.user_id()?;
+        if self.settings().workspace_creation == WorkspaceCreation::Operators && !self.is_operator(user_id) {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "only an operator of this deployment may create workspaces",
+            ));
+        }
         let new = new.into_valid()?.into_inner();
         // The first workspace of a store finds no epoch and makes it. Reads of a workspace then never have to write, so that
         // a full disk does not stop them.
@@ -97,8 +105,8 @@ impl AgentCfg {
                 let found = self.read(records::workspace(access.workspace())).await?;
                 found.into_iter().map(|found| view(found, None)).collect()
             }
-            CallerKind::User { user_id, .. } => {
-                let found = self.workspaces_of(user_id).await?.into_iter();
+            CallerKind::User { user_id, session } => {
+                let found = self.workspaces_of(user_id, &session.groups).await?.into_iter();
                 found.map(|(view, _)| view).collect()
             }
         };
@@ -107,13 +115,39 @@ impl AgentCfg {
     }
 
     /// The workspaces of a user, in the order of the list, each with the number of its active agents.
-    pub(super) async fn workspaces_of(&self, user_id: &str) -> Result<Vec<(WorkspaceView, u64)>, Error> {
-        let entries = Entries::<Membership>::of(records::memberships(user_id));
+    pub(super) async fn workspaces_of(
+        &self,
+        user_id: &UserId,
+        groups: &[UserId],
+    ) -> Result<Vec<(WorkspaceView, u64)>, Error> {
+        let mut views: BTreeMap<WorkspaceId, (WorkspaceView, u64)> = BTreeMap::new();
+        for (view, active_agents) in self.memberships_of(user_id).await? {
+            views.insert(view.workspace.id, (view, active_agents));
+        }
+        let own: BTreeSet<_> = views.keys().copied().collect();
+        for group in groups {
+            for (view, active_agents) in self.memberships_of(group).await? {
+                let id = view.workspace.id;
+                // The user's own membership wins, and of several groups the highest role.
+                let is_higher = views.get(&id).is_none_or(|(known, _)| known.role < view.role);
+                if is_higher && !own.contains(&id) {
+                    views.insert(id, (view, active_agents));
+                }
+            }
+        }
+        let mut views: Vec<_> = views.into_values().collect();
+        views.sort_unstable_by_key(|(view, _)| order(view));
+        Ok(views)
+    }
+
+    /// The workspaces of one user or group, with the numbers of their active agents.
+    async fn memberships_of(&self, id: &str) -> Result<Vec<(WorkspaceView, u64)>, Error> {
+        let entries = Entries::<Membership>::of(records::memberships(id));
         let keys = |memberships: &[EntityKey<Membership>]| {
             let keys = memberships.iter().map(|membership| {
-                let id = membership.workspace()?;
-                let counter = records::active_agents(id);
-                Ok((records::workspace(id), records::member(id, user_id), counter))
+                let workspace = membership.workspace()?;
+                let counter = records::active_agents(workspace);
+                Ok((records::workspace(workspace), records::member(workspace, id), counter))
             });
             keys.collect::<Result<Vec<_>, Error>>()
         };
@@ -121,9 +155,7 @@ impl AgentCfg {
         let views = found.into_iter().filter_map(|(workspace, member, active_agents)| {
             Some((view(workspace?, Some(member?.value.role)), active_agents))
         });
-        let mut views: Vec<_> = views.collect();
-        views.sort_unstable_by_key(|(view, _)| order(view));
-        Ok(views)
+        Ok(views.collect())
     }
 
     /// Renames a workspace, which needs `workspace:manage`, or changes its plan, which needs an
@@ -150,7 +182,7 @@ impl AgentCfg {
     ) -> Result<Workspace, Error> {
         let user_id = caller.user_id()?;
         let patch = patch.into_valid()?;
-        let operator = self.settings().operators.contains(user_id.as_str());
+        let operator = self.is_operator(user_id);
         if operator && patch.plan.is_some() && patch.name.is_none() {
             return self
                 .retry_lost_races(|| self.try_change_plan(user_id, workspace, &patch))
@@ -173,6 +205,10 @@ impl AgentCfg {
             self.try_update_workspace(&access, &patch).await
         })
         .await
+    }
+
+    fn is_operator(&self, user_id: &UserId) -> bool {
+        self.settings().operators.contains(user_id.as_str())
     }
 
     async fn try_change_plan(

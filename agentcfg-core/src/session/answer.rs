@@ -101,6 +101,7 @@ fn user(answer: &Map<String, Value>, names: &[&str]) -> Result<Session, SessionE
         Some(Value::String(user_id)) if validate::is_user_id(user_id) => Ok(Session {
             user_id: user_id.clone(),
             expires_at: claims::end(answer),
+            claims: answer.clone(),
         }),
         Some(Value::String(user_id)) if !user_id.is_empty() => Err(SessionError::Invalid(
             "the identity provider names a user with an impossible id",

@@ -86,6 +86,7 @@ impl<'a> Jws<'a> {
             Some(Value::String(user_id)) if validate::is_user_id(user_id) => Ok(Session {
                 user_id: user_id.clone(),
                 expires_at: claims::end(claims),
+                claims: claims.clone(),
             }),
             _ => Err(SessionError::Invalid("its sub is no user id")),
         }

@@ -14,16 +14,19 @@ mod jwks;
 mod jws;
 #[cfg(feature = "local-sessions")]
 mod local;
+mod required_claim;
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use serde_json::{Map, Value};
 
 pub use self::answer::{AnswerRules, read_introspection, read_user_info};
 #[cfg(feature = "jwks")]
 pub use self::jwks::{FetchError, FetchJwks, JwksSessions};
 #[cfg(feature = "local-sessions")]
 pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, MIN_SECRET_BYTES, SESSION_SECONDS, ShortSecret};
+pub use self::required_claim::{InvalidClaim, RequiredClaim};
 use crate::model::Timestamp;
 
 /// The longest token that is accepted.
@@ -54,6 +57,8 @@ pub struct Session {
     pub user_id: String,
     /// When the token expires, if the verifier knows it. Long calls, such as a stream of changes, end then.
     pub expires_at: Option<Timestamp>,
+    /// The claims of the token, or of the provider's answer about it. Only [`RequiredClaim`]s are decided on.
+    pub claims: Map<String, Value>,
 }
 
 impl Session {
@@ -70,7 +75,21 @@ impl Session {
         Self {
             user_id: user_id.into(),
             expires_at: None,
+            claims: Map::new(),
         }
+    }
+
+    /// Sets the claims of the token.
+    ///
+    /// ```
+    /// use agentcfg_core::session::Session;
+    /// let claims = serde_json::json!({"groups": ["staff"]});
+    /// let session = Session::new("ada").claims(claims.as_object().cloned().unwrap_or_default());
+    /// assert_eq!(session.claims.len(), 1);
+    /// ```
+    #[must_use]
+    pub fn claims(self, claims: Map<String, Value>) -> Self {
+        Self { claims, ..self }
     }
 
     /// Sets when the token expires.
@@ -169,13 +188,12 @@ pub trait SessionVerifier: Send + Sync + 'static {
     /// ```
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError>;
 
-    /// Whether tokens can be verified now, without a call to the provider. A verifier that needs no
-    /// preparation answers `Ok(())`.
+    /// Whether the last attempt to reach the provider succeeded, without a call to it. A verifier that needs none answers
+    /// `Ok(())`.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Unavailable`] with what is missing. The text is part of the public answer of the
-    /// readiness check, so it names no addresses.
+    /// [`SessionError::Unavailable`] with what is missing, for the log.
     ///
     /// ```
     /// use agentcfg_core::session::{LocalSessions, SessionVerifier};

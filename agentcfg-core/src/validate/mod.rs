@@ -58,6 +58,8 @@ pub const MAX_PROVIDER_KEY: usize = 500;
 pub const MAX_LABEL: usize = 36;
 /// The greatest number of labels of an agent.
 pub const MAX_LABELS: usize = 20;
+/// The greatest number of agents that an API key is limited to.
+pub const MAX_KEY_AGENTS: usize = 100;
 /// The greatest number of agents that one promotion moves.
 pub const MAX_PROMOTED: usize = 1000;
 /// The greatest length of the message of a change.

@@ -102,14 +102,7 @@ fn reports_keys_and_workspaces() {
         faults(idle_with_a_task.validate()),
         "current_task_id must be absent when status is idle; current_task_title must be absent when status is idle"
     );
-    let key = NewApiKey {
-        workspace_id: workspace(),
-        name: String::new(),
-        environment: Environment::Production,
-        scope: Scope::Read,
-        expires_at: None,
-        rate_limit: Some(0),
-    };
+    let key = NewApiKey::new(workspace(), "", Environment::Production, Scope::Read).rate_limit(0);
     assert_eq!(
         faults(key.validate()),
         "name must be 1 to 100 characters, got 0; rate_limit must be an integer from 1 to 1000000"

@@ -47,6 +47,11 @@ impl Failure {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
+    /// 400: a query parameter is missing.
+    pub fn required(parameter: &str) -> Self {
+        Self::bad_request(format!("the query parameter {parameter} is required"))
+    }
+
     /// 401: the request has no valid credential.
     pub fn unauthorized(message: impl Into<String>) -> Self {
         Self::new(StatusCode::UNAUTHORIZED, message)

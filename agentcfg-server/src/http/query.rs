@@ -63,7 +63,7 @@ impl<'a> Query<'a> {
     pub fn required(&self, name: &str) -> Result<&str, Failure> {
         self.get(name)
             .filter(|value| !value.is_empty())
-            .ok_or_else(|| Failure::bad_request(format!("the query parameter {name} is required")))
+            .ok_or_else(|| Failure::required(name))
     }
 
     /// A whole number within bounds, if it is given. Faults are reported together.

@@ -3,6 +3,7 @@
 //! Answers are not cached, so a token that the provider revokes is refused at once.
 
 use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use agentcfg_core::model::Timestamp;
@@ -25,6 +26,8 @@ use crate::secret::Secret;
 const WITHIN: Duration = Duration::from_secs(2);
 /// How many requests are made at a time.
 const AT_A_TIME: usize = 64;
+/// What the provider is asked about when it is only to show that it answers.
+const PROBE: &str = "agentcfg-readiness-probe";
 /// The longest answer in bytes.
 const MAX_BYTES: usize = 64 << 10;
 
@@ -33,6 +36,8 @@ pub(super) struct RemoteVerifier {
     outbound: Outbound,
     question: Question,
     permits: Semaphore,
+    /// Whether the last question was not answered.
+    is_unreachable: AtomicBool,
 }
 
 /// The kind of request.
@@ -55,7 +60,23 @@ impl RemoteVerifier {
             outbound,
             question,
             permits: Semaphore::new(AT_A_TIME),
+            is_unreachable: AtomicBool::new(false),
         }
+    }
+
+    /// Asks about a text that is no token, to see whether the provider can be reached.
+    pub(super) async fn probe(&self, now: Timestamp) {
+        // Whatever the answer is: there is one, or none.
+        let _ = self.asked_within(PROBE, now).await;
+    }
+
+    async fn asked_within(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
+        let answer = tokio::time::timeout(WITHIN, self.ask(token, now))
+            .await
+            .unwrap_or_else(|_| Err(unavailable(format!("no answer within {WITHIN:?}"))));
+        let is_unreachable = matches!(answer, Err(SessionError::Unavailable(_)));
+        self.is_unreachable.store(is_unreachable, Ordering::Relaxed);
+        answer
     }
 
     async fn ask(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
@@ -91,13 +112,14 @@ impl SessionVerifier for RemoteVerifier {
         if token.len() > MAX_TOKEN_BYTES || !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(SessionError::Invalid("no identity provider issues such a token"));
         }
-        tokio::time::timeout(WITHIN, self.ask(token, now))
-            .await
-            .unwrap_or_else(|_| Err(unavailable(format!("no answer within {WITHIN:?}"))))
+        self.asked_within(token, now).await
     }
 
     fn ready(&self) -> Result<(), SessionError> {
-        Ok(())
+        match self.is_unreachable.load(Ordering::Relaxed) {
+            false => Ok(()),
+            true => Err(unavailable("it did not answer the last question".to_owned())),
+        }
     }
 }
 

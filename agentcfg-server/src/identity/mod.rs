@@ -25,9 +25,9 @@ pub use self::remote::RemoteProvider;
 pub use self::url::{discovery_url, is_plain_url};
 use crate::outbound::{Options, Outbound};
 
-/// How often to check whether a fetch of the keys is due.
-const LOOK_EVERY: Duration = Duration::from_secs(15);
-/// The first pause after a failed first fetch. It doubles up to [`LOOK_EVERY`].
+/// The pause between two attempts to reach the provider, of which readiness tells.
+const PROBE_EVERY: Duration = Duration::from_secs(10);
+/// The first pause after a failed first attempt. It doubles up to [`PROBE_EVERY`].
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 
 /// The identity provider of a server, as the settings choose it.
@@ -113,18 +113,26 @@ impl Identity {
         }
     }
 
-    /// Fetches the keys at the start and whenever they are due, until `stopped` resolves.
+    /// Asks an external provider at the start and periodically whether it can be reached, until `stopped` resolves. Published keys
+    /// are fetched with that.
     pub async fn keep(self, stopped: impl Future<Output = ()>) {
-        let Kind::Published(sessions) = self.kind else { return };
+        let verifier = match &self.kind {
+            Kind::Local(_) => return,
+            Kind::Published(_) | Kind::Asked(_) => self.verifier(),
+        };
         let keeping = async {
             let mut pause = FIRST_PAUSE;
             loop {
-                sessions.refresh(SystemClock.now()).await;
-                if sessions.ready().is_ok() {
-                    pause = LOOK_EVERY;
+                match &self.kind {
+                    Kind::Local(_) => {}
+                    Kind::Published(sessions) => sessions.probe(SystemClock.now()).await,
+                    Kind::Asked(provider) => provider.probe(SystemClock.now()).await,
+                }
+                if verifier.ready().is_ok() {
+                    pause = PROBE_EVERY;
                 }
                 tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(LOOK_EVERY);
+                pause = (pause * 2).min(PROBE_EVERY);
             }
         };
         tokio::select! {

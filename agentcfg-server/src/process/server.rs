@@ -431,6 +431,9 @@ fn settings(config: &Config) -> Settings {
         .usage_retention_days(config.usage_retention_days)
         .status_ttl_seconds(u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX))
         .write_scope_configures_agents(config.write_scope_configures_agents)
+        .workspace_creation(config.workspace_creation)
+        .required_claims(config.oidc_required_claims.clone())
+        .groups_claim(config.oidc_groups_claim.clone())
         .operators(config.operators.iter().cloned().collect::<BTreeSet<_>>())
         .webhook_allowed_hosts(config.webhook_allowed_hosts.clone())
 }

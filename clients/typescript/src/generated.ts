@@ -277,6 +277,12 @@ export interface ApiKey {
   last_used_at: Timestamp | null;
   /** When the key was revoked; null while it was not. */
   revoked_at: Timestamp | null;
+  /** The agents that the key is limited to, if it is. */
+  agents?: Array<AgentId> | undefined;
+  /** The label that its model calls, prompts and releases are pinned to, if they are. */
+  label?: Label | undefined;
+  /** The permissions of the scope that the key has, if it has not all of them. */
+  permissions?: Array<Permission> | undefined;
 }
 
 /** What an apply did to one agent. */
@@ -426,6 +432,12 @@ export interface CreatedApiKey {
   revoked_at: Timestamp | null;
   /** The plaintext to send as bearer credential. Only a hash of it is kept. */
   key: string;
+  /** The agents that the key is limited to, if it is. */
+  agents?: Array<AgentId> | undefined;
+  /** The label that its model calls, prompts and releases are pinned to, if they are. */
+  label?: Label | undefined;
+  /** The permissions of the scope that the key has, if it has not all of them. */
+  permissions?: Array<Permission> | undefined;
 }
 
 /** Whose credential a model call uses. */
@@ -729,8 +741,17 @@ export interface NewApiKey {
   environment: Environment;
   /** How much the key may do. */
   scope: Scope;
+  /**
+   * The agents that the key is limited to, which need not exist yet. Null or left out: all agents and the workspace
+   * itself.
+   */
+  agents?: Array<AgentId> | null | undefined;
   /** When the key is to stop working: a moment in the future, with any UTC offset. Null or left out: never. */
   expires_at?: string | null | undefined;
+  /** The label that its model calls, prompts and releases are pinned to. Null or left out: none. */
+  label?: (Label | null) | undefined;
+  /** The permissions of the scope that the key has. Null or left out: all of them. */
+  permissions?: Array<Permission> | null | undefined;
   /** Requests per minute. Null or left out: 100. */
   rate_limit?: number | null | undefined;
 }
@@ -865,6 +886,8 @@ export interface Readiness {
   status: "ready" | "degraded";
   /** With `degraded` only. `read-only`: reads are served and changes are answered 503. */
   reason?: "read-only" | undefined;
+  /** Only while the identity provider cannot be reached. API keys work; session tokens may be answered 503. */
+  sessions?: "unavailable" | undefined;
 }
 
 /** The version of an active agent that a label points at, with its content. */
@@ -1646,8 +1669,8 @@ export interface Operations {
     query: {
       /** The workspace, as a hyphenated UUID in either case. */
       workspace_id: string;
-      /** The label. `latest` releases the current versions. */
-      label: Label;
+      /** The label; `latest` releases the current versions. It is required, unless the API key is pinned to a label. */
+      label?: string | undefined;
       /** Lists the release of this agent alone. */
       agent_id?: string | undefined;
     };

@@ -7,6 +7,7 @@ mod create;
 mod definition;
 mod delete;
 mod errors;
+mod limited_keys;
 mod limits;
 mod list;
 mod overview;

@@ -173,6 +173,20 @@ fn address_directory_and_lists_may_come_from_the_file() {
 }
 
 #[test]
+fn workspaces_may_be_for_operators_to_create() {
+    let server = Server::builder()
+        .set("workspace_creation", "operators")
+        .set("operators", "root")
+        .start();
+    let create = |user: &str| {
+        let request = server.post("/api/workspaces").bearer(server.token(user));
+        request.json(&serde_json::json!({"name": "Studio"})).send()
+    };
+    create("eve").refused(403, &["only an operator of this deployment may create workspaces"]);
+    create("root").expect(201);
+}
+
+#[test]
 fn the_printed_default_configuration_is_valid() {
     let dir = scratch();
     let file = dir.path().join("settings.toml");

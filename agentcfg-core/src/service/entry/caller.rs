@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use super::prefetch::Prefetch;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, Message, Permission, PermissionSet, Scope, Timestamp, UserId, WorkspaceId};
+use crate::model::{Actor, AgentId, Label, Message, Permission, PermissionSet, Scope, Timestamp, UserId, WorkspaceId};
 use crate::service::Settings;
+use crate::service::key_limits::KeyLimits;
 use crate::service::records::StoredApiKey;
 use crate::store::{Stamp, Stamps};
 use crate::token;
@@ -16,9 +17,12 @@ pub(in crate::service) fn unauthorized() -> Error {
     Error::new(ErrorKind::Unauthorized, "invalid credentials")
 }
 
-/// The refusal of an API key whose scope lacks a permission.
+/// The refusal of an API key that lacks a permission, of which its scope, or a limit of the key, is the reason.
 pub(in crate::service) fn lacks_scope(scope: Scope, permission: Permission) -> Error {
-    lacks(format_args!("an API key of scope {scope}"), permission)
+    match scope.permissions().contains(permission) {
+        true => lacks("an API key that is limited to some permissions or agents", permission),
+        false => lacks(format_args!("an API key of scope {scope}"), permission),
+    }
 }
 
 /// The refusal of a caller that lacks a permission.
@@ -60,13 +64,14 @@ pub(in crate::service) struct ApiKeyCaller {
 }
 
 /// The fields of an API key's record, at one version, that a request needs. A revoked key has none.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(in crate::service) struct KeyFacts {
     pub(in crate::service) version: u64,
     pub(in crate::service) workspace_id: WorkspaceId,
     pub(in crate::service) permissions: PermissionSet,
     pub(in crate::service) rate_limit: u32,
     pub(in crate::service) scope: Scope,
+    pub(in crate::service) limits: KeyLimits,
     /// When the key expires, in milliseconds since the Unix epoch; `i64::MAX` for never. An `Option` would take twice
     /// the memory.
     expires_at: i64,
@@ -82,14 +87,18 @@ impl KeyFacts {
         stamp: Option<Stamp>,
         settings: &Settings,
     ) -> Self {
-        let mut permissions = stored.scope.permissions();
-        if stored.scope == Scope::Write && !settings.write_scope_configures_agents {
-            permissions = permissions.without(Permission::AgentsConfigure);
+        let mut permissions = settings.permissions_of(stored.scope);
+        if let Some(named) = &stored.permissions {
+            permissions = permissions.intersection(named.iter().copied().collect());
+        }
+        if stored.agents.is_some() {
+            permissions = permissions.of_agents();
         }
         Self {
             version,
             workspace_id: stored.workspace_id,
             permissions,
+            limits: KeyLimits::of(stored),
             rate_limit: stored.rate_limit,
             scope: stored.scope,
             expires_at: stored.expires_at.map_or(i64::MAX, Timestamp::unix_millis),
@@ -125,6 +134,8 @@ pub(in crate::service) struct UserSession {
     pub(in crate::service) expires_at: Option<Timestamp>,
     /// The hash of the cookie, if it is a browser session.
     pub(in crate::service) browser: Option<Arc<str>>,
+    /// The groups that the token names, as they stand among members.
+    pub(in crate::service) groups: Arc<[UserId]>,
 }
 
 impl Caller {
@@ -230,6 +241,45 @@ impl Caller {
     pub fn key_workspace(&self) -> Option<WorkspaceId> {
         match &self.kind {
             CallerKind::ApiKey(key) => Some(key.facts.workspace_id),
+            CallerKind::User { .. } => None,
+        }
+    }
+
+    /// The agent of an API key that is limited to exactly one.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let new = NewApiKey::new(studio, "Writer", Environment::Production, Scope::Write).agents(vec!["writer".parse()?]);
+    /// let key = service.create_api_key(&ada, new).await?.key;
+    /// assert_eq!(service.authenticate(&key).await?.only_agent().unwrap(), "writer");
+    /// assert_eq!(ada.only_agent(), None);
+    /// # Ok(()) }) }
+    /// ```
+    pub fn only_agent(&self) -> Option<&AgentId> {
+        let agents = self.limits()?.agents()?;
+        agents.first().filter(|_| agents.len() == 1)
+    }
+
+    /// The label that an API key is pinned to: it selects the version of model calls, prompts and releases.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let label: Label = "production".parse()?;
+    /// let new = NewApiKey::new(studio, "Reader", Environment::Production, Scope::Read).label(label.clone());
+    /// let key = service.create_api_key(&ada, new).await?.key;
+    /// assert_eq!(service.authenticate(&key).await?.pinned_label(), Some(&label));
+    /// assert_eq!(ada.pinned_label(), None);
+    /// # Ok(()) }) }
+    /// ```
+    pub fn pinned_label(&self) -> Option<&Label> {
+        self.limits()?.label()
+    }
+
+    fn limits(&self) -> Option<&KeyLimits> {
+        match &self.kind {
+            CallerKind::ApiKey(key) => Some(&key.facts.limits),
             CallerKind::User { .. } => None,
         }
     }

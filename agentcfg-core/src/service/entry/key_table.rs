@@ -35,7 +35,7 @@ struct Shard {
 }
 
 /// A key whose plaintext was verified against its record.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Verified {
     pub(super) facts: KeyFacts,
     pub(super) fingerprint: Fingerprint,
@@ -154,11 +154,10 @@ impl KeyTable {
             if !verified.is_plaintext(&text.fingerprint) || verified.facts.are_expired(|| at.now) {
                 return KeyLookup::Refused;
             }
-            let facts = verified.facts;
             KeyLookup::Good {
                 id: text.id,
-                facts,
-                counted: count(slot, facts.rate_limit),
+                facts: verified.facts.clone(),
+                counted: count(slot, verified.facts.rate_limit),
                 note: slot.is_use_due(at),
             }
         });
@@ -167,13 +166,13 @@ impl KeyTable {
 
     /// The facts of a key that was verified with this plaintext, current or not.
     pub(super) fn verified(&self, text: &Parts) -> Option<KeyFacts> {
-        let verified = self.look(&text.id, |slot| slot.verified)??;
+        let verified = self.look(&text.id, |slot| slot.verified.clone())??;
         verified.is_plaintext(&text.fingerprint).then_some(verified.facts)
     }
 
     /// The key, if it was verified at this version of its record.
     pub(super) fn verified_at(&self, id: &Id, version: u64) -> Option<Verified> {
-        let verified = self.look(id, |slot| slot.verified)??;
+        let verified = self.look(id, |slot| slot.verified.clone())??;
         (verified.facts.version == version).then_some(verified)
     }
 
@@ -254,6 +253,9 @@ mod tests {
             name: "ci".into(),
             environment: Environment::Production,
             scope: Scope::Read,
+            permissions: None,
+            agents: None,
+            label: None,
             rate_limit: 1,
             expires_at: None,
             created_at: at(0).now,
@@ -269,7 +271,7 @@ mod tests {
     }
 
     fn version(keys: &KeyTable, id: &Id) -> Option<u64> {
-        keys.look(id, |slot| slot.verified)?
+        keys.look(id, |slot| slot.verified.clone())?
             .map(|verified| verified.facts.version)
     }
 
@@ -313,7 +315,7 @@ mod tests {
         let keys = KeyTable::new(SWEEP_AT);
         let ((used, verified), (idle, _)) = (key(), key());
         for id in [used, idle] {
-            keys.remember(id, verified, at(0));
+            keys.remember(id, verified.clone(), at(0));
             assert!(keys.is_use_due(&id, at(0)));
         }
         assert!(keys.is_use_due(&used, at(50_000)));

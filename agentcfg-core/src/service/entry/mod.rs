@@ -38,13 +38,14 @@ pub(super) use self::last_use::LastUses;
 pub(super) use self::plaintext_check::Plaintexts;
 pub(super) use self::prefetch::Prefetch;
 use self::prefetch::WorkspaceRecords;
-use super::AgentCfg;
 use super::records;
+use super::{AgentCfg, groups};
 use crate::clock::Moment;
 use crate::error::Error;
-use crate::model::RateStatus;
+use crate::model::{RateStatus, UserId};
 use crate::rate_limit::{MemoryLimiter, RateDecision, RateLimited, RateLimiter, Subject};
 use crate::token::{self, Parts};
+use crate::validate::Invalid;
 
 /// Where requests are counted in rate windows.
 pub(super) enum RateCounting {
@@ -266,7 +267,11 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub fn trusted_user(&self, user_id: &str) -> Result<Caller, Error> {
-        Ok(Caller::user(user_id.parse()?, UserSession::default()))
+        let user_id: UserId = user_id.parse()?;
+        if groups::is_group(&user_id) {
+            return Err(Invalid::new("user_id", "must not begin with group:, which stands for a group").into());
+        }
+        Ok(Caller::user(user_id, UserSession::default()))
     }
 
     /// Counts one request of this caller against the caller's limit, and returns the figures of the window.

@@ -15,14 +15,8 @@ use crate::{ErrorKind, token};
 async fn unseen() -> (String, AgentCfg) {
     let store = memory();
     let first = service(&store, &[1]);
-    let new = NewApiKey {
-        workspace_id: workspace(&first).await.id,
-        name: "pipeline".into(),
-        environment: Environment::Production,
-        scope: Scope::Read,
-        expires_at: None,
-        rate_limit: None,
-    };
+    let workspace = workspace(&first).await.id;
+    let new = NewApiKey::new(workspace, "pipeline", Environment::Production, Scope::Read);
     let key = first.create_api_key(&ada(&first), new).await.unwrap().key;
     (key, service(&store, &[1]))
 }

@@ -5,8 +5,8 @@ use super::caller::{Caller, KeyFacts, UserSession, unauthorized};
 use super::key_table::Verified;
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
-use crate::service::AgentCfg;
 use crate::service::records::{self, Encoded, StoredApiKey};
+use crate::service::{AgentCfg, groups};
 use crate::session::{Session, SessionError};
 use crate::store::Stamp;
 use crate::token::{self, Parts};
@@ -35,6 +35,7 @@ impl AgentCfg {
         let record = record.ok_or_else(unauthorized)?;
         let Parts { id, fingerprint } = text;
         let known = self.inner.keys.verified_at(&id, record.version());
+        let is_known = known.is_some();
         let facts = match known {
             Some(verified) if verified.is_plaintext(&fingerprint) => verified.facts.with_stamp(stamp),
             Some(_) => return Err(unauthorized()),
@@ -54,7 +55,8 @@ impl AgentCfg {
         if facts.are_expired(|| at.now) {
             return Err(unauthorized());
         }
-        if known.is_none() || stamp.is_some() {
+        if !is_known || stamp.is_some() {
+            let facts = facts.clone();
             self.inner.keys.remember(id, Verified { facts, fingerprint }, at);
         }
         if self.inner.keys.is_use_due(&id, at) {
@@ -70,6 +72,7 @@ impl AgentCfg {
         let session = UserSession {
             expires_at: verified.expires_at,
             browser: None,
+            groups: groups::of_claims(self.settings(), &verified.claims),
         };
         Ok(Caller::user(user_id, session))
     }
@@ -77,13 +80,32 @@ impl AgentCfg {
     /// The session of a token, as the identity provider sees it now.
     pub(in crate::service) async fn verify_token(&self, token: &str, at: Moment) -> Result<Session, Error> {
         let verified = self.inner.sessions.verify(token, at.now).await;
-        verified.map_err(|error| match error {
-            SessionError::Invalid(_) => unauthorized().because(error),
+        let session = verified.map_err(|error| match error {
+            SessionError::Invalid(why) => refused(why, error),
             SessionError::Unavailable(_) => Error::new(
                 ErrorKind::Unavailable,
                 "the identity provider is unavailable, try again",
             )
             .because(error),
-        })
+        })?;
+        let settings = self.settings();
+        if groups::is_group(&session.user_id) {
+            let why = "its user has the identifier of a group";
+            return Err(refused(why, why));
+        }
+        let required = &settings.required_claims;
+        match required.iter().find(|claim| !claim.is_met_by(&session.claims)) {
+            None => Ok(session),
+            Some(claim) => {
+                let why = format!("it lacks the claim {claim}");
+                Err(refused(&why, why.clone()))
+            }
+        }
     }
+}
+
+/// The refusal of a session token. The caller does not learn the reason; the operator does.
+fn refused(why: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    tracing::info!(why, "a session token was refused");
+    unauthorized().because(cause)
 }

@@ -3,8 +3,9 @@
 use super::super::blocking::{LONG, blocking_if};
 use super::super::records::{self, Encoded, StoredEntry};
 use crate::error::Error;
-use crate::model::{Action, ChangeEvent, Cursor};
+use crate::model::{Action, ChangeEvent, Cursor, TargetType, change_path};
 use crate::service::AgentCfg;
+use crate::service::key_limits::KeyLimits;
 
 /// A form of an event.
 pub(super) trait EventForm: Clone + Send + Sync + 'static {
@@ -13,6 +14,9 @@ pub(super) trait EventForm: Clone + Send + Sync + 'static {
 
     /// Makes the event of an entry.
     fn of(cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error>;
+
+    /// The event as a caller with these limits sees it: with the changes of its agents alone, and not at all without any.
+    fn limited_to(self, limits: &KeyLimits) -> Result<Option<Self>, Error>;
 
     /// As [`Self::of`], or the event that another reader of this process has made of the same entry.
     fn shared(_: &AgentCfg, cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error> {
@@ -55,6 +59,17 @@ impl<E: EventForm> Logged<E> {
 }
 
 impl EventForm for ChangeEvent {
+    fn limited_to(mut self, limits: &KeyLimits) -> Result<Option<Self>, Error> {
+        if self.target.kind == TargetType::Agent {
+            return Ok(limits.includes(&self.target.id).then_some(self));
+        }
+        let target = &self.target;
+        self.changes.retain(|path, _| {
+            change_path::subject(target, path).is_some_and(|(agent_id, _)| limits.includes(agent_id))
+        });
+        Ok((!self.changes.is_empty()).then_some(self))
+    }
+
     fn action(&self) -> Action {
         self.kind
     }

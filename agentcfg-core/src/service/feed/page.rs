@@ -10,7 +10,7 @@ use super::super::blocking::{LONG, blocking_if};
 use super::super::chunked_reads;
 use super::super::entry::{CallerKind, unauthorized};
 use super::super::records::{self, Encoded, Entries, StoredEntry};
-use super::super::{AgentCfg, Caller};
+use super::super::{AgentCfg, Caller, groups};
 use super::event_form::{EventForm, Logged};
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, Timestamp, WorkspaceId};
@@ -172,7 +172,8 @@ impl AgentCfg {
         loop {
             let next = match after {
                 After::Cursor(_) if is_first && !self.store().is_shared() => {
-                    self.read_next(caller, Cursor::new(epoch, workspace, revision)).await?
+                    self.read_next::<E>(caller, Cursor::new(epoch, workspace, revision))
+                        .await?
                 }
                 After::Cursor(_) if is_first && !limits.expects_events => {
                     self.read_none(caller, workspace, revision).await?
@@ -197,16 +198,22 @@ impl AgentCfg {
             // Events that the caller may not see do not count.
             count = chunked_reads::RECORDS;
             let sees_all = part.access.permissions().contains(Permission::AuditLogRead);
+            let agents = part.access.limits();
             let mut is_full = false;
             for logged in part.events {
                 let length = logged.length + ADDED_BYTES;
-                if sees_all || logged.concerns_agents {
+                let shown: Option<E> = match agents.agents() {
+                    _ if !(sees_all || logged.concerns_agents) => None,
+                    None => Some(logged.event),
+                    Some(_) => logged.event.limited_to(agents)?,
+                };
+                if let Some(event) = shown {
                     if events.len() == limits.events || (!events.is_empty() && bytes + length > limits.bytes) {
                         is_full = true;
                         break;
                     }
                     bytes += length;
-                    events.push(logged.event);
+                    events.push(event);
                 }
                 revision = logged.revision;
             }
@@ -267,9 +274,10 @@ impl AgentCfg {
                 let (head, record) = self.read(query).await?;
                 (head, self.access_by_record(key, record)?.in_workspace(workspace)?)
             }
-            CallerKind::User { user_id, .. } => {
-                let (head, member) = self.read((head, records::member(workspace, user_id))).await?;
-                (head, self.access_by_membership(user_id, workspace, member)?)
+            CallerKind::User { user_id, session } => {
+                let memberships = groups::memberships(workspace, user_id, &session.groups);
+                let (head, found) = self.read((head, memberships)).await?;
+                (head, self.access_by_memberships(user_id, workspace, found)?)
             }
         };
         access.require(Permission::AgentsRead)?;
@@ -307,10 +315,10 @@ impl AgentCfg {
                 let access = self.access_by_record(key, record)?.in_workspace(workspace)?;
                 (found, head, access)
             }
-            CallerKind::User { user_id, .. } => {
-                let query = (head, records::member(workspace, user_id));
-                let (found, (head, member)) = self.scan_with(entries, query).await?;
-                let access = self.access_by_membership(user_id, workspace, member)?;
+            CallerKind::User { user_id, session } => {
+                let query = (head, groups::memberships(workspace, user_id, &session.groups));
+                let (found, (head, members)) = self.scan_with(entries, query).await?;
+                let access = self.access_by_memberships(user_id, workspace, members)?;
                 (found, head, access)
             }
         };

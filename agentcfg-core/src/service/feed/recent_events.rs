@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::model::{Action, Actor, ChangeEvent, Cursor, Message, Target, Timestamp, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::blocking::{LONG, blocking_if};
+use crate::service::key_limits::KeyLimits;
 use crate::service::records::{self, Encoded, StoredEntry};
 use crate::service::weighted_cache::weighted_cache;
 
@@ -251,6 +252,21 @@ impl EventForm for SerializedEvent {
     }
 
     /// One reader reads and encodes for all concurrent ones.
+    fn limited_to(self, limits: &KeyLimits) -> Result<Option<Self>, Error> {
+        let whole = self.decode()?;
+        let changes = whole.changes.len();
+        let Some(limited) = whole.limited_to(limits)? else {
+            return Ok(None);
+        };
+        Ok(Some(match limited.changes.len() == changes {
+            true => self,
+            false => Self {
+                json: serde_json::to_string(&limited).map_err(records::not_written)?.into(),
+                ..self
+            },
+        }))
+    }
+
     async fn read(service: &AgentCfg, cursor: Cursor) -> Result<Option<Logged<Self>>, Error> {
         let key = (cursor.workspace(), cursor.revision());
         let recent = &service.inner.recent;

@@ -144,8 +144,9 @@ impl StatusReader {
         }
         let mut unseen: Vec<usize> = state.rows.range(self.seen + 1..).map(|(_, row)| *row).collect();
         unseen.sort_unstable();
-        let events = unseen.into_iter().map(|row| Arc::clone(&state.shown[row].event));
-        let events = events.collect();
+        let events = unseen.into_iter().map(|row| &state.shown[row].event);
+        let events = events.filter(|event| access.limits().includes(&event.agent_id));
+        let events = events.cloned().collect();
         self.read = state.last;
         self.due = state.due;
         Ok(events)

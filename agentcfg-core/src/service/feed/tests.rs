@@ -333,13 +333,8 @@ fn ended(read: Result<crate::service::Update, Error>) -> ErrorKind {
 async fn a_watch_ends_with_its_authority_and_shows_nothing_that_came_after() {
     let stage = Stage::open().await;
     let (service, studio) = (&stage.service, stage.studio);
-    let key = |expires_at| NewApiKey {
-        workspace_id: studio,
-        name: "key".into(),
-        environment: Environment::Production,
-        scope: Scope::Read,
-        expires_at,
-        rate_limit: None,
+    let key = |expires_at: Option<Timestamp>| {
+        NewApiKey::new(studio, "key", Environment::Production, Scope::Read).expires_at(expires_at)
     };
     let revoked = service.create_api_key(&stage.ada, key(None)).await.unwrap();
     let mut by_key = stage.watch(&service.authenticate(&revoked.key).await.unwrap()).await;

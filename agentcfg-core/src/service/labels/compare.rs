@@ -42,7 +42,7 @@ impl AgentCfg {
         let (from, to) = (from.try_into()?, to.try_into()?);
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let workspace = access.workspace();
-        let mut pairs = self.pairs(workspace, &from, &to).await?.into_iter();
+        let mut pairs = self.pairs(workspace, &from, &to, access.limits()).await?.into_iter();
         let mut compared = Vec::with_capacity(pairs.len());
         loop {
             let piece: Vec<Pair> = pairs.by_ref().take(RECORDS).collect();

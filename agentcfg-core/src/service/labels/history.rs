@@ -4,12 +4,13 @@ use std::fmt;
 
 use super::super::blocking::{LONG, blocking_if};
 use super::super::chunked_reads;
+use super::super::key_limits::KeyLimits;
 use super::super::records::{self, Entries, Scanned};
 use super::super::{AgentCfg, Caller};
 use super::movable;
 use super::moves::LoggedMoves;
 use crate::error::Error;
-use crate::model::{Label, LabelHistoryFilter, LabelMoves, Permission, WorkspaceId};
+use crate::model::{AgentId, Label, LabelHistoryFilter, LabelMoves, Permission, WorkspaceId};
 use crate::validate::{DEFAULT_LIMIT, Invalid};
 
 /// The bytes of moves after which a page is returned.
@@ -41,6 +42,9 @@ impl AgentCfg {
     ) -> Result<LabelHistory, Error> {
         let label = movable(label)?;
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        if let Some(agent_id) = filter.agent_id {
+            access.limits().require_agent(agent_id)?;
+        }
         let last = self.revision(&access).await?;
         Ok(LabelHistory {
             service: self.clone(),
@@ -48,6 +52,7 @@ impl AgentCfg {
             workspace,
             label,
             agent_id: filter.agent_id.map(str::to_owned),
+            limits: access.limits().clone(),
             last: filter.before.map_or(last, |before| last.min(before.saturating_sub(1))),
             left: filter.limit.map_or(DEFAULT_LIMIT, u64::from),
             is_first: true,
@@ -71,6 +76,7 @@ pub struct LabelHistory {
     workspace: WorkspaceId,
     label: Label,
     agent_id: Option<String>,
+    limits: KeyLimits,
     /// The number of the newest entry that was not read yet.
     last: u64,
     /// How many commits may still be returned.
@@ -132,7 +138,10 @@ impl LabelHistory {
 
     /// Reads a piece of the log.
     async fn piece(&self) -> Result<Piece, Error> {
-        let (service, label, agent_id) = (self.service.clone(), self.label.clone(), self.agent_id.clone());
+        let (service, label) = (self.service.clone(), self.label.clone());
+        let (agent_id, limits) = (self.agent_id.clone(), self.limits.clone());
+        let is_shown =
+            move |shown: &AgentId| agent_id.as_ref().is_none_or(|agent_id| shown == agent_id) && limits.includes(shown);
         let (left, after) = (self.left, records::audit_entry(self.workspace, self.last + 1));
         let entries = Entries::in_workspace(self.workspace)
             .after(&after)
@@ -140,17 +149,19 @@ impl LabelHistory {
             .bounded(chunked_reads::RECORDS, chunked_reads::BYTES);
         let piece = async move {
             let found = service.scan(entries).await?;
-            blocking_if(found.bytes() >= LONG, move || {
-                select(found, &label, agent_id.as_deref(), left)
-            })
-            .await?
+            blocking_if(found.bytes() >= LONG, move || select(found, &label, is_shown, left)).await?
         };
         self.service.long_read(self.workspace, piece).await
     }
 }
 
 /// Selects the commits that moved a label, of one agent or of any.
-fn select(found: Scanned<LoggedMoves>, label: &Label, agent_id: Option<&str>, left: u64) -> Result<Piece, Error> {
+fn select(
+    found: Scanned<LoggedMoves>,
+    label: &Label,
+    is_shown: impl Fn(&AgentId) -> bool,
+    left: u64,
+) -> Result<Piece, Error> {
     let mut piece = Piece {
         moves: Vec::new(),
         bytes: 0,
@@ -161,7 +172,7 @@ fn select(found: Scanned<LoggedMoves>, label: &Label, agent_id: Option<&str>, le
         piece.last = revision - 1;
         let logged = entry.value()?;
         let mut moves = logged.of(label)?;
-        moves.retain(|moved| agent_id.is_none_or(|agent_id| *moved.agent_id == *agent_id));
+        moves.retain(|moved| is_shown(&moved.agent_id));
         if moves.is_empty() {
             continue;
         }

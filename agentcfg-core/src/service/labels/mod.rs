@@ -50,7 +50,9 @@ impl AgentCfg {
     ) -> Result<Vec<AgentLabel>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let mut rows = Vec::new();
+        let limits = access.limits();
         if let Some(agent_id) = filter.agent_id {
+            limits.require_agent(agent_id)?;
             // A text that no agent has for an identifier selects nothing.
             if IdRef::<AgentId>::from(agent_id).is_possible() {
                 let key = records::labels(access.workspace(), agent_id);
@@ -64,7 +66,9 @@ impl AgentCfg {
             .scan(Entries::<StoredLabels>::in_workspace(access.workspace()))
             .await?
         {
-            list(record.key(), record.value()?, filter.label, &mut rows)?;
+            if limits.includes(record.key().item()) {
+                list(record.key(), record.value()?, filter.label, &mut rows)?;
+            }
         }
         Ok(rows)
     }

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::super::AgentCfg;
+use super::super::key_limits::KeyLimits;
 use super::super::records::Entity;
 use crate::error::{Error, ErrorKind};
 use crate::model::change_path::{self, MovedVersions};
@@ -88,13 +89,14 @@ impl LoggedMoves {
     }
 
     /// Whether the entry moves a label of any agent.
-    fn has_moved(&self, label: &Label) -> Result<bool, Error> {
+    fn has_moved(&self, label: &Label, limits: &KeyLimits) -> Result<bool, Error> {
         Ok(match label.is_latest() {
             // A change of an agent's content moves the reserved label.
             true => self.changes.fields.iter().any(|path| {
-                change_path::subject(&self.target, path).is_some_and(|(_, name)| AgentConfig::FIELDS.contains(&name))
+                change_path::subject(&self.target, path)
+                    .is_some_and(|(agent_id, name)| AgentConfig::FIELDS.contains(&name) && limits.includes(agent_id))
             }),
-            false => !self.of(label)?.is_empty(),
+            false => self.of(label)?.iter().any(|moved| limits.includes(&moved.agent_id)),
         })
     }
 }
@@ -155,6 +157,7 @@ impl AgentCfg {
         workspace: WorkspaceId,
         last: u64,
         labels: &[&Label],
+        limits: &KeyLimits,
     ) -> Result<(), Error> {
         let since = self.base_revision(base, workspace, last).await?;
         let (mut revision, mut newer) = (since, Ok(None));
@@ -164,7 +167,7 @@ impl AgentCfg {
                 return;
             }
             for label in labels {
-                match entry.has_moved(label) {
+                match entry.has_moved(label, limits) {
                     Ok(true) => newer = Ok(Some(((*label).clone(), revision))),
                     Ok(false) => {}
                     Err(error) => newer = Err(error),

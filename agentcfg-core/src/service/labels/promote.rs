@@ -70,6 +70,9 @@ impl AgentCfg {
         let permission = Permission::AgentsRelease.unless_dry_run(dry_run);
         let access = self.access(caller, workspace, permission).await?;
         let (to, now) = (&promotion.to, self.now());
+        for agent_id in promotion.agent_ids.iter().flatten() {
+            access.limits().require_agent(agent_id)?;
+        }
         let mut change = Change::new(
             &access,
             now,
@@ -81,7 +84,7 @@ impl AgentCfg {
             let head = self.read_head(workspace).await?;
             let last;
             (change, last) = change.decided_on(head);
-            self.require_unmoved(base, workspace, last, &[&promotion.from, to])
+            self.require_unmoved(base, workspace, last, &[&promotion.from, to], access.limits())
                 .await?;
         }
         let (mut change, bearers) = match (&promotion.agent_ids, &promotion.set) {
@@ -156,7 +159,8 @@ impl AgentCfg {
         let set = records::agent_set(workspace, set);
         let asked = self.read(set.clone()).await?;
         let version = asked.as_ref().map(|set| set.version);
-        let ids = asked.map(|set| set.value.agents).unwrap_or_default();
+        let mut ids = asked.map(|set| set.value.agents).unwrap_or_default();
+        ids.retain(|id| change.access.limits().includes(id));
         let keys = ids.iter().map(|id| keys(workspace, id)).collect::<Vec<_>>();
         let (change, (set, found)) = change.decided_on(self.read_moment((set, keys)).await?);
         if set.map(|set| set.version) != version {
@@ -171,8 +175,10 @@ impl AgentCfg {
 
     /// All active agents that have a label, by identifier.
     async fn all_bearers<'a>(&self, change: Change<'a>, from: &Label) -> Result<(Change<'a>, Vec<Bearer>), Error> {
+        let limits = change.access.limits();
         let choose = |(agent, version): PastAgent, labels: Labels| {
-            agent.is_active.then(|| Bearer::of(version, agent, labels, from))?
+            let is_promoted = agent.is_active && limits.includes(&agent.agent_id);
+            is_promoted.then(|| Bearer::of(version, agent, labels, from))?
         };
         let found = self.choose_agents(change.access.workspace(), choose).await?;
         Ok(change.decided_on(found))

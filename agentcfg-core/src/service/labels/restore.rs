@@ -79,10 +79,15 @@ impl AgentCfg {
         let last = self.read(records::revision(workspace)).await?;
         is_there(restore.revision, last)?;
         if let Some(base) = restore.base {
-            self.require_unmoved(base, workspace, last, &[label]).await?;
+            self.require_unmoved(base, workspace, last, &[label], access.limits())
+                .await?;
         }
         since.read_to(self, last).await?;
-        let keys = since.versions().keys().map(|id| records::labels(workspace, id));
+        let moved_since = || {
+            let all = since.versions().iter();
+            all.filter(|(agent_id, _)| access.limits().includes(agent_id))
+        };
+        let keys = moved_since().map(|(id, _)| id).map(|id| records::labels(workspace, id));
         let found = self
             .read_moment((records::revision(workspace), keys.collect::<Vec<_>>()))
             .await?;
@@ -99,7 +104,7 @@ impl AgentCfg {
             return Ok(Attempt::Raced);
         }
         let (mut restored, mut changes) = (Vec::new(), Changes::new());
-        for ((agent_id, version), labels) in since.versions().iter().zip(found) {
+        for ((agent_id, version), labels) in moved_since().zip(found) {
             let labels = Labels::of(records::labels(workspace, agent_id), labels);
             let (version, previous_version) = (*version, labels.version(label));
             if version == previous_version {

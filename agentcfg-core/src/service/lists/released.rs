@@ -2,6 +2,7 @@
 //!
 //! Which version each agent shows is read in one snapshot. Versions never change, so their content is read after it.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use uuid::Uuid;
 
 use super::super::blocking::{LONG, blocking_if};
 use super::super::chunked_reads::RECORDS;
+use super::super::key_limits::KeyLimits;
 use super::super::past::missing;
 use super::super::records::{self, AgentPlace, Encoded, Entries, StoredLabels, StoredVersion};
 use super::super::{AgentCfg, Caller};
@@ -110,8 +112,20 @@ impl AgentCfg {
     ) -> Result<Tagged<ReleasedList>, Error> {
         let label = label.try_into()?;
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let limits = access.limits();
+        limits.require_label(&label)?;
         if let Some(agent_id) = agent_id {
-            return Box::pin(self.released_one(workspace, &label, agent_id)).await;
+            limits.require_agent(agent_id)?;
+            // A text that no agent has for an identifier selects nothing.
+            let agent_id = IdRef::<AgentId>::from(agent_id)
+                .is_possible()
+                .then(|| agent_id.parse())
+                .transpose()?;
+            return Box::pin(self.released_some(workspace, &label, agent_id.into_iter().collect(), None)).await;
+        }
+        if let Some(agents) = limits.agents() {
+            let ids = agents.iter().cloned().collect();
+            return Box::pin(self.released_some(workspace, &label, ids, Some(agents))).await;
         }
         let of = (workspace, Listed::Released(label));
         let text = match self.inner.cache.current(&of, &self.inner.stamps) {
@@ -122,33 +136,28 @@ impl AgentCfg {
         Ok(ReleasedList::tagged(text))
     }
 
-    async fn released_one(
+    /// What a label releases of some agents. `limits` are those agents, where they are all that the caller may see.
+    async fn released_some(
         &self,
         workspace: WorkspaceId,
         label: &Label,
-        agent_id: &str,
+        agents: Vec<AgentId>,
+        limits: Option<&BTreeSet<AgentId>>,
     ) -> Result<Tagged<ReleasedList>, Error> {
-        let head = records::revision(workspace);
-        let mut bearers = Vec::new();
-        // A text that no agent has for an identifier selects nothing.
-        let revision = match IdRef::<AgentId>::from(agent_id).is_possible() {
-            false => self.read(head).await?,
-            true => {
-                let (place, labels) = (
-                    records::agent_place(workspace, agent_id),
-                    records::labels(workspace, agent_id),
-                );
-                let (revision, place, labels) = self.read((head, place, labels)).await?;
-                if let Some(place) = place {
-                    let labels = labels.map(|labels| labels.value);
-                    bearers.extend(Bearer::of(agent_id.parse()?, &place.value, labels.as_ref(), label));
-                }
-                revision
-            }
-        };
-        let written = self.write_released(workspace, label, bearers).await?;
+        let keys = agents.iter().map(|agent_id| {
+            let place = records::agent_place(workspace, agent_id);
+            (place, records::labels(workspace, agent_id))
+        });
+        let query = (records::revision(workspace), keys.collect::<Vec<_>>());
+        let (revision, found) = self.read(query).await?;
+        let bearers = agents.into_iter().zip(found).filter_map(|(agent_id, (place, labels))| {
+            let labels = labels.map(|labels| labels.value);
+            Bearer::of(agent_id, &place?.value, labels.as_ref(), label)
+        });
+        let written = self.write_released(workspace, label, bearers.collect()).await?;
         let cursor = Cursor::new(self.epoch().await?, workspace, revision);
-        Ok(ReleasedList::tagged(finish(written, cursor, None)))
+        let text = written.finish(cursor, |json| hashed(cursor.epoch(), json, limits), None);
+        Ok(ReleasedList::tagged(text))
     }
 
     /// Reads what a label releases.
@@ -184,9 +193,13 @@ impl AgentCfg {
         workspace: WorkspaceId,
         from: &Label,
         to: &Label,
+        limits: &KeyLimits,
     ) -> Result<Vec<Pair>, Error> {
-        let both = (from.clone(), to.clone());
+        let (both, limits) = ((from.clone(), to.clone()), limits.clone());
         let choose = move |agent_id: AgentId, place: &AgentPlace, labels: Option<&StoredLabels>| {
+            if !limits.includes(&agent_id) {
+                return None;
+            }
             let from = Bearer::of(agent_id.clone(), place, labels, &both.0)?;
             let to = Bearer::of(agent_id, place, labels, &both.1)?;
             Some((from, to.version))
@@ -341,12 +354,18 @@ impl Bearer {
 }
 
 fn finish(written: ListWriter, cursor: Cursor, reading: Option<Arc<dyn ListCache>>) -> ListText {
-    written.finish(cursor, |json| tag(cursor.epoch(), json), reading)
+    written.finish(cursor, |json| hashed(cursor.epoch(), json, None), reading)
 }
 
-/// The tag of a text: equal texts have equal tags, on each server.
-fn tag(epoch: Epoch, json: &[u8]) -> Tag {
-    let hash = Sha256::digest(json);
+/// The tag of a text: equal texts have equal tags, on each server. That of a caller who may see some agents alone has another
+/// tag than that of all.
+pub(super) fn hashed(epoch: Epoch, text: &[u8], limits: Option<&BTreeSet<AgentId>>) -> Tag {
+    let mut hash = Sha256::new_with_prefix(text);
+    for agent_id in limits.into_iter().flatten() {
+        hash.update([0]);
+        hash.update(agent_id.as_bytes());
+    }
+    let hash = hash.finalize();
     let start = hash.first_chunk().copied().unwrap_or_default();
     Tag::state(epoch, u64::from_be_bytes(start))
 }

@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Action, Actor, AgentHistory, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Definition, Environment, Epoch,
-    LiveStatus, Member, Message, Plan, Provider, ProviderKeyInfo, Scope, SetName, StoredAgent, Target, Timestamp,
-    UserId, Workspace, WorkspaceId,
+    Action, Actor, AgentHistory, AgentId, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Definition, Environment,
+    Epoch, Label, LiveStatus, Member, Message, Permission, Plan, Provider, ProviderKeyInfo, Scope, SetName,
+    StoredAgent, Target, Timestamp, UserId, Workspace, WorkspaceId,
 };
 use crate::store::{ACTIVE_AGENTS, Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -217,6 +217,12 @@ pub(in crate::service) struct StoredApiKey {
     pub(in crate::service) name: String,
     pub(in crate::service) environment: Environment,
     pub(in crate::service) scope: Scope,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) permissions: Option<Vec<Permission>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) agents: Option<Vec<AgentId>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(in crate::service) label: Option<Label>,
     pub(in crate::service) rate_limit: u32,
     pub(in crate::service) expires_at: Option<Timestamp>,
     pub(in crate::service) created_at: Timestamp,
@@ -245,6 +251,9 @@ impl StoredApiKey {
             name: self.name,
             environment: self.environment,
             scope: self.scope,
+            permissions: self.permissions,
+            agents: self.agents,
+            label: self.label,
             rate_limit: self.rate_limit,
             expires_at: self.expires_at,
             created_at: self.created_at,
@@ -432,6 +441,9 @@ pub(in crate::service) struct StoredBrowserSession {
     pub(in crate::service) last_used_at: Option<Timestamp>,
     /// The session token, where it is verified on each request.
     pub(in crate::service) token: Option<Sealed>,
+    /// The groups that the token named, where it is verified once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::service) groups: Vec<UserId>,
 }
 
 impl Entity for StoredBrowserSession {

@@ -88,6 +88,10 @@ impl AgentCfg {
         since: Option<Timestamp>,
     ) -> Result<StatusChanges, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
+        let limits = access.limits();
+        if let Some(agent_id) = agent_id {
+            limits.require_agent(agent_id)?;
+        }
         // Other servers take reports too.
         let statuses = self.statuses(&access);
         let events = match &statuses.current(self, &access).await?.table {
@@ -96,7 +100,7 @@ impl AgentCfg {
         };
         self.note_statuses(workspace, &events);
         let (now, ttl) = (self.now(), self.status_ttl());
-        let is_asked = |agent: &AgentId| agent_id.is_none_or(|asked| agent == asked);
+        let is_asked = |agent: &AgentId| agent_id.is_none_or(|asked| agent == asked) && limits.includes(agent);
         let mut histories = self.inner.status_history.lock();
         Ok(histories.read(workspace, is_asked, since, now, ttl))
     }

@@ -6,6 +6,10 @@ use std::sync::{Arc, OnceLock};
 use bytes::Bytes;
 use tokio::sync::OnceCell;
 
+use super::super::records;
+use crate::error::Error;
+use crate::model::AgentStatus;
+
 /// The live status of the active agents of a workspace as JSON text, in the order of the list. Clones share everything.
 ///
 /// ```
@@ -127,6 +131,13 @@ impl StatusPiece {
 impl StatusList {
     pub(super) fn new(texts: Arc<Texts>) -> Self {
         Self { texts }
+    }
+
+    /// A list that is not shared, of these entries.
+    pub(super) fn of(entries: &[AgentStatus]) -> Result<Self, Error> {
+        let json = serde_json::to_vec(entries).map_err(records::not_written)?;
+        let whole = StatusPiece::new(json.into());
+        Ok(Self::new(Arc::new(Texts::new([whole].into(), entries.len()))))
     }
 
     /// How many entries there are.

@@ -130,14 +130,7 @@ async fn model_calls_need_the_permission_and_an_active_agent() {
         .await;
     assert_eq!(foreign.unwrap_err().kind(), ErrorKind::Forbidden);
     for (scope, allowed) in [(Scope::Read, false), (Scope::Write, true), (Scope::Admin, true)] {
-        let new = NewApiKey {
-            workspace_id: studio.id,
-            name: "ci".into(),
-            environment: Environment::Development,
-            scope,
-            expires_at: None,
-            rate_limit: None,
-        };
+        let new = NewApiKey::new(studio.id, "ci", Environment::Development, scope);
         let created = service.create_api_key(&ada(&service), new).await.unwrap();
         let caller = service.authenticate(&created.key).await.unwrap();
         let call = service

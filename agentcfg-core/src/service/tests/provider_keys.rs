@@ -120,14 +120,8 @@ async fn roles_and_keys_get_what_the_table_says() {
         let deleted = service.delete_provider_key(&caller, studio.id, Provider::OPENAI).await;
         assert_eq!(deleted.is_ok(), saves, "{user}");
     }
-    let new = crate::model::NewApiKey {
-        workspace_id: studio.id,
-        name: "ci".into(),
-        environment: crate::model::Environment::Production,
-        scope: crate::model::Scope::Admin,
-        expires_at: None,
-        rate_limit: None,
-    };
+    let (environment, scope) = (crate::model::Environment::Production, crate::model::Scope::Admin);
+    let new = crate::model::NewApiKey::new(studio.id, "ci", environment, scope);
     let created = service.create_api_key(&ada(&service), new).await.unwrap();
     let caller = service.authenticate(&created.key).await.unwrap();
     assert!(service.list_provider_keys(&caller, studio.id).await.is_ok());

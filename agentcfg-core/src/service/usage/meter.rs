@@ -18,8 +18,6 @@ settable! {
     /// ```
     #[derive(Debug, Clone, PartialEq, Eq)]
     CallFacts {
-        /// The label that selected the version of the agent, where one did.
-        label: Option<String>,
         /// The model that the provider is asked for.
         model: Option<String>,
         /// The path at the provider.
@@ -36,7 +34,6 @@ settable! {
 impl Default for CallFacts {
     fn default() -> Self {
         Self {
-            label: None,
             model: None,
             path: String::new(),
             is_stream: false,
@@ -115,7 +112,7 @@ impl AgentCfg {
             group: CallGroup {
                 agent_id: call.agent_id.clone(),
                 version: call.version,
-                label: facts.label,
+                label: call.label.clone(),
                 key: id(ActorType::ApiKey),
                 user: id(ActorType::User),
                 provider: attempt.provider,

@@ -4,6 +4,7 @@ use super::HOUR;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Permission, Timestamp, UsageCallFilter, UsageFilter};
 use crate::service::access::Access;
+use crate::service::key_limits::KeyLimits;
 use crate::service::records::CallGroup;
 use crate::validate::Invalid;
 
@@ -27,6 +28,7 @@ pub(super) struct Calls {
     key: Option<String>,
     label: Option<String>,
     status: Option<u32>,
+    limits: KeyLimits,
 }
 
 impl Selection {
@@ -44,6 +46,7 @@ impl Selection {
             key: filter.key.clone(),
             label: filter.label.clone(),
             status: None,
+            limits: access.limits().clone(),
         };
         let calls = calls.allowed(access)?;
         let hour = |at: Timestamp| at.unix_millis().div_euclid(HOUR);
@@ -70,6 +73,7 @@ impl Calls {
             key: filter.key.clone(),
             label: None,
             status: filter.status,
+            limits: access.limits().clone(),
         };
         calls.allowed(access)
     }
@@ -78,6 +82,9 @@ impl Calls {
         if self.key.is_some() {
             require_audit(access, "the filter key")?;
         }
+        if let Some(agent_id) = &self.agent_id {
+            self.limits.require_agent(agent_id)?;
+        }
         Ok(self)
     }
 
@@ -85,7 +92,8 @@ impl Calls {
     pub(super) fn has(&self, group: &CallGroup) -> bool {
         let is =
             |wanted: &Option<String>, found: Option<&str>| wanted.as_deref().is_none_or(|wanted| found == Some(wanted));
-        is(&self.agent_id, Some(&group.agent_id))
+        self.limits.includes(&group.agent_id)
+            && is(&self.agent_id, Some(&group.agent_id))
             && is(&self.model, group.model.as_deref())
             && is(&self.provider, Some(group.provider.as_str()))
             && is(&self.key, group.key.as_deref())

@@ -185,6 +185,25 @@ impl JwksSessions {
         }
     }
 
+    /// Fetches the keys whether they are due or not, and waits for it: [`SessionVerifier::ready`] tells afterwards whether the
+    /// provider could be reached.
+    ///
+    /// ```no_run
+    /// # use agentcfg_core::session::JwksSessions;
+    /// use agentcfg_core::clock::{Clock, SystemClock};
+    /// use agentcfg_core::session::SessionVerifier;
+    /// # async fn example(sessions: JwksSessions) {
+    /// sessions.probe(SystemClock.now()).await;
+    /// println!("{:?}", sessions.ready());
+    /// # }
+    /// ```
+    pub async fn probe(&self, now: Timestamp) {
+        let mut watched = self.inner.held.subscribe();
+        if self.fetch(Reason::Probe, now) {
+            let _ = watched.changed().await;
+        }
+    }
+
     /// Starts a fetch when it is due. Returns whether one is running now: the keys may change when it
     /// ends.
     ///
@@ -231,11 +250,9 @@ impl JwksSessions {
             }
             return Err(match reason {
                 // The key may be a new one, and the provider cannot be reached.
-                Reason::UnknownKey if held.failed => {
-                    SessionError::Unavailable("its keys could not be fetched again".to_owned())
-                }
+                Reason::UnknownKey if held.failed => not_again(),
                 Reason::UnknownKey => SessionError::Invalid("it is signed with no key of the identity provider"),
-                Reason::NoKeys | Reason::OldKeys => no_keys(),
+                Reason::NoKeys | Reason::OldKeys | Reason::Probe => no_keys(),
             });
         }
         Err(no_keys())
@@ -246,6 +263,10 @@ impl Held {
     fn is_stale(&self, now: Timestamp) -> bool {
         self.since.is_none_or(|since| schedule::is_stale(since, now))
     }
+}
+
+fn not_again() -> SessionError {
+    SessionError::Unavailable("its keys could not be fetched again".to_owned())
 }
 
 fn no_keys() -> SessionError {
@@ -270,9 +291,10 @@ impl SessionVerifier for JwksSessions {
     }
 
     fn ready(&self) -> Result<(), SessionError> {
-        match self.inner.held.borrow().keys {
-            Some(_) => Ok(()),
-            None => Err(no_keys()),
+        match &*self.inner.held.borrow() {
+            Held { keys: None, .. } => Err(no_keys()),
+            Held { failed: true, .. } => Err(not_again()),
+            _ => Ok(()),
         }
     }
 

@@ -8,6 +8,8 @@ const KEEP: i64 = 10 * 60 * 1000;
 const UNKNOWN_EVERY: i64 = 30 * 1000;
 /// The least time between two fetches while there are no keys at all.
 const FIRST_EVERY: i64 = 1000;
+/// The least time between two fetches that only show whether the provider can be reached.
+const PROBE_EVERY: i64 = 5 * 1000;
 /// The least time between two tries to replace old keys.
 const AGAIN_EVERY: i64 = 30 * 1000;
 /// A clock that is behind by more than this was set back. A smaller difference comes from a caller that read the clock
@@ -20,6 +22,7 @@ pub(super) enum Reason {
     NoKeys,
     OldKeys,
     UnknownKey,
+    Probe,
 }
 
 /// The times of the fetches so far.
@@ -36,6 +39,7 @@ impl Schedule {
         let (last, every) = match reason {
             Reason::NoKeys => (self.last, FIRST_EVERY),
             Reason::OldKeys => (self.last, AGAIN_EVERY),
+            Reason::Probe => (self.last, PROBE_EVERY),
             Reason::UnknownKey => (self.last_for_unknown, UNKNOWN_EVERY),
         };
         if self.running || !last.is_none_or(|last| has_passed(every, last, now)) {

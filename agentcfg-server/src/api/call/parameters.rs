@@ -230,25 +230,30 @@ impl Parameter for CalledPath {
     }
 }
 
-/// The agent that a model call is made as, in the path or in the query.
+/// The agent that a model call is made as, in the path or in the query; `None` where neither names one.
 pub struct CalledAgent;
 
 impl Parameter for CalledAgent {
-    type Value<'a> = PathAgent<'a>;
+    type Value<'a> = Option<PathAgent<'a>>;
 
-    const DOC: ParameterDoc = AgentId::DOC;
+    const DOC: ParameterDoc = ParameterDoc::query(
+        "CalledAgent",
+        "agent_id",
+        Shape::Field("Agent", "agent_id"),
+        "The agent's identifier. It is required, unless the path names the agent or the API key is limited to exactly one.",
+    )
+    .example(AGENT_EXAMPLE)
+    .answers(&[404]);
 
-    fn read<'a>(request: &'a Received<'_>, faults: &mut Faults) -> Result<PathAgent<'a>, Failure> {
+    fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<PathAgent<'a>>, Failure> {
         match (target(request)?.agent, request.optional(&Self::DOC)) {
-            (Some(agent), None) => Ok(agent),
+            (Some(agent), None) => Ok(Some(agent)),
             (Some(_), Some(_)) => {
                 let message = "the agent must be named once: in the path, or as the query parameter agent_id";
                 Err(Failure::bad_request(message))
             }
-            (None, _) => Ok(PathAgent {
-                agent_id: AgentId::read(request, faults)?.into(),
-                selector: None,
-            }),
+            (None, Some(_)) => Ok(Some(PathAgent::new(request.required(&Self::DOC)?))),
+            (None, None) => Ok(None),
         }
     }
 }

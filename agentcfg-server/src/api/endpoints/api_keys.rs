@@ -54,7 +54,10 @@ impl Endpoint for Create {
         "createApiKey",
         API_KEYS,
         "Create an API key",
-        "Creates an API key. Its plaintext is shown in this answer alone.",
+        "Creates an API key. Its plaintext is shown in this answer alone.\n\n\
+         `permissions` takes permissions of the scope away. With `agents` the key reads, calls, changes and releases those agents \
+         alone: naming another one, and what concerns the whole workspace, is 403. `label` pins its model calls, prompts and \
+         releases.",
     )
     .bodies(&[
         Example(
@@ -76,6 +79,18 @@ impl Endpoint for Create {
                 "scope": "read",
                 "rate_limit": 250,
                 "expires_at": "2099-01-31T18:00:00+01:00"
+            }"#,
+        ),
+        Example(
+            "limited",
+            r#"{
+                "workspace_id": "0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05",
+                "name": "Support bot",
+                "environment": "production",
+                "scope": "write",
+                "permissions": ["agents:read", "models:invoke"],
+                "agents": ["release-writer"],
+                "label": "production"
             }"#,
         ),
     ])
@@ -100,7 +115,7 @@ impl Endpoint for Rotate {
         "rotateApiKey",
         API_KEYS,
         "Replace an API key",
-        "Creates a key with the name, the environment, the scope and the limit of another one, and with its lifetime where it \
+        "Creates a key with the name, the environment, the scope and the limits of another one, and with its lifetime where it \
          has one. The old key ends after the overlap, and never later than it would have. The body may be left out.\n\n\
          404 covers keys that are unknown, or of a workspace that the caller is not a member of; a key that has ended is 409.",
     )

@@ -57,7 +57,8 @@ impl Endpoint for Set {
         MEMBERS,
         "Add a member or change a role",
         "Adds a user with a role, or changes the role of a member. The same role again changes nothing. Only owners \
-         may make a user an owner or change the role of an owner.\n\n\
+         may make a user an owner or change the role of an owner. Where the deployment names a claim for groups, the member \
+         `group:<name>` stands for each user whose session token names that group.\n\n\
          409 means that the workspace would be left without an owner.",
     )
     .bodies(&[Example("member", r#"{"role": "member"}"#)])

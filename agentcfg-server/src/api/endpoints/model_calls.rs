@@ -14,7 +14,7 @@ use crate::api::call::parameters::{
     CalledAgent, CalledPath, CalledProvider, SelectedLabel, Variables, VersionNumber, WorkspaceIdOptional,
     number_or_label, selector,
 };
-use crate::api::call::{Call, Passed};
+use crate::api::call::{Call, Parameter, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, KnownPath, Values};
 use crate::api::model_calls::{Draft, Format, Metering, PathAgent, Sent, Target, named};
 use crate::api::route::{Needs, Prefix, Route};
@@ -202,6 +202,7 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
         (provider, path, agent, workspace, version, label, variables): Values<'_, Self>,
         passed: Passed,
     ) -> Result<Self::Answer, Failure> {
+        let agent = called_agent(call, agent)?;
         let version = selected(&agent, version, label)?;
         let target = Target {
             provider,
@@ -236,7 +237,6 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
             draft,
             metering: Metering {
                 service: call.service,
-                label: label_of(version),
                 request_id: call.request_id,
                 observer: call.observer,
             },
@@ -251,8 +251,17 @@ impl<M: CalledMethod> Guarded for CallModel<M> {
         call: &Call<'_>,
         (_, _, agent, workspace, version, label, _): Values<'_, Self>,
     ) -> Result<(), Failure> {
-        selected(&agent, version, label)?;
+        selected(&called_agent(call, agent)?, version, label)?;
         Ok(call.service.check_model_caller(call.caller, workspace).await?)
+    }
+}
+
+/// The agent that the call is made as: the one that the request names, else the only one of the API key.
+fn called_agent<'a>(call: &Call<'a>, named: Option<PathAgent<'a>>) -> Result<PathAgent<'a>, Failure> {
+    match (named, call.caller.only_agent()) {
+        (Some(agent), _) => Ok(agent),
+        (None, Some(only)) => Ok(PathAgent::new(only)),
+        (None, None) => Err(Failure::required(CalledAgent::DOC.name)),
     }
 }
 
@@ -274,14 +283,6 @@ fn selected<'a>(
         return Err(Failure::bad_request(message));
     }
     Ok(number_or_label(in_path))
-}
-
-/// The label that selects a version.
-fn label_of(version: VersionSelector<'_>) -> Option<&str> {
-    match version {
-        VersionSelector::Label(label) => Some(label),
-        _ => None,
-    }
 }
 
 /// The refusal of a call that was not sent. A missing credential is a failure that a retry does not help.

@@ -5,11 +5,11 @@ use agentcfg_core::validate::Valid;
 
 use super::tags::VERSIONS;
 use crate::api::answer::{List, LongList, Releases, Written};
-use crate::api::call::Call;
 use crate::api::call::parameters::{
     BeforeMove, DryRun, IfNoneMatch, Message, MoveLimit, MovedAgent, MovedLabel, ReleasedAgent, ReleasedLabel,
     WorkspaceId,
 };
+use crate::api::call::{Call, Parameter};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::paged_array;
 use crate::api::route::{Needs, Route};
@@ -52,6 +52,8 @@ impl Endpoint for Released {
         (workspace, label, agent_id, known): Values<'_, Self>,
         (): (),
     ) -> Result<Self::Answer, Failure> {
+        let label = label.or(call.caller.pinned_label().map(|label| label.as_str()));
+        let label = label.ok_or_else(|| Failure::required(ReleasedLabel::DOC.name))?;
         let released = call.service.released(call.caller, workspace, label, agent_id);
         let Tagged { value: list, tag } = released.await?;
         let cursor = list.cursor();

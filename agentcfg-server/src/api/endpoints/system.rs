@@ -56,11 +56,20 @@ impl Kind for Readiness {
                     "type": "string",
                     "description": "With `degraded` only. `read-only`: reads are served and changes are answered 503.",
                     "enum": ["read-only"]
+                },
+                "sessions": {
+                    "type": "string",
+                    "description": "Only while the identity provider cannot be reached. API keys work; session tokens may be answered 503.",
+                    "enum": ["unavailable"]
                 }
             },
             "required": ["status"],
             "additionalProperties": false,
-            "examples": [{"status": "ready"}, {"status": "degraded", "reason": "read-only"}]
+            "examples": [
+                {"status": "ready"},
+                {"status": "degraded", "reason": "read-only"},
+                {"status": "ready", "sessions": "unavailable"}
+            ]
         }"#,
     ));
 }
@@ -131,15 +140,16 @@ impl OpenEndpoint for Readyz {
         "getReadiness",
         SYSTEM,
         "Check whether requests can be served",
-        "Reads a record from storage and reports whether that succeeded. With an identity provider whose keys verify \
-         session tokens, they must have been fetched once too. While storage serves reads and cannot take changes, such as \
-         on a full disk, the answer is 200 with the status `degraded`, so that a load balancer goes on sending reads here.",
+        "Reads a record from storage and reports whether that succeeded. While storage serves reads and cannot take changes, such as \
+         on a full disk, the answer is 200 with the status `degraded`, so that a load balancer goes on sending reads here. An external \
+         identity provider is asked every 10 seconds; while it does not answer, `sessions` is `unavailable`, and API keys work.",
     )
     .answer(
-        "Storage answers, and session tokens can be verified.",
+        "Storage answers.",
         &[
             Example("ready", r#"{"status": "ready"}"#),
             Example("degraded", r#"{"status": "degraded", "reason": "read-only"}"#),
+            Example("no_sessions", r#"{"status": "ready", "sessions": "unavailable"}"#),
         ],
     )
     .failures(&[503]);
@@ -148,10 +158,13 @@ impl OpenEndpoint for Readyz {
 
     async fn run(service: &AgentCfg) -> Result<Self::Answer, Failure> {
         service.ready().await?;
-        let status = match service.read_only() {
+        let mut status = match service.read_only() {
             None => json!({"status": "ready"}),
             Some(_) => json!({"status": "degraded", "reason": "read-only"}),
         };
+        if service.sessions_unavailable().is_some() {
+            status["sessions"] = json!("unavailable");
+        }
         Ok(Reply::json(&status)?.into())
     }
 }

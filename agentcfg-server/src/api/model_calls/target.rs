@@ -28,6 +28,16 @@ pub struct PathAgent<'a> {
     pub selector: Option<Cow<'a, str>>,
 }
 
+impl<'a> PathAgent<'a> {
+    /// An agent without a selector.
+    pub fn new(agent_id: &'a str) -> Self {
+        Self {
+            agent_id: agent_id.into(),
+            selector: None,
+        }
+    }
+}
+
 /// The formats of bodies into which the agent's model and persona can be inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {

@@ -212,7 +212,8 @@ async fn open(service: &AgentCfg, signed_in: &SignedIn) -> Result<BrowserSession
             Err(error) => return Err(error.into()),
         }
     }
-    let why = "the identity provider answered no token for this service: its audience must be oidc_audience";
+    let why = "the identity provider answered no token for this service: its audience must be oidc_audience, and it must have \
+               the claims of oidc_required_claims; the log says what it lacks";
     Err(Failure::unauthorized(why).because(refused.map_or_else(String::new, |error| format!("{error:?}"))))
 }
 

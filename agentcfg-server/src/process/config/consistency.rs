@@ -67,6 +67,10 @@ impl Config {
     fn why_unused(&self, name: &str) -> Option<&'static str> {
         let is_of = |prefixes: &[&str]| prefixes.iter().any(|prefix| name.starts_with(prefix));
         let of_sign_in = ["oidc_client_id", "oidc_client_secret", "oidc_scope", "oidc_resource"];
+        // Tokens of any provider can have claims.
+        if ["oidc_required_claims", "oidc_groups_claim"].contains(&name) {
+            return None;
+        }
         match self.session_provider {
             SessionProvider::Local if is_of(&["oidc_", "introspection_", "userinfo_"]) => {
                 return Some("session_provider is local, so this server issues the session tokens itself");

@@ -1,8 +1,9 @@
 //! The rules for the values of single settings.
 
-use agentcfg_core::model::{AllowedHost, Plan, Provider};
+use agentcfg_core::model::{AllowedHost, Plan, Provider, WorkspaceCreation};
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::session::RequiredClaim;
 use agentcfg_core::vault::{MasterKey, Vault};
 use hyper::Uri;
 use hyper::header::HeaderMap;
@@ -91,6 +92,21 @@ pub(super) fn allowed_hosts(value: &Value<'_>) -> Result<Vec<AllowedHost>, Strin
         text.parse::<AllowedHost>().is_ok()
     })?;
     Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
+}
+
+pub(super) fn required_claims(value: &Value<'_>) -> Result<Vec<RequiredClaim>, String> {
+    let texts = value.list("claims such as groups=staff or email_verified=true", |text| {
+        text.parse::<RequiredClaim>().is_ok()
+    })?;
+    Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
+}
+
+pub(super) fn workspace_creation(value: &Value<'_>) -> Result<WorkspaceCreation, String> {
+    let words: Vec<_> = WorkspaceCreation::ALL
+        .iter()
+        .map(|word| (word.as_str(), *word))
+        .collect();
+    value.choice(&words)
 }
 
 pub(super) fn plan(value: &Value<'_>) -> Result<Plan, String> {

@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use agentcfg_core::Settings;
-use agentcfg_core::model::{AllowedHost, Plan, PlanLimits, Provider};
+use agentcfg_core::model::{AllowedHost, Plan, PlanLimits, Provider, WorkspaceCreation};
 use agentcfg_core::routing::{Catalogue, CatalogueModel, CatalogueProvider, EmbeddingModel, ManagedModels};
+use agentcfg_core::session::RequiredClaim;
 use agentcfg_core::validate::{MAX_PERSONA_PROMPT, MAX_USER_ID, is_user_id};
 use agentcfg_etcd::{are_endpoints, is_prefix};
 use hyper::Uri;
@@ -16,7 +17,7 @@ use super::model_providers::{self, ProviderKeys};
 use super::models;
 use super::rules::{
     allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, origin, plan,
-    provider_key, public_url, secret_text, text, url,
+    provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
 };
 use super::value::Value;
 use crate::api::Streams;
@@ -153,6 +154,8 @@ settings! {
 
     /// User ids that may change the plan of any workspace.
     operators: Vec<String> = Vec::new(), |v| v.list(&format!("user ids of 1 to {MAX_USER_ID} characters"), is_user_id);
+    /// Who may create workspaces.
+    workspace_creation: WorkspaceCreation = Settings::default().workspace_creation, workspace_creation;
     /// Plan of a new workspace.
     default_plan: Plan = Settings::default().default_plan, plan;
     /// Active agents on the free plan; 0 is unlimited.
@@ -231,6 +234,10 @@ settings! {
     oidc_issuer: Option<String> = None, |v| text(v).map(Some);
     /// The `aud` of tokens for this service.
     oidc_audience: Option<String> = None, |v| text(v).map(Some);
+    /// Claims that every session token must have, each `name=value`.
+    oidc_required_claims: Vec<RequiredClaim> = Vec::new(), required_claims;
+    /// The claim that names the groups of a user.
+    oidc_groups_claim: Option<String> = None, |v| text(v).map(Some);
     /// URL of the identity provider's keys, instead of the one in its discovery document.
     oidc_jwks_url: Option<Uri> = None, url;
     /// Client id of the dashboard at the identity provider.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-use agentcfg_core::model::Plan;
+use agentcfg_core::model::{Plan, WorkspaceCreation};
 
 use super::*;
 
@@ -192,6 +192,16 @@ fn lists_are_separated_by_commas() {
     assert_eq!(config.metrics_listen.unwrap().port(), 9);
     assert!(!config.compression && Config::default().compression);
     assert!(fault(&[("AGENTCFG_COMPRESSION", "gzip")]).contains("true or false"));
+    let config = from_env(&[
+        ("AGENTCFG_OIDC_REQUIRED_CLAIMS", "groups=a=b, email_verified=true"),
+        ("AGENTCFG_WORKSPACE_CREATION", "operators"),
+    ])
+    .unwrap();
+    let claims: Vec<_> = config.oidc_required_claims.iter().map(ToString::to_string).collect();
+    assert_eq!(claims, ["groups=a=b", "email_verified=true"]);
+    assert_eq!(config.workspace_creation, WorkspaceCreation::Operators);
+    assert!(fault(&[("AGENTCFG_OIDC_REQUIRED_CLAIMS", "groups")]).contains("groups=staff"));
+    assert!(fault(&[("AGENTCFG_WORKSPACE_CREATION", "owners")]).contains("one of anyone, operators"));
     // One of a list that breaks the rule is named.
     let origins = fault(&[("AGENTCFG_CORS_ORIGINS", "https://a.example, b.example")]);
     assert!(origins.ends_with("got \"b.example\""), "{origins}");

@@ -496,9 +496,9 @@ class SyncMethods:
 
     def list_released_agents(
         self,
-        label: str,
         *,
         workspace_id: str | None = None,
+        label: str | None = None,
         agent_id: str | None = None,
         if_none_match: str | None = None,
     ) -> Answer[list[types.ReleasedAgent]]:
@@ -661,7 +661,8 @@ class SyncMethods:
         """Add a member or change a role.
 
         Adds a user with a role, or changes the role of a member. The same role again changes nothing. Only owners may
-        make a user an owner or change the role of an owner.
+        make a user an owner or change the role of an owner. Where the deployment names a claim for groups, the member
+        `group:<name>` stands for each user whose session token names that group.
 
         409 means that the workspace would be left without an owner.
 
@@ -714,6 +715,10 @@ class SyncMethods:
 
         Creates an API key. Its plaintext is shown in this answer alone.
 
+        `permissions` takes permissions of the scope away. With `agents` the key reads, calls, changes and releases
+        those agents alone: naming another one, and what concerns the whole workspace, is 403. `label` pins its model
+        calls, prompts and releases.
+
         Needs the permission `api_keys:manage`. API keys are refused: a session token is needed.
         """
         return self.send(Call("POST", "/api/api-keys", read_object, query={}, body=body, workspace="body"))
@@ -732,7 +737,7 @@ class SyncMethods:
     def rotate_api_key(self, key_id: str, *, body: types.RotateApiKey | None = None) -> types.CreatedApiKey:
         """Replace an API key.
 
-        Creates a key with the name, the environment, the scope and the limit of another one, and with its lifetime
+        Creates a key with the name, the environment, the scope and the limits of another one, and with its lifetime
         where it has one. The old key ends after the overlap, and never later than it would have. The body may be left
         out.
 
@@ -1084,10 +1089,10 @@ class SyncMethods:
     def get_readiness(self) -> types.Readiness:
         """Check whether requests can be served.
 
-        Reads a record from storage and reports whether that succeeded. With an identity provider whose keys verify
-        session tokens, they must have been fetched once too. While storage serves reads and cannot take changes, such
-        as on a full disk, the answer is 200 with the status `degraded`, so that a load balancer goes on sending reads
-        here.
+        Reads a record from storage and reports whether that succeeded. While storage serves reads and cannot take
+        changes, such as on a full disk, the answer is 200 with the status `degraded`, so that a load balancer goes on
+        sending reads here. An external identity provider is asked every 10 seconds; while it does not answer,
+        `sessions` is `unavailable`, and API keys work.
 
         No credential is needed.
         """

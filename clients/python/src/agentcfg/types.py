@@ -284,8 +284,8 @@ class AgentVersionDetail(TypedDict):
     """The content."""
 
 
-class ApiKey(TypedDict):
-    """An API key without its secret."""
+class ApiKeyRequired(TypedDict):
+    """What `ApiKey` always has."""
 
     id: str
     """Key identifier. It is also part of the plaintext, right behind the prefix."""
@@ -307,6 +307,17 @@ class ApiKey(TypedDict):
     """Latest known use, up to a minute behind; null when it was never used."""
     revoked_at: Timestamp | None
     """When the key was revoked; null while it was not."""
+
+
+class ApiKey(ApiKeyRequired, total=False):
+    """An API key without its secret."""
+
+    agents: list[AgentId]
+    """The agents that the key is limited to, if it is."""
+    label: Label
+    """The label that its model calls, prompts and releases are pinned to, if they are."""
+    permissions: list[Permission]
+    """The permissions of the scope that the key has, if it has not all of them."""
 
 
 class AppliedAgent(TypedDict):
@@ -443,8 +454,8 @@ Comparison: TypeAlias = "AgentDiff | list[LabelDiff]"
 """A comparison: of two versions of an agent, or of two labels of all agents."""
 
 
-class CreatedApiKey(TypedDict):
-    """A new API key together with its plaintext, which no other answer ever shows."""
+class CreatedApiKeyRequired(TypedDict):
+    """What `CreatedApiKey` always has."""
 
     id: str
     """Key identifier. It is also part of the plaintext, right behind the prefix."""
@@ -468,6 +479,17 @@ class CreatedApiKey(TypedDict):
     """When the key was revoked; null while it was not."""
     key: str
     """The plaintext to send as bearer credential. Only a hash of it is kept."""
+
+
+class CreatedApiKey(CreatedApiKeyRequired, total=False):
+    """A new API key together with its plaintext, which no other answer ever shows."""
+
+    agents: list[AgentId]
+    """The agents that the key is limited to, if it is."""
+    label: Label
+    """The label that its model calls, prompts and releases are pinned to, if they are."""
+    permissions: list[Permission]
+    """The permissions of the scope that the key has, if it has not all of them."""
 
 
 CredentialSource = Literal["workspace", "managed", "none"]
@@ -810,8 +832,16 @@ class NewApiKey(NewApiKeyRequired, total=False):
 
     workspace_id: str
     """The workspace that the key is to open."""
+    agents: list[AgentId] | None
+    """The agents that the key is limited to, which need not exist yet. Null or left out: all agents and the workspace
+    itself.
+    """
     expires_at: str | None
     """When the key is to stop working: a moment in the future, with any UTC offset. Null or left out: never."""
+    label: Label | None
+    """The label that its model calls, prompts and releases are pinned to. Null or left out: none."""
+    permissions: list[Permission] | None
+    """The permissions of the scope that the key has. Null or left out: all of them."""
     rate_limit: int | None
     """Requests per minute. Null or left out: 100."""
 
@@ -967,6 +997,8 @@ class Readiness(ReadinessRequired, total=False):
 
     reason: Literal["read-only"]
     """With `degraded` only. `read-only`: reads are served and changes are answered 503."""
+    sessions: Literal["unavailable"]
+    """Only while the identity provider cannot be reached. API keys work; session tokens may be answered 503."""
 
 
 class ReleasedAgent(TypedDict):

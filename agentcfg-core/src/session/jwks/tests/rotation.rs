@@ -135,10 +135,33 @@ async fn keys_outlive_fetches_that_fail() {
         assert!(is_invalid(&sessions.verify(&other_rsa().token("1"), now).await));
         assert_eq!(provider.fetches(), i + 2);
     }
-    assert!(sessions.ready().is_ok());
+    assert!(sessions.ready().is_err(), "the last attempt has failed");
     provider.answers(Ok(set(&[("2", ec())])));
     assert!(sessions.verify(&ec().token("2"), at(400)).await.is_ok());
+    assert!(sessions.ready().is_ok());
     assert!(is_invalid(&sessions.verify(&rsa().token("1"), at(401)).await));
+}
+
+#[tokio::test]
+async fn a_probe_tells_whether_the_provider_can_be_reached() {
+    let provider = Provider::new(&set(&[("1", rsa())]));
+    let sessions = provider.sessions();
+    sessions.probe(at(0)).await;
+    assert!(sessions.ready().is_ok());
+    provider.answers(Err("down"));
+    // One that follows at once is none.
+    sessions.probe(at(1)).await;
+    assert!(sessions.ready().is_ok());
+    sessions.probe(at(10)).await;
+    assert!(sessions.ready().is_err());
+    assert!(
+        sessions.verify(&rsa().token("1"), at(10)).await.is_ok(),
+        "the keys are still known"
+    );
+    provider.answers(Ok(set(&[("1", rsa())])));
+    sessions.probe(at(20)).await;
+    assert!(sessions.ready().is_ok());
+    assert_eq!(provider.fetches(), 3);
 }
 
 #[tokio::test]

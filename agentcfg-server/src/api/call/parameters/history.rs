@@ -114,6 +114,10 @@ texts! {
         "The version that this label points at; `latest` is the current one. A label that the agent does not have is \
          answered with 404.", "\"production\"";
 
+    /// The label whose releases are listed.
+    ReleasedLabel, "ReleasedLabel", "label",
+        "The label; `latest` releases the current versions. It is required, unless the API key is pinned to a label.", "\"production\"";
+
     /// The agent whose release is listed.
     ReleasedAgent, "ReleasedAgent", "agent_id", "Lists the release of this agent alone.", "\"release-writer\"";
 
@@ -204,15 +208,6 @@ required_texts! {
         "label",
         Shape::Field("AgentLabel", "label"),
         "The label. `latest` is reserved and refused here.",
-    )
-    .example("\"production\"");
-
-    /// The label whose releases are listed.
-    ReleasedLabel = ParameterDoc::query(
-        "ReleasedLabel",
-        "label",
-        Shape::Field("AgentLabel", "label"),
-        "The label. `latest` releases the current versions.",
     )
     .example("\"production\"");
 }

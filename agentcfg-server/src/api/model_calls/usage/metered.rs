@@ -39,8 +39,6 @@ pub struct MeteredCall {
 pub struct Metering<'a> {
     /// The core.
     pub service: &'a AgentCfg,
-    /// The label that selected the version of the agent.
-    pub label: Option<&'a str>,
     /// The identifier of the request.
     pub request_id: &'a str,
     /// Observes the end of each attempt.
@@ -65,7 +63,6 @@ impl Metering<'_> {
         sent: &MeteredBody,
     ) -> MeteredCall {
         let facts = CallFacts::default()
-            .label(self.label.map(str::to_owned))
             .model(model.map(str::to_owned))
             .path(path)
             .is_stream(sent.is_stream)
