@@ -149,12 +149,6 @@ impl PermissionSet {
         self.0 & (1 << permission as u32) != 0
     }
 
-    /// This set without the permissions that concern the whole workspace, which an API key that is limited to some agents
-    /// does not have.
-    pub(crate) const fn of_agents(self) -> Self {
-        Self(self.0 & !WHOLE_WORKSPACE.0)
-    }
-
     /// The permissions that are in both sets.
     ///
     /// ```
@@ -218,14 +212,6 @@ const ADMIN: PermissionSet = ADMIN_KEY.and(PermissionSet::of(&[
     P::MembersManage,
     P::ProviderKeysManage,
 ]));
-/// What an API key that is limited to some agents cannot have: it concerns the whole workspace.
-const WHOLE_WORKSPACE: PermissionSet = PermissionSet::of(&[
-    P::UsersRead,
-    P::WebhooksManage,
-    P::WebhooksRead,
-    P::ApiKeysRead,
-    P::AuditLogRead,
-]);
 const OWNER: PermissionSet = ADMIN.and(PermissionSet::of(&[P::WorkspaceManage]));
 
 impl Scope {

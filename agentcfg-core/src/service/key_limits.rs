@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::records::StoredApiKey;
 use crate::error::{Error, ErrorKind};
-use crate::model::{AgentId, Label, VersionSelector};
+use crate::model::{AgentId, Label, Permission, PermissionSet, VersionSelector};
 
 /// The agents and the label that a caller is limited to. Clones share them; the default has no limits.
 #[derive(Debug, Clone, Default)]
@@ -18,6 +18,27 @@ pub(super) struct KeyLimits(Option<Arc<Limits>>);
 struct Limits {
     agents: Option<BTreeSet<AgentId>>,
     label: Option<Label>,
+}
+
+/// What an API key that is limited to some agents cannot have: it concerns the whole workspace.
+const OF_WHOLE_WORKSPACE: [Permission; 5] = [
+    Permission::UsersRead,
+    Permission::WebhooksManage,
+    Permission::WebhooksRead,
+    Permission::ApiKeysRead,
+    Permission::AuditLogRead,
+];
+
+/// What a key may do in a deployment that grants these permissions to its scope.
+pub(super) fn permissions_of(stored: &StoredApiKey, granted: PermissionSet) -> PermissionSet {
+    let named = match &stored.permissions {
+        Some(named) => granted.intersection(named.iter().copied().collect()),
+        None => granted,
+    };
+    match stored.agents {
+        Some(_) => OF_WHOLE_WORKSPACE.into_iter().fold(named, PermissionSet::without),
+        None => named,
+    }
 }
 
 impl KeyLimits {

@@ -7,7 +7,7 @@ use super::prefetch::Prefetch;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, AgentId, Label, Message, Permission, PermissionSet, Scope, Timestamp, UserId, WorkspaceId};
 use crate::service::Settings;
-use crate::service::key_limits::KeyLimits;
+use crate::service::key_limits::{KeyLimits, permissions_of};
 use crate::service::records::StoredApiKey;
 use crate::store::{Stamp, Stamps};
 use crate::token;
@@ -87,13 +87,7 @@ impl KeyFacts {
         stamp: Option<Stamp>,
         settings: &Settings,
     ) -> Self {
-        let mut permissions = settings.permissions_of(stored.scope);
-        if let Some(named) = &stored.permissions {
-            permissions = permissions.intersection(named.iter().copied().collect());
-        }
-        if stored.agents.is_some() {
-            permissions = permissions.of_agents();
-        }
+        let permissions = permissions_of(stored, settings.permissions_of(stored.scope));
         Self {
             version,
             workspace_id: stored.workspace_id,
