@@ -48,6 +48,9 @@ DEFINITION = [
     r"(agents\[\d+\]\.)?definition\.model_settings\.\w+ is no setting: .*",
     r"(agents\[\d+\]\.)?definition.* must be (at most 65536 bytes as compact JSON|within 32 levels).*",
 ]
+# A limited API key knows its agent and its label; other callers name them.
+NO_AGENT = r"the query parameter agent_id is required"
+NO_LABEL = r"the query parameter label is required"
 REFUSALS = {
     # Days that a month does not have, times before the workspace, and revisions that are not there yet.
     "listAgents": PAST,
@@ -59,13 +62,13 @@ REFUSALS = {
         r"the query parameter before needs agent_id: .*",
     ],
     # The catalogue knows the models of each provider.
-    "callChatCompletions": [OTHER_MODEL, *VARIABLES],
-    "callResponses": [OTHER_MODEL, *VARIABLES],
-    "callEmbeddings": [OTHER_MODEL, *VARIABLES],
-    "callMessages": [OTHER_MODEL, *VARIABLES],
-    "callCountTokens": [OTHER_MODEL, *VARIABLES],
+    "callChatCompletions": [NO_AGENT, OTHER_MODEL, *VARIABLES],
+    "callResponses": [NO_AGENT, OTHER_MODEL, *VARIABLES],
+    "callEmbeddings": [NO_AGENT, OTHER_MODEL, *VARIABLES],
+    "callMessages": [NO_AGENT, OTHER_MODEL, *VARIABLES],
+    "callCountTokens": [NO_AGENT, OTHER_MODEL, *VARIABLES],
     # Most paths of a provider take a body, but not all, and only those of which some is known refuse one that is missing.
-    "callModel": [OTHER_MODEL, *VARIABLES, r"the body must (be (a JSON object|valid JSON)|have the header Content-Type).*"],
+    "callModel": [NO_AGENT, OTHER_MODEL, *VARIABLES, r"the body must (be (a JSON object|valid JSON)|have the header Content-Type).*"],
     # Header fields that must agree with the message; and to a schema, `1.0` is an integer.
     "exchangeMcp": [r"Unsupported protocol version", r"Header mismatch: .*", r"id must be a string or an integer"],
     # A session token ends by itself; the requests have no cookie.
@@ -90,8 +93,16 @@ REFUSALS = {
     # Only this service gives out cursors, for one workspace each.
     "readChanges": [r"(the query parameter after|the header Last-Event-ID|after) .*cursor.*", r"or send Last-Event-ID"],
     "replayWebhook": [r"after .*cursor.*"],
-    # Times that have passed.
-    "createApiKey": [r"expires_at must be in the future"],
+    "listReleasedAgents": [NO_LABEL],
+    # Times that have passed, and permissions that the scope does not grant.
+    "createApiKey": [
+        r"expires_at must be in the future",
+        r"permissions\[\d+\] must be a permission of the scope \w+, got .*",
+        r"agents must name 1 to 100 agents, got \d+",
+    ],
+    # No claim names groups.
+    "setMember": [r"user_id must not begin with group:.*"],
+    "removeMember": [r"user_id must not begin with group:.*"],
 }
 
 
