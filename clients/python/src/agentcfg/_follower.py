@@ -173,7 +173,7 @@ class Follower:
         """Read what is released now, and return its position in the feed."""
         holder = self._holder
         try:
-            found = await self._client.list_released_agents(holder.label, if_none_match=holder.etag)
+            found = await self._client.list_released_agents(label=holder.label, if_none_match=holder.etag)
         except NotModified as same:
             cursor = cursor_of(same)
             self._check_position(cursor, at_least)
