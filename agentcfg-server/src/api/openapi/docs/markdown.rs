@@ -274,7 +274,7 @@ impl<'a> Operation<'a> {
                 "path" => path = path.replace(&format!("{{{name}}}"), &example),
                 // A position is needed, be it by this parameter or by a header field.
                 "query" if name == "after" => query.push("after=start".to_owned()),
-                "query" if is_required_query(parameter) || name == workspace => query.push(format!("{name}={example}")),
+                "query" if is_usual_query(parameter) || name == workspace => query.push(format!("{name}={example}")),
                 _ => {}
             }
         }
@@ -379,6 +379,12 @@ fn parameter_row(document: &OrderedJson, parameter: &OrderedJson) -> [String; 6]
         limits(document, schema),
         parameter.text("description").to_owned(),
     ]
+}
+
+/// Whether most callers need the parameter: it is required, or its description says when it is not.
+fn is_usual_query(parameter: &OrderedJson) -> bool {
+    let description = parameter.get("description").and_then(OrderedJson::as_str);
+    is_required_query(parameter) || description.is_some_and(|text| text.contains("It is required, unless"))
 }
 
 fn is_required_query(parameter: &OrderedJson) -> bool {
