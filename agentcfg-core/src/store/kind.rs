@@ -175,27 +175,31 @@ kinds! {
         UsageCall = 18,
         /// The sum over the calls of one hour and one group, by hour and an identifier of its own.
         UsageSum = 19,
+        /// A budget, by what it covers and its period.
+        Budget = 20,
+        /// What was spent and reserved of a budget in one period, by budget and period.
+        BudgetAccount = 21,
     }
     global {
         /// An API key, in a partition of its own.
-        ApiKey = 20 => (WorkspaceApiKey, KeyPart::Item, KeyPart::Fixed("")),
+        ApiKey = 32 => (WorkspaceApiKey, KeyPart::Item, KeyPart::Fixed("")),
         /// When an API key was last used, in the key's partition.
-        KeyUse = 21 => (WorkspaceApiKey, KeyPart::Item, KeyPart::Fixed("")),
+        KeyUse = 33 => (WorkspaceApiKey, KeyPart::Item, KeyPart::Fixed("")),
         /// A user's membership in a workspace, in the user's partition, by workspace.
-        Membership = 22 => (Member, KeyPart::Item, KeyPart::Workspace),
+        Membership = 34 => (Member, KeyPart::Item, KeyPart::Workspace),
         /// Links a sealed provider credential to its workspace, in the partition `provider-keys`, by workspace and
         /// provider.
-        SealedKey = 23 => (ProviderKey, KeyPart::Fixed("provider-keys"), KeyPart::WorkspaceAndItem),
+        SealedKey = 35 => (ProviderKey, KeyPart::Fixed("provider-keys"), KeyPart::WorkspaceAndItem),
         /// A browser session, in the partition `browser-sessions`, by the hash of its cookie.
-        BrowserSession = 24 => (none),
+        BrowserSession = 36 => (none),
         /// A login code that was not used yet, in the partition `login-codes`, by its hash.
-        LoginCode = 25 => (none),
+        LoginCode = 37 => (none),
         /// A deleted workspace whose records are being removed, in the partition `removals`, by workspace.
-        Removal = 26 => (none),
+        Removal = 38 => (none),
         /// Links a webhook to its workspace, in the partition `webhooks`, by the webhook's identifier.
-        WebhookPlace = 27 => (Webhook, KeyPart::Fixed("webhooks"), KeyPart::Item),
+        WebhookPlace = 39 => (Webhook, KeyPart::Fixed("webhooks"), KeyPart::Item),
         /// A fact about the whole store, in the partition `store`.
-        Meta = 30 => (none),
+        Meta = 63 => (none),
     }
 }
 

@@ -28,7 +28,11 @@ const fn table(name: &'static str, kind: Kind, scope_column: &'static str, item_
         scope_column,
         item_column,
         numeric: kind.is_number(),
-        hot: kind.is_number() || matches!(kind, Kind::Status | Kind::KeyUse | Kind::WebhookState | Kind::UsageSum),
+        hot: kind.is_number()
+            || matches!(
+                kind,
+                Kind::Status | Kind::KeyUse | Kind::WebhookState | Kind::UsageSum | Kind::BudgetAccount
+            ),
     }
 }
 
@@ -50,6 +54,13 @@ pub(super) const TABLES: &[Table] = &[
     table("set_members", Kind::SetMember, "workspace_id", "agent_id"),
     table("usage_calls", Kind::UsageCall, "workspace_id", "call_id"),
     table("usage_sums", Kind::UsageSum, "workspace_id", "hour_and_sum"),
+    table("budgets", Kind::Budget, "workspace_id", "scope_and_period"),
+    table(
+        "budget_accounts",
+        Kind::BudgetAccount,
+        "workspace_id",
+        "budget_and_period",
+    ),
     table("webhooks", Kind::Webhook, "workspace_id", "webhook_id"),
     table("webhook_states", Kind::WebhookState, "workspace_id", "webhook_id"),
     table(

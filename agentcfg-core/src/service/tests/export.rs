@@ -21,6 +21,7 @@ fn shown_as(kind: Kind) -> Result<&'static str, &'static str> {
         Kind::Webhook | Kind::WebhookState => Ok("webhook"),
         Kind::LogEntry => Ok("audit"),
         Kind::UsageSum => Ok("usage"),
+        Kind::Budget | Kind::BudgetAccount => Ok("budget"),
         Kind::UsageCall => Err("it is kept for a limited time only"),
         Kind::Counter | Kind::LogHead | Kind::SetMember | Kind::Membership | Kind::WebhookPlace => {
             Err("it follows from other records")
