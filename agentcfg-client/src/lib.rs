@@ -60,6 +60,7 @@ mod api_keys;
 mod apply;
 mod attempt_outcome;
 mod audit;
+mod budgets;
 mod builder;
 mod changes;
 mod client;

@@ -33,6 +33,8 @@ pub enum ErrorKind {
     Gone,
     /// The change is too large to store at once: make it in parts. Nothing changed. (413)
     TooLarge,
+    /// A budget does not pay for a model call: raise its limit, or wait until it begins again. (402)
+    BudgetExceeded,
     /// The limit of the plan is reached: remove an agent or change the plan. (422)
     PlanLimit,
     /// Storage or a service behind it does not answer: nothing changed, try again later. (503)
@@ -56,6 +58,7 @@ impl ErrorKind {
         match self {
             Self::Invalid => 400,
             Self::Unauthorized => 401,
+            Self::BudgetExceeded => 402,
             Self::Forbidden => 403,
             Self::NotFound => 404,
             Self::Conflict => 409,

@@ -1,6 +1,7 @@
 //! The command line.
 
 mod agents;
+mod budgets;
 mod contexts;
 mod directory;
 mod fields;
@@ -14,6 +15,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
 pub use self::agents::{Agents, Create, Selector};
+pub use self::budgets::{BudgetPlace, Budgets};
 pub use self::contexts::Contexts;
 pub use self::directory::{Apply, Conflicts, Directory, PruneLimit};
 pub use self::fields::{CreateFields, Given};
@@ -179,6 +181,9 @@ Examples:
   agentcfg usage --by agent,version --agent writer --from 2026-11-20T00:00:00Z
   agentcfg usage --by day,model --top 3 --output json")]
     Usage(Usage),
+    /// List, set and remove budgets: limits of what model calls may cost.
+    #[command(subcommand)]
+    Budgets(Budgets),
     /// Follow the changes of the workspace as they are made. Lost connections are resumed without a gap.
     #[command(after_help = "\
 Examples:

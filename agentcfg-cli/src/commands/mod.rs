@@ -2,6 +2,7 @@
 
 mod agents;
 mod audit;
+mod budgets;
 mod context;
 mod contexts;
 mod directory;
@@ -46,6 +47,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
         Command::Keys(command) => keys::run(context, command).await,
         Command::Audit(filter) => audit::list(context, filter).await,
         Command::Usage(filter) => usage::list(context, filter).await,
+        Command::Budgets(command) => budgets::run(context, command).await,
         Command::Watch(watch) => watch::run(context, watch).await,
         Command::Export {
             dir,

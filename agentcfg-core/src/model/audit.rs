@@ -129,6 +129,12 @@ word_enum! {
         WebhookSecretRotated = "webhook.secret_rotated",
         /// The cursor of a webhook was moved back.
         WebhookReplayed = "webhook.replayed",
+        /// A budget was made, or its limit or action was changed.
+        BudgetSet = "budget.set",
+        /// A budget was removed.
+        BudgetRemoved = "budget.removed",
+        /// 50, 80 or 100 % of a budget are spent.
+        BudgetThresholdReached = "budget.threshold_reached",
     } or Unknown
 }
 
@@ -147,6 +153,8 @@ word_enum! {
         ProviderKey = "provider_key",
         /// A webhook, by its identifier.
         Webhook = "webhook",
+        /// A budget, by its identifier.
+        Budget = "budget",
     } or Unknown
 }
 

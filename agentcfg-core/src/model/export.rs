@@ -3,7 +3,7 @@
 use serde::{Deserialize, Deserializer, Serialize, de};
 
 use super::{
-    Actor, Agent, AgentConfig, AgentId, AgentLabel, AgentSet, ApiKey, AuditEntry, LiveStatus, Member, Message,
+    Actor, Agent, AgentConfig, AgentId, AgentLabel, AgentSet, ApiKey, AuditEntry, Budget, LiveStatus, Member, Message,
     ProviderKeyInfo, Timestamp, UsageRow, Webhook, Workspace,
 };
 use crate::body::record;
@@ -169,6 +169,8 @@ export_lines! {
     ProviderKey(ProviderKeyInfo) = "provider_key",
     /// A webhook, without its secret.
     Webhook(Webhook) = "webhook",
+    /// A budget, with what is spent of it.
+    Budget(Budget) = "budget",
     /// The sum of the model calls of an agent with a model on one day.
     Usage(UsageRow) = "usage",
     /// An entry of the audit log.

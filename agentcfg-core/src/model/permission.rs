@@ -44,6 +44,8 @@ word_enum! {
         ModelsInvoke = "models:invoke",
         /// Move labels, and so decide which version of an agent is released.
         AgentsRelease = "agents:release",
+        /// Set and remove budgets.
+        BudgetsManage = "budgets:manage",
         /// Create and revoke API keys. Sessions only.
         ApiKeysManage = "api_keys:manage",
         /// Add, change and remove members. Sessions only.
@@ -205,6 +207,7 @@ const ADMIN_KEY: PermissionSet = WRITE.and(PermissionSet::of(&[
     P::ApiKeysRead,
     P::AuditLogRead,
     P::AgentsRelease,
+    P::BudgetsManage,
 ]));
 const MEMBER: PermissionSet = WRITE.and(PermissionSet::of(&[P::UsersRead, P::SettingsRead]));
 const ADMIN: PermissionSet = ADMIN_KEY.and(PermissionSet::of(&[
@@ -258,12 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn an_admin_key_has_the_seventeen_model_calls_and_releases() {
+    fn an_admin_key_has_the_seventeen_model_calls_releases_and_budgets() {
         assert_eq!(
             words(Scope::Admin.permissions()),
             "tasks:create tasks:read tasks:update tasks:delete projects:create projects:read projects:update \
              projects:delete agents:configure agents:read users:read settings:read analytics:read webhooks:manage \
-             webhooks:read api_keys:read audit_log:read models:invoke agents:release"
+             webhooks:read api_keys:read audit_log:read models:invoke agents:release budgets:manage"
         );
     }
 
@@ -294,7 +297,7 @@ mod tests {
             "tasks:create tasks:read tasks:update projects:create projects:read projects:update agents:configure \
              agents:read users:read settings:read analytics:read models:invoke"
         );
-        assert_eq!(Role::Admin.permissions().iter().count(), 22);
+        assert_eq!(Role::Admin.permissions().iter().count(), 23);
         assert_eq!(Role::Owner.permissions().iter().count(), Permission::ALL.len());
     }
 }

@@ -32,7 +32,7 @@ use super::{
     ModelInfo, NewAgent, NewApiKey, NewWorkspace, ProviderKeyInfo, RoleChange, StatusReport, Success, Timestamp,
     WorkspaceId, WorkspacePatch, WorkspaceView,
 };
-use super::{CallId, Price, UsageCall, UsageRow, Usd};
+use super::{Budget, BudgetLimit, CallId, Price, UsageCall, UsageRow, Usd};
 use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
 use super::{
     NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
@@ -105,6 +105,8 @@ pub fn definitions() -> Map<String, Value> {
         ModelInfo,
         UsageRow,
         UsageCall,
+        Budget,
+        BudgetLimit,
         ProviderKeyInfo,
         ProviderCredential,
         AgentSpec,

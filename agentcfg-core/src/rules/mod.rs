@@ -19,7 +19,7 @@ pub(crate) use self::agent_specs::AgentSpecs;
 pub(crate) use self::generated::{ChangesByPath, RecordId, True};
 pub(crate) use self::text::{Credential, NotBlank, Persona, Text, TextFromOne};
 pub(crate) use self::value::{
-    AgentIds, KeyAgents, KeyPermissions, Moment, Overlap, RequestsPerMinute, Revision, TargetLabel,
+    AgentIds, KeyAgents, KeyPermissions, Moment, Overlap, RequestsPerMinute, Revision, TargetLabel, UsdLimit,
 };
 pub(crate) use self::webhook::{EventTypes, HookUrl};
 use crate::body::{FromJson, Rule};

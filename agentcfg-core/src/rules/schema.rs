@@ -7,7 +7,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use super::{
     AgentIds, AgentSpecs, Any, Capabilities, ChangesByPath, Color, Credential, Definition, EventTypes, HookUrl,
     KeyAgents, KeyPermissions, ModelSettings, Moment, NotBlank, Overlap, Parameters, Persona, RecordId,
-    RepeatedAgentId, RequestsPerMinute, Revision, TargetLabel, Text, TextFromOne, True, VariableValues,
+    RepeatedAgentId, RequestsPerMinute, Revision, TargetLabel, Text, TextFromOne, True, UsdLimit, VariableValues,
 };
 use crate::body::schema::UUID;
 use crate::model;
@@ -140,6 +140,12 @@ schemas! {
             "metadata": { "type": "object", "description": "Texts by name.", "maxProperties": 100, "propertyNames": { "minLength": 1, "maxLength": 100 }, "additionalProperties": { "type": "string", "maxLength": 1000 } }
         },
         "additionalProperties": true,
+    };
+    [] UsdLimit, "UsdLimit", inline true => {
+        "type": ["string", "number"],
+        "pattern": r"^[0-9]+(?:\.[0-9]{1,9})?$",
+        "minimum": 0,
+        "maximum": UsdLimit::MOST,
     };
     [] VariableValues, "VariableValues", inline true => {
         "type": "object",

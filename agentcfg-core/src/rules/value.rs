@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::body::Rule;
-use crate::model::{AgentId, Label, Permission, Timestamp};
+use crate::model::{AgentId, Label, Permission, Timestamp, Usd};
 use crate::validate::{Faults, MAX_KEY_AGENTS, MAX_OVERLAP, MAX_PROMOTED, MAX_RATE_LIMIT};
 
 /// The requests per minute of an API key: 1–1000000.
@@ -96,6 +96,24 @@ impl Rule for KeyAgents {
                 field,
                 format_args!("must name 1 to {MAX_KEY_AGENTS} agents, got {count}"),
             );
+        }
+    }
+}
+
+/// The limit of a budget: 0–10⁹ USD.
+pub(crate) struct UsdLimit;
+
+impl UsdLimit {
+    /// The greatest limit in USD.
+    pub(crate) const MOST: u64 = 1_000_000_000;
+}
+
+impl Rule for UsdLimit {
+    type Value = Usd;
+
+    fn check(limit: &Usd, field: &str, faults: &mut Faults) {
+        if limit.nanos() > u128::from(Self::MOST) * 1_000_000_000 {
+            faults.push(field, format_args!("must be at most {}", Self::MOST));
         }
     }
 }

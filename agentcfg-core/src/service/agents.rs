@@ -367,29 +367,29 @@ impl AgentCfg {
         active(found, agent_id)
     }
 
-    /// An active agent with two other records, in one read.
-    pub(super) async fn active_agent_and<A: Lookup, B: Lookup>(
+    /// An active agent with three other records, in one read.
+    pub(super) async fn active_agent_and<A: Lookup, B: Lookup, C: Lookup>(
         &self,
         access: &Access,
         agent_id: IdRef<'_, AgentId>,
-        (a, b): (A, B),
-    ) -> Result<(StoredAgent, A::Found, B::Found), Error> {
-        let (found, a, b) = self.read((agent_key(access, agent_id)?, a, b)).await?;
-        Ok((active(found, agent_id)?.value, a, b))
+        (a, b, c): (A, B, C),
+    ) -> Result<(StoredAgent, (A::Found, B::Found, C::Found)), Error> {
+        let (found, a, b, c) = self.read((agent_key(access, agent_id)?, a, b, c)).await?;
+        Ok((active(found, agent_id)?.value, (a, b, c)))
     }
 
-    /// The parts of an active agent that a model call needs, with two other records, in one read.
-    pub(super) async fn called_agent_and<A: Lookup, B: Lookup>(
+    /// The parts of an active agent that a model call needs, with three other records, in one read.
+    pub(super) async fn called_agent_and<A: Lookup, B: Lookup, C: Lookup>(
         &self,
         access: &Access,
         agent_id: IdRef<'_, AgentId>,
-        (a, b): (A, B),
-    ) -> Result<(CalledAgent, A::Found, B::Found), Error> {
+        (a, b, c): (A, B, C),
+    ) -> Result<(CalledAgent, (A::Found, B::Found, C::Found)), Error> {
         check_named(access, agent_id)?;
         let key = records::called_agent(access.workspace(), agent_id.as_str());
-        let (found, a, b) = self.read((key, a, b)).await?;
+        let (found, a, b, c) = self.read((key, a, b, c)).await?;
         let agent = found.map(|found| found.value).filter(|agent| agent.is_active);
-        Ok((agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?, a, b))
+        Ok((agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?, (a, b, c)))
     }
 
     /// An active agent with the check that its record stays as it is.

@@ -6,6 +6,7 @@ use std::sync::{Arc, RwLock};
 
 use tokio::sync::{OnceCell, broadcast};
 
+use super::budgets::Budgets;
 use super::entry::{KeyTable, LastUses, Plaintexts, RateCounting};
 use super::feed::{CLOSED_SESSIONS, Heads, RecentEvents, StatusFeeds};
 use super::lists::Cache;
@@ -263,6 +264,8 @@ impl Builder {
                 new_events: NewEvents::default(),
                 lifetime: Lifetime::default(),
                 ledger: Ledger::default(),
+                budgets: Budgets::default(),
+                began: begun.unix_millis(),
                 removing: tokio::sync::Mutex::default(),
             }),
         }

@@ -1,6 +1,6 @@
 //! Exports: all records of a workspace, one line each.
 //!
-//! An export shows the state at one revision. The workspace, its members, its sets, its provider keys and its webhooks are read
+//! An export shows the state at one revision. The workspace, its members, its sets, its provider keys, its budgets and its webhooks are read
 //! first, and again if one of them changed meanwhile; the revision of their snapshot is that of the export. All else is read in pieces
 //! while the reader takes them, and [`LogSince`] takes back the later changes of each piece. Entries of the log never change,
 //! and reports of a status belong to no revision.
@@ -22,7 +22,7 @@ use super::{AgentCfg, Caller};
 use crate::error::{Error, ErrorKind};
 use crate::model::change_path;
 use crate::model::{
-    Action, AgentId, AgentSet, Epoch, ExportLine, ExportedVersion, Label, Member, Permission, ProviderKeyInfo,
+    Action, AgentId, AgentSet, Budget, Epoch, ExportLine, ExportedVersion, Label, Member, Permission, ProviderKeyInfo,
     ReportedStatus, StoredAgent, TargetType, TextId, Webhook, Workspace, WorkspaceId,
 };
 
@@ -64,6 +64,7 @@ struct First {
     sets: Vec<AgentSet>,
     provider_keys: Vec<ProviderKeyInfo>,
     webhooks: Vec<Webhook>,
+    budgets: Vec<Budget>,
 }
 
 /// What an export writes next: the kinds of lines, in their order.
@@ -78,6 +79,7 @@ enum ExportStage {
     ApiKeys,
     ProviderKeys,
     Webhooks,
+    Budgets,
     Usage,
     Audit,
     Done,
@@ -94,7 +96,8 @@ impl ExportStage {
             Self::Statuses => Self::ApiKeys,
             Self::ApiKeys => Self::ProviderKeys,
             Self::ProviderKeys => Self::Webhooks,
-            Self::Webhooks => Self::Usage,
+            Self::Webhooks => Self::Budgets,
+            Self::Budgets => Self::Usage,
             Self::Usage => Self::Audit,
             Self::Audit | Self::Done => Self::Done,
         }
@@ -164,6 +167,7 @@ impl AgentCfg {
         let (hooks, _) = self
             .scan_with(Entries::<StoredWebhook>::in_workspace(workspace), head())
             .await?;
+        let budgets = self.shown_budgets(workspace).await?;
         let (states, last) = self
             .scan_with(Entries::<WebhookState>::in_workspace(workspace), head())
             .await?;
@@ -188,6 +192,7 @@ impl AgentCfg {
                 .map(StoredProviderKey::listed)
                 .collect(),
             webhooks,
+            budgets,
         };
         Ok(Some((first, since, revision)))
     }
@@ -284,6 +289,12 @@ impl Export {
             ExportStage::Webhooks => {
                 for webhook in std::mem::take(&mut self.first.webhooks) {
                     write(lines, &ExportLine::Webhook(webhook))?;
+                }
+                Ok(false)
+            }
+            ExportStage::Budgets => {
+                for budget in std::mem::take(&mut self.first.budgets) {
+                    write(lines, &ExportLine::Budget(budget))?;
                 }
                 Ok(false)
             }

@@ -21,12 +21,13 @@ struct Limits {
 }
 
 /// What an API key that is limited to some agents cannot have: it concerns the whole workspace.
-const OF_WHOLE_WORKSPACE: [Permission; 5] = [
+const OF_WHOLE_WORKSPACE: [Permission; 6] = [
     Permission::UsersRead,
     Permission::WebhooksManage,
     Permission::WebhooksRead,
     Permission::ApiKeysRead,
     Permission::AuditLogRead,
+    Permission::BudgetsManage,
 ];
 
 /// What a key may do in a deployment that grants these permissions to its scope.
@@ -74,6 +75,16 @@ impl KeyLimits {
             true => Ok(()),
             false => Err(forbidden(format!(
                 "the API key is limited to some agents, and {agent_id:?} is none of them"
+            ))),
+        }
+    }
+
+    /// Refuses a caller that is limited to some agents what concerns the whole workspace.
+    pub(super) fn require_whole_workspace(&self, what: &str) -> Result<(), Error> {
+        match self.agents() {
+            None => Ok(()),
+            Some(_) => Err(forbidden(format!(
+                "{what} concern the whole workspace, and the API key is limited to some agents"
             ))),
         }
     }

@@ -74,7 +74,7 @@ impl LogSince {
                     undo.note(field, change.from);
                 }
             }
-            (Action::WorkspaceExported, _) => {}
+            (Action::WorkspaceExported | Action::BudgetThresholdReached, _) => {}
             // A change of several agents names them in the paths of its changes, whatever its action is.
             (
                 action,
@@ -82,6 +82,7 @@ impl LogSince {
                 | TargetType::Member
                 | TargetType::ProviderKey
                 | TargetType::Webhook
+                | TargetType::Budget
                 | TargetType::Unknown,
             ) => {
                 // The records that are read as one, from one snapshot. An apply may have changed sets.

@@ -13,6 +13,7 @@ mod apply;
 mod audit;
 mod base;
 mod blocking;
+mod budgets;
 mod builder;
 mod change;
 mod chunked_reads;
@@ -63,6 +64,8 @@ use tokio::sync::{OnceCell, broadcast};
 use uuid::Uuid;
 
 pub use self::audit::AuditPages;
+use self::budgets::Budgets;
+pub use self::budgets::{CostBound, OutputCap, Reservation};
 pub use self::builder::Builder;
 use self::builder::Managed;
 pub use self::entry::{Caller, Entry, EntryError};
@@ -145,6 +148,9 @@ struct Inner {
     new_events: NewEvents,
     lifetime: Lifetime,
     ledger: Ledger,
+    budgets: Budgets,
+    /// When the service was made, in milliseconds.
+    began: i64,
     /// Held while records of deleted workspaces are removed, so that one task of the process does it at a time.
     removing: tokio::sync::Mutex<()>,
 }

@@ -100,6 +100,8 @@ pub struct ModelCall {
     pub agent_id: String,
     /// Who calls.
     pub actor: Actor,
+    /// The revision of the workspace's budgets when the call was decided; 0 where it never had any.
+    pub(super) budgets: u64,
 }
 
 /// One provider that a model call can go to, with the model and the credential for it.
@@ -134,6 +136,11 @@ pub struct ModelAttempt {
 }
 
 impl ModelCall {
+    /// Whether the workspace has, or had, budgets, so that the call must [reserve](AgentCfg::reserve) what it can cost.
+    pub fn may_have_budgets(&self) -> bool {
+        self.budgets != 0
+    }
+
     /// The first attempt and the fallbacks, in order.
     pub fn attempts(&self) -> impl Iterator<Item = &ModelAttempt> {
         std::iter::once(&self.first).chain(&self.fallbacks)
@@ -149,6 +156,8 @@ struct Decision {
     persona_prompt: Option<String>,
     definition: Option<Definition>,
     workspace: WorkspaceId,
+    /// The revision of the workspace's budgets.
+    budgets: u64,
 }
 
 /// A provider that the call can go to.
@@ -271,9 +280,10 @@ impl AgentCfg {
         let more = (
             records::workspace_plan(access.workspace()),
             records::provider_key(access.workspace(), named.id()).encoded(),
+            records::budgets_head(access.workspace()),
         );
         let version = access.limits().select(request.version)?;
-        let (content, plan, own_key) = self.called_content(access, agent_id, version, more).await?;
+        let (content, (plan, own_key, budgets)) = self.called_content(access, agent_id, version, more).await?;
         let plan = plan.ok_or_else(no_member)?.value.plan;
         let persona_prompt = content.persona_prompt.filter(|_| request.takes_persona);
         let persona_prompt = prompts::render(persona_prompt, content.definition.as_ref(), request.variables)?;
@@ -326,28 +336,29 @@ impl AgentCfg {
             persona_prompt,
             definition: content.definition,
             workspace: access.workspace(),
+            budgets: budgets.map_or(0, |head| head.value.revision),
         })
     }
 
-    /// The content of the agent with two other records: the current one in one read, an earlier one in two.
-    async fn called_content<A: Lookup, B: Lookup>(
+    /// The content of the agent with three other records: the current one in one read, an earlier one in two.
+    async fn called_content<A: Lookup, B: Lookup, C: Lookup>(
         &self,
         access: &Access,
         agent_id: IdRef<'_, AgentId>,
         version: VersionSelector<'_>,
-        more: (A, B),
-    ) -> Result<(Content, A::Found, B::Found), Error> {
+        more: (A, B, C),
+    ) -> Result<(Content, (A::Found, B::Found, C::Found)), Error> {
         if version == VersionSelector::Current {
-            let (agent, a, b) = self.called_agent_and(access, agent_id, more).await?;
+            let (agent, more) = self.called_agent_and(access, agent_id, more).await?;
             let content = Content {
                 version: agent.version(),
                 model: agent.model,
                 persona_prompt: agent.persona_prompt,
                 definition: agent.definition,
             };
-            return Ok((content, a, b));
+            return Ok((content, more));
         }
-        let (agent, a, b) = self.active_agent_and(access, agent_id, more).await?;
+        let (agent, more) = self.active_agent_and(access, agent_id, more).await?;
         let (version, config) = self.selected_content(access, &agent, version).await?;
         let config = config.unwrap_or_else(|| agent.agent.config());
         let content = Content {
@@ -356,7 +367,7 @@ impl AgentCfg {
             persona_prompt: config.persona_prompt,
             definition: config.definition,
         };
-        Ok((content, a, b))
+        Ok((content, more))
     }
 
     /// The models that may stand in for an agent's, with their providers, in the order of the definition.
@@ -481,6 +492,7 @@ impl AgentCfg {
                 .map(|definition| definition.model_settings())
                 .unwrap_or_default(),
             workspace: decision.workspace,
+            budgets: decision.budgets,
             agent_id: agent_id.to_owned(),
             actor,
         }

@@ -6,6 +6,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::AgentCfg;
+use super::budgets::BudgetReport;
 use crate::{Error, ErrorKind};
 
 /// Whether a service has been shut down, and how many tasks it runs in the background.
@@ -81,7 +82,7 @@ impl AgentCfg {
     }
 
     /// Ends the service: every [`Watch`](super::Watch) of this handle and its clones ends with an error, so that open streams
-    /// do not hold up the end of a server; tasks in the background end; the last uses of keys are written; and the store is
+    /// do not hold up the end of a server; tasks in the background end; usage and the last uses of keys are written, and budgets get back what no call has spent; and the store is
     /// closed, which frees the file of an embedded one, although clones of the handle are left.
     ///
     /// Finish the requests in flight before. Calls after it fail where the store is an embedded one. What the removal of a
@@ -105,7 +106,8 @@ impl AgentCfg {
         let lifetime = &self.inner.lifetime;
         lifetime.has_ended.send_replace(true);
         let _ = lifetime.tasks.subscribe().wait_for(|count| *count == 0).await;
-        let flushed = self.flush().await;
+        let given_back = self.report_budgets(BudgetReport::GiveBack).await;
+        let flushed = self.flush().await.and(given_back);
         self.store().shutdown().await;
         flushed
     }

@@ -1,6 +1,6 @@
 import { systemClock } from "./clock.js";
 import { InputError, type RateLimit } from "./errors.js";
-import { ApiKeys, AuditLog, Members, Models, Usage, Webhooks, Workspaces } from "./rest/administration.js";
+import { ApiKeys, AuditLog, Budgets, Members, Models, Usage, Webhooks, Workspaces } from "./rest/administration.js";
 import { Agents } from "./rest/agents.js";
 import { Caller } from "./rest/caller.js";
 import { Changes } from "./rest/changes.js";
@@ -50,6 +50,8 @@ export class Client {
   /** The audit log. */
   readonly auditLog: AuditLog;
   readonly usage: Usage;
+  /** Budgets of model calls. */
+  readonly budgets: Budgets;
   /** Workspaces and who the caller is. */
   readonly workspaces: Workspaces;
   /** Members of the workspace. */
@@ -76,6 +78,7 @@ export class Client {
     this.webhooks = new Webhooks(caller);
     this.auditLog = new AuditLog(caller);
     this.usage = new Usage(caller);
+    this.budgets = new Budgets(caller);
     this.workspaces = new Workspaces(caller);
     this.members = new Members(caller);
     this.models = new Models(caller);

@@ -10,6 +10,7 @@ use tokio::runtime::Handle;
 use crate::clock::Moment;
 use crate::error::Error;
 use crate::model::Timestamp;
+use crate::service::budgets::BudgetReport;
 use crate::service::records::{self, Outcome, StoredUse, Transaction};
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Inner};
@@ -93,8 +94,8 @@ impl AgentCfg {
         });
     }
 
-    /// Writes when API keys were last used, and the usage of model calls. The service does so itself, twice a minute and within a
-    /// second. Call this before the process ends: what was not written is lost. Nothing else is kept in memory alone.
+    /// Writes when API keys were last used, the usage of model calls and what budgets have spent. The service does so itself, twice a
+    /// minute and within a second. Call this before the process ends: what was not written is lost. Nothing else is kept in memory alone.
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -113,7 +114,8 @@ impl AgentCfg {
     pub async fn flush(&self) -> Result<(), Error> {
         // One that fails does not keep the other from being written.
         let usage = self.write_usage().await;
-        self.flush_uses().await.and(usage)
+        let budgets = self.report_budgets(BudgetReport::All).await;
+        self.flush_uses().await.and(usage).and(budgets)
     }
 
     async fn flush_uses(&self) -> Result<(), Error> {

@@ -8,6 +8,7 @@
 //! - [`AgentCfg::changed_since`](super::AgentCfg::changed_since) answers with what is new among the records of one kind;
 //! - [`AgentCfg::commit`](super::AgentCfg::commit) takes a [`Transaction`] and answers with an [`Outcome`].
 
+mod budgets;
 mod codec;
 mod entity;
 mod history;
@@ -18,6 +19,7 @@ mod transaction;
 mod usage;
 mod webhooks;
 
+pub(super) use self::budgets::*;
 pub(super) use self::codec::{encode, not_read, not_written};
 pub(super) use self::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;

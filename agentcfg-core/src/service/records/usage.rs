@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+use super::budgets::ProcessTag;
 use super::entity::{Entity, EntityKey};
 use super::read::Entries;
 use crate::error::Error;
@@ -107,6 +108,9 @@ pub(in crate::service) struct StoredCall {
     pub(in crate::service) duration_ms: u64,
     #[serde(rename = "id")]
     pub(in crate::service) request_id: String,
+    /// The process that made it.
+    #[serde(rename = "w", default)]
+    pub(in crate::service) process: ProcessTag,
 }
 
 impl Entity for StoredCall {
@@ -148,6 +152,13 @@ impl StoredCall {
 /// The key of a call. The identifiers grow with time, so the keys are in the order in which the calls ended.
 pub(in crate::service) fn usage_call(workspace: WorkspaceId, id: CallId) -> EntityKey<StoredCall> {
     EntityKey::in_workspace(workspace, id.to_string())
+}
+
+/// The calls from this moment on, in milliseconds, in the order in which they ended.
+pub(in crate::service) fn usage_calls_from(workspace: WorkspaceId, millis: i64) -> Entries<StoredCall> {
+    // The first 48 bits of an identifier are its time.
+    let time = format!("{:012x}", millis.max(0));
+    Entries::in_workspace(workspace).after_item(Some(format!("{}-{}", &time[..8], &time[8..]).into()))
 }
 
 impl EntityKey<StoredCall> {

@@ -9,8 +9,9 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use super::HOUR;
+use crate::error::Error;
 use crate::model::{CallId, Timestamp, WorkspaceId};
-use crate::service::records::{CallGroup, StoredCall, Sums};
+use crate::service::records::{CallGroup, ProcessTag, StoredCall, Sums};
 use crate::service::{AgentCfg, Inner};
 
 /// How long calls are gathered before they are written together.
@@ -32,6 +33,8 @@ pub(in crate::service) struct Ledger {
     turns: Mutex<HashMap<WorkspaceId, Turn>>,
     wake: Arc<Notify>,
     writer: OnceLock<()>,
+    /// What identifies this process among the writers of usage.
+    process: OnceLock<ProcessTag>,
 }
 
 /// The writing of the calls of one workspace.
@@ -133,6 +136,20 @@ impl SumKey {
 }
 
 impl AgentCfg {
+    /// What identifies this process among those that write usage and hold slices of budgets.
+    pub(in crate::service) fn process_tag(&self) -> Result<ProcessTag, Error> {
+        if let Some(tag) = self.inner.ledger.process.get() {
+            return Ok(*tag);
+        }
+        let mut drawn = [0; 4];
+        self.entropy().fill(&mut drawn)?;
+        Ok(*self
+            .inner
+            .ledger
+            .process
+            .get_or_init(|| ProcessTag::from_be_bytes(drawn)))
+    }
+
     /// Notes a call that has ended. The first note starts the task that writes.
     pub(super) fn note_call(&self, workspace: WorkspaceId, call: StoredCall) {
         let ledger = &self.inner.ledger;

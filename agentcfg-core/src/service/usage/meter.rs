@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::model::into_field::settable;
 use crate::model::{ActorType, Provider, TokenUsage, Usd};
 use crate::service::AgentCfg;
+use crate::service::budgets::Reservation;
 use crate::service::model_calls::{ModelAttempt, ModelCall};
 use crate::service::records::{CallGroup, StoredCall};
 
@@ -68,6 +69,7 @@ pub struct CallMeter {
     is_stream: bool,
     attempt: u32,
     request_id: String,
+    reservation: Option<Reservation>,
     /// Readings of the monotonic clock.
     started: i64,
     answered: Option<i64>,
@@ -124,6 +126,7 @@ impl AgentCfg {
             is_stream: facts.is_stream,
             attempt: facts.attempt,
             request_id: facts.request_id,
+            reservation: None,
             started: self.inner.clock.steady_millis(),
             answered: None,
         }
@@ -131,6 +134,16 @@ impl AgentCfg {
 }
 
 impl CallMeter {
+    /// The call has reserved this of the budgets that cover it. Its end replaces the reservation by the cost.
+    pub fn reserved(self, reservation: Option<Reservation>) -> Self {
+        Self { reservation, ..self }
+    }
+
+    /// The call is refused by the provider and costs nothing: what it has reserved is given back before its end.
+    pub fn costs_nothing(&mut self) {
+        self.reservation = None;
+    }
+
     /// The head of the provider's answer has arrived. A stream may come that was not asked for.
     pub fn answered(&mut self, is_stream: bool) {
         self.is_stream |= is_stream;
@@ -164,11 +177,16 @@ impl CallMeter {
             first_byte: first_byte_ms.map(Duration::from_millis),
             duration: Duration::from_millis(duration_ms),
         };
+        let group = CallGroup { status, ..self.group };
+        let spent = cost.unwrap_or(Usd::ZERO);
+        // Before the time of its end is read: a report of what budgets have spent has all calls that ended before it.
+        self.service
+            .settle_call(self.workspace, &group, self.reservation, spent, is_estimated);
         self.service.note_call(
             self.workspace,
             StoredCall {
                 ended_at: inner.clock.now().unix_millis(),
-                group: CallGroup { status, ..self.group },
+                group,
                 path: self.path,
                 stream: self.is_stream,
                 attempts: self.attempt,
@@ -178,6 +196,7 @@ impl CallMeter {
                 first_byte_ms,
                 duration_ms,
                 request_id: self.request_id,
+                process: self.service.process_tag().unwrap_or_default(),
             },
         );
         ended

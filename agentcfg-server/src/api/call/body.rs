@@ -1,9 +1,9 @@
 //! The types of bodies, and how each is read.
 
 use agentcfg_core::model::{
-    AgentPatch, ApplyAgents, LabelRestore, LabelTarget, Limits, NewAgent, NewApiKey, NewWebhook, NewWorkspace,
-    NoFields, Promotion, PromptValues, RoleChange, Rollback, RotateApiKey, SignIn, StatusReport, WebhookPatch,
-    WebhookReplay, WorkspacePatch,
+    AgentPatch, ApplyAgents, BudgetLimit, LabelRestore, LabelTarget, Limits, NewAgent, NewApiKey, NewWebhook,
+    NewWorkspace, NoFields, Promotion, PromptValues, RoleChange, Rollback, RotateApiKey, SignIn, StatusReport,
+    WebhookPatch, WebhookReplay, WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::validate::{Invalid, Valid};
@@ -153,6 +153,7 @@ bodies!(
     Valid<PromptValues>: PromptValues,
     Valid<LabelTarget>: LabelTarget,
     Valid<Promotion>: Promotion,
+    Valid<BudgetLimit>: BudgetLimit,
     Valid<LabelRestore>: LabelRestore,
     Valid<NewWorkspace>: NewWorkspace,
     Valid<WorkspacePatch>: WorkspacePatch,

@@ -1,5 +1,6 @@
 //! Every parameter of the API, each declared once.
 
+mod budgets;
 mod changes;
 mod declare;
 mod history;
@@ -14,6 +15,7 @@ use agentcfg_core::model::{self, AgentState, Precondition, Tag};
 use agentcfg_core::validate::Faults;
 use hyper::header::HeaderMap;
 
+pub use self::budgets::*;
 pub use self::changes::*;
 use self::declare::{flags, required_texts, texts};
 pub use self::history::*;

@@ -4,6 +4,7 @@ mod agents;
 mod api_keys;
 mod apply;
 mod audit;
+mod budgets;
 mod changes;
 mod export;
 mod labels;
@@ -46,6 +47,7 @@ const MODULES: &[&[Definition]] = &[
     model_calls::ENDPOINTS,
     provider_keys::ENDPOINTS,
     usage::ENDPOINTS,
+    budgets::ENDPOINTS,
     webhooks::ENDPOINTS,
     mcp::ENDPOINTS,
     system::ENDPOINTS,

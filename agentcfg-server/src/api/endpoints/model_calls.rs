@@ -162,13 +162,15 @@ impl CalledMethod for Post {
          are tried, with their own providers and credentials; at most three models are asked, and none once a byte was passed on.\n\n\
          Managed access pays for `POST` of the paths in the setting `managed_paths` and for available models of the catalogue; anything \
          else is 403 without a key of the workspace.\n\n\
+         Where budgets cover the call, the body gets the cap on output tokens that was reserved if it has none, and a lower one where \
+         the rest pays for less; 402 means that a budget does not pay for the call.\n\n\
          A model that is coming soon, or a named one of another provider, is 400. No credential for the provider is 503 with \
          `X-Should-Retry: false` and without `Retry-After`. A workspace key that is saved and does not open is 500, never a call with another \
          credential. Refusals of this service have the form of the provider's own, so that its SDKs show their message.",
     )
     .bodies(&[Example("chat", r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}], "stream": true}"#)])
     .answer(ANSWER, &[])
-    .failures(&[502, 504])
+    .failures(&[402, 502, 504])
     .paths(KNOWN);
 
     fn method() -> Method {

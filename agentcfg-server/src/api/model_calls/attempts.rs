@@ -6,10 +6,18 @@ use hyper::Response;
 use super::answer_fields::named;
 use super::error::CallError;
 use super::relay::Relay;
-use super::usage::{Measured, MeteredBody, UsagePath};
+use super::usage::{Measured, MeteredBody, MeteredCall, UsagePath};
 use super::{ModelCalls, Sent};
 use crate::http::Disconnect;
 use crate::http::errors::Failure;
+
+/// An attempt that is ready to be sent.
+struct Prepared<'a> {
+    attempt: &'a ModelAttempt,
+    model: Option<&'a str>,
+    body: MeteredBody,
+    metered: MeteredCall,
+}
 
 impl ModelCalls {
     /// Sends a call to its first provider, and where that fails to the fallbacks in turn. The first answer that is no failure is
@@ -19,56 +27,100 @@ impl ModelCalls {
     ///
     /// # Errors
     ///
-    /// When the last provider that was asked cannot be reached, breaks off or does not answer in time, or the caller leaves.
+    /// When the last provider that was asked cannot be reached, breaks off or does not answer in time, the caller leaves, or a
+    /// budget does not pay for the call. A fallback that no budget pays for is not asked.
     pub(crate) async fn send(
         &self,
         call: &ModelCall,
         sent: &Sent<'_>,
         disconnect: &Disconnect,
     ) -> Result<Response<Measured<Relay>>, Failure> {
-        let mut tried = 0;
+        let attempts: Vec<_> = call.attempts().collect();
         let mut maybe_bought = false;
-        let mut attempts = call.attempts();
-        let mut next = attempts.next();
-        while let Some(attempt) = next {
+        let mut next = prepared(call, sent, &attempts, 1).await.map(Some)?;
+        let mut tried = 0;
+        while let Some(current) = next {
             tried += 1;
-            next = attempts.next();
-            let persona = call.persona_prompt.as_deref();
-            let body = sent.draft.fill(attempt.model.as_deref(), persona, &call.model_settings);
-            let model = attempt.model.as_deref().or_else(|| sent.draft.requested_model());
-            let body = MeteredBody::read(UsagePath::of(&sent.method, sent.path), body)?;
-            let metered = sent.metering.begin(call, attempt, (model, sent.path, tried), &body);
+            let Prepared {
+                attempt,
+                model,
+                body,
+                metered,
+            } = current;
             let result = self.send_to(attempt, sent, body, disconnect).await;
-            let is_last = next.is_none() || !is_failure(&result);
-            if !is_last {
-                maybe_bought |= matches!(&result, Err(error) if error.may_have_been_bought());
-                log(attempt, &result);
-            }
-            match result {
-                // The answer is dropped, and its call has ended.
-                Ok(answer) if !is_last => drop(metered.answered(answer)),
-                Ok(answer) => {
-                    let mut answer = metered.answered(answer);
-                    answer.headers_mut().extend(named(model, tried));
-                    return Ok(answer);
-                }
+            let is_failure = is_failure(&result);
+            let failed = is_failure.then(|| text(&result));
+            let is_bought = matches!(&result, Err(error) if error.may_have_been_bought());
+            // A failure costs nothing, or an estimate: what it had reserved is free for the next attempt.
+            let outcome = match result {
+                Ok(answer) => Ok(metered.answered(answer)),
                 Err(error) => {
-                    let may_be_bought = error.may_have_been_bought() || matches!(error, CallError::CallerLeft);
+                    let may_be_bought = is_bought || matches!(error, CallError::CallerLeft);
                     let failure = Failure::from(error);
                     metered.failed(failure.status.as_u16(), may_be_bought);
-                    if !is_last {
-                        continue;
-                    }
+                    Err(failure)
+                }
+            };
+            next = match failed {
+                Some(failed) if tried < attempts.len() => {
+                    let (provider, model) = (attempt.provider, model.unwrap_or_default());
+                    tracing::warn!(%provider, model, failed, "a model call failed, the next model is tried");
+                    prepared(call, sent, &attempts, tried + 1)
+                        .await
+                        .inspect_err(|refusal| tracing::warn!(refusal = refusal.message, "the next model is not tried"))
+                        .ok()
+                }
+                _ => None,
+            };
+            if next.is_some() {
+                maybe_bought |= is_bought;
+                continue;
+            }
+            return match outcome {
+                Ok(mut answer) => {
+                    answer.headers_mut().extend(named(model, tried));
+                    Ok(answer)
+                }
+                Err(failure) => {
                     let failure = failure.with_fields(named(model, tried));
-                    return Err(match maybe_bought {
+                    Err(match maybe_bought {
                         true => failure.should_retry(false),
                         false => failure,
-                    });
+                    })
                 }
-            }
+            };
         }
         Err(Failure::internal("a call without a provider"))
     }
+}
+
+/// Fills in the body of an attempt, counted from 1, and reserves what it can cost of the budgets that cover the call.
+async fn prepared<'a>(
+    call: &'a ModelCall,
+    sent: &'a Sent<'_>,
+    attempts: &[&'a ModelAttempt],
+    number: usize,
+) -> Result<Prepared<'a>, Failure> {
+    let Some((attempt, later)) = attempts.get(number - 1..).and_then(<[_]>::split_first) else {
+        return Err(Failure::internal("an attempt without a provider"));
+    };
+    let persona = call.persona_prompt.as_deref();
+    let body = sent.draft.fill(attempt.model.as_deref(), persona, &call.model_settings);
+    let model = attempt.model.as_deref().or_else(|| sent.draft.requested_model());
+    let mut body = MeteredBody::read(UsagePath::of(&sent.method, sent.path), body)?;
+    let mut models: Vec<_> = model.into_iter().collect();
+    models.extend(later.iter().filter_map(|attempt| attempt.model.as_deref()));
+    let reserved = sent.metering.reserve(call, attempt.provider, &models, &mut body).await;
+    let reservation = reserved.map_err(|failure| failure.with_fields(named(model, 0)))?;
+    let metered = sent
+        .metering
+        .begin(call, attempt, (model, sent.path, number), &body, reservation);
+    Ok(Prepared {
+        attempt,
+        model,
+        body,
+        metered,
+    })
 }
 
 /// Whether another model may answer in place of this one: the provider cannot be reached, breaks off, is silent, or refuses for a
@@ -80,13 +132,10 @@ fn is_failure(result: &Result<Response<Relay>, CallError>) -> bool {
     }
 }
 
-fn log(attempt: &ModelAttempt, result: &Result<Response<Relay>, CallError>) {
-    let (provider, model) = (attempt.provider, attempt.model.as_deref().unwrap_or_default());
+/// How an attempt has failed, for the log.
+fn text(result: &Result<Response<Relay>, CallError>) -> String {
     match result {
-        Ok(answer) => {
-            let status = answer.status().as_u16();
-            tracing::warn!(%provider, model, status, "a model call failed, the next model is tried");
-        }
-        Err(error) => tracing::warn!(%provider, model, %error, "a model call failed, the next model is tried"),
+        Ok(answer) => format!("status {}", answer.status().as_u16()),
+        Err(error) => error.to_string(),
     }
 }

@@ -22,6 +22,7 @@ pub fn in_form_of(api: ProviderApi, status: u16, message: &str, request_id: &str
 fn openai_type(status: u16) -> (&'static str, Option<&'static str>) {
     match status {
         401 => ("authentication_error", Some("invalid_api_key")),
+        402 => ("insufficient_quota", Some("insufficient_quota")),
         403 => ("permission_error", None),
         429 => ("rate_limit_error", Some("rate_limit_exceeded")),
         500.. => ("server_error", None),
@@ -33,6 +34,7 @@ fn openai_type(status: u16) -> (&'static str, Option<&'static str>) {
 fn anthropic_type(status: u16) -> &'static str {
     match status {
         401 => "authentication_error",
+        402 => "billing_error",
         403 => "permission_error",
         404 => "not_found_error",
         413 => "request_too_large",
@@ -52,6 +54,7 @@ mod tests {
         for (status, openai, anthropic) in [
             (400, "invalid_request_error", "invalid_request_error"),
             (401, "authentication_error", "authentication_error"),
+            (402, "insufficient_quota", "billing_error"),
             (403, "permission_error", "permission_error"),
             (404, "invalid_request_error", "not_found_error"),
             (405, "invalid_request_error", "invalid_request_error"),

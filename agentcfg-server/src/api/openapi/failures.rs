@@ -176,8 +176,26 @@ pub(super) const FAILURES: &[FailureDoc] = &[
         examples: &[("encoding", "Content-Encoding is not supported: send the body as it is")],
     },
     FailureDoc {
+        component: "BudgetExceeded",
+        description: "A budget does not pay for the model call, or refuses calls whose cost is not known and the model has no price.",
+        is_counted: true,
+        headers: &["X-Should-Retry"],
+        examples: &[
+            (
+                "spent",
+                "the budget of the agent \"writer\" does not pay for this call: its limit is 250 USD a month, it begins again at \
+                 2026-12-01T00:00:00.000Z",
+            ),
+            (
+                "price",
+                "the model \"own\" has no price in the catalogue, and the budget of the workspace (250 USD) refuses calls whose \
+                 cost is not known",
+            ),
+        ],
+    },
+    FailureDoc {
         component: "PlanLimitReached",
-        description: "The workspace has as many active agents as its plan allows, or as many webhooks, or an agent as many labels, as there can be.",
+        description: "The workspace has as many active agents as its plan allows, or as many webhooks or budgets, or an agent as many labels, as there can be.",
         is_counted: true,
         headers: &[],
         examples: &[
@@ -369,6 +387,7 @@ pub(super) fn component(endpoint: &Definition, status: u16) -> &'static str {
     match status {
         400 => "BadRequest",
         401 => "Unauthorized",
+        402 => "BudgetExceeded",
         403 => "Forbidden",
         404 => "NotFound",
         408 => "RequestTimeout",

@@ -1,6 +1,8 @@
 import type {
   ApiKey,
   AuditEntry,
+  Budget,
+  BudgetLimit,
   CreatedApiKey,
   Member,
   ModelInfo,
@@ -113,6 +115,30 @@ export class Usage {
   /** Lists calls, the newest first. */
   async calls(query: QueryOf<"listUsageCalls"> = {}, options: CallOptions = {}): Promise<UsageCall[]> {
     return await this.caller.call("listUsageCalls", query, options);
+  }
+}
+
+/** Budgets: limits of what model calls may cost. */
+export class Budgets {
+  constructor(private readonly caller: Caller) {}
+
+  /** Lists budgets, with what is spent and reserved in their current periods. */
+  async list(options: CallOptions = {}): Promise<Budget[]> {
+    return await this.caller.call("listBudgets", {}, options);
+  }
+
+  /** Makes a budget, or changes its limit and action. */
+  async set(budget: QueryOf<"setBudget">, limit: BudgetLimit, options: CallOptions = {}): Promise<Budget> {
+    return await this.caller.call("setBudget", budget, { ...options, body: limit });
+  }
+
+  async remove(budget: QueryOf<"removeBudget">, options: CallOptions = {}): Promise<void> {
+    await this.caller.call("removeBudget", budget, options);
+  }
+
+  /** Sets what ended servers had taken of the budgets to what the usage says that they have spent. */
+  async settle(options: CallOptions = {}): Promise<Budget[]> {
+    return await this.caller.call("settleBudgets", {}, options);
   }
 }
 

@@ -6,16 +6,20 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use agentcfg_core::AgentCfg;
-use agentcfg_core::service::{CallFacts, CallMeter, ModelAttempt, ModelCall};
+use agentcfg_core::model::Provider;
+use agentcfg_core::service::{CallFacts, CallMeter, CostBound, ModelAttempt, ModelCall, Reservation};
+use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
 use hyper::Response;
 use hyper::body::{Body, Frame, SizeHint};
 
 use super::answer::AnswerScanner;
 use super::extra_chunk::ExtraChunk;
+use super::output_cap::OutputMembers;
 use super::path::UsagePath;
 use super::request::MeteredBody;
 use crate::api::observer::Observer;
+use crate::http::errors::Failure;
 
 /// The status of a call whose caller left before the answer.
 const CALLER_LEFT: u16 = 499;
@@ -54,6 +58,37 @@ impl fmt::Debug for Metering<'_> {
 }
 
 impl Metering<'_> {
+    /// Reserves what an attempt can cost of the budgets that cover the call, and puts the cap of its output into the body. The
+    /// first of the models is asked, and the others may be asked after it.
+    ///
+    /// # Errors
+    ///
+    /// 402 where a budget does not pay for the attempt, and 400 where the body does not say what it can cost.
+    pub async fn reserve(
+        &self,
+        call: &ModelCall,
+        provider: Provider,
+        models: &[&str],
+        sent: &mut MeteredBody,
+    ) -> Result<Option<Reservation>, Failure> {
+        let Some(path) = sent.path.filter(|_| call.may_have_budgets()) else {
+            return Ok(None);
+        };
+        let members = OutputMembers::read(path, provider, &sent.body)?;
+        let body = &sent.body;
+        let bound = CostBound {
+            models,
+            input_tokens: &|cap| (members.length_with(body, cap) as u64).div_ceil(3),
+            output_cap: members.cap(),
+            answers: members.answers,
+        };
+        let reservation = self.service.reserve(call, &bound).await.map_err(refused)?;
+        if let Some(cap) = reservation.as_ref().and_then(Reservation::output_cap) {
+            sent.body = members.with_cap(std::mem::take(&mut sent.body), cap);
+        }
+        Ok(reservation)
+    }
+
     /// Begins an attempt that is sent now: the model, the path at the provider, and the number of the attempt.
     pub fn begin(
         &self,
@@ -61,6 +96,7 @@ impl Metering<'_> {
         attempt: &ModelAttempt,
         (model, path, number): (Option<&str>, &str, usize),
         sent: &MeteredBody,
+        reservation: Option<Reservation>,
     ) -> MeteredCall {
         let facts = CallFacts::default()
             .model(model.map(str::to_owned))
@@ -69,7 +105,7 @@ impl Metering<'_> {
             .attempt(u32::try_from(number).unwrap_or(u32::MAX))
             .request_id(self.request_id);
         MeteredCall {
-            meter: Some(self.service.meter(call, attempt, facts)),
+            meter: Some(self.service.meter(call, attempt, facts).reserved(reservation)),
             observer: self.observer.map(Arc::clone),
             path: sent.path,
             asks_for_usage: sent.asks_for_usage,
@@ -79,6 +115,16 @@ impl Metering<'_> {
             may_be_bought: true,
             scanner: None,
         }
+    }
+}
+
+/// The refusal of a call that was not sent. A retry does not help while a budget is used up.
+fn refused(error: Error) -> Failure {
+    let is_final = error.kind() == ErrorKind::BudgetExceeded;
+    let failure = Failure::from(error);
+    match is_final {
+        true => failure.should_retry(false),
+        false => failure,
     }
 }
 
@@ -94,6 +140,9 @@ impl MeteredCall {
         self.status = answer.status().as_u16();
         // The provider charges nothing for a refusal.
         self.may_be_bought = self.status < 400;
+        if let Some(meter) = self.meter.as_mut().filter(|_| !self.may_be_bought) {
+            meter.costs_nothing();
+        }
         if let Some(path) = self.path.filter(|_| self.may_be_bought) {
             self.scanner = Some(AnswerScanner::new(path, answer.headers()));
         }

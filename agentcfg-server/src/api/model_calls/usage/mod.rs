@@ -5,10 +5,11 @@ mod answer;
 mod extra_chunk;
 mod finder;
 mod metered;
+mod output_cap;
 mod path;
 mod reported;
 mod request;
 
-pub use metered::{Measured, Metering};
+pub use metered::{Measured, MeteredCall, Metering};
 pub use path::UsagePath;
 pub use request::MeteredBody;

@@ -1,0 +1,242 @@
+//! Exchanges between the slices of this process and the accounts in the store.
+
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::task::JoinSet;
+
+use super::known::PeriodSlice;
+use super::slice::{Gone, Moment, Threshold, Wish};
+use crate::error::{Error, ErrorKind};
+use crate::model::{Action, Actor, Change as FieldChange, Changes, TargetType, Usd};
+use crate::service::access::Access;
+use crate::service::change::Change;
+use crate::service::records::{self, BudgetAccount, EntityKey, Outcome, Stored, StoredBudget, Transaction};
+use crate::service::retry::Rounds;
+use crate::service::{AgentCfg, Inner};
+
+/// How often slices are reported, and others asked whether they need something.
+const TICK: Duration = Duration::from_millis(500);
+/// The pause between the attempts of a call that waits for others to give back.
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
+/// The most slices that are reported at the same time.
+const AT_ONCE: usize = 16;
+
+impl AgentCfg {
+    /// Which processes are taken to be gone. On a store that only this process can use, those that have not reported since it
+    /// began.
+    pub(super) fn gone(&self) -> Gone {
+        Gone {
+            now: self.now().unix_millis(),
+            alone_since: (!self.store().is_shared()).then_some(self.inner.began),
+        }
+    }
+
+    /// Exchanges what the slice has spent, and what it wishes, with its account. The caller has the turn of the slice. `None` where
+    /// the budget is removed. With `asks`, the other processes are asked to give back what they do not need.
+    pub(super) async fn exchange(
+        &self,
+        slice: &PeriodSlice,
+        mut wish: Wish,
+        mut asks: bool,
+    ) -> Result<Option<BudgetAccount>, Error> {
+        let own = self.process_tag()?;
+        let place = records::budget(slice.workspace, &slice.place);
+        let key = records::budget_account(slice.workspace, slice.budget, &slice.period);
+        let mut rounds = Rounds::default();
+        loop {
+            let (budget, found) = self.read((place.clone(), key.clone())).await?;
+            let Some(budget) = budget.filter(|budget| budget.value.id == slice.budget) else {
+                slice.lock().forget();
+                return Ok(None);
+            };
+            let before = found.as_ref().map(|found| found.value.clone()).unwrap_or_default();
+            let mut account = before.clone();
+            if asks {
+                account.asked += 1;
+            }
+            let limit = budget.value.limit();
+            let at = Moment {
+                now: self.now().unix_millis(),
+                steady: self.inner.clock.steady_millis(),
+            };
+            let was_refused = {
+                let mut slice = slice.lock();
+                slice.exchange(&mut account, own, limit, at, wish);
+                slice.was_refused()
+            };
+            let counted = account.spent.saturating_add(account.unsettled(own, self.gone()));
+            let threshold = account.next_threshold(limit.nanos, counted, was_refused);
+            if account == before && threshold.is_none() {
+                slice.lock().not_exchanged();
+                return Ok(Some(account));
+            }
+            if let Some(threshold) = threshold {
+                account.notified |= threshold.bit;
+            }
+            match self.put_account(&budget, (&key, found, &account), threshold).await? {
+                Outcome::Done(_) => slice.lock().exchanged(&account, own, at.steady),
+                Outcome::Raced | Outcome::Limit => {
+                    slice.lock().not_exchanged();
+                    rounds.lost().await?;
+                    continue;
+                }
+            }
+            if threshold.is_none() {
+                return Ok(Some(account));
+            }
+            // Another threshold may be reached too.
+            (wish, asks) = (Wish::Keep, false);
+        }
+    }
+
+    /// Commits an account, with the event of a threshold.
+    async fn put_account(
+        &self,
+        budget: &Stored<StoredBudget>,
+        (key, found, account): (&EntityKey<BudgetAccount>, Option<Stored<BudgetAccount>>, &BudgetAccount),
+        threshold: Option<Threshold>,
+    ) -> Result<Outcome, Error> {
+        let unchanged = key.unchanged(found.as_ref());
+        let Some(threshold) = threshold else {
+            let transaction = Transaction::default()
+                .check(budget.unchanged())
+                .check(unchanged)
+                .put(key.clone(), account)?;
+            return self.commit(transaction).await;
+        };
+        let stored = &budget.value;
+        let workspace = budget.key.raw().workspace().ok_or_else(|| {
+            let message = "a budget without a workspace";
+            Error::new(ErrorKind::Internal, message)
+        })?;
+        let access = Access::without_membership(workspace, Actor::system("budgets"), budget.unchanged());
+        let id = stored.id.to_string();
+        let field = |name: &str, to: serde_json::Value| {
+            let from = serde_json::Value::Null;
+            (name.to_owned(), FieldChange { from, to })
+        };
+        let changes = Changes::from([
+            field("threshold", json!(threshold.percent)),
+            field("scope", json!(stored.scope)),
+            field("scope_id", json!(stored.scope_id)),
+            field("period", json!(stored.period)),
+            field("limit_usd", json!(stored.limit_usd)),
+            field("spent_usd", json!(Usd::from_nanos(account.spent.into()))),
+        ]);
+        let (action, target) = (Action::BudgetThresholdReached, TargetType::Budget);
+        let change = Change::new(&access, self.now(), action, target, id)
+            .audit_changes(&changes)?
+            .check(unchanged)
+            .put(key.clone(), account)?;
+        self.apply(change).await
+    }
+
+    /// Starts the task that reports slices, once.
+    pub(super) fn keep_up_budgets(&self) {
+        let budgets = &self.inner.budgets;
+        budgets.upkeep.get_or_init(|| {
+            // Where there is no runtime, only `flush` reports.
+            if let Ok(runtime) = Handle::try_current() {
+                runtime.spawn(keep_up(Arc::downgrade(&self.inner), Arc::clone(&budgets.wake)));
+            }
+        });
+    }
+
+    /// Reports what the slices of this process have spent, and gives back what is not needed, or everything that no call has
+    /// reserved.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails, for the first slice that was not reported.
+    pub(in crate::service) async fn report_budgets(&self, wish: BudgetReport) -> Result<(), Error> {
+        let mut failure = None;
+        let mut slices = self.inner.budgets.slices();
+        slices.retain(|slice| !slice.lock().is_empty());
+        if slices.len() == 1 || Handle::try_current().is_err() {
+            for slice in slices {
+                failure = failure.or(self.report(&slice, wish).await.err());
+            }
+            return failure.map_or(Ok(()), Err);
+        }
+        let mut running = JoinSet::new();
+        let mut slices = slices.into_iter();
+        loop {
+            while running.len() < AT_ONCE
+                && let Some(slice) = slices.next()
+            {
+                let service = self.clone();
+                running.spawn(async move { service.report(&slice, wish).await });
+            }
+            match running.join_next().await {
+                None => return failure.map_or(Ok(()), Err),
+                Some(Ok(Ok(()))) => {}
+                Some(Ok(Err(error))) => failure = failure.or(Some(error)),
+                Some(Err(error)) => {
+                    let error = Error::new(ErrorKind::Internal, "a budget was not reported").because(error);
+                    failure = failure.or(Some(error));
+                }
+            }
+        }
+    }
+
+    async fn report(&self, slice: &PeriodSlice, report: BudgetReport) -> Result<(), Error> {
+        let wish = match report {
+            BudgetReport::All => Wish::Report,
+            BudgetReport::GiveBack => Wish::GiveBack,
+            BudgetReport::Due => {
+                let Ok(_turn) = slice.turn.try_lock() else {
+                    // A call exchanges it now.
+                    return Ok(());
+                };
+                let steady = self.inner.clock.steady_millis();
+                let is_due = slice.lock().is_due(steady) || self.is_asked(slice).await?;
+                if is_due {
+                    self.exchange(slice, Wish::Report, false).await?;
+                }
+                return Ok(());
+            }
+        };
+        let _turn = slice.turn.lock().await;
+        self.exchange(slice, wish, false).await.map(drop)
+    }
+
+    /// Whether another process has asked to give back since this one has answered.
+    async fn is_asked(&self, slice: &PeriodSlice) -> Result<bool, Error> {
+        let key = records::budget_account(slice.workspace, slice.budget, &slice.period);
+        let found = self.read(key).await?;
+        Ok(found.is_some_and(|found| slice.lock().is_asked(&found.value)))
+    }
+}
+
+/// Which slices a process reports, and what it keeps.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::service) enum BudgetReport {
+    /// Those whose report is due.
+    Due,
+    /// All.
+    All,
+    /// All, and nothing is kept that no call has reserved.
+    GiveBack,
+}
+
+/// Reports slices several times a second, until the service is dropped or shut down.
+async fn keep_up(service: Weak<Inner>, wake: Arc<Notify>) {
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep(TICK) => {}
+            () = wake.notified() => {}
+        }
+        let Some(inner) = service.upgrade() else { return };
+        let service = AgentCfg { inner };
+        if service.inner.lifetime.check().is_err() {
+            return;
+        }
+        if let Err(error) = service.report_budgets(BudgetReport::Due).await {
+            tracing::warn!(?error, "could not report what budgets have spent, trying again");
+        }
+    }
+}

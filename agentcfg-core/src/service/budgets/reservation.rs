@@ -1,0 +1,145 @@
+//! What a model call has reserved of the budgets that cover it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use super::known::PeriodSlice;
+use crate::model::Usd;
+use crate::model::WorkspaceId;
+use crate::service::AgentCfg;
+use crate::service::records::CallGroup;
+
+/// What a model call has reserved of the budgets that cover it, until its end (extension, chapter 25).
+///
+/// [`CallMeter::reserved`](crate::service::CallMeter::reserved) takes it. Dropped without a meter, it is given back.
+///
+/// ```
+/// use agentcfg_core::service::Reservation;
+/// fn cap(reservation: &Reservation) -> String {
+///     match reservation.output_cap() {
+///         Some(tokens) => format!("at most {tokens} tokens of output"),
+///         None => "as many tokens as the call asks for".to_owned(),
+///     }
+/// }
+/// ```
+#[must_use = "a reservation that is dropped is given back"]
+pub struct Reservation {
+    service: AgentCfg,
+    parts: Vec<Part>,
+    pub(super) output_cap: Option<u64>,
+}
+
+/// What is reserved of one budget.
+pub(super) struct Part {
+    pub(super) slice: Arc<PeriodSlice>,
+    pub(super) amount: u64,
+}
+
+impl fmt::Debug for Reservation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reservation")
+            .field("amount", &self.amount())
+            .field("output_cap", &self.output_cap)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Reservation {
+    pub(super) fn new(service: AgentCfg) -> Self {
+        Self {
+            service,
+            parts: Vec::new(),
+            output_cap: None,
+        }
+    }
+
+    /// The greatest number of output tokens of each answer that is paid for; `None` where no budget limits it. The body of the call
+    /// must say so to the provider.
+    pub fn output_cap(&self) -> Option<u64> {
+        self.output_cap
+    }
+
+    /// What is reserved: the cost of the call at most.
+    pub fn amount(&self) -> Usd {
+        let most = self.parts.iter().map(|part| part.amount).max();
+        Usd::from_nanos(most.unwrap_or_default().into())
+    }
+
+    pub(super) fn push(&mut self, part: Part) {
+        self.parts.push(part);
+    }
+
+    /// Gives back what is more than this amount.
+    pub(super) fn shrink(&mut self, amount: u64) {
+        for part in &mut self.parts {
+            part.slice.lock().shrink(part.amount, amount);
+            part.amount = part.amount.min(amount);
+        }
+    }
+
+    /// Replaces what is reserved by the cost. An estimate costs at most what was reserved.
+    pub(in crate::service) fn settle(mut self, cost: Usd, is_estimated: bool) {
+        let cost = nanos(cost);
+        for part in std::mem::take(&mut self.parts) {
+            let cost = match is_estimated {
+                true => cost.min(part.amount),
+                false => cost,
+            };
+            self.end(&part, cost);
+        }
+    }
+
+    fn end(&self, part: &Part, cost: u64) {
+        if part.slice.lock().settle(part.amount, cost) {
+            self.service.inner.budgets.wake.notify_one();
+        }
+    }
+
+    fn has(&self, slice: &Arc<PeriodSlice>) -> bool {
+        self.parts.iter().any(|part| part.slice.budget == slice.budget)
+    }
+}
+
+impl Drop for Reservation {
+    fn drop(&mut self) {
+        for part in std::mem::take(&mut self.parts) {
+            self.end(&part, 0);
+        }
+    }
+}
+
+impl AgentCfg {
+    /// Counts a call that has ended in the budgets that cover it: in those that it has reserved of, and in those that were made
+    /// since.
+    pub(in crate::service) fn settle_call(
+        &self,
+        workspace: WorkspaceId,
+        group: &CallGroup,
+        reservation: Option<Reservation>,
+        cost: Usd,
+        is_estimated: bool,
+    ) {
+        if cost > Usd::ZERO
+            && let Some(known) = self.inner.budgets.of(workspace)
+        {
+            for budget in known
+                .budgets
+                .iter()
+                .filter(|budget| budget.stored.place().covers_group(group))
+            {
+                let slice = budget.at(self.now());
+                if !reservation.as_ref().is_some_and(|reservation| reservation.has(&slice)) {
+                    slice.lock().charge(nanos(cost));
+                    self.keep_up_budgets();
+                }
+            }
+        }
+        if let Some(reservation) = reservation {
+            reservation.settle(cost, is_estimated);
+        }
+    }
+}
+
+pub(super) fn nanos(amount: Usd) -> u64 {
+    u64::try_from(amount.nanos()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,296 @@
+//! What a model call can cost at most, and its reservation.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use super::exchange::PAUSE;
+use super::known::{KnownBudget, PeriodSlice};
+use super::period;
+use super::reservation::{Part, Reservation};
+use super::slice::Wish;
+use crate::error::{Error, ErrorKind};
+use crate::model::{ActorType, BudgetPeriod, BudgetScope, ModelPrices, Timestamp};
+use crate::service::AgentCfg;
+use crate::service::model_calls::ModelCall;
+use crate::service::records::StoredBudget;
+
+/// How often a call that waits for other processes to give back reads the account again, every [`PAUSE`].
+const PATIENCE: usize = 30;
+/// The output tokens of a model whose greatest number is not known, where the call names no cap.
+const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
+/// A cap is lowered to this many tokens at least.
+const LEAST_OUTPUT_TOKENS: u64 = 256;
+
+/// The cap of a call on the tokens of its output (extension, chapter 25).
+///
+/// ```
+/// use agentcfg_core::service::OutputCap;
+/// assert_eq!(OutputCap::Given(256), OutputCap::Given(256));
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OutputCap {
+    /// The call has no output that costs something, such as one of embeddings.
+    NoOutput,
+    /// The body names none.
+    Absent,
+    /// The body names this one.
+    Given(u64),
+}
+
+/// What a model call can cost at most (extension, chapter 25).
+///
+/// ```
+/// use agentcfg_core::service::{CostBound, OutputCap};
+/// let body = r#"{"model":"gpt-5.5","input":"Hello","max_output_tokens":1000}"#;
+/// let bound = CostBound {
+///     models: &["gpt-5.5"],
+///     input_tokens: &|_| (body.len() as u64).div_ceil(3),
+///     output_cap: OutputCap::Given(1000),
+///     answers: 1,
+/// };
+/// assert_eq!((bound.input_tokens)(None), 20);
+/// ```
+pub struct CostBound<'a> {
+    /// The model that is asked, and those that may be asked after it.
+    pub models: &'a [&'a str],
+    /// The greatest number of input tokens, where the body is sent with this cap or as it is.
+    pub input_tokens: &'a (dyn Fn(Option<u64>) -> u64 + Send + Sync),
+    /// The cap of the call on the tokens of each answer.
+    pub output_cap: OutputCap,
+    /// How many answers are asked for.
+    pub answers: u64,
+}
+
+impl fmt::Debug for CostBound<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CostBound")
+            .field("models", &self.models)
+            .field("output_cap", &self.output_cap)
+            .field("answers", &self.answers)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The cost of a call by the prices of one model.
+struct Rate {
+    /// Billionths of a USD for a token of input, and for one of output of all answers.
+    input: u64,
+    output: u64,
+    /// The cap of the call, or the greatest number of output tokens of the model.
+    cap: u64,
+    has_output: bool,
+}
+
+impl Rate {
+    fn of(prices: &ModelPrices, most: Option<u64>, bound: &CostBound<'_>) -> Self {
+        let dearest = [Some(prices.input), prices.cached_input, prices.cache_write];
+        let dearest = dearest.into_iter().flatten().max().unwrap_or_default();
+        let output = u64::from(prices.output.unwrap_or_default().nano_usd_per_token());
+        let (cap, has_output) = match bound.output_cap {
+            OutputCap::NoOutput => (0, false),
+            OutputCap::Absent => (most.unwrap_or(DEFAULT_OUTPUT_TOKENS), true),
+            OutputCap::Given(cap) => (cap, true),
+        };
+        Self {
+            input: dearest.nano_usd_per_token().into(),
+            output: output.saturating_mul(bound.answers.max(1)),
+            cap,
+            has_output,
+        }
+    }
+
+    fn cost(&self, bound: &CostBound<'_>, cap: u64) -> u64 {
+        let tokens = (bound.input_tokens)(self.has_output.then_some(cap));
+        let input = tokens.saturating_mul(self.input);
+        input.saturating_add(cap.saturating_mul(self.output))
+    }
+
+    /// The greatest cap that this amount pays for.
+    fn cap_for(&self, bound: &CostBound<'_>, amount: u64) -> u64 {
+        let tokens = (bound.input_tokens)(self.has_output.then_some(self.cap));
+        let rest = amount.saturating_sub(tokens.saturating_mul(self.input));
+        rest.checked_div(self.output).map_or(self.cap, |cap| cap.min(self.cap))
+    }
+}
+
+impl AgentCfg {
+    /// Reserves what a model call can cost at most of each budget that covers it (extension, chapter 25). `None` where none does.
+    ///
+    /// Where the rest of a budget is smaller, the [cap](Reservation::output_cap) is lowered to what it pays for, if that is at least
+    /// 256 tokens.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::BudgetExceeded`] where a budget does not pay for the call, or refuses calls whose cost is not known and the model
+    /// has no price; else when storage fails.
+    ///
+    /// ```
+    /// use agentcfg_core::service::{CostBound, ModelCall, OutputCap};
+    /// # use agentcfg_core::{AgentCfg, Error};
+    /// async fn may_cost(service: &AgentCfg, call: &ModelCall, body: &str) -> Result<String, Error> {
+    ///     let bound = CostBound {
+    ///         models: &["gpt-5.5"],
+    ///         input_tokens: &|_| (body.len() as u64).div_ceil(3),
+    ///         output_cap: OutputCap::Given(1000),
+    ///         answers: 1,
+    ///     };
+    ///     Ok(match service.reserve(call, &bound).await? {
+    ///         Some(reservation) => format!("at most {} USD", reservation.amount()),
+    ///         None => "no budget covers it".to_owned(),
+    ///     })
+    /// }
+    /// ```
+    pub async fn reserve(&self, call: &ModelCall, bound: &CostBound<'_>) -> Result<Option<Reservation>, Error> {
+        if call.budgets == 0 {
+            return Ok(None);
+        }
+        let known = self.budgets_at(call.workspace, call.budgets).await?;
+        let id = |kind| (call.actor.kind == kind).then_some(&*call.actor.id);
+        let (key, user) = (id(ActorType::ApiKey), id(ActorType::User));
+        let mut covering = known.budgets.iter();
+        let covers = |budget: &&Arc<KnownBudget>| budget.stored.place().covers(&call.agent_id, key, user);
+        let covering: Vec<_> = covering.by_ref().filter(covers).collect();
+        if covering.is_empty() {
+            return Ok(None);
+        }
+        self.keep_up_budgets();
+        let catalogue = self.catalogue();
+        let rate = |model: &&str| {
+            let most = catalogue.model(model).and_then(|model| model.max_output_tokens);
+            catalogue.prices(model).map(|prices| Rate::of(&prices, most, bound))
+        };
+        let mut reservation = Reservation::new(self.clone());
+        let Some(own) = bound.models.first().and_then(rate) else {
+            if let Some(budget) = covering.iter().find(|budget| budget.refuses()) {
+                return Err(without_price(&budget.stored, bound.models.first()));
+            }
+            return Ok(Some(reservation));
+        };
+        // The dearest of the models that may be asked. Each of them is reserved for anew before it is asked.
+        let dearest = bound
+            .models
+            .iter()
+            .filter_map(rate)
+            .map(|rate| rate.cost(bound, rate.cap))
+            .max();
+        let mut amount = dearest.unwrap_or_default();
+        let least = own.cost(bound, own.cap.min(LEAST_OUTPUT_TOKENS)).min(amount);
+        let now = self.now();
+        let mut is_capped = false;
+        for budget in covering {
+            let slice = budget.at(now);
+            let Some(granted) = self.reserve_of(&slice, amount, least).await? else {
+                if budget.refuses() {
+                    return Err(exceeded(&budget.stored, now));
+                }
+                continue;
+            };
+            reservation.push(Part { slice, amount: granted });
+            amount = granted;
+            is_capped |= budget.refuses();
+        }
+        if is_capped && own.has_output {
+            let cap = own.cap_for(bound, amount);
+            reservation.output_cap = Some(cap);
+            if cap < own.cap {
+                amount = own.cost(bound, cap).min(amount);
+            }
+        }
+        reservation.shrink(amount);
+        Ok(Some(reservation))
+    }
+
+    /// Reserves an amount of a budget, or the rest if that is at least `least`; `None` where the budget does not pay for it. A budget
+    /// that is removed meanwhile pays for everything.
+    async fn reserve_of(&self, slice: &Arc<PeriodSlice>, amount: u64, least: u64) -> Result<Option<u64>, Error> {
+        let steady = || self.inner.clock.steady_millis();
+        let (own, mut asked) = (self.process_tag()?, 0);
+        let lack = {
+            let mut held = slice.lock();
+            if held.reserve(amount, steady()) {
+                return Ok(Some(amount));
+            }
+            held.lacks(amount)
+        };
+        let _waiting = slice.wait_for(lack);
+        loop {
+            {
+                let _turn = slice.turn.lock().await;
+                if slice.lock().reserve(amount, steady()) {
+                    return Ok(Some(amount));
+                }
+                let Some(mut account) = self.exchange(slice, Wish::Take(slice.lack()), false).await? else {
+                    return Ok(Some(amount));
+                };
+                if slice.lock().reserve(amount, steady()) {
+                    return Ok(Some(amount));
+                }
+                let has_asked = slice.lock().has_asked(steady());
+                if account.has_others(own, self.gone()) && !account.awaits_others(own, self.gone()) && !has_asked {
+                    slice.lock().note_asking(steady());
+                    account = match self.exchange(slice, Wish::Keep, true).await? {
+                        Some(account) => account,
+                        None => return Ok(Some(amount)),
+                    };
+                }
+                let waits = account.awaits_others(own, self.gone()) && asked < PATIENCE;
+                if !waits || Handle::try_current().is_err() {
+                    let rest = slice.lock().reserve_rest(least, amount, steady());
+                    if rest.is_none() {
+                        slice.lock().note_refusal();
+                        self.exchange(slice, Wish::Keep, false).await?;
+                    }
+                    return Ok(rest);
+                }
+            }
+            asked += 1;
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// The words for what a budget covers.
+fn of(budget: &StoredBudget) -> String {
+    let id = budget.scope_id.as_deref().unwrap_or_default();
+    match budget.scope {
+        BudgetScope::Agent => format!("the agent {id:?}"),
+        BudgetScope::Key => format!("the API key {id:?}"),
+        BudgetScope::User => format!("the user {id:?}"),
+        BudgetScope::Workspace | BudgetScope::Unknown => "the workspace".to_owned(),
+    }
+}
+
+/// The refusal of a call that a budget does not pay for.
+fn exceeded(budget: &StoredBudget, now: Timestamp) -> Error {
+    let limit = budget.limit_usd;
+    let (time, end) = match budget.period {
+        BudgetPeriod::Day => ("a day", period::end(budget.period, now)),
+        BudgetPeriod::Month => ("a month", period::end(budget.period, now)),
+        BudgetPeriod::Total | BudgetPeriod::Unknown => ("in total", None),
+    };
+    let end = match end {
+        Some(end) => format!("it begins again at {end}"),
+        None => "it has no end".to_owned(),
+    };
+    let message = format!(
+        "the budget of {} does not pay for this call: its limit is {limit} USD {time}, {end}",
+        of(budget)
+    );
+    Error::new(ErrorKind::BudgetExceeded, message)
+}
+
+/// The refusal of a call whose cost is not known.
+fn without_price(budget: &StoredBudget, model: Option<&&str>) -> Error {
+    let model = match model {
+        Some(model) => format!("the model {model:?} has no price in the catalogue"),
+        None => "the call names no model".to_owned(),
+    };
+    let message = format!(
+        "{model}, and the budget of {} ({} USD) refuses calls whose cost is not known",
+        of(budget),
+        budget.limit_usd
+    );
+    Error::new(ErrorKind::BudgetExceeded, message)
+}

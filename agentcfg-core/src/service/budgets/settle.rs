@@ -1,0 +1,102 @@
+//! Settling what processes held that are gone.
+
+use super::manage::account_key;
+use super::period;
+use super::reservation::nanos;
+use crate::error::Error;
+use crate::model::{Budget, Permission, Timestamp, WorkspaceId};
+use crate::service::chunked_reads::{self, Chunks};
+use crate::service::records::{self, Outcome, ProcessTag, StoredBudget, StoredCall, Transaction};
+use crate::service::retry::Rounds;
+use crate::service::{AgentCfg, Caller};
+
+/// The calls of a process that is gone ended at most so long after its last report, in milliseconds.
+const AFTER_REPORT: i64 = 60 * 60 * 1000;
+
+impl AgentCfg {
+    /// Replaces what servers held of the budgets of a workspace that ended without giving it back by what the usage says that they
+    /// have spent (extension, chapter 25), and returns the budgets.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `budgets:manage`.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let budgets = service.settle_budgets(&ada, studio).await?;
+    /// assert!(budgets.iter().all(|budget| budget.unsettled_usd.nanos() == 0));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn settle_budgets(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<Budget>, Error> {
+        let access = self.access(caller, workspace, Permission::BudgetsManage).await?;
+        let workspace = access.workspace();
+        self.write_usage().await?;
+        let known = self.read_budgets(workspace).await?;
+        for budget in &known.budgets {
+            self.settle_budget(workspace, &budget.stored).await?;
+        }
+        self.shown_budgets(workspace).await
+    }
+
+    async fn settle_budget(&self, workspace: WorkspaceId, budget: &StoredBudget) -> Result<(), Error> {
+        let (own, now) = (self.process_tag()?, self.now());
+        let key = account_key(workspace, budget, now);
+        let place = records::budget(workspace, &budget.place());
+        let mut rounds = Rounds::default();
+        loop {
+            let (stored, found) = self.read((place.clone(), key.clone())).await?;
+            let (Some(stored), Some(found)) = (stored, found) else {
+                return Ok(());
+            };
+            let mut account = found.value.clone();
+            let gone: Vec<_> = account
+                .gone(own, self.gone())
+                .map(|(tag, holder)| (tag, holder.held, holder.reported_at))
+                .collect();
+            if gone.is_empty() {
+                return Ok(());
+            }
+            for (tag, held, reported_at) in gone {
+                let spent = self.spent_since(workspace, budget, (tag, reported_at), now).await?;
+                account.holders.remove(&tag);
+                account.spent = account.spent.saturating_add(spent.min(held));
+            }
+            let transaction = Transaction::default()
+                .check(stored.unchanged())
+                .check(found.unchanged())
+                .put(key.clone(), &account)?;
+            match self.commit(transaction).await? {
+                Outcome::Done(_) => return Ok(()),
+                Outcome::Raced | Outcome::Limit => rounds.lost().await?,
+            }
+        }
+    }
+
+    /// What the calls of a process have cost that ended after its last report, and belong to the current period of a budget.
+    async fn spent_since(
+        &self,
+        workspace: WorkspaceId,
+        budget: &StoredBudget,
+        (process, reported_at): (ProcessTag, i64),
+        now: Timestamp,
+    ) -> Result<u64, Error> {
+        let begin = period::start(budget.period, now).map_or(i64::MIN, Timestamp::unix_millis);
+        let place = budget.place();
+        let mut spent: u64 = 0;
+        let mut pieces = Chunks::of(records::usage_calls_from(workspace, reported_at));
+        while let Some(piece) = pieces.next(self).await? {
+            for call in chunked_reads::values::<StoredCall>(piece).await? {
+                if call.ended_at > reported_at.saturating_add(AFTER_REPORT) {
+                    return Ok(spent);
+                }
+                let began = call.ended_at.saturating_sub_unsigned(call.duration_ms);
+                let is_counted = call.process == process && call.ended_at >= reported_at && began >= begin;
+                if is_counted && place.covers_group(&call.group) {
+                    spent = spent.saturating_add(call.cost.map_or(0, nanos));
+                }
+            }
+        }
+        Ok(spent)
+    }
+}

@@ -1,0 +1,264 @@
+//! A model of several processes that hold slices of one budget.
+
+use proptest::prelude::*;
+
+use super::slice::{Gone, Limit, Moment, Slice, Wish};
+use crate::service::records::{BudgetAccount, ProcessTag};
+
+const PROCESSES: usize = 3;
+
+/// What a process does next.
+#[derive(Debug, Clone)]
+enum Step {
+    /// It reserves for a call, after an exchange if that is needed.
+    Reserve { process: usize, amount: u64 },
+    /// One of its calls ends, at this share of what it had reserved, in percent.
+    End { process: usize, call: usize, percent: u64 },
+    /// It reports.
+    Report { process: usize, wish: Wish },
+    /// The commit of its report is executed, and the process does not learn so.
+    LoseAnswer { process: usize },
+    /// The commit of its report is not executed, and the process does not learn so.
+    LoseReport { process: usize },
+    /// It is killed, and another one is started in its place.
+    Kill { process: usize },
+    /// Time passes, in milliseconds.
+    Wait { millis: i64 },
+    /// The limit is changed.
+    Limit { nanos: u64 },
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let process = 0..PROCESSES;
+    prop_oneof![
+        8 => (process.clone(), 1_u64..400).prop_map(|(process, amount)| Step::Reserve { process, amount }),
+        8 => (process.clone(), any::<usize>(), 0_u64..=100)
+            .prop_map(|(process, call, percent)| Step::End { process, call, percent }),
+        4 => (process.clone(), prop_oneof![Just(Wish::Report), Just(Wish::Keep), Just(Wish::GiveBack)])
+            .prop_map(|(process, wish)| Step::Report { process, wish }),
+        1 => process.clone().prop_map(|process| Step::LoseAnswer { process }),
+        1 => process.clone().prop_map(|process| Step::LoseReport { process }),
+        1 => process.prop_map(|process| Step::Kill { process }),
+        2 => (0_i64..15_000).prop_map(|millis| Step::Wait { millis }),
+        1 => (0_u64..5_000).prop_map(|nanos| Step::Limit { nanos }),
+    ]
+}
+
+/// A process with its calls in flight, by what they have reserved.
+#[derive(Default)]
+struct Process {
+    tag: ProcessTag,
+    slice: Slice,
+    calls: Vec<u64>,
+    /// What its ended calls have cost.
+    cost: u64,
+}
+
+struct World {
+    account: BudgetAccount,
+    processes: Vec<Process>,
+    limit: Limit,
+    now: i64,
+    /// What ended calls have cost of processes that are gone.
+    cost_of_gone: u64,
+    /// Whether the limit was lowered, so that what is spent and held may be more for a while.
+    was_lowered: bool,
+}
+
+impl World {
+    fn moment(&self) -> Moment {
+        Moment {
+            now: self.now,
+            steady: self.now,
+        }
+    }
+
+    fn exchange(&mut self, process: usize, wish: Wish) {
+        let at = self.moment();
+        let mut account = self.account.clone();
+        let process = &mut self.processes[process];
+        process.slice.exchange(&mut account, process.tag, self.limit, at, wish);
+        process.slice.exchanged(&account, process.tag, at.steady);
+        self.account = account;
+    }
+
+    fn take(&mut self, step: Step) {
+        match step {
+            Step::Reserve { process, amount } => {
+                let now = self.now;
+                if !self.processes[process].slice.reserve(amount, now) {
+                    let lack = self.processes[process].slice.lacks(amount);
+                    self.exchange(process, Wish::Take(lack));
+                }
+                let process = &mut self.processes[process];
+                // The exchange may not have given it all.
+                if process.slice.reserve(amount, now) {
+                    process.calls.push(amount);
+                }
+            }
+            Step::End { process, call, percent } => {
+                let process = &mut self.processes[process];
+                if process.calls.is_empty() {
+                    return;
+                }
+                let reserved = process.calls.swap_remove(call % process.calls.len());
+                let cost = reserved * percent / 100;
+                process.cost += cost;
+                process.slice.settle(reserved, cost);
+            }
+            Step::Report { process, wish } => self.exchange(process, wish),
+            Step::LoseAnswer { process } | Step::LoseReport { process } => {
+                let at = self.moment();
+                let mut account = self.account.clone();
+                let limit = self.limit;
+                let own = &mut self.processes[process];
+                own.slice.exchange(&mut account, own.tag, limit, at, Wish::Report);
+                if matches!(step, Step::LoseAnswer { .. }) {
+                    self.account = account;
+                }
+            }
+            Step::Kill { process } => {
+                let killed = std::mem::take(&mut self.processes[process]);
+                self.cost_of_gone += killed.cost;
+                self.processes[process].tag = killed.tag + PROCESSES as ProcessTag;
+            }
+            Step::Wait { millis } => self.now += millis,
+            Step::Limit { nanos } => {
+                self.was_lowered |= nanos < self.limit.nanos;
+                self.limit.nanos = nanos;
+                self.processes.iter_mut().for_each(|process| process.slice.invalidate());
+            }
+        }
+    }
+
+    /// What was spent and is held, of which no more than the limit may ever be.
+    fn counted(&self) -> u64 {
+        self.account.spent + self.account.held()
+    }
+
+    fn cost(&self) -> u64 {
+        self.cost_of_gone + self.processes.iter().map(|process| process.cost).sum::<u64>()
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2_000))]
+
+    #[test]
+    fn what_is_spent_and_held_never_exceeds_the_limit(
+        limit in 0_u64..10_000,
+        steps in proptest::collection::vec(step(), 1..120),
+    ) {
+        let mut world = World {
+            account: BudgetAccount::default(),
+            processes: (0..PROCESSES).map(|tag| Process { tag: tag as ProcessTag, ..Process::default() }).collect(),
+            limit: Limit { nanos: limit, refuses: true },
+            now: 1_000_000,
+            cost_of_gone: 0,
+            was_lowered: false,
+        };
+        for step in steps {
+            world.take(step);
+            if !world.was_lowered {
+                prop_assert!(world.counted() <= world.limit.nanos, "{:?}", world.account);
+            }
+            let in_flight: u64 = world.processes.iter().flat_map(|process| &process.calls).sum();
+            prop_assert!(world.cost() + in_flight <= world.counted(), "something is not accounted for: {:?}", world.account);
+        }
+        // All end: what those hold that are alive comes back, and what they have spent is exact.
+        for process in 0..PROCESSES {
+            while !world.processes[process].calls.is_empty() {
+                world.take(Step::End { process, call: 0, percent: 50 });
+            }
+            world.exchange(process, Wish::GiveBack);
+            world.exchange(process, Wish::GiveBack);
+            prop_assert!(world.processes[process].slice.is_empty());
+        }
+        world.now += 60_000;
+        let gone = Gone { now: world.now, alone_since: None };
+        prop_assert_eq!(world.account.unsettled(ProcessTag::MAX, gone), world.account.held());
+        prop_assert!(world.cost() >= world.account.spent, "more is counted than calls have cost");
+        prop_assert!(world.cost() <= world.counted());
+    }
+
+    #[test]
+    fn the_whole_limit_can_be_used_by_several_processes(amounts in proptest::collection::vec(1_u64..30, 200)) {
+        let limit = Limit { nanos: 2_000, refuses: true };
+        let mut account = BudgetAccount::default();
+        let mut slices: Vec<Slice> = (0..PROCESSES).map(|_| Slice::default()).collect();
+        let mut now = 0;
+        let mut spent = 0;
+        for (index, amount) in amounts.into_iter().enumerate() {
+            now += 100;
+            let at = Moment { now, steady: now };
+            let own = index % PROCESSES;
+            if !slices[own].reserve(amount, now) {
+                let lack = slices[own].lacks(amount);
+                slices[own].exchange(&mut account, own as ProcessTag, limit, at, Wish::Take(lack));
+                slices[own].exchanged(&account, own as ProcessTag, now);
+            }
+            if !slices[own].reserve(amount, now) {
+                // It asks the others, which give back at their next report.
+                account.asked += 1;
+                for (other, slice) in slices.iter_mut().enumerate() {
+                    slice.exchange(&mut account, other as ProcessTag, limit, at, Wish::Report);
+                    slice.exchanged(&account, other as ProcessTag, now);
+                }
+                let lack = slices[own].lacks(amount);
+                slices[own].exchange(&mut account, own as ProcessTag, limit, at, Wish::Take(lack));
+                slices[own].exchanged(&account, own as ProcessTag, now);
+                let is_refused = !slices[own].reserve(amount, now);
+                prop_assert_eq!(is_refused, spent + amount > limit.nanos, "{} of {}", spent + amount, limit.nanos);
+                if is_refused {
+                    continue;
+                }
+            }
+            slices[own].settle(amount, amount);
+            spent += amount;
+        }
+        prop_assert!(spent <= limit.nanos);
+    }
+}
+
+#[test]
+fn thresholds_are_reached_once_and_the_first_refusal_reaches_the_last() {
+    let mut account = BudgetAccount::default();
+    let mut percents = |counted, was_refused| {
+        let mut found = Vec::new();
+        while let Some(threshold) = account.next_threshold(1_000, counted, was_refused) {
+            account.notified |= threshold.bit;
+            found.push(threshold.percent);
+        }
+        found
+    };
+    assert_eq!(percents(499, false), [] as [u8; 0]);
+    assert_eq!(percents(500, false), [50]);
+    assert_eq!(percents(700, true), [100]);
+    assert_eq!(percents(1_000, true), [80]);
+    assert_eq!(percents(2_000, true), [] as [u8; 0]);
+    let nothing = BudgetAccount::default();
+    assert_eq!(
+        nothing.next_threshold(0, 0, false),
+        None,
+        "a limit of nothing is reached by a refusal"
+    );
+    assert_eq!(
+        nothing.next_threshold(0, 0, true).map(|threshold| threshold.percent),
+        Some(100)
+    );
+}
+
+#[test]
+fn a_process_that_does_not_report_may_not_reserve() {
+    let limit = Limit {
+        nanos: 1_000,
+        refuses: true,
+    };
+    let (mut account, mut slice) = (BudgetAccount::default(), Slice::default());
+    let at = Moment { now: 0, steady: 0 };
+    slice.exchange(&mut account, 1, limit, at, Wish::Take(100));
+    slice.exchanged(&account, 1, 0);
+    assert!(slice.reserve(10, 9_999));
+    assert!(!slice.reserve(10, 10_000), "others may take it to be gone before long");
+    assert!(slice.is_due(5_000));
+}
