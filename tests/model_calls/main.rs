@@ -9,6 +9,7 @@
 
 mod base_url;
 mod bodies;
+mod budgets;
 mod calls;
 mod credentials;
 mod definitions;

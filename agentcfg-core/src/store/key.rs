@@ -309,8 +309,8 @@ mod tests {
             b"\x01short",
             b"\x02no-end",
             b"\x02x\0\xff",
-            b"\x02\xff\0\x14",
-            b"\x01sixteen bytes id\x14",
+            b"\x02\xff\0\x20",
+            b"\x01sixteen bytes id\x20",
             b"\x02x\0\x05",
         ] {
             assert_eq!(Key::decode(bytes), None, "{bytes:?}");

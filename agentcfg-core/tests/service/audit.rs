@@ -6,9 +6,9 @@ use std::sync::Arc;
 use agentcfg_core::ErrorKind;
 use agentcfg_core::clock::SystemEntropy;
 use agentcfg_core::model::{
-    Action, AgentPatch, AgentSpec, ApplyAgents, LabelRestore, LabelTarget, NewAgent, NewWebhook, NewWorkspace,
-    Parameters, Patch, Plan, Promotion, Provider, ReplayFrom, Role, Rollback, RotateApiKey, Scope, WebhookPatch,
-    WebhookReplay, WorkspacePatch,
+    Action, AgentPatch, AgentSpec, ApplyAgents, BudgetLimit, BudgetPeriod, BudgetScope, LabelRestore, LabelTarget,
+    NewAgent, NewWebhook, NewWorkspace, Parameters, Patch, Plan, Promotion, Provider, ReplayFrom, Role, Rollback,
+    RotateApiKey, Scope, Usd, WebhookPatch, WebhookReplay, WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::store::{Direction, Kind, Partition, PartitionKind, Scan};
@@ -175,13 +175,20 @@ async fn every_action_is_written_by_its_operation() {
     let replay = WebhookReplay::new(ReplayFrom::Start);
     service.replay_webhook(&ada, hook, replay).await.unwrap();
     service.delete_webhook(&ada, hook).await.unwrap();
+    let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Day);
+    let set = service.set_budget(&ada, workspace, scope, None, period, BudgetLimit::new(Usd::ZERO));
+    set.await.unwrap();
+    service
+        .remove_budget(&ada, workspace, scope, None, period)
+        .await
+        .unwrap();
     service.export_workspace(&ada, studio).await.unwrap();
 
     let log = world.log(studio, "ada").await;
     let written: BTreeSet<Action> = log.iter().map(|entry| entry.action).collect();
     let without: Vec<_> = Action::ALL.iter().filter(|action| !written.contains(action)).collect();
-    // A delivery writes it: see the tests of webhooks.
-    assert_eq!(without, [&Action::WebhookDisabled]);
+    // A delivery and a model call write them: see the tests of webhooks and budgets.
+    assert_eq!(without, [&Action::WebhookDisabled, &Action::BudgetThresholdReached]);
 }
 
 #[tokio::test]

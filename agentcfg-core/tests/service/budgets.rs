@@ -169,7 +169,7 @@ pub async fn reserved_and_spent(world: World) {
 
     // The thresholds are in the audit log, each once: the refusal reached the last one first.
     let filter = AuditFilter::default().action("budget.threshold_reached");
-    let log = service.audit_log(&ada, workspace, &filter).await.unwrap();
+    let log = service.search_audit_log(&ada, workspace, &filter).await.unwrap();
     let thresholds: Vec<_> = log
         .iter()
         .rev()
@@ -231,7 +231,9 @@ pub async fn of_scopes_and_periods(world: World) {
     let text = refused.map(drop).unwrap_err().to_string();
     assert!(text.starts_with("the budget of the agent \"writer\""), "{text}");
     // A call that is in flight at midnight belongs to the day on which it was reserved.
-    let (meter, _) = begin(&service, &ada, "editor", MODEL, small).await.unwrap();
+    let (meter, _) = begin(&service, &ada, "editor", MODEL, (100, OutputCap::Given(80)))
+        .await
+        .unwrap();
     world.clock.advance_millis(24 * 60 * 60 * 1000);
     end(meter, tokens(100, 50)).await;
     service.flush().await.unwrap();

@@ -2,9 +2,9 @@
 
 use agentcfg_core::clock::SystemEntropy;
 use agentcfg_core::model::{
-    Action, Agent, AgentFilter, AgentLabel, AgentPatch, AgentSpec, AgentState, ApplyAgents, ExportLine,
-    ExportedVersion, LabelFilter, LabelTarget, NewAgent, NewWebhook, Patch, Plan, Provider, Role, RotateApiKey, Scope,
-    StatusReport, WorkspaceId,
+    Action, Agent, AgentFilter, AgentLabel, AgentPatch, AgentSpec, AgentState, ApplyAgents, BudgetLimit, BudgetPeriod,
+    BudgetScope, ExportLine, ExportedVersion, LabelFilter, LabelTarget, NewAgent, NewWebhook, Patch, Plan, Provider,
+    Role, RotateApiKey, Scope, StatusReport, Usd, WorkspaceId,
 };
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::service::{CallFacts, Export, ModelRequest};
@@ -105,6 +105,12 @@ async fn an_export_has_every_kind_and_no_secret() {
         ApplyAgents::of(vec![AgentSpec::new("writer".parse().unwrap(), "Agent")]).set(Some("docs".parse().unwrap()));
     let applied = world.service.apply_agents(&ada, workspace, set, false).await.unwrap();
     assert_eq!(applied.results.len(), 1);
+    let limit = BudgetLimit::new(Usd::ZERO);
+    let budget = (BudgetScope::Workspace, None, BudgetPeriod::Day);
+    let set = world
+        .service
+        .set_budget(&ada, workspace, budget.0, budget.1, budget.2, limit);
+    set.await.unwrap();
     let request = ModelRequest::new(Provider::OPENAI, "v1/responses");
     let call = world
         .service
@@ -144,9 +150,10 @@ async fn an_export_has_every_kind_and_no_secret() {
         "api_key",
         "provider_key",
         "webhook",
+        "budget",
         "usage",
     ];
-    assert_eq!(kinds[..15], expected);
+    assert_eq!(kinds[..16], expected);
     kinds.dedup();
     assert_eq!(kinds, ExportLine::KINDS);
     assert_eq!(agents(&lines), listed(&world, workspace).await);

@@ -27,7 +27,10 @@ export type Action =
   | "webhook.deleted"
   | "webhook.disabled"
   | "webhook.secret_rotated"
-  | "webhook.replayed";
+  | "webhook.replayed"
+  | "budget.set"
+  | "budget.removed"
+  | "budget.threshold_reached";
 
 /** Who acted. */
 export interface Actor {
@@ -345,6 +348,57 @@ export interface AuditEntry {
   message: string | null;
 }
 
+/** A limit of what model calls may cost in a period, and what is spent of it. */
+export interface Budget {
+  /** Identifier of the budget. */
+  id: string;
+  /** Which calls it covers. */
+  scope: BudgetScope;
+  /** The agent, the API key or the user; null for the whole workspace. */
+  scope_id: string | null;
+  /** After which time it begins again. */
+  period: BudgetPeriod;
+  /** What the calls of a period may cost, in USD. */
+  limit_usd: string;
+  /** What happens to calls that it does not pay for. */
+  action: BudgetAction;
+  /** What the calls of this period have cost. */
+  spent_usd: string;
+  /** What calls in flight may cost at most. */
+  reserved_usd: string;
+  /**
+   * What servers had taken of it that ended without giving it back. It counts as spent until the period ends, or it is
+   * settled.
+   */
+  unsettled_usd: string;
+  /** When it begins again; null for a total. */
+  resets_at: Timestamp | null;
+  /** Creation time. */
+  created_at: Timestamp;
+  /** Time of the latest change of limit or action. */
+  updated_at: Timestamp;
+}
+
+/** What happens to calls that a budget does not pay for (extension, chapter 25). */
+export type BudgetAction = "refuse" | "warn";
+
+/** The limit of a budget. */
+export interface BudgetLimit {
+  /**
+   * What the calls of a period may cost, in USD: a decimal text or a number with at most 9 decimals, up to
+   * 1,000,000,000.
+   */
+  limit_usd: string | number;
+  /** What happens to calls that it does not pay for; left out, they are refused. */
+  action?: (BudgetAction | null) | undefined;
+}
+
+/** After which time a budget begins again (extension, chapter 25). */
+export type BudgetPeriod = "day" | "month" | "total";
+
+/** Which calls a budget covers (extension, chapter 25). */
+export type BudgetScope = "workspace" | "agent" | "key" | "user";
+
 /** What kind of credential a request has. */
 export type CallerType = "api_key" | "user";
 
@@ -549,6 +603,10 @@ export type ExportLine =
   | {
       kind: "webhook";
       record: Webhook;
+    }
+  | {
+      kind: "budget";
+      record: Budget;
     }
   | {
       kind: "usage";
@@ -812,6 +870,7 @@ export type Permission =
   | "audit_log:read"
   | "models:invoke"
   | "agents:release"
+  | "budgets:manage"
   | "api_keys:manage"
   | "members:manage"
   | "provider_keys:manage"
@@ -1024,7 +1083,7 @@ export interface Target {
 }
 
 /** What kind of thing was acted on. */
-export type TargetType = "workspace" | "member" | "api_key" | "agent" | "provider_key" | "webhook";
+export type TargetType = "workspace" | "member" | "api_key" | "agent" | "provider_key" | "webhook" | "budget";
 
 /** A moment in UTC with milliseconds. */
 export type Timestamp = string;
@@ -1960,6 +2019,60 @@ export interface Operations {
     body: undefined;
     answer: Array<UsageCall>;
   };
+  /** List budgets */
+  listBudgets: {
+    query: {
+      /** The workspace, as a hyphenated UUID in either case. */
+      workspace_id: string;
+    };
+    body: undefined;
+    answer: Array<Budget>;
+  };
+  /** Make a budget or change its limit */
+  setBudget: {
+    query: {
+      /** The workspace, as a hyphenated UUID in either case. */
+      workspace_id: string;
+      /** Which calls the budget covers: all of the workspace, or those of one agent, API key or user. */
+      scope: BudgetScope;
+      /**
+       * The agent's identifier, the `id` of the API key, or the user; it need not exist. It is required, unless the scope is
+       * `workspace`, with which it must not be given.
+       */
+      scope_id?: string | undefined;
+      /** After which time the budget begins again: each day or month in UTC, or never. */
+      period: BudgetPeriod;
+    };
+    body: BudgetLimit;
+    answer: Budget;
+  };
+  /** Remove a budget */
+  removeBudget: {
+    query: {
+      /** The workspace, as a hyphenated UUID in either case. */
+      workspace_id: string;
+      /** Which calls the budget covers: all of the workspace, or those of one agent, API key or user. */
+      scope: BudgetScope;
+      /**
+       * The agent's identifier, the `id` of the API key, or the user; it need not exist. It is required, unless the scope is
+       * `workspace`, with which it must not be given.
+       */
+      scope_id?: string | undefined;
+      /** After which time the budget begins again: each day or month in UTC, or never. */
+      period: BudgetPeriod;
+    };
+    body: undefined;
+    answer: Success;
+  };
+  /** Settle what ended servers had taken of budgets */
+  settleBudgets: {
+    query: {
+      /** The workspace, as a hyphenated UUID in either case. */
+      workspace_id: string;
+    };
+    body: undefined;
+    answer: Array<Budget>;
+  };
   /** List webhooks */
   listWebhooks: {
     query: {
@@ -2092,6 +2205,10 @@ export const OPERATIONS = {
   testProviderKey: { method: "POST", path: "/api/provider-keys/test", workspace: "required" },
   getUsage: { method: "GET", path: "/api/usage", workspace: "required" },
   listUsageCalls: { method: "GET", path: "/api/usage/calls", workspace: "required" },
+  listBudgets: { method: "GET", path: "/api/budgets", workspace: "required" },
+  setBudget: { method: "PUT", path: "/api/budgets", workspace: "required" },
+  removeBudget: { method: "DELETE", path: "/api/budgets", workspace: "required" },
+  settleBudgets: { method: "POST", path: "/api/budgets/settle", workspace: "required" },
   listWebhooks: { method: "GET", path: "/api/webhooks", workspace: "required" },
   createWebhook: { method: "POST", path: "/api/webhooks", workspace: "none" },
   updateWebhook: { method: "PATCH", path: "/api/webhooks", workspace: "none" },

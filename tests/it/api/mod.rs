@@ -2,6 +2,7 @@
 
 mod agent_record;
 mod api_keys;
+mod budgets;
 mod conventions;
 mod create;
 mod definition;

@@ -86,14 +86,15 @@ impl World {
         match step {
             Step::Reserve { process, amount } => {
                 let now = self.now;
-                if !self.processes[process].slice.reserve(amount, now) {
+                let mut is_reserved = self.processes[process].slice.reserve(amount, now);
+                if !is_reserved {
                     let lack = self.processes[process].slice.lacks(amount);
                     self.exchange(process, Wish::Take(lack));
+                    // The exchange may not have given it all.
+                    is_reserved = self.processes[process].slice.reserve(amount, now);
                 }
-                let process = &mut self.processes[process];
-                // The exchange may not have given it all.
-                if process.slice.reserve(amount, now) {
-                    process.calls.push(amount);
+                if is_reserved {
+                    self.processes[process].calls.push(amount);
                 }
             }
             Step::End { process, call, percent } => {
@@ -192,26 +193,30 @@ proptest! {
             now += 100;
             let at = Moment { now, steady: now };
             let own = index % PROCESSES;
-            if !slices[own].reserve(amount, now) {
+            let exchange = |slice: &mut Slice, account: &mut BudgetAccount, tag, wish| {
+                slice.exchange(account, tag, limit, at, wish);
+                slice.exchanged(account, tag, now);
+            };
+            let tag = own as ProcessTag;
+            let mut is_reserved = slices[own].reserve(amount, now);
+            if !is_reserved {
                 let lack = slices[own].lacks(amount);
-                slices[own].exchange(&mut account, own as ProcessTag, limit, at, Wish::Take(lack));
-                slices[own].exchanged(&account, own as ProcessTag, now);
+                exchange(&mut slices[own], &mut account, tag, Wish::Take(lack));
+                is_reserved = slices[own].reserve(amount, now);
             }
-            if !slices[own].reserve(amount, now) {
+            if !is_reserved {
                 // It asks the others, which give back at their next report.
                 account.asked += 1;
                 for (other, slice) in slices.iter_mut().enumerate() {
-                    slice.exchange(&mut account, other as ProcessTag, limit, at, Wish::Report);
-                    slice.exchanged(&account, other as ProcessTag, now);
+                    exchange(slice, &mut account, other as ProcessTag, Wish::Report);
                 }
                 let lack = slices[own].lacks(amount);
-                slices[own].exchange(&mut account, own as ProcessTag, limit, at, Wish::Take(lack));
-                slices[own].exchanged(&account, own as ProcessTag, now);
-                let is_refused = !slices[own].reserve(amount, now);
-                prop_assert_eq!(is_refused, spent + amount > limit.nanos, "{} of {}", spent + amount, limit.nanos);
-                if is_refused {
-                    continue;
-                }
+                exchange(&mut slices[own], &mut account, tag, Wish::Take(lack));
+                is_reserved = slices[own].reserve(amount, now);
+                prop_assert_eq!(is_reserved, spent + amount <= limit.nanos, "{} of {}", spent + amount, limit.nanos);
+            }
+            if !is_reserved {
+                continue;
             }
             slices[own].settle(amount, amount);
             spent += amount;

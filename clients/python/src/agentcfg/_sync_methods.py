@@ -994,6 +994,81 @@ class SyncMethods:
             )
         )
 
+    def list_budgets(self, *, workspace_id: str | None = None) -> list[types.Budget]:
+        """List budgets.
+
+        Returns the budgets of a workspace with what is spent and reserved of each in its current period. What another
+        server has spent is there within a second. `unsettled_usd` is what servers had taken that ended without giving
+        it back; it counts as spent until the period ends, or it is settled.
+
+        Needs the permission `analytics:read`.
+        """
+        return self.send(
+            Call("GET", "/api/budgets", read_list, query={"workspace_id": workspace_id}, workspace="required")
+        )
+
+    def set_budget(
+        self,
+        scope: str,
+        period: str,
+        body: types.BudgetLimit,
+        *,
+        workspace_id: str | None = None,
+        scope_id: str | None = None,
+    ) -> types.Budget:
+        """Make a budget or change its limit.
+
+        Model calls of all servers are held to it from then on. Before a call is sent, each budget that covers it
+        reserves what the call can cost at most; its end replaces that by the cost. Where the rest is smaller, the cap
+        of the body on output tokens is lowered to what the rest pays for, if that is at least 256 tokens; otherwise the
+        call is 402. Under `warn` all calls are made, and the events of the thresholds say how much is spent. A new
+        budget counts what its current period has spent already. A workspace has at most 500 budgets.
+
+        Needs the permission `budgets:manage`.
+        """
+        return self.send(
+            Call(
+                "PUT",
+                "/api/budgets",
+                read_object,
+                query={"workspace_id": workspace_id, "scope": scope, "scope_id": scope_id, "period": period},
+                body=body,
+                workspace="required",
+            )
+        )
+
+    def remove_budget(
+        self, scope: str, period: str, *, workspace_id: str | None = None, scope_id: str | None = None
+    ) -> None:
+        """Remove a budget.
+
+        Calls in flight end as they would have. A budget that does not exist is 404.
+
+        Needs the permission `budgets:manage`.
+        """
+        return self.send(
+            Call(
+                "DELETE",
+                "/api/budgets",
+                read_success,
+                query={"workspace_id": workspace_id, "scope": scope, "scope_id": scope_id, "period": period},
+                workspace="required",
+            )
+        )
+
+    def settle_budgets(self, *, workspace_id: str | None = None) -> list[types.Budget]:
+        """Settle what ended servers had taken of budgets.
+
+        A server takes slices of a budget, so that a call costs no round trip of its own. One that is killed cannot give
+        them back. This sets `unsettled_usd` of each budget to 0, and adds to `spent_usd` what the usage says that the
+        server has spent of it.
+
+        Needs the permission `budgets:manage`.
+        """
+        return self.send(
+            Call("POST", "/api/budgets/settle", read_list, query={"workspace_id": workspace_id}, workspace="required")
+        )
+
     def list_webhooks(self, *, workspace_id: str | None = None) -> list[types.Webhook]:
         """List webhooks.
 

@@ -34,6 +34,9 @@ Action = Literal[
     "webhook.disabled",
     "webhook.secret_rotated",
     "webhook.replayed",
+    "budget.set",
+    "budget.removed",
+    "budget.threshold_reached",
 ]
 """What was done."""
 
@@ -391,6 +394,63 @@ class AuditEntry(TypedDict):
     """Why, as the request gave it."""
 
 
+class Budget(TypedDict):
+    """A limit of what model calls may cost in a period, and what is spent of it."""
+
+    id: str
+    """Identifier of the budget."""
+    scope: BudgetScope
+    """Which calls it covers."""
+    scope_id: str | None
+    """The agent, the API key or the user; null for the whole workspace."""
+    period: BudgetPeriod
+    """After which time it begins again."""
+    limit_usd: str
+    """What the calls of a period may cost, in USD."""
+    action: BudgetAction
+    """What happens to calls that it does not pay for."""
+    spent_usd: str
+    """What the calls of this period have cost."""
+    reserved_usd: str
+    """What calls in flight may cost at most."""
+    unsettled_usd: str
+    """What servers had taken of it that ended without giving it back. It counts as spent until the period ends, or it
+    is settled.
+    """
+    resets_at: Timestamp | None
+    """When it begins again; null for a total."""
+    created_at: Timestamp
+    """Creation time."""
+    updated_at: Timestamp
+    """Time of the latest change of limit or action."""
+
+
+BudgetAction = Literal["refuse", "warn"]
+"""What happens to calls that a budget does not pay for (extension, chapter 25)."""
+
+
+class BudgetLimitRequired(TypedDict):
+    """What `BudgetLimit` always has."""
+
+    limit_usd: str | float
+    """What the calls of a period may cost, in USD: a decimal text or a number with at most 9 decimals, up to
+    1,000,000,000.
+    """
+
+
+class BudgetLimit(BudgetLimitRequired, total=False):
+    """The limit of a budget."""
+
+    action: BudgetAction | None
+    """What happens to calls that it does not pay for; left out, they are refused."""
+
+
+BudgetPeriod = Literal["day", "month", "total"]
+"""After which time a budget begins again (extension, chapter 25)."""
+
+BudgetScope = Literal["workspace", "agent", "key", "user"]
+"""Which calls a budget covers (extension, chapter 25)."""
+
 CallerType = Literal["api_key", "user"]
 """What kind of credential a request has."""
 
@@ -610,6 +670,13 @@ class ExportLineWebhook(TypedDict):
     record: Webhook
 
 
+class ExportLineBudget(TypedDict):
+    """A line of the kind `budget`."""
+
+    kind: Literal["budget"]
+    record: Budget
+
+
 class ExportLineUsage(TypedDict):
     """A line of the kind `usage`."""
 
@@ -635,6 +702,7 @@ ExportLine = (
     | ExportLineApiKey
     | ExportLineProviderKey
     | ExportLineWebhook
+    | ExportLineBudget
     | ExportLineUsage
     | ExportLineAudit
 )
@@ -909,6 +977,7 @@ Permission = Literal[
     "audit_log:read",
     "models:invoke",
     "agents:release",
+    "budgets:manage",
     "api_keys:manage",
     "members:manage",
     "provider_keys:manage",
@@ -1144,7 +1213,7 @@ class Target(TypedDict):
     """Its identifier: a workspace's UUID, a user's or a key's identifier, or an agent's `agent_id`."""
 
 
-TargetType = Literal["workspace", "member", "api_key", "agent", "provider_key", "webhook"]
+TargetType = Literal["workspace", "member", "api_key", "agent", "provider_key", "webhook", "budget"]
 """What kind of thing was acted on."""
 
 Timestamp = str
