@@ -10,7 +10,7 @@ use crate::service_model::{any_step, run, settings};
 use crate::status_model::follow;
 use crate::store_model::model_tests::{agree, step};
 use crate::support::World;
-use crate::usage_ledger;
+use crate::{budget_scenarios, usage_ledger};
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -62,4 +62,17 @@ fn usage_is_added_up_over_servers() {
     let Some(cluster) = Cluster::shared() else { return };
     wait(async { usage_ledger::added_up(World::on(Arc::new(cluster.store().await), settings())).await });
     wait(async { usage_ledger::of_two_servers(World::on(Arc::new(cluster.store().await), settings())).await });
+}
+
+#[test]
+fn budgets_are_exact_over_servers() {
+    let Some(cluster) = Cluster::shared() else { return };
+    wait(async { budget_scenarios::reserved_and_spent(World::on(Arc::new(cluster.store().await), settings())).await });
+    wait(async {
+        budget_scenarios::of_scopes_and_periods(World::on(Arc::new(cluster.store().await), settings())).await
+    });
+    wait(async {
+        budget_scenarios::settled_after_a_kill(World::on(Arc::new(cluster.store().await), settings())).await
+    });
+    wait(async { budget_scenarios::exact_over_servers(World::on(Arc::new(cluster.store().await), settings())).await });
 }

@@ -173,7 +173,7 @@ kinds! {
         SetMember = 17,
         /// A model call that has ended, by its identifier, which grows with time.
         UsageCall = 18,
-        /// The sum over the calls of one hour and one group, by hour and an identifier of its own.
+        /// The sum over the calls of one hour or day and one group, by that time and an identifier of its own.
         UsageSum = 19,
         /// A budget, by what it covers and its period.
         Budget = 20,

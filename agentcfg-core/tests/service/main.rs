@@ -9,6 +9,7 @@ mod api_keys;
 mod apply;
 mod apply_properties;
 mod audit;
+mod budget_scenarios;
 mod budgets;
 mod changes;
 mod conditions;

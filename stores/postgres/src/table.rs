@@ -53,7 +53,7 @@ pub(super) const TABLES: &[Table] = &[
     table("sets", Kind::Set, "workspace_id", "set_name"),
     table("set_members", Kind::SetMember, "workspace_id", "agent_id"),
     table("usage_calls", Kind::UsageCall, "workspace_id", "call_id"),
-    table("usage_sums", Kind::UsageSum, "workspace_id", "hour_and_sum"),
+    table("usage_sums", Kind::UsageSum, "workspace_id", "time_and_sum"),
     table("budgets", Kind::Budget, "workspace_id", "scope_and_period"),
     table(
         "budget_accounts",

@@ -9,16 +9,15 @@ use crate::model::{
     Usd, UserId, WorkspaceId,
 };
 use crate::service::change::Change;
-use crate::service::chunked_reads::{self, Chunks};
-use crate::service::records::{self, BudgetAccount, BudgetPlace, BudgetsHead, Stored, StoredBudget};
+use crate::service::records::{self, BudgetAccount, BudgetPlace, BudgetsHead, Stored, StoredBudget, SumTime};
 use crate::service::retry::Attempt;
 use crate::service::{AgentCfg, Caller};
 use crate::validate::{IntoValid, Invalid};
 
 /// The most budgets of a workspace.
 const MOST: u64 = 500;
-/// Milliseconds of an hour, the unit of time of sums of usage.
-const HOUR: i64 = 60 * 60 * 1000;
+/// Milliseconds of a day.
+const DAY: i64 = 24 * 60 * 60 * 1000;
 
 impl BudgetPlace {
     /// The place of a budget that a request names.
@@ -280,16 +279,18 @@ impl AgentCfg {
 
     /// What the calls of the period that a budget begins in have cost already.
     async fn spent_before(&self, workspace: WorkspaceId, place: &BudgetPlace, now: Timestamp) -> Result<u64, Error> {
-        let from = period::start(place.period, now).map_or(0, |start| start.unix_millis().div_euclid(HOUR));
+        let day = |at: Timestamp| at.unix_millis().div_euclid(DAY);
+        let from = period::start(place.period, now).map_or(0, day);
         let mut spent: u64 = 0;
-        let mut pieces = Chunks::of(records::usage_sums_from(workspace, from));
-        while let Some(piece) = pieces.next(self).await? {
-            for sum in chunked_reads::values(piece).await? {
-                if place.covers_group(&sum.group) {
-                    spent = spent.saturating_add(nanos(sum.sums.cost));
-                }
+        // All of the last day, also what a server has written whose clock is ahead.
+        let days = (SumTime::Day(from), SumTime::Day(i64::MAX));
+        self.each_sum_of(workspace, days, |_, sum| {
+            if place.covers_group(&sum.group) {
+                spent = spent.saturating_add(nanos(sum.sums.cost));
             }
-        }
+            Ok(())
+        })
+        .await?;
         Ok(spent)
     }
 }

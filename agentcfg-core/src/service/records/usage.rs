@@ -172,7 +172,7 @@ impl EntityKey<StoredCall> {
     }
 }
 
-/// The sum over calls of one group that ended in one hour, as one process has counted them. Each process counts into records of its
+/// The sum over calls of one group that ended on one day or in one hour, as one process has counted them. Each process counts into records of its
 /// own, and writes the whole sum each time. So processes do not conflict, and a write whose outcome is unknown is repeated without
 /// counting twice.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -211,28 +211,46 @@ pub(in crate::service) struct Sums {
     pub(in crate::service) durations: std::collections::BTreeMap<u16, u64>,
 }
 
-fn hour_item(hour: i64) -> String {
-    format!("{hour:010}")
+/// The time that a sum is of, since the Unix epoch. Each call counts in one of each unit, which are written together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(in crate::service) enum SumTime {
+    Day(i64),
+    Hour(i64),
 }
 
-/// The key of a sum, by the hour since the Unix epoch and an identifier of its own.
-pub(in crate::service) fn usage_sum(workspace: WorkspaceId, hour: i64, id: Uuid) -> EntityKey<StoredSum> {
-    EntityKey::in_workspace(workspace, format!("{}/{}", hour_item(hour), id.simple()))
+impl SumTime {
+    /// Its part of the key. The days are before the hours.
+    fn item(self) -> String {
+        match self {
+            Self::Day(day) => format!("d{:08}", day.max(0)),
+            Self::Hour(hour) => format!("h{:010}", hour.max(0)),
+        }
+    }
 }
 
-/// The sums from this hour on, in the order of the hours.
-pub(in crate::service) fn usage_sums_from(workspace: WorkspaceId, hour: i64) -> Entries<StoredSum> {
-    Entries::in_workspace(workspace).after_item(Some(hour_item(hour.max(0)).into()))
+/// The key of a sum, by its time and an identifier of its own.
+pub(in crate::service) fn usage_sum(workspace: WorkspaceId, time: SumTime, id: Uuid) -> EntityKey<StoredSum> {
+    EntityKey::in_workspace(workspace, format!("{}/{}", time.item(), id.simple()))
+}
+
+/// The sums from this time on, in the order of the times; after those of the last day come those of hours.
+pub(in crate::service) fn usage_sums_from(workspace: WorkspaceId, time: SumTime) -> Entries<StoredSum> {
+    Entries::in_workspace(workspace).after_item(Some(time.item().into()))
 }
 
 impl EntityKey<StoredSum> {
-    /// The hour since the Unix epoch, from the key.
+    /// The time of the sum, from the key.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
-    pub(in crate::service) fn hour(&self) -> Result<i64, Error> {
-        let hour = self.item().split('/').next().unwrap_or_default();
-        hour.parse().map_err(|error| self.unreadable(error))
+    pub(in crate::service) fn time(&self) -> Result<SumTime, Error> {
+        let time = self.item().split('/').next().unwrap_or_default();
+        let number = |digits: &str| digits.parse::<i64>().map_err(|error| self.unreadable(error));
+        match (time.strip_prefix('d'), time.strip_prefix('h')) {
+            (Some(day), _) => Ok(SumTime::Day(number(day)?)),
+            (None, Some(hour)) => Ok(SumTime::Hour(number(hour)?)),
+            (None, None) => Err(self.unreadable("it is neither of a day nor of an hour")),
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::model::{Patch, UsageRow, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::chunked_reads::{self, Chunks};
-use crate::service::records::{self, Sums};
+use crate::service::records::{self, SumTime, Sums};
 
 /// The most days that are added up at a time.
 const DAYS: usize = 31;
@@ -20,16 +20,16 @@ impl AgentCfg {
         workspace: WorkspaceId,
         after: Option<i64>,
     ) -> Result<Option<(i64, Vec<UsageRow>)>, Error> {
-        let first = after.map_or(0, |day| (day + 1) * 24);
+        let first = SumTime::Day(after.map_or(0, |day| day + 1));
         let mut groups: BTreeMap<(i64, String, Option<String>), Sums> = BTreeMap::new();
         let mut days = 0;
         let mut last = None;
         let mut pieces = Chunks::of(records::usage_sums_from(workspace, first));
         'pieces: while let Some(piece) = pieces.next(self).await? {
-            for (hour, sum) in
-                chunked_reads::decoded(piece, |record| Ok((record.key().hour()?, record.value()?))).await?
+            for (time, sum) in
+                chunked_reads::decoded(piece, |record| Ok((record.key().time()?, record.value()?))).await?
             {
-                let day = hour.div_euclid(24);
+                let SumTime::Day(day) = time else { break 'pieces };
                 if last != Some(day) {
                     if days == DAYS {
                         break 'pieces;

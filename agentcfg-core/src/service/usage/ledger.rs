@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::HOUR;
 use crate::error::Error;
 use crate::model::{CallId, Timestamp, WorkspaceId};
-use crate::service::records::{CallGroup, ProcessTag, StoredCall, Sums};
+use crate::service::records::{CallGroup, ProcessTag, StoredCall, SumTime, Sums};
 use crate::service::{AgentCfg, Inner};
 
 /// How long calls are gathered before they are written together.
@@ -57,7 +57,7 @@ struct Waiting {
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct SumKey {
     pub(super) workspace: WorkspaceId,
-    pub(super) hour: i64,
+    pub(super) time: SumTime,
     pub(super) group: CallGroup,
 }
 
@@ -126,12 +126,14 @@ impl Ledger {
 }
 
 impl SumKey {
-    pub(super) fn of(workspace: WorkspaceId, call: &StoredCall) -> Self {
-        Self {
+    /// The sums that a call counts in.
+    pub(super) fn of(workspace: WorkspaceId, call: &StoredCall) -> [Self; 2] {
+        let hour = call.ended_at.div_euclid(HOUR).max(0);
+        [SumTime::Day(hour / 24), SumTime::Hour(hour)].map(|time| Self {
             workspace,
-            hour: call.ended_at.div_euclid(HOUR).max(0),
+            time,
             group: call.group.clone(),
-        }
+        })
     }
 }
 

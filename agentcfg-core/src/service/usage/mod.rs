@@ -2,7 +2,7 @@
 //! readers.
 //!
 //! A call that ends is put into the [`Ledger`] of the process. A task writes what is there several times a second: each call as a
-//! record, and the sums of its hour. Readers of sums touch no calls.
+//! record, and the sums of its hour and its day. Readers of sums touch no calls, and those of whole days no hours.
 
 mod calls;
 mod days;

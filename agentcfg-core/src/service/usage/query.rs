@@ -7,7 +7,7 @@ use super::selection::{Selection, require_audit};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Patch, Permission, Timestamp, UsageColumn, UsageFilter, UsageRow, WorkspaceId};
 use crate::service::chunked_reads::{self, Chunks};
-use crate::service::records::{self, CallGroup, StoredSum, Sums};
+use crate::service::records::{self, CallGroup, StoredSum, SumTime, Sums};
 use crate::service::{AgentCfg, Caller};
 use crate::validate::Invalid;
 
@@ -66,8 +66,9 @@ impl AgentCfg {
         let by = filter.by.clone();
         let most = if filter.top.is_some() { GROUPS } else { ROWS };
         let mut groups = Groups::new();
-        self.each_sum(access.workspace(), selection, |hour, sum| {
-            let values = by.iter().map(|column| value(*column, hour, &sum.group)).collect();
+        let by_hour = by.contains(&UsageColumn::Hour);
+        self.each_sum(access.workspace(), &selection, by_hour, |time, sum| {
+            let values = by.iter().map(|column| value(*column, time, &sum.group)).collect();
             groups.entry(values).or_default().add(&sum.sums);
             match groups.len() <= most {
                 true => Ok(()),
@@ -89,24 +90,61 @@ impl AgentCfg {
         Ok(rows.into_iter().map(row).collect())
     }
 
-    /// Calls `add` for each sum of the selected hours and groups.
-    pub(super) async fn each_sum(
+    /// Calls `add` for the sums of the selected time and groups: those of whole days, unless hours are asked for, and those of hours
+    /// before and after.
+    async fn each_sum(
         &self,
         workspace: WorkspaceId,
-        selection: Selection,
-        mut add: impl FnMut(i64, StoredSum) -> Result<(), Error>,
+        selection: &Selection,
+        by_hour: bool,
+        mut add: impl FnMut(SumTime, StoredSum) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let mut pieces = Chunks::of(records::usage_sums_from(workspace, selection.from));
+        let Selection { from, to, .. } = *selection;
+        let (first, end) = (
+            from.div_euclid(24) + i64::from(from.rem_euclid(24) > 0),
+            to.div_euclid(24),
+        );
+        let hours = |from, to| (SumTime::Hour(from), SumTime::Hour(to));
+        let spans = match by_hour || first >= end {
+            true => vec![hours(from, to)],
+            false => vec![
+                hours(from, first * 24),
+                (SumTime::Day(first), SumTime::Day(end)),
+                hours(end * 24, to),
+            ],
+        };
+        for (from, to) in spans.into_iter().filter(|(from, to)| from != to) {
+            self.each_sum_of(workspace, (from, to), |time, sum| {
+                match selection.calls.has(&sum.group) {
+                    true => add(time, sum),
+                    false => Ok(()),
+                }
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    /// Calls `visit` for the sums of one unit of time, from the first one on and before the second one.
+    pub(in crate::service) async fn each_sum_of(
+        &self,
+        workspace: WorkspaceId,
+        (from, to): (SumTime, SumTime),
+        mut visit: impl FnMut(SumTime, StoredSum) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let is_before = |time| match (time, to) {
+            (SumTime::Day(time), SumTime::Day(end)) | (SumTime::Hour(time), SumTime::Hour(end)) => time < end,
+            _ => false,
+        };
+        let mut pieces = Chunks::of(records::usage_sums_from(workspace, from));
         while let Some(piece) = pieces.next(self).await? {
-            for (hour, sum) in
-                chunked_reads::decoded(piece, |record| Ok((record.key().hour()?, record.value()?))).await?
+            for (time, sum) in
+                chunked_reads::decoded(piece, |record| Ok((record.key().time()?, record.value()?))).await?
             {
-                if hour >= selection.to {
+                if !is_before(time) {
                     return Ok(());
                 }
-                if selection.calls.has(&sum.group) {
-                    add(hour, sum)?;
-                }
+                visit(time, sum)?;
             }
         }
         Ok(())
@@ -141,12 +179,18 @@ fn too_many() -> Error {
     Error::new(ErrorKind::Invalid, message)
 }
 
-fn value(column: UsageColumn, hour: i64, group: &CallGroup) -> Value {
+fn value(column: UsageColumn, time: SumTime, group: &CallGroup) -> Value {
     let text = |text: &str| Value::Text(text.to_owned());
     let optional = |found: &Option<String>| found.as_deref().map_or(Value::None, text);
     match column {
-        UsageColumn::Hour => Value::Number(hour.unsigned_abs()),
-        UsageColumn::Day => Value::Number(hour.div_euclid(24).unsigned_abs()),
+        UsageColumn::Hour => match time {
+            SumTime::Hour(hour) => Value::Number(hour.unsigned_abs()),
+            SumTime::Day(_) => Value::None,
+        },
+        UsageColumn::Day => match time {
+            SumTime::Hour(hour) => Value::Number(hour.div_euclid(24).unsigned_abs()),
+            SumTime::Day(day) => Value::Number(day.unsigned_abs()),
+        },
         UsageColumn::Agent => text(&group.agent_id),
         UsageColumn::Version => Value::Number(group.version),
         UsageColumn::Label => optional(&group.label),

@@ -1,6 +1,7 @@
 //! Writing the ledger: calls and sums together, a commit for many calls.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
@@ -10,11 +11,11 @@ use super::ledger::{OpenSum, SumKey};
 use crate::error::{Error, ErrorKind};
 use crate::model::{CallId, Timestamp, WorkspaceId};
 use crate::service::AgentCfg;
-use crate::service::records::{self, Entries, Outcome, StoredCall, StoredSum, Transaction};
+use crate::service::records::{self, Entries, Outcome, StoredCall, StoredSum, SumTime, Transaction};
 use crate::service::retry::Rounds;
 
 /// The most calls in one commit. Together with their sums they are fewer writes than any store takes.
-const CALLS: usize = 200;
+const CALLS: usize = 130;
 /// The most workspaces whose calls are written at the same time.
 const AT_ONCE: usize = 32;
 /// The most calls that one commit of the retention removes.
@@ -91,27 +92,16 @@ impl AgentCfg {
     async fn write_calls(&self, workspace: WorkspaceId, calls: &[(CallId, StoredCall)]) -> Result<(), Error> {
         let mut changed: HashMap<SumKey, OpenSum> = HashMap::new();
         for (_, call) in calls {
-            let key = SumKey::of(workspace, call);
-            let sum = match changed.entry(key) {
-                std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
-                std::collections::hash_map::Entry::Vacant(entry) => {
-                    let mut sums = self.inner.ledger.sums.lock().await;
-                    let sum = match sums.get(entry.key()) {
-                        Some(sum) => sum.clone(),
-                        None => {
-                            let new = OpenSum {
-                                id: self.new_id(self.now())?,
-                                sums: records::Sums::default(),
-                            };
-                            // It keeps its identifier if the outcome of the commit is unknown.
-                            sums.insert(entry.key().clone(), new.clone());
-                            new
-                        }
-                    };
-                    entry.insert(sum)
-                }
-            };
-            sum.sums.count(call);
+            for key in SumKey::of(workspace, call) {
+                let sum = match changed.entry(key) {
+                    Entry::Occupied(entry) => entry.into_mut(),
+                    Entry::Vacant(entry) => {
+                        let sum = self.open_sum(entry.key()).await?;
+                        entry.insert(sum)
+                    }
+                };
+                sum.sums.count(call);
+            }
         }
         let mut rounds = Rounds::default();
         loop {
@@ -128,7 +118,7 @@ impl AgentCfg {
                     group: key.group.clone(),
                     sums: sum.sums.clone(),
                 };
-                transaction = transaction.put(records::usage_sum(workspace, key.hour, sum.id), &record)?;
+                transaction = transaction.put(records::usage_sum(workspace, key.time, sum.id), &record)?;
             }
             match self.commit(transaction).await? {
                 Outcome::Done(_) => break,
@@ -139,11 +129,32 @@ impl AgentCfg {
         Ok(())
     }
 
-    /// Forgets the sums of hours that are over. If the clock is set back, others are begun.
+    /// The sum that this process counts, a new one if it counts none.
+    async fn open_sum(&self, key: &SumKey) -> Result<OpenSum, Error> {
+        let mut sums = self.inner.ledger.sums.lock().await;
+        if let Some(sum) = sums.get(key) {
+            return Ok(sum.clone());
+        }
+        let new = OpenSum {
+            id: self.new_id(self.now())?,
+            sums: records::Sums::default(),
+        };
+        // It keeps its identifier if the outcome of the commit is unknown.
+        sums.insert(key.clone(), new.clone());
+        Ok(new)
+    }
+
+    /// Forgets the sums of times that are over. If the clock is set back, others are begun.
     async fn close_sums(&self, workspace: WorkspaceId) {
         let hour = self.now().unix_millis().div_euclid(HOUR);
         let mut sums = self.inner.ledger.sums.lock().await;
-        sums.retain(|key, _| key.workspace != workspace || key.hour >= hour);
+        sums.retain(|key, _| {
+            let is_over = match key.time {
+                SumTime::Day(of) => of < hour.div_euclid(24),
+                SumTime::Hour(of) => of < hour,
+            };
+            key.workspace != workspace || !is_over
+        });
     }
 
     /// The end of the time for which calls are kept.

@@ -1,0 +1,348 @@
+//! Budgets on a store of any engine.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use agentcfg_core::model::{
+    AuditFilter, Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, Provider, Scope, TokenUsage, UserId,
+    WorkspaceId,
+};
+use agentcfg_core::service::{CallFacts, CallMeter, CostBound, ModelRequest, OutputCap};
+use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Store, StoreError};
+use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
+
+use super::support::{World, kind};
+use super::usage_ledger::{service_on, studio, tokens};
+
+const MODEL: &str = "gpt-5.5";
+
+fn limit(usd: &str) -> BudgetLimit {
+    BudgetLimit::new(usd.parse().unwrap())
+}
+
+/// A store that refuses reports of what budgets have spent.
+struct WithoutReports {
+    inner: Arc<dyn Store>,
+    refuses: AtomicBool,
+}
+
+#[async_trait::async_trait]
+impl Store for WithoutReports {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.inner)
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.inner.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        self.inner.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        let mut writes = batch.writes.iter();
+        let is_report = writes.any(|write| write.key().kind() == Kind::BudgetAccount);
+        match is_report && self.refuses.load(Ordering::SeqCst) {
+            true => Err(StoreError::Unavailable("not now".into()).into()),
+            false => self.inner.commit(batch).await,
+        }
+    }
+}
+
+/// A call that is sent: gpt-5.5 costs 5 and 30 USD a million tokens. Its meter, and the cap of its output.
+pub async fn begin(
+    service: &AgentCfg,
+    caller: &Caller,
+    agent: &str,
+    model: &str,
+    (input, output): (u64, OutputCap),
+) -> Result<(CallMeter, Option<u64>), Error> {
+    let request = ModelRequest::new(Provider::OPENAI, "v1/responses").model(model);
+    let call = service.resolve_model_call(caller, None, agent, &request).await?;
+    let bound = CostBound {
+        models: &[model],
+        input_tokens: &|_| input,
+        output_cap: output,
+        answers: 1,
+    };
+    let reservation = service.reserve(&call, &bound).await?;
+    let cap = reservation.as_ref().and_then(|reservation| reservation.output_cap());
+    let facts = CallFacts::default().model(model).path("v1/responses");
+    Ok((service.meter(&call, &call.first, facts).reserved(reservation), cap))
+}
+
+async fn end(meter: CallMeter, usage: TokenUsage) {
+    let _ = meter.end(200, Some(usage), false);
+}
+
+async fn only(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Budget {
+    let mut budgets = service.list_budgets(caller, workspace).await.unwrap();
+    assert_eq!(budgets.len(), 1);
+    budgets.remove(0)
+}
+
+fn shown(budget: &Budget) -> (String, String, String) {
+    (
+        budget.spent_usd.to_string(),
+        budget.reserved_usd.to_string(),
+        budget.unsettled_usd.to_string(),
+    )
+}
+
+fn amounts(spent: &str, reserved: &str, unsettled: &str) -> (String, String, String) {
+    (spent.to_owned(), reserved.to_owned(), unsettled.to_owned())
+}
+
+/// A call reserves what it can cost at most, its end replaces that by the cost, and a cap is lowered to what the rest pays for.
+pub async fn reserved_and_spent(world: World) {
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Month);
+    // Before there is a budget, nothing is reserved; the first one counts what the month has spent.
+    let (meter, cap) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Absent))
+        .await
+        .unwrap();
+    assert_eq!(cap, None);
+    end(meter, tokens(1000, 100)).await;
+    let made = service
+        .set_budget(&ada, workspace, scope, None, period, limit("0.1"))
+        .await
+        .unwrap();
+    assert_eq!(shown(&made), amounts("0.008", "0", "0"));
+    assert_eq!(made.resets_at.unwrap().to_string(), "2026-12-01T00:00:00.000Z");
+
+    // 100 × 5 + 1000 × 30
+    let (meter, cap) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(1000)))
+        .await
+        .unwrap();
+    assert_eq!(cap, Some(1000));
+    assert_eq!(
+        shown(&only(&service, &ada, workspace).await),
+        amounts("0.008", "0.0305", "0")
+    );
+    end(meter, tokens(90, 200)).await;
+    assert_eq!(
+        shown(&only(&service, &ada, workspace).await),
+        amounts("0.01445", "0", "0")
+    );
+
+    // The rest of 0.08555 pays for 2835 tokens of output.
+    let (meter, cap) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(4000)))
+        .await
+        .unwrap();
+    assert_eq!(cap, Some(2835));
+    let refused = begin(&service, &ada, "editor", MODEL, (100, OutputCap::Given(4000))).await;
+    let refused = refused.map(drop).unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::BudgetExceeded);
+    assert_eq!(
+        refused.to_string(),
+        "the budget of the workspace does not pay for this call: its limit is 0.1 USD a month, it begins again at \
+         2026-12-01T00:00:00.000Z"
+    );
+    // A call that is dropped gives back what it had reserved.
+    drop(meter);
+    let (meter, _) = begin(&service, &ada, "editor", MODEL, (100, OutputCap::Given(256)))
+        .await
+        .unwrap();
+    end(meter, tokens(1, 1)).await;
+    // A model without a price is refused, unless the budget warns alone.
+    let unpriced = begin(&service, &ada, "writer", "own", (1, OutputCap::Absent)).await;
+    assert_eq!(kind(unpriced.map(drop)), ErrorKind::BudgetExceeded);
+    let warn = limit("0.0001").action(BudgetAction::Warn);
+    service
+        .set_budget(&ada, workspace, scope, None, period, warn)
+        .await
+        .unwrap();
+    let (meter, cap) = begin(&service, &ada, "writer", "own", (1, OutputCap::Absent))
+        .await
+        .unwrap();
+    assert_eq!(cap, None);
+    end(meter, tokens(5, 5)).await;
+    let (meter, cap) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(4000)))
+        .await
+        .unwrap();
+    assert_eq!(cap, None, "a warning lowers nothing");
+    end(meter, tokens(0, 1000)).await;
+    service.flush().await.unwrap();
+    assert_eq!(only(&service, &ada, workspace).await.spent_usd.to_string(), "0.044485");
+
+    // The thresholds are in the audit log, each once: the refusal reached the last one first.
+    let filter = AuditFilter::default().action("budget.threshold_reached");
+    let log = service.search_audit_log(&ada, workspace, &filter).await.unwrap();
+    let thresholds: Vec<_> = log
+        .iter()
+        .rev()
+        .map(|entry| entry.changes["threshold"].to.clone())
+        .collect();
+    assert_eq!(thresholds, [100, 50, 80]);
+    assert_eq!(log[0].actor.kind, agentcfg_core::model::ActorType::System);
+
+    service
+        .remove_budget(&ada, workspace, scope, None, period)
+        .await
+        .unwrap();
+    assert!(service.list_budgets(&ada, workspace).await.unwrap().is_empty());
+    let gone = service.remove_budget(&ada, workspace, scope, None, period).await;
+    assert_eq!(kind(gone.map(drop)), ErrorKind::NotFound);
+}
+
+/// A budget covers the calls of one agent, key or user, and a period ends.
+pub async fn of_scopes_and_periods(world: World) {
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let (key, by_key) = world.key_caller(workspace, "ada", Scope::Write).await;
+    let key_id: UserId = key.record.id.as_str().parse().unwrap();
+    let (writer, user): (UserId, UserId) = ("writer".parse().unwrap(), "ada".parse().unwrap());
+    let day = BudgetPeriod::Day;
+    for (scope, id) in [
+        (BudgetScope::Agent, &writer),
+        (BudgetScope::Key, &key_id),
+        (BudgetScope::User, &user),
+    ] {
+        service
+            .set_budget(&ada, workspace, scope, Some(id), day, limit("0.01"))
+            .await
+            .unwrap();
+    }
+    let small = (100, OutputCap::Given(100));
+    for (caller, agent) in [
+        (&ada, "writer"),
+        (&by_key, "editor"),
+        (&by_key, "writer"),
+        (&ada, "editor"),
+    ] {
+        let (meter, _) = begin(&service, caller, agent, MODEL, small).await.unwrap();
+        end(meter, tokens(100, 100)).await;
+    }
+    let spent = |budgets: &[Budget]| -> Vec<(BudgetScope, String)> {
+        budgets
+            .iter()
+            .map(|budget| (budget.scope, budget.spent_usd.to_string()))
+            .collect()
+    };
+    let budgets = service.list_budgets(&ada, workspace).await.unwrap();
+    assert_eq!(
+        spent(&budgets),
+        [BudgetScope::Agent, BudgetScope::Key, BudgetScope::User].map(|scope| (scope, "0.007".to_owned()))
+    );
+    // Of several budgets each must pay.
+    let refused = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(1000))).await;
+    let text = refused.map(drop).unwrap_err().to_string();
+    assert!(text.starts_with("the budget of the agent \"writer\""), "{text}");
+    // A call that is in flight at midnight belongs to the day on which it was reserved.
+    let (meter, _) = begin(&service, &ada, "editor", MODEL, (100, OutputCap::Given(80)))
+        .await
+        .unwrap();
+    world.clock.advance_millis(24 * 60 * 60 * 1000);
+    end(meter, tokens(100, 50)).await;
+    service.flush().await.unwrap();
+    let budgets = service.list_budgets(&ada, workspace).await.unwrap();
+    assert!(
+        budgets.iter().all(|budget| budget.spent_usd.nanos() == 0),
+        "{budgets:?}"
+    );
+    let (meter, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(250)))
+        .await
+        .unwrap();
+    end(meter, tokens(1, 1)).await;
+
+    // Rules and permissions.
+    for (scope, id) in [(BudgetScope::Workspace, Some(&writer)), (BudgetScope::Agent, None)] {
+        let wrong = service.set_budget(&ada, workspace, scope, id, day, limit("1")).await;
+        assert_eq!(kind(wrong.map(drop)), ErrorKind::Invalid);
+    }
+    let forbidden = service
+        .set_budget(&by_key, workspace, BudgetScope::Workspace, None, day, limit("1"))
+        .await;
+    assert_eq!(kind(forbidden.map(drop)), ErrorKind::Forbidden);
+    assert_eq!(service.list_budgets(&by_key, workspace).await.unwrap().len(), 3);
+}
+
+/// What a process held that was killed is unsettled, and settling sets it to what the usage says.
+pub async fn settled_after_a_kill(world: World) {
+    let (_, workspace) = studio(&world).await;
+    let store = Arc::new(WithoutReports {
+        inner: Arc::clone(&world.store),
+        refuses: AtomicBool::new(false),
+    });
+    let service = service_on(&world, &(Arc::clone(&store) as Arc<dyn Store>));
+    let ada = world.user("ada");
+    let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Total);
+    service
+        .set_budget(&ada, workspace, scope, None, period, limit("1"))
+        .await
+        .unwrap();
+    let (meter, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(1000)))
+        .await
+        .unwrap();
+    service.flush().await.unwrap();
+    let (ended, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(100)))
+        .await
+        .unwrap();
+    end(ended, tokens(100, 100)).await;
+    // The usage is written, and what the budget has spent is not reported: the process is killed in between.
+    store.refuses.store(true, Ordering::SeqCst);
+    assert_eq!(kind(service.flush().await), ErrorKind::Unavailable);
+    std::mem::forget(meter);
+    let other = service_on(&world, &world.store);
+
+    world.clock.advance_millis(20_000);
+    let budget = only(&other, &ada, workspace).await;
+    assert_eq!((budget.spent_usd.nanos(), budget.reserved_usd.nanos()), (0, 0));
+    assert!(budget.unsettled_usd.nanos() >= 30_500_000, "{budget:?}");
+    let settled = other.settle_budgets(&ada, workspace).await.unwrap();
+    assert_eq!(shown(&settled[0]), amounts("0.0035", "0", "0"));
+    // All of the rest can be spent.
+    let (meter, cap) = begin(&other, &ada, "writer", MODEL, (100, OutputCap::Given(50_000)))
+        .await
+        .unwrap();
+    assert_eq!(cap, Some(33_200));
+    end(meter, tokens(100, 33_200)).await;
+    other.shutdown().await.unwrap();
+}
+
+/// Several servers spend one budget at the same time: never more than the limit, and all of it.
+pub async fn exact_over_servers(world: World) {
+    let (first, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Total);
+    // A call reserves 0.0035 and costs as much: 285 of them.
+    first
+        .set_budget(&ada, workspace, scope, None, period, limit("1"))
+        .await
+        .unwrap();
+    let servers = [
+        first,
+        service_on(&world, &world.store),
+        service_on(&world, &world.store),
+    ];
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..12 {
+        let (service, ada) = (servers[caller % 3].clone(), ada.clone());
+        callers.spawn(async move {
+            let mut made = 0;
+            for _ in 0..40 {
+                match begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(100))).await {
+                    Ok((meter, _)) => {
+                        tokio::task::yield_now().await;
+                        end(meter, tokens(100, 100)).await;
+                        made += 1;
+                    }
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::BudgetExceeded, "{error}");
+                        break;
+                    }
+                }
+            }
+            made
+        });
+    }
+    let made: u64 = callers.join_all().await.into_iter().sum();
+    assert_eq!(made, 285, "the limit pays for no more, and for no fewer");
+    for service in &servers {
+        service.flush().await.unwrap();
+    }
+    let budget = only(&servers[0], &ada, workspace).await;
+    assert_eq!(shown(&budget), amounts("0.9975", "0", "0"));
+}
