@@ -9,9 +9,11 @@ import { Members } from "./screens/members";
 import { Connect } from "./screens/connect";
 import { NewAgent } from "./screens/new-agent";
 import { Releases } from "./screens/releases";
+import { Usage } from "./screens/usage";
 
 export const LATER: Record<string, () => JSX.Element> = {
   releases: () => <Releases />,
+  usage: () => <Usage />,
   "audit-log": () => <AuditLog />,
   "ai-providers": () => <Providers />,
   webhooks: () => <Webhooks />,

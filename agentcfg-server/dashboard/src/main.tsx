@@ -22,6 +22,7 @@ import "./styles/frame.css";
 import "./styles/parts.css";
 import "./styles/screens.css";
 import "./styles/releases.css";
+import "./styles/usage.css";
 import "./styles/narrow.css";
 
 interface Screen {
@@ -77,6 +78,7 @@ const SCREENS: Record<string, Screen> = {
   "new-agent": ofLater("new-agent", "New agent", "agents:configure"),
   status: { needs: "agents:read", show: () => <StatusBoard /> },
   releases: ofLater("releases", "Releases", "agents:read"),
+  usage: ofLater("usage", "Usage", "analytics:read"),
   "audit-log": ofLater("audit-log", "Audit log", "audit_log:read"),
   connect: ofLater("connect", "Connect"),
   "api-keys": { needs: "api_keys:read", show: () => <Keys /> },

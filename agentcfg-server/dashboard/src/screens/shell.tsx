@@ -34,6 +34,7 @@ const GROUPS: { title: string | null; places: Place[] }[] = [
       { screen: "overview", label: "Overview", icon: "overview", needs: null },
       { screen: "agents", label: "Agents", icon: "agents", needs: "agents:read", also: ["agent", "new-agent"] },
       { screen: "releases", label: "Releases", icon: "label", needs: "agents:read" },
+      { screen: "usage", label: "Usage", icon: "usage", needs: "analytics:read" },
       { screen: "status", label: "Status", icon: "status", needs: "agents:read" },
       { screen: "audit-log", label: "Audit log", icon: "audit", needs: "audit_log:read" },
       { screen: "connect", label: "Connect", icon: "connect", needs: null },
