@@ -7,13 +7,15 @@ import { source } from "./source.mjs";
 const stage = prepare();
 const of = await source("base/usage", "spanOf", "seriesOf", "sum", "ticks", "money", "price", "brief", "change", "unpriced", "outlook", "outlookLine", "weekdays");
 
+const { bandsOf, byVersion, usualPair } = await source("base/usage-versions", "bandsOf", "byVersion", "usualPair");
+
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
 const NOTHING = { calls: 1, errors: 0, input_tokens: 0, cached_input_tokens: 0, output_tokens: 0, unpriced_calls: 0, duration_ms: 0, first_byte_ms: 0, p95_ms: 1 };
 
 /** A model call as an agent, by the session of a user. */
-async function callModel(user, id, agent) {
-  const answer = await stage.server.raw(user, "POST", `/api/agents/model-calls/anthropic/v1/messages?workspace_id=${id}&agent_id=${agent}`, { max_tokens: 50, stream: true, messages: [{ role: "user", content: "Hello" }] });
+async function callModel(user, id, agent, more = "") {
+  const answer = await stage.server.raw(user, "POST", `/api/agents/model-calls/anthropic/v1/messages?workspace_id=${id}&agent_id=${agent}${more}`, { max_tokens: 50, stream: true, messages: [{ role: "user", content: "Hello" }] });
   assert.equal(answer.status, 200);
   await answer.text();
 }
@@ -56,6 +58,49 @@ test("ranges, series, figures and the outlook of budgets follow from the rows", 
   const weights = of.weekdays([1, 2, 3, 4, 5].map((date) => ({ ...row("a", 10), day: `2026-11-${String(date + 8).padStart(2, "0")}` })), now);
   assert.equal(weights[0], 0);
   assert.ok(of.outlook(budget(), now, weights).end > look.end);
+});
+
+test("the versions of an agent are bands over time, and the last two are compared", () => {
+  const move = (created_at, from, to) => ({ created_at, moves: [{ agent_id: "a", from, to }, { agent_id: "b", from: 1, to: 9 }] });
+  const span = { from: Date.parse("2026-11-10T00:00:00Z"), to: Date.parse("2026-11-20T00:00:00Z") };
+  const days = (bands) => bands.map(({ version, from, to }) => [version, new Date(from).getUTCDate(), new Date(to).getUTCDate()]);
+  const moves = [move("2026-11-25T00:00:00Z", 5, 6), move("2026-11-15T00:00:00Z", 3, 5), move("2026-11-12T00:00:00Z", 2, 3), move("2026-11-01T00:00:00Z", null, 2)];
+  assert.deepEqual(days(bandsOf(moves, [], span, "a")), [[2, 10, 12], [3, 12, 15], [5, 15, 20]]);
+  assert.deepEqual(days(bandsOf([move("2026-11-15T00:00:00Z", null, 4)], [], span, "a")), [[null, 10, 15], [4, 15, 20]], "before the first move there was none");
+  const created = [{ version: 2, created_at: "2026-11-18T00:00:00Z" }, { version: 1, created_at: "2026-11-02T00:00:00Z" }];
+  assert.deepEqual(days(bandsOf([], created, span, "a")), [[1, 10, 18], [2, 18, 20]], "without a label the newest version counts");
+  const row = (version, calls) => ({ ...NOTHING, version, calls, cost_usd: "1" });
+  const rows = byVersion([row(3, 5), row(1, 90), row(2, 40), row(null, 7)]);
+  assert.deepEqual(rows.map(({ version }) => version), [3, 2, 1]);
+  assert.deepEqual(usualPair(rows), [1, 2], "three calls of the newest say little");
+  assert.deepEqual(usualPair(byVersion([row(3, 5), row(2, 4)])), [2, 3]);
+  assert.equal(usualPair(byVersion([row(3, 5)])), null);
+});
+
+test("the usage of an agent compares its versions and lists its calls", async () => {
+  const { page, id } = await stage.studio("zoe");
+  await page.show("agents/writer/usage");
+  await page.getByRole("heading", { name: "No call as Writer in the last 30 days" }).waitFor();
+  for (let i = 0; i < 2; i += 1) await callModel("zoe", id, "writer", "&label=production");
+  await callModel("zoe", id, "writer");
+  await callModel("zoe", id, "researcher");
+  await counted("zoe", id, 4);
+  await page.reload();
+  await page.getByRole("img", { name: /^Cost of a call a day/ }).waitFor();
+  const versions = page.getByRole("table", { name: "Versions" });
+  await versions.getByRole("row", { name: /^v1 production since .* 2 0\.00 %/ }).waitFor();
+  await versions.getByRole("row", { name: /^v2 – 1 0\.00 %/ }).waitFor();
+  await page.getByText("v1 and v2 had fewer than 20 calls").waitFor();
+  await page.getByLabel("Before").selectOption("2");
+  assert.match(page.url(), /[?&]a=2/);
+  const calls = page.getByRole("table", { name: "Last calls" });
+  assert.equal(await calls.getByRole("row").count(), 4, "the head and three calls");
+  await calls.getByRole("row", { name: /v1 production zoe 200/ }).first().waitFor();
+  await page.getByRole("group", { name: /^Cost of a call a day/ }).focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByText("No call", { exact: true }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  page.faults();
 });
 
 test("before the first call the page says how to make one, then its figures are there", async () => {

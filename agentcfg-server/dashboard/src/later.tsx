@@ -1,5 +1,6 @@
 /** The screens that are loaded after the first one, in a file of their own: the first screen has less to wait for. */
 import type { JSX } from "preact";
+import type { AgentState } from "./base/data";
 import { route } from "./base/route";
 import { AuditLog } from "./screens/audit";
 import { Providers } from "./screens/providers";
@@ -10,6 +11,7 @@ import { Connect } from "./screens/connect";
 import { NewAgent } from "./screens/new-agent";
 import { Releases } from "./screens/releases";
 import { Usage } from "./screens/usage";
+import { AgentUsage } from "./screens/usage/agent";
 
 export const LATER: Record<string, () => JSX.Element> = {
   releases: () => <Releases />,
@@ -21,4 +23,9 @@ export const LATER: Record<string, () => JSX.Element> = {
   members: () => <Members />,
   connect: () => <Connect />,
   "new-agent": () => <NewAgent />,
+};
+
+/** Tabs of an agent. */
+export const TABS = {
+  usage: (state: AgentState): JSX.Element => <AgentUsage key={state.agent.id} state={state} />,
 };

@@ -1,12 +1,13 @@
 /** Starts the dashboard: one page, one screen for each address. */
-import { effect, signal } from "@preact/signals";
+import { effect } from "@preact/signals";
 import { render } from "preact";
 import { start } from "./base/feed";
 import { keepFocus } from "./base/focus";
 import { href, route, shownWorkspace } from "./base/route";
 import { can, failedWith, me, phase, recheck, workspace } from "./base/session";
-import { Button, Empty, LinkButton, Skeleton } from "./parts/base";
-import { Banner, Failure } from "./parts/feedback";
+import { Empty, LinkButton } from "./parts/base";
+import { Failure } from "./parts/feedback";
+import { LaterScreen, loadLater } from "./parts/later";
 import { StatusBoard } from "./screens/status";
 import { AgentScreen } from "./screens/agent";
 import { NotPermitted, Page } from "./parts/page";
@@ -30,45 +31,10 @@ interface Screen {
   show: () => preact.JSX.Element;
 }
 
-type Later = typeof import("./later");
-
-const later = signal<Later["LATER"] | null>(null);
-const notLoaded = signal(false);
-
-/** Loads the other screens as soon as the first one is on its way: a tab then has one build of all of them. */
-const loadLater = (): void =>
-  void import("./later").then(
-    ({ LATER }) => (later.value = LATER),
-    () => (notLoaded.value = true),
-  );
-
-function Later({ name, title }: { name: string; title: string }) {
-  if (later.value) return later.value[name]!();
-  return (
-    <Page title={title}>
-      {notLoaded.value ? (
-        <Banner
-          tone="bad"
-          title="This page could not be loaded."
-          action={
-            <Button small onClick={() => location.reload()}>
-              Try again
-            </Button>
-          }
-        >
-          The server may have been updated, or cannot be reached.
-        </Banner>
-      ) : (
-        <Skeleton rows={6} tall />
-      )}
-    </Page>
-  );
-}
-
 /** A screen of the second file, with the title that stands while it is loaded. */
 const ofLater = (name: string, title: string, needs: string | null = null): Screen => ({
   needs,
-  show: () => <Later name={name} title={title} />,
+  show: () => <LaterScreen name={name} title={title} />,
 });
 
 const SCREENS: Record<string, Screen> = {

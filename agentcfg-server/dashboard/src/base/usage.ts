@@ -205,7 +205,7 @@ export const written = (value: number, metric: Metric): string =>
 
 /** On an axis, without digits that say nothing. */
 export function onAxis(value: number, metric: Metric | "call"): string {
-  if (metric === "call") return value === 0 ? "$0" : price(value).replace(/\.0+ ¢/, " ¢");
+  if (metric === "call") return value === 0 ? "$0" : value >= 1 ? money(value) : `${Number((value * 100).toPrecision(3))} ¢`;
   if (metric === "p95") return value === 0 ? "0 s" : took(value).replace(".0 ", " ");
   if (metric !== "cost") return brief(value).replace(".0 ", " ");
   return value === 0 || Number.isInteger(value) ? `$${number(value)}` : money(value);

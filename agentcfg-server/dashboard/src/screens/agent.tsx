@@ -10,6 +10,7 @@ import type { Agent } from "../base/types";
 import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill } from "../parts/base";
 import { Confirm, copyId, Menu } from "../parts/dialog";
 import { attempt, Banner, Reading, toast } from "../parts/feedback";
+import { LaterTab } from "../parts/later";
 import { Page } from "../parts/page";
 import { Restore, restore } from "./agents";
 import { Editor } from "./editor";
@@ -17,9 +18,15 @@ import { History } from "./history";
 import { Labels } from "./labels";
 import { TryIt } from "./try-it";
 
-const TABS = ["configuration", "history", "labels", "try"] as const;
+const TABS = ["configuration", "history", "labels", "try", "usage"] as const;
 type Tab = (typeof TABS)[number];
-const TAB_NAMES: Record<Tab, string> = { configuration: "Configuration", history: "History", labels: "Labels", try: "Try it" };
+const TAB_NAMES: Record<Tab, string> = {
+  configuration: "Configuration",
+  history: "History",
+  labels: "Labels",
+  try: "Try it",
+  usage: "Usage",
+};
 
 export function AgentScreen() {
   const id = route.value.params.get("id") ?? "";
@@ -55,6 +62,7 @@ export function AgentScreen() {
     if (name === "history") return !history.absent;
     if (name === "labels") return !allLabels.absent && !history.absent;
     if (name === "try") return agent.agent_type === "ai" && can("models:invoke") && agent.is_active;
+    if (name === "usage") return agent.agent_type === "ai" && can("analytics:read");
     return true;
   });
   const shown = tabs.includes(tab) ? tab : "configuration";
@@ -143,6 +151,7 @@ export function AgentScreen() {
       {shown === "history" && <History state={state} />}
       {shown === "labels" && <Labels state={state} />}
       {shown === "try" && <TryIt state={state} />}
+      {shown === "usage" && <LaterTab name="usage" state={state} />}
       {deleting && <Delete agent={agent} versions={version} onClose={() => setDeleting(false)} />}
       {restoring && <Restore agent={agent} onClose={() => setRestoring(false)} />}
     </Page>

@@ -4,6 +4,7 @@ import { useAgents } from "../../base/data";
 import { href, route, setParams } from "../../base/route";
 import { number } from "../../base/text";
 import { brief, keyOf, money, percent, price, startOf, valueOf, type By, type UsageRow } from "../../base/usage";
+import { FEW } from "../../base/usage-versions";
 import { useCalled } from "../../base/usage-data";
 import { Avatar, cx, Empty, Icon } from "../../parts/base";
 import { Sparkline } from "../../parts/chart";
@@ -25,8 +26,6 @@ const VALUES: Record<Order, (row: UsageRow) => number> = {
 const HEADS: Record<By, string> = { agent: "Agent", model: "Model", key: "Key", version: "Version" };
 /** More errors than this are marked. */
 const MANY_ERRORS = 0.01;
-/** Of fewer calls a mean says little. */
-export const FEW = 20;
 
 export function UsageTable({ view }: { view: View }) {
   const { by, span } = view;
