@@ -169,7 +169,7 @@ test("members are added, their roles change what they see, and the last owner st
   const eli = await open(stage.browser, stage.server);
   await eli.signIn("eli");
   const places = await eli.getByRole("navigation").getByRole("link").allInnerTexts();
-  assert.deepEqual(places.map((place) => place.split("\n")[0]), ["Overview", "Agents", "Releases", "Status", "Connect", "Workspace"]);
+  assert.deepEqual(places.map((place) => place.split("\n")[0]), ["Overview", "Agents", "Releases", "Usage", "Status", "Connect", "Workspace"]);
   await eli.show("agents/writer");
   await eli.getByText("Your role may look at agents and not change them.").waitFor();
   assert.equal(await eli.getByLabel("Persona prompt").getAttribute("readonly"), "");

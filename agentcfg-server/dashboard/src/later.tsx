@@ -9,11 +9,16 @@ import { Webhooks } from "./screens/webhooks";
 import { Members } from "./screens/members";
 import { Connect } from "./screens/connect";
 import { NewAgent } from "./screens/new-agent";
+import { ChangesADay, CostToday, LastReleases, TheDay } from "./screens/overview/charts";
 import { Releases } from "./screens/releases";
 import { Usage } from "./screens/usage";
 import { AgentUsage } from "./screens/usage/agent";
 
 export const LATER: Record<string, () => JSX.Element> = {
+  "overview-cost": () => <CostToday />,
+  "overview-changes": () => <ChangesADay />,
+  "overview-day": () => <TheDay />,
+  "overview-releases": () => <LastReleases />,
   releases: () => <Releases />,
   usage: () => <Usage />,
   "audit-log": () => <AuditLog />,

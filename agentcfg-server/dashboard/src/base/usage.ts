@@ -176,6 +176,8 @@ const cents = (value: number): string => {
 };
 /** A sum: "$412.86"; what is less than a cent in parts of it. */
 export const money = (value: number): string => (value === 0 || value >= 0.01 ? dollars.format(value) : cents(value));
+/** A sum that is not known exactly. */
+export const near = (value: number): string => (value < 10 ? money(value) : `$${number(Math.round(value))}`);
 /** The cost of a call: below a dollar in cents. */
 export const price = (value: number): string => (value >= 1 ? dollars.format(value) : cents(value));
 
@@ -290,7 +292,6 @@ export function weekdays(rows: readonly UsageRow[], now: number): number[] {
 /** What is said below the bar of a budget. */
 export function outlookLine(budget: Budget, { used, end, over, limit }: Outlook): string {
   const warns = budget.action === "warn";
-  const near = (value: number): string => (value < 10 ? money(value) : `$${number(Math.round(value))}`);
   const when = (at: number): string => (budget.period === "day" ? time(at) : date(at));
   if (used >= 1)
     return warns

@@ -90,7 +90,7 @@ export function Plot(props: PlotProps) {
     y: (value) => scale.bottom - (value / values.at(-1)!) * (scale.bottom - scale.top),
   };
   const end = names.length - 1;
-  const every = Math.max(1, Math.ceil(GAP / (scale.step || 1)));
+  const every = names.includes("") ? 1 : Math.max(1, Math.ceil(GAP / (scale.step || 1)));
   const named = names.map((name, i) => name && (i === end ? props.open : i % every === 0 && (!props.open || end - i >= every)));
   const move = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;

@@ -50,3 +50,8 @@ export function LaterScreen({ name, title }: { name: string; title: string }): J
 export function LaterTab({ name, state }: { name: keyof Loaded["TABS"]; state: AgentState }): JSX.Element {
   return loaded.value ? loaded.value.TABS[name](state) : <Waiting />;
 }
+
+/** A part of a screen. */
+export function LaterPart({ name }: { name: string }): JSX.Element {
+  return loaded.value ? loaded.value.LATER[name]!() : <Waiting />;
+}

@@ -14,7 +14,7 @@ import { attempt, Banner, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { OpeningRow, Table } from "../parts/rows";
-import { useTargets } from "./overview";
+import { useTargets } from "../base/targets";
 
 const PAGE = 100;
 const TYPES: Record<string, string> = {
