@@ -70,6 +70,10 @@ export interface ApiKey {
   created_at: string;
   last_used_at: string | null;
   revoked_at: string | null;
+  /** Where the key is limited below its scope. */
+  permissions?: string[];
+  agents?: string[];
+  label?: string;
 }
 
 export interface NewApiKey extends ApiKey {
