@@ -10,7 +10,9 @@ import { Members } from "./screens/members";
 import { Connect } from "./screens/connect";
 import { NewAgent } from "./screens/new-agent";
 import { ChangesADay, CostToday, LastReleases, TheDay } from "./screens/overview/charts";
+import { Palette } from "./screens/palette";
 import { Releases } from "./screens/releases";
+import { Shortcuts } from "./screens/shortcuts";
 import { Usage } from "./screens/usage";
 import { AgentUsage } from "./screens/usage/agent";
 
@@ -19,6 +21,8 @@ export const LATER: Record<string, () => JSX.Element> = {
   "overview-changes": () => <ChangesADay />,
   "overview-day": () => <TheDay />,
   "overview-releases": () => <LastReleases />,
+  palette: () => <Palette />,
+  shortcuts: () => <Shortcuts />,
   releases: () => <Releases />,
   usage: () => <Usage />,
   "audit-log": () => <AuditLog />,

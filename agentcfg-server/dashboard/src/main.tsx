@@ -7,16 +7,11 @@ import { href, route, shownWorkspace } from "./base/route";
 import { can, failedWith, me, phase, recheck, workspace } from "./base/session";
 import { Empty, LinkButton } from "./parts/base";
 import { Failure } from "./parts/feedback";
-import { LaterScreen, loadLater } from "./parts/later";
-import { StatusBoard } from "./screens/status";
-import { AgentScreen } from "./screens/agent";
+import { loadLater } from "./parts/later";
+import { SCREENS } from "./screens";
 import { NotPermitted, Page } from "./parts/page";
-import { Agents } from "./screens/agents";
-import { Keys } from "./screens/keys";
 import { login, SignIn, Starting } from "./screens/signin";
 import { Shell } from "./screens/shell";
-import { Overview } from "./screens/overview";
-import { WorkspaceScreen } from "./screens/workspace";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/frame.css";
@@ -24,36 +19,8 @@ import "./styles/parts.css";
 import "./styles/screens.css";
 import "./styles/releases.css";
 import "./styles/usage.css";
+import "./styles/sheets.css";
 import "./styles/narrow.css";
-
-interface Screen {
-  needs: string | null;
-  show: () => preact.JSX.Element;
-}
-
-/** A screen of the second file, with the title that stands while it is loaded. */
-const ofLater = (name: string, title: string, needs: string | null = null): Screen => ({
-  needs,
-  show: () => <LaterScreen name={name} title={title} />,
-});
-
-const SCREENS: Record<string, Screen> = {
-  overview: { needs: null, show: () => <Overview /> },
-  agents: { needs: "agents:read", show: () => <Agents /> },
-  agent: { needs: "agents:read", show: () => <AgentScreen key={route.value.params.get("id")} /> },
-  "new-agent": ofLater("new-agent", "New agent", "agents:configure"),
-  status: { needs: "agents:read", show: () => <StatusBoard /> },
-  releases: ofLater("releases", "Releases", "agents:read"),
-  usage: ofLater("usage", "Usage", "analytics:read"),
-  "audit-log": ofLater("audit-log", "Audit log", "audit_log:read"),
-  connect: ofLater("connect", "Connect"),
-  "api-keys": { needs: "api_keys:read", show: () => <Keys /> },
-  members: ofLater("members", "Members", "users:read"),
-  workspace: { needs: null, show: () => <WorkspaceScreen /> },
-  "ai-providers": ofLater("ai-providers", "AI providers", "settings:read"),
-  webhooks: ofLater("webhooks", "Webhooks", "webhooks:read"),
-  webhook: ofLater("webhook", "Webhook", "webhooks:read"),
-};
 
 function Content() {
   const screen = SCREENS[route.value.screen];

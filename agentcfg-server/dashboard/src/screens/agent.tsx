@@ -1,8 +1,9 @@
 /** One agent: its head, and the tabs configuration, history, labels and trial. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { agentQuery, agentsChanged, type AgentState, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
 import { keep } from "../base/drafts";
+import { visited } from "../base/recent";
 import { go, href, route } from "../base/route";
 import { can } from "../base/session";
 import { number } from "../base/text";
@@ -38,6 +39,8 @@ export function AgentScreen() {
   const [deleting, setDeleting] = useState(false);
   const [restoring, setRestoring] = useState(false);
   const tab = (route.value.params.get("tab") ?? "configuration") as Tab;
+
+  useEffect(() => void (agent && visited(id)), [id, !agent]);
 
   if (!agent) {
     return (
