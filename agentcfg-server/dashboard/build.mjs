@@ -25,8 +25,12 @@ const options = {
   splitting: true,
   chunkNames: "[name]",
   target: ["es2022", "chrome117", "firefox121", "safari17"],
-  jsx: "automatic",
-  jsxImportSource: "preact",
+  // Calls of h() are smaller than those of the automatic runtime; tsconfig.json would set that one.
+  jsx: "transform",
+  jsxFactory: "h",
+  jsxFragment: "Fragment",
+  inject: ["src/jsx.ts"],
+  tsconfigRaw: {},
   charset: "utf8",
   legalComments: "none",
   banner: {
@@ -84,7 +88,9 @@ async function write(made) {
   for (const [what, limit] of Object.entries(LIMITS)) {
     const sum = sums[what].reduce((bytes, name) => bytes + sizes[name], 0);
     console.log(`${what.padEnd(11)} ${String(sum).padStart(6)} of ${limit}`);
-    if (sum > limit) throw new Error(`${what}: more than ${limit} bytes`);
+    if (sum <= limit) continue;
+    console.error(`error: ${what}: more than ${limit} bytes`);
+    if (!watching) process.exit(1);
   }
 }
 

@@ -11,6 +11,7 @@ import { Connect } from "./screens/connect";
 import { NewAgent } from "./screens/new-agent";
 import { ChangesADay, CostToday, LastReleases, TheDay } from "./screens/overview/charts";
 import { Palette } from "./screens/palette";
+import { Playground } from "./screens/playground";
 import { Releases } from "./screens/releases";
 import { Shortcuts } from "./screens/shortcuts";
 import { Usage } from "./screens/usage";
@@ -36,5 +37,6 @@ export const LATER: Record<string, () => JSX.Element> = {
 
 /** Tabs of an agent. */
 export const TABS = {
+  try: (state: AgentState): JSX.Element => <Playground key={state.agent.id} state={state} />,
   usage: (state: AgentState): JSX.Element => <AgentUsage key={state.agent.id} state={state} />,
 };

@@ -20,6 +20,7 @@ import "./styles/screens.css";
 import "./styles/releases.css";
 import "./styles/usage.css";
 import "./styles/sheets.css";
+import "./styles/playground.css";
 import "./styles/narrow.css";
 
 function Content() {

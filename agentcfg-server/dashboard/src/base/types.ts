@@ -96,6 +96,9 @@ export interface Model {
   display_name: string;
   status: "available" | "coming_soon";
   credential: "workspace" | "managed" | "none";
+  /** USD per million tokens, where they are known. */
+  input_price?: number | null;
+  output_price?: number | null;
 }
 
 export interface ProviderKey {

@@ -17,7 +17,6 @@ import { Restore, restore } from "./agents";
 import { Editor } from "./editor";
 import { History } from "./history";
 import { Labels } from "./labels";
-import { TryIt } from "./try-it";
 
 const TABS = ["configuration", "history", "labels", "try", "usage"] as const;
 type Tab = (typeof TABS)[number];
@@ -25,7 +24,7 @@ const TAB_NAMES: Record<Tab, string> = {
   configuration: "Configuration",
   history: "History",
   labels: "Labels",
-  try: "Try it",
+  try: "Playground",
   usage: "Usage",
 };
 
@@ -153,7 +152,7 @@ export function AgentScreen() {
       {shown === "configuration" && <Editor key={`${id} ${agent.is_active}`} state={state} />}
       {shown === "history" && <History state={state} />}
       {shown === "labels" && <Labels state={state} />}
-      {shown === "try" && <TryIt state={state} />}
+      {shown === "try" && <LaterTab name="try" state={state} />}
       {shown === "usage" && <LaterTab name="usage" state={state} />}
       {deleting && <Delete agent={agent} versions={version} onClose={() => setDeleting(false)} />}
       {restoring && <Restore agent={agent} onClose={() => setRestoring(false)} />}

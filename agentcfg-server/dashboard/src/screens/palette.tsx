@@ -1,6 +1,6 @@
 /** The palette: agents, actions, prompts and pages, found by typing. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAgents } from "../base/data";
 import { findPrompts, type Hit } from "../base/prompts";
 import { recent } from "../base/recent";
@@ -123,7 +123,8 @@ export function Palette() {
   const id = useId();
   const chosen = Math.min(at, found.length - 1);
   const close = (): void => void (sheet.value = null);
-  useEffect(() => {
+  // At once, so that no letter that is typed is lost.
+  useLayoutEffect(() => {
     const opener = document.activeElement as HTMLElement | null;
     const element = dialog.current!;
     element.showModal();
