@@ -6,6 +6,7 @@ import { source } from "./source.mjs";
 
 const stage = prepare();
 const { attention, statesAt } = await source("base/attention", "attention", "statesAt");
+const { lanesOf } = await source("base/lanes", "lanesOf");
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -42,6 +43,31 @@ test("the states of a day are counted from the changes", () => {
   const change = (agent_id, at, status) => ({ agent_id, at: new Date(at).toISOString(), status, current_task_id: null, current_task_title: null });
   const { working, idle } = statesAt([change("a", 10, "working"), change("b", 20, "offline"), change("a", 30, "idle")], [5, 10, 25, 35]);
   assert.deepEqual([working, idle], [[0, 1, 1, 0], [1, 1, 0, 1]], "what ended in the time was there before");
+});
+
+test("the lanes of a timeline are the changes of each agent, and reports of the same task are one block", () => {
+  const change = (agent_id, at, status, task = null) => ({ agent_id, at: new Date(at).toISOString(), status, current_task_id: task, current_task_title: task });
+  const changes = [change("a", 0, "working", "t"), change("a", 10, "working", "t"), change("a", 20, "idle"), change("b", 25, "working", "u"), change("a", 40, "working", "v")];
+  const lanes = lanesOf(changes, 10, 50);
+  assert.deepEqual(lanes.get("a").blocks.map(({ status, from, to, id }) => [status, from, to, id]), [["working", 10, 20, "t"], ["idle", 20, 40, null], ["working", 40, 50, "v"]]);
+  assert.deepEqual([lanes.get("a").worked, lanes.get("a").tasks, lanes.get("b").worked], [20, 2, 25]);
+});
+
+test("the timeline shows what agents did, and names each block by keyboard", async () => {
+  const { page, id } = await stage.studio("quinn");
+  await stage.server.call("quinn", "PUT", `/api/agents/status?workspace_id=${id}&agent_id=writer`, { status: "idle" });
+  await page.show("status?view=timeline");
+  await page.getByRole("heading", { level: 2, name: "Working" }).waitFor();
+  const lane = page.getByRole("group", { name: /^Writer: .*1 task/ });
+  await lane.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByRole("status").filter({ hasText: /^Writer: idle, / }).waitFor();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByRole("status").filter({ hasText: /^Writer: Draft the autumn release post, .* task-2291$/ }).waitFor();
+  await page.getByRole("button", { name: "6 h" }).click();
+  assert.match(page.url(), /hours=6/);
+  assert.deepEqual(await violations(page), []);
+  page.faults();
 });
 
 test("the overview names what needs attention, and it goes when it is cured", async () => {

@@ -16,11 +16,11 @@ import { Reading } from "../../parts/feedback";
 import { isLive, isReplaced, Rotate } from "../keys";
 
 /** With more agents than this the changes of their status are not read here. */
-const MOST = 1_000;
+export const MOST_LANES = 1_000;
 
 /** The changes of the live status of the last 24 hours. */
 export function useStatusHistory(): Resource<StatusChange[]> {
-  const few = (useAgents().data?.length ?? Infinity) <= MOST;
+  const few = (useAgents().data?.length ?? Infinity) <= MOST_LANES;
   return useResource("status", few ? "api/agents/status/history" : null, { workspace_id: workspace.value!.id });
 }
 

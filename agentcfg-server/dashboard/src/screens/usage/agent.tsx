@@ -13,7 +13,7 @@ import { BeforeAfter } from "./before-after";
 import { LastCalls } from "./calls";
 import { RangePicker, rangeOf } from "./index";
 import { markersOf } from "./stacks";
-import { figures, PlainStats } from "./stats";
+import { figures, Strip } from "./stats";
 import { VersionsTable } from "./versions";
 
 export function AgentUsage({ state }: { state: AgentState }) {
@@ -48,7 +48,7 @@ export function AgentUsage({ state }: { state: AgentState }) {
   const then = before.data && change(sums.calls, sum(before.data).calls);
   const picker = (
     <div class="row end">
-      <RangePicker range={range} none="30d" />
+      <RangePicker range={range} />
     </div>
   );
   if (!sums.calls)
@@ -70,7 +70,7 @@ export function AgentUsage({ state }: { state: AgentState }) {
     <div class="stack pad-top agent-usage">
       {picker}
       <section class="card usage-card" aria-label={`Usage of the last ${span.words}`}>
-        <PlainStats of={figures(sums).map((stat) => ({ ...stat, note: notes[stat.id as keyof typeof notes] ?? stat.note }))} />
+        <Strip of={figures(sums).map((stat) => ({ ...stat, note: notes[stat.id as keyof typeof notes] ?? stat.note }))} />
       </section>
       <div class="usage-split">
         <CallCost span={span} steps={steps.data} bands={bands} rows={rows} label={label} moves={moves} />
@@ -122,12 +122,7 @@ function CallCost({
           <span>
             {names[at]}: <b>{say(values[at])}</b>
           </span>
-          <span class="row second" aria-hidden="true">
-            <svg width="16" height="8" class="chart">
-              <line class="mean" x2="16" y1="4" y2="4" />
-            </svg>
-            mean of the version
-          </span>
+          <span class="mean-key second">mean of the version</span>
         </span>
       </header>
       <div class="usage-chart">

@@ -7,6 +7,7 @@ import { price, took } from "../../base/usage";
 import { useCalls, type Call } from "../../base/usage-data";
 import { ActorMark, Badge, Button } from "../../parts/base";
 import { Reading } from "../../parts/feedback";
+import { Table } from "../../parts/rows";
 
 const clock = new Intl.DateTimeFormat("en-GB", { timeStyle: "medium" });
 const MORE = 100;
@@ -33,55 +34,56 @@ export function LastCalls({ read, agent }: { read: Resource<Call[]>; agent: stri
       ) : calls.length === 0 ? (
         <p class="card-body dim">None is kept any more: single calls are kept for a time, their sums for good.</p>
       ) : (
-        <table class="calls-table">
-          <caption class="hidden">Last calls</caption>
-          <thead class="hidden">
-            <tr>
-              {["Time", "Version", "Caller", "Status", "Tokens", "First byte", "Time taken", "Cost"].map((name) => (
-                <th key={name} scope="col">
-                  {name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody>
-            {calls.map((call) => {
-              const at = Date.parse(call.ended_at);
-              return (
-                <tr key={call.id}>
-                  <td class="c-time">
-                    <time dateTime={call.ended_at} title={utc(at)}>
-                      {now.value - at < DAY ? clock.format(at) : date(at)}
-                    </time>
-                  </td>
-                  <td class="third">
+        <Table
+          name="Last calls"
+          kind="calls-table"
+          columns={[
+            ["Time", "c-time"],
+            ["Version", "third"],
+            ["Caller", "second"],
+            ["Status", "c-status"],
+            ["Tokens", "right large"],
+            ["First byte", "right third"],
+            ["In all", "right second"],
+            ["Cost", "right c-cost"],
+          ]}
+        >
+          {calls.map((call) => {
+            const at = Date.parse(call.ended_at);
+            return (
+              <tr key={call.id}>
+                <td class="c-time">
+                  <time dateTime={call.ended_at} title={utc(at)}>
+                    {now.value - at < DAY ? clock.format(at) : date(at)}
+                  </time>
+                </td>
+                <td class="third">
+                  <span class="row">
+                    {call.version !== null && `v${call.version}`}
+                    {call.label && <Badge tone="accent">{call.label}</Badge>}
+                  </span>
+                </td>
+                <td class="second">
+                  {call.actor && (
                     <span class="row">
-                      {call.version !== null && `v${call.version}`}
-                      {call.label && <Badge tone="accent">{call.label}</Badge>}
+                      <ActorMark actor={call.actor} name={names(call.actor)} />
+                      <span class="clip">{names(call.actor)}</span>
                     </span>
-                  </td>
-                  <td class="second">
-                    {call.actor && (
-                      <span class="row">
-                        <ActorMark actor={call.actor} name={names(call.actor)} />
-                        <span class="clip">{names(call.actor)}</span>
-                      </span>
-                    )}
-                  </td>
-                  <td class="c-status" title={call.request_id ? `Request ${call.request_id}` : undefined}>
-                    <Badge tone={call.status >= 400 ? "bad" : undefined}>{call.status}</Badge>
-                  </td>
-                  <td class="right large">
-                    {number(call.input_tokens)} / {number(call.output_tokens)}
-                  </td>
-                  <td class="right third">{call.first_byte_ms === null ? "–" : took(call.first_byte_ms)}</td>
-                  <td class="right second">{took(call.duration_ms)}</td>
-                  <td class="right strong c-cost">{call.cost_usd === null ? "No price" : price(Number(call.cost_usd))}</td>
-                </tr>
-              );
-            })}
-          </tbody>
-        </table>
+                  )}
+                </td>
+                <td class="c-status" title={call.request_id ? `Request ${call.request_id}` : undefined}>
+                  <Badge tone={call.status >= 400 ? "bad" : undefined}>{call.status}</Badge>
+                </td>
+                <td class="right large">
+                  {number(call.input_tokens)} / {number(call.output_tokens)}
+                </td>
+                <td class="right third">{call.first_byte_ms === null ? "–" : took(call.first_byte_ms)}</td>
+                <td class="right second">{took(call.duration_ms)}</td>
+                <td class="right strong c-cost">{call.cost_usd === null ? "No price" : price(Number(call.cost_usd))}</td>
+              </tr>
+            );
+          })}
+        </Table>
       )}
     </section>
   );

@@ -5,12 +5,11 @@ import { root } from "../../base/api";
 import { useAgents, useLabels } from "../../base/data";
 import { href } from "../../base/route";
 import { can } from "../../base/session";
-import { ticks, type UsageRow } from "../../base/usage";
+import type { UsageRow } from "../../base/usage";
 import { LinkButton } from "../../parts/base";
-import { useWidth } from "../../parts/chart";
 import { Segments } from "../../parts/fields";
 import { Snippet } from "../../parts/secret";
-import { figures, PlainStats } from "./stats";
+import { figures, Strip } from "./stats";
 
 type Language = "curl" | "python" | "typescript" | "rust";
 const LANGUAGES: [Language, string][] = [
@@ -28,27 +27,6 @@ const code = (language: Language, base: string, model: string): string =>
     rust: `let answer = reqwest::Client::new()\n    .post("${base}/v1/messages")\n    .header("x-api-key", std::env::var("API_KEY")?)\n    .json(&serde_json::json!({\n        "max_tokens": 400,\n        "messages": [{"role": "user", "content": "Hello"}],\n    }))\n    .send()\n    .await?;`,
   })[language];
 
-/** Bars of no meaning, which say what will be here. */
-function Ghost() {
-  const { place, width } = useWidth();
-  const [bars, high] = [Math.max(8, Math.floor(width / 36)), 200];
-  return (
-    <div ref={place} class="ghost">
-      {width > 0 && (
-        <svg width={width} height={high} aria-hidden="true">
-          {ticks(3, 3).map((line) => (
-            <line key={line} x1="0" x2={width} y1={high - 1 - line * 62} y2={high - 1 - line * 62} />
-          ))}
-          {Array.from({ length: bars }, (_, i) => {
-            const tall = 30 + ((i * 37) % 83) + (i % 7 < 5 ? 40 : 0);
-            return <rect key={i} x={(i * width) / bars + 6} width={width / bars - 12} y={high - tall} height={tall} rx="2" />;
-          })}
-        </svg>
-      )}
-    </div>
-  );
-}
-
 export function FirstCall({ total, aside }: { total: UsageRow; aside: ComponentChildren }) {
   const [language, setLanguage] = useState<Language>("curl");
   const agents = useAgents().data?.filter(({ agent_type }) => agent_type === "ai");
@@ -59,9 +37,9 @@ export function FirstCall({ total, aside }: { total: UsageRow; aside: ComponentC
   return (
     <>
       <section class="card usage-card" aria-label="Usage">
-        <PlainStats of={figures(total).map((stat) => ({ ...stat, note: null }))} />
+        <Strip of={figures(total).map((stat) => ({ ...stat, note: null }))} />
         <div class="usage-none">
-          <Ghost />
+          <div class="ghost" aria-hidden="true" />
           <div class="empty">
             <h2>No model call yet</h2>
             <p>

@@ -26,12 +26,12 @@ export interface View {
   before: UsageRow | null;
 }
 
-export function RangePicker({ range, none }: { range: Range; none: Range }) {
+export function RangePicker({ range }: { range: Range }) {
   return (
     <Segments<Range>
       label="Range"
       value={range}
-      onPick={(value) => setParams({ range: value === none ? null : value })}
+      onPick={(value) => setParams({ range: value === "30d" ? null : value })}
       choices={[
         { value: "24h", label: "24 h" },
         { value: "7d", label: "7 d" },
@@ -81,7 +81,7 @@ export function Usage() {
   const none = ready && view!.total.calls === 0;
   const last = useCalls({ limit: 1 }, none);
   return (
-    <Page title="Usage" width="full" actions={<RangePicker range={range} none="30d" />}>
+    <Page title="Usage" width="full" actions={<RangePicker range={range} />}>
       {failed ? (
         failed.absent ? (
           <div class="card">

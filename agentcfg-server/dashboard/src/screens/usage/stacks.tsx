@@ -99,14 +99,7 @@ export function Stacks({ view, metric }: { view: View; metric: Metric }) {
             .map((value) => ({ value, label: BY[value] }))}
         />
         <span class="grow" />
-        {markers.length > 0 && (
-          <span class="hint row">
-            <svg width="10" height="8" class="mark-key" aria-hidden="true">
-              <path d="M1 7l4-6 4 6z" />
-            </svg>
-            {label} moved
-          </span>
-        )}
+        {markers.length > 0 && <span class="hint mark-key">{label} moved</span>}
       </div>
       <div class={cx("with-key", line && "alone")}>
         <Plot

@@ -77,29 +77,30 @@ export function Stats({ view, metric, onPick }: { view: View; metric: Metric; on
     ),
   };
   return (
-    <div class="stats" role="group" aria-label="What the chart shows">
-      {figures(total).map(({ id, label, value, note }) => (
-        <button key={id} type="button" aria-pressed={id === metric} onClick={() => onPick(id)}>
-          <span class="stat-name">{label}</span>
-          <span class="stat-value">{value}</span>
-          <span class="hint">{notes[id] || note || " "}</span>
-        </button>
-      ))}
-    </div>
+    <Strip of={figures(total).map((stat) => ({ ...stat, note: notes[stat.id] || stat.note }))} metric={metric} onPick={onPick} />
   );
 }
 
-/** The same strip where there is nothing to choose. */
-export function PlainStats({ of }: { of: Stat[] }) {
+/** Without something to pick it only shows. */
+export function Strip({ of, metric, onPick }: { of: Stat[]; metric?: Metric; onPick?: (metric: Metric) => void }) {
   return (
-    <ul class="stats">
-      {of.map(({ id, label, value, note }) => (
-        <li key={id}>
-          <span class="stat-name">{label}</span>
-          <span class="stat-value">{value}</span>
-          <span class="hint">{note || " "}</span>
-        </li>
-      ))}
-    </ul>
+    <div class="stats" role="group" aria-label={onPick ? "What the chart shows" : "Figures"}>
+      {of.map(({ id, label, value, note }) => {
+        const content = (
+          <>
+            <span class="stat-name">{label}</span>
+            <span class="stat-value">{value}</span>
+            <span class="hint">{note || " "}</span>
+          </>
+        );
+        return onPick ? (
+          <button key={id} type="button" aria-pressed={id === metric} onClick={() => onPick(id)}>
+            {content}
+          </button>
+        ) : (
+          <div key={id}>{content}</div>
+        );
+      })}
+    </div>
   );
 }

@@ -4,23 +4,20 @@ import { useAgents } from "../../base/data";
 import { href, route, setParams } from "../../base/route";
 import { number } from "../../base/text";
 import { brief, keyOf, money, percent, price, startOf, valueOf, type By, type UsageRow } from "../../base/usage";
-import { FEW } from "../../base/usage-versions";
+import { callCost, FEW } from "../../base/usage-versions";
 import { useCalled } from "../../base/usage-data";
 import { Avatar, cx, Empty, Icon } from "../../parts/base";
 import { Sparkline } from "../../parts/chart";
 import { followRow, Rows } from "../../parts/rows";
+import { shareOfErrors } from "./stats";
 import type { View } from "./index";
 
 type Order = "cost" | "calls" | "errors" | "call";
-const share = (row: UsageRow): number => (row.calls ? row.errors / row.calls : 0);
-const perCall = (row: UsageRow): number => {
-  const priced = row.calls - row.unpriced_calls;
-  return priced > 0 ? Number(row.cost_usd) / priced : 0;
-};
+const perCall = (row: UsageRow): number => callCost(row) ?? 0;
 const VALUES: Record<Order, (row: UsageRow) => number> = {
   cost: (row) => Number(row.cost_usd),
   calls: (row) => row.calls,
-  errors: share,
+  errors: shareOfErrors,
   call: perCall,
 };
 const HEADS: Record<By, string> = { agent: "Agent", model: "Model", key: "Key", version: "Version" };
@@ -130,8 +127,8 @@ export function UsageTable({ view }: { view: View }) {
                     )}
                   </td>
                   <td class="right second">{number(row.calls)}</td>
-                  <td class={cx("right large", share(row) > MANY_ERRORS && row.calls >= FEW && "bad-text")}>
-                    {percent(share(row))}
+                  <td class={cx("right large", shareOfErrors(row) > MANY_ERRORS && row.calls >= FEW && "bad-text")}>
+                    {percent(shareOfErrors(row))}
                   </td>
                   <td class="right large">
                     {brief(row.input_tokens)} / {brief(row.output_tokens)}
