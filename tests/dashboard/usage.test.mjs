@@ -168,7 +168,7 @@ test("a budget is set, changed and removed", async (context) => {
   await page.getByLabel("Applies to").selectOption("agent");
   await page.getByRole("button", { name: "Set budget" }).click();
   await page.getByText("Choose one.").waitFor();
-  await page.getByLabel("Agent").selectOption("writer");
+  await page.getByLabel("Agent", { exact: true }).selectOption("writer");
   await page.getByLabel("Limit in USD").fill("12.5");
   await page.getByRole("button", { name: "Set budget" }).click();
   await page.getByRole("img", { name: /^Writer: .* limit \$12\.50/ }).waitFor();

@@ -24,6 +24,7 @@ const TYPES: Record<string, string> = {
   provider_key: "Provider keys",
   workspace: "Workspace",
   webhook: "Webhooks",
+  budget: "Budgets",
 };
 const SINCE: Record<string, string> = { "1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days" };
 /** Whole days are counted from midnight of a day, so that the address of a reading stays the same. */
