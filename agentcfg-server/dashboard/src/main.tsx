@@ -1,17 +1,17 @@
 /** Starts the dashboard: one page, one screen for each address. */
 import { effect } from "@preact/signals";
 import { render } from "preact";
-import { start } from "./base/feed";
 import { keepFocus } from "./base/focus";
+import { SCREENS } from "./screens";
 import { href, route, shownWorkspace } from "./base/route";
+import { NotPermitted, Page } from "./parts/page";
 import { can, failedWith, me, phase, recheck, workspace } from "./base/session";
 import { Empty, LinkButton } from "./parts/base";
+import { Shell } from "./screens/shell";
+import { start } from "./base/feed";
 import { Failure } from "./parts/feedback";
 import { loadLater } from "./parts/later";
-import { SCREENS } from "./screens";
-import { NotPermitted, Page } from "./parts/page";
 import { login, SignIn, Starting } from "./screens/signin";
-import { Shell } from "./screens/shell";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/frame.css";

@@ -1,13 +1,13 @@
 /** The screens by the first part of their address: what each needs, and where it is in the navigation. */
 import type { JSX } from "preact";
-import { route } from "./base/route";
-import { LaterScreen } from "./parts/later";
-import { AgentScreen } from "./screens/agent";
 import { Agents } from "./screens/agents";
+import { AgentScreen } from "./screens/agent";
 import { Keys } from "./screens/keys";
-import { Overview } from "./screens/overview";
-import { StatusBoard } from "./screens/status";
 import { WorkspaceScreen } from "./screens/workspace";
+import { Overview } from "./screens/overview";
+import { LaterScreen } from "./parts/later";
+import { StatusBoard } from "./screens/status";
+import { route } from "./base/route";
 
 interface Screen {
   needs: string | null;

@@ -1,21 +1,21 @@
 /** One agent: its head, and the tabs configuration, history, labels and trial. */
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../base/api";
-import { agentQuery, agentsChanged, type AgentState, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
 import { keep } from "../base/drafts";
 import { visited } from "../base/recent";
 import { go, href, route } from "../base/route";
 import { can } from "../base/session";
 import { number } from "../base/text";
-import type { Agent } from "../base/types";
 import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill } from "../parts/base";
-import { Confirm, copyId, Menu } from "../parts/dialog";
-import { attempt, Banner, Reading, toast } from "../parts/feedback";
-import { LaterTab } from "../parts/later";
+import type { Agent } from "../base/types";
 import { Page } from "../parts/page";
-import { Restore, restore } from "./agents";
+import { Confirm, copyId, Menu } from "../parts/dialog";
+import { agentQuery, agentsChanged, type AgentState, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
+import { attempt, Banner, Reading, toast } from "../parts/feedback";
 import { Editor } from "./editor";
+import { Restore, restore } from "./agents";
 import { History } from "./history";
+import { LaterTab } from "../parts/later";
 import { Labels } from "./labels";
 
 const TABS = ["configuration", "history", "labels", "try", "usage"] as const;
