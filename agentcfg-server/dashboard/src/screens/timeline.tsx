@@ -74,7 +74,7 @@ function Lanes({
 }: Drawn & { entries: StatusEntry[]; byId: Map<string, Agent>; of: (entry: StatusEntry) => Lane }) {
   const { place, width } = useWidth();
   const { from, to } = drawn;
-  const length = Math.max(160, width < 720 ? width - 32 : width - 366);
+  const length = Math.max(160, innerWidth < 720 ? width - 34 : width - 366);
   const step = ((to - from) / 6) * (length < 400 ? 2 : 1);
   const hours = Array.from({ length: Math.ceil((to - from) / step) }, (_, i) => from + i * step);
   return (
