@@ -4,11 +4,11 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use hyper::body::Incoming;
-use hyper::header::{CONTENT_TYPE, HeaderValue};
-use hyper::{Method, Request, Response};
+use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
+use hyper::{HeaderMap, Method, Request, Response};
 use tokio::net::TcpListener;
 
-use super::Metrics;
+use super::{Metrics, text_format};
 use crate::http::Body;
 use crate::http::errors::Failure;
 use crate::listen::{Drained, Limits, serve, service_fn};
@@ -43,10 +43,28 @@ fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Body> {
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Failure::method_not_allowed("only GET and HEAD are allowed", "GET, HEAD").to_response();
     }
-    let mut response = Response::new(Body::from(metrics.render()));
-    let format = HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
+    let text = metrics.render();
+    let (text, format) = match asks_for_open_metrics(request.headers()) {
+        true => (text, "application/openmetrics-text; version=1.0.0; charset=utf-8"),
+        false => (
+            text_format::from_open_metrics(&text),
+            "text/plain; version=0.0.4; charset=utf-8",
+        ),
+    };
+    let mut response = Response::new(Body::from(text));
+    let format = HeaderValue::from_static(format);
     response.headers_mut().insert(CONTENT_TYPE, format);
     response
+}
+
+/// Whether a reader knows the OpenMetrics format, as Prometheus does. Others, such as `promtool check metrics`, do not.
+fn asks_for_open_metrics(headers: &HeaderMap) -> bool {
+    let mut accepted = headers.get_all(ACCEPT).iter();
+    accepted.any(|value| {
+        value
+            .to_str()
+            .is_ok_and(|text| text.contains("application/openmetrics-text"))
+    })
 }
 
 #[cfg(test)]
@@ -64,21 +82,32 @@ mod tests {
         let api_connections = limits.open_connections.clone();
         let server = serve_metrics(listener, Arc::new(Metrics::new()), limits, std::future::pending());
         tokio::spawn(server);
-        for (line, start) in [
-            ("GET /metrics", "HTTP/1.1 200 "),
-            ("HEAD /metrics", "HTTP/1.1 200 "),
-            ("POST /metrics", "HTTP/1.1 405 "),
-            ("GET /", "HTTP/1.1 404 "),
+        let prometheus = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5";
+        for (line, accept, start, has_end) in [
+            ("GET /metrics", prometheus, "HTTP/1.1 200 ", true),
+            ("GET /metrics", "*/*", "HTTP/1.1 200 ", false),
+            ("HEAD /metrics", prometheus, "HTTP/1.1 200 ", false),
+            ("POST /metrics", prometheus, "HTTP/1.1 405 ", false),
+            ("GET /", prometheus, "HTTP/1.1 404 ", false),
         ] {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream
-                .write_all(format!("{line} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").as_bytes())
+                .write_all(
+                    format!("{line} HTTP/1.1\r\nhost: x\r\naccept: {accept}\r\nconnection: close\r\n\r\n").as_bytes(),
+                )
                 .await
                 .unwrap();
             let mut answer = String::new();
             stream.read_to_string(&mut answer).await.unwrap();
             assert!(answer.starts_with(start), "{answer}");
-            assert_eq!(answer.ends_with("# EOF\n"), line == "GET /metrics", "{answer}");
+            assert_eq!(answer.ends_with("# EOF\n"), has_end, "{answer}");
+            if (line, accept) == ("GET /metrics", "*/*") {
+                assert!(answer.contains("content-type: text/plain; version=0.0.4"), "{answer}");
+                assert!(
+                    answer.contains("# TYPE agentcfg_rate_limited_requests_total counter\n"),
+                    "{answer}"
+                );
+            }
         }
         assert_eq!(api_connections.get(), 0);
     }

@@ -5,6 +5,7 @@ mod endpoint;
 mod metrics;
 mod model_calls;
 mod register;
+mod text_format;
 
 use std::io::{IsTerminal, stderr};
 
