@@ -128,6 +128,16 @@ def test_prometheus_evaluates_all_alerts_and_none_fires(prometheus: Prometheus) 
     assert [rule["name"] for rule in rules() if rule["state"] == "firing"] == []
 
 
+@pytest.mark.parametrize("page", ["operations", "packages"])
+def test_the_documented_configuration_of_prometheus_is_valid(page: str, tmp_path: Path) -> None:
+    text = (ROOT / f"docs/{page}.md").read_text(encoding="utf-8")
+    [config] = re.findall(r"^```yaml\n(# prometheus\.yml\n.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    (tmp_path / "prometheus.yml").write_text(config.replace("/etc/prometheus/agentcfg", str(FOLDER)))
+    command = ["promtool", "check", "config", tmp_path / "prometheus.yml"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_each_alert_has_tests_of_both_kinds() -> None:
     cases = yaml.safe_load((FOLDER / "alerts.test.yaml").read_text(encoding="utf-8"))["tests"]
     checks = [check for case in cases for check in case["alert_rule_test"]]

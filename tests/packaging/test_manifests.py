@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import chart
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
@@ -37,6 +39,20 @@ VARIANTS: list[dict[str, Any]] = [
             "metricsFrom": [{"podSelector": {}}],
             "egressPorts": [443],
         },
+    },
+    {
+        "store": "embedded",
+        "image": {
+            "repository": "registry.example.com/agentcfg",
+            "tag": "0.1.0-1",
+            "pullPolicy": "Always",
+            "pullSecrets": [{"name": "registry"}],
+        },
+        "service": {"type": "LoadBalancer", "annotations": {"example.com/internal": "true"}},
+        "podAnnotations": {"example.com/team": "agents"},
+        "nodeSelector": {"kubernetes.io/arch": "amd64"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "networkPolicy": {"enabled": True, "from": [], "metricsFrom": [], "egressPorts": []},
     },
     {"store": "postgresql", "networkPolicy": {"enabled": False}},
 ]
@@ -85,6 +101,38 @@ def test_a_field_that_kubernetes_does_not_know_is_found() -> None:
     document["spec"]["template"]["spec"]["containers"][0]["livenessProbes"] = {}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(document, RELEASES[0], strict=True)
+
+
+def test_an_empty_list_of_the_network_policy_opens_nothing() -> None:
+    # In a policy itself, a rule without ports or peers is for all of them.
+    closed = {"enabled": True, "from": [], "metricsFrom": [], "egressPorts": []}
+    [policy] = [made for made in documents(chart.render(networkPolicy=closed)) if made["kind"] == "NetworkPolicy"]
+    assert policy["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": 7420}]}]
+    assert policy["spec"]["egress"] == [{"ports": [{"protocol": name, "port": 53} for name in ("UDP", "TCP")]}]
+    for made in documents(chart.render(store="postgresql", networkPolicy=closed)):
+        if made["kind"] == "NetworkPolicy":
+            assert made["spec"]["egress"][1:] == [{"ports": [{"protocol": "TCP", "port": 5432}]}]
+
+
+def test_helm_refuses_values_that_the_chart_does_not_have() -> None:
+    schema = json.loads((chart.CHART / "values.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator.check_schema(schema)
+    defaults = yaml.safe_load((chart.CHART / "values.yaml").read_text(encoding="utf-8"))
+    assert set(schema["properties"]) - {"global"} == set(defaults)
+    for values in VARIANTS:
+        jsonschema.validate({**defaults, **values}, schema)
+    for wrong in (
+        {"store": "etcd"},
+        {"replica": 3},
+        {"image": {"name": "agentcfg"}},
+        {"publicUrl": "agents.example.com"},
+        {"settings": {"LOG": "debug"}},
+        {"settings": {"max_answer_mb_in_flight": 1000000}},
+        {"storage": {"size": "10"}},
+        {"service": {"type": "Ingress"}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**defaults, **wrong}, schema)
 
 
 def test_another_store_is_refused() -> None:
