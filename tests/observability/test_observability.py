@@ -162,7 +162,10 @@ def test_the_documentation_names_metrics_that_exist(exposed: Exposed) -> None:
 
 def test_limits_in_the_alerts_are_the_default_ones() -> None:
     defaults = (ROOT / "agentcfg-server/src/process/config.default.toml").read_text(encoding="utf-8")
-    for alert, setting in (("AgentcfgConnectionsNearLimit", "max_connections"), ("AgentcfgStreamsNearLimit", "max_streams")):
+    for alert, setting in (
+        ("AgentcfgConnectionsNearLimit", "max_connections"),
+        ("AgentcfgStreamsNearLimit", "max_streams"),
+    ):
         found = re.search(rf"^{setting} = (\d+)$", defaults, re.MULTILINE)
         assert found and RULES[alert]["expr"].endswith(f" {found[1]}"), alert
 
