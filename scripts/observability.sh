@@ -22,6 +22,6 @@ export AGENTCFG_TEST_BINARY
 (
     cd packaging/observability
     promtool check rules alerts.yaml
-    promtool test rules alerts.test.yaml
+    promtool test rules ./*.test.yaml
 )
 "$environment/bin/python" -m pytest -q -p no:cacheprovider --rootdir tests/observability tests/observability

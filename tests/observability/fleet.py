@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 BINARY = os.environ["AGENTCFG_TEST_BINARY"]
+# AGENTCFG_TEST_BINARY would be an unknown setting of the server.
+PATH = {"PATH": os.environ["PATH"]}
 PATIENCE = 30.0
 # What a provider reports: the input has cached tokens, the output has reasoning.
 OPENAI = {
@@ -89,7 +91,7 @@ class Fleet:
     """One server with TLS, an agent, a webhook and a stream of changes."""
 
     def __init__(self, folder: Path, others: str) -> None:
-        """Start it and use it."""
+        """Start it."""
         self.folder = folder
         self.certificate()
         self.trusted = ssl.create_default_context(cafile=folder / "tls.crt")
@@ -108,20 +110,23 @@ class Fleet:
             "managed_models": "any",
             "webhook_allowed_hosts": others,
         }
-        environment = {f"AGENTCFG_{key.upper()}": str(value) for key, value in settings.items()}
-        environment["PATH"] = os.environ["PATH"]
+        environment = {f"AGENTCFG_{key.upper()}": str(value) for key, value in settings.items()} | PATH
         self.log = folder / "log"
         self.process = subprocess.Popen(
             [BINARY, "serve"], stdout=subprocess.PIPE, stderr=self.log.open("w"), text=True, env=environment
         )
+        self.url, self.token, self.workspace = "", "", ""
+
+    def begin(self, others: str) -> None:
+        """Wait until it serves, and make a workspace with a webhook."""
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         assert line.startswith("listening on https://"), self.log.read_text()
         self.url = line.split()[-1]
-        token = [BINARY, "token", "--user", "ada", "--data", str(folder / "data")]
-        self.token = subprocess.run(token, capture_output=True, text=True, check=True).stdout.strip()
+        token = [BINARY, "token", "--user", "ada", "--data", self.folder / "data"]
+        self.token = subprocess.run(token, capture_output=True, text=True, check=True, env=PATH).stdout.strip()
         self.workspace = self.call("POST", "/api/workspaces", {"name": "Studio"})["id"]
-        self.call("POST", self.at("/api/webhooks"), {"url": f"http://{others}/webhook"})
+        self.make("/api/webhooks", url=f"http://{others}/webhook")
 
     def at(self, path: str, **query: str) -> str:
         """Return a target in the workspace."""
@@ -142,6 +147,10 @@ class Fleet:
         except urllib.error.HTTPError as error:
             raise AssertionError(f"{method} {target}: {error.code} {error.read()!r}") from error
         return json.loads(text) if text else None
+
+    def make(self, path: str, **fields: str) -> None:
+        """Make something in the workspace."""
+        self.call("POST", path, {"workspace_id": self.workspace, **fields})
 
     def model_call(self, path: str, body: Any) -> int:
         """Send a model call, and return its status."""
@@ -176,7 +185,7 @@ class Fleet:
         target = self.at("/api/changes", after="now")
         request = self.request("GET", target, accept="text/event-stream")
         with urllib.request.urlopen(request, context=self.trusted, timeout=PATIENCE):
-            self.call("POST", self.at("/api/agents/configs"), {"agent_id": "writer", "display_name": "Writer"})
+            self.make("/api/agents/configs", agent_id="writer", display_name="Writer")
             self.read_and_call()
             eventually("an event", lambda: "agentcfg_stream_events_total 0\n" not in self.scrape())
 
