@@ -9,6 +9,7 @@ import shutil
 import signal
 import ssl
 import subprocess
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
@@ -255,6 +256,95 @@ def test_the_server_starts_and_its_probes_answer(
     assert not (volumes.folder / "data/session.key").exists()
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == 0
+
+
+# Leaves only the data writable, as readOnlyRootFilesystem does. The arguments: the data, the program, where to put it.
+READ_ONLY = """set -e
+mount --bind "$1" "$1"
+mount --bind "$2" "$3"
+mount -o remount,bind,ro /
+shift 3
+exec "$@"
+"""
+
+
+class Kubelet:
+    """What a kubelet does with the volumes of a pod: owner, group and modes."""
+
+    def __init__(self, volumes: Volumes, pod: Any) -> None:
+        self.folder = volumes.folder
+        self.group = pod["securityContext"]["fsGroup"]
+        self.folder.chmod(0o755)
+        modes = {volume["name"]: volume["secret"]["defaultMode"] for volume in pod["volumes"]}
+        for folder, mode in (("secrets", modes["secret"]), ("tls", modes["tls"])):
+            self.put(self.folder / folder, mode)
+        self.give(self.folder / "data")
+
+    def put(self, folder: Path, mode: int) -> None:
+        """Put the files of a secret into a folder of this moment, to which links lead."""
+        os.chown(folder, 0, self.group)
+        folder.chmod(0o3777)
+        (folder / "..1").mkdir()
+        for file in [path for path in folder.iterdir() if path.is_file()]:
+            os.chown(file, 0, self.group)
+            file.chmod(mode)
+            file.rename(folder / "..1" / file.name)
+            file.symlink_to(f"..data/{file.name}")
+        (folder / "..data").symlink_to("..1")
+
+    def give(self, data: Path) -> None:
+        """Give all files of a volume to the group, as at each mount."""
+        for path in [data, *data.rglob("*")]:
+            info = path.lstat()
+            os.chown(path, info.st_uid, self.group, follow_symlinks=False)
+            path.chmod(info.st_mode | (0o2770 if path.is_dir() else 0o660))
+
+
+def may_mount() -> bool:
+    tried = ["unshare", "--mount", "mount", "-o", "remount,bind,ro", "/"]
+    return os.geteuid() == 0 and subprocess.run(tried, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not may_mount(), reason="only root can mount")
+def test_the_pod_starts_again_and_again_on_a_volume_of_its_group() -> None:
+    pod = workload("embedded")["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    security = container["securityContext"]
+    assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
+    assert security["capabilities"] == {"drop": ["ALL"]} and pod["securityContext"]["runAsNonRoot"]
+    # A folder of pytest is closed to the user of the pod.
+    with tempfile.TemporaryDirectory(prefix="agentcfg-pod-") as place:
+        volumes = Volumes(Path(place))
+        kubelet = Kubelet(volumes, pod)
+        (volumes.folder / "server").touch()
+        user, group = (str(pod["securityContext"][name]) for name in ("runAsUser", "runAsGroup"))
+        identity = ["--reuid", user, "--regid", group, "--groups", group]
+        program = ["setpriv", *identity, "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", place + "/server"]
+        arguments = [volumes.folder / "data", BINARY, volumes.folder / "server", *program, *container["args"]]
+        environment = volumes.environment(container)
+        unverified = ssl._create_unverified_context()
+        for _ in range(3):
+            with subprocess.Popen(
+                ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment,
+                cwd="/",
+            ) as process:
+                assert process.stdout is not None and process.stderr is not None
+                line = process.stdout.readline()
+                if not line.startswith("listening on https://"):
+                    process.kill()
+                    raise AssertionError(process.stderr.read())
+                with urllib.request.urlopen(line.split()[-1] + "/readyz", context=unverified, timeout=30) as answer:
+                    assert answer.status == 200
+                process.send_signal(signal.SIGTERM)
+                _, log = process.communicate(timeout=60)
+                assert process.returncode == 0, log
+            owners = {path.stat().st_uid for path in (volumes.folder / "data").rglob("*")}
+            assert owners == {int(user)}, owners
+            kubelet.give(volumes.folder / "data")
 
 
 def test_every_setting_of_postgresql_is_known(volumes: Volumes) -> None:
