@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -190,6 +191,7 @@ class Volumes:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.probes = ""
         secrets, tls = folder / "secrets", folder / "tls"
         for path in (secrets, tls, folder / "data"):
             path.mkdir(mode=0o700)
@@ -213,6 +215,11 @@ class Volumes:
                 value = value.replace(mount, str(self.folder / folder))
             # Two servers of one test run must not meet.
             variables[name] = re.sub(r"^0\.0\.0\.0:\d+$", "127.0.0.1:0", value)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            probes = f"127.0.0.1:{free.getsockname()[1]}"
+        self.probes = f"http://{probes}"
+        variables |= {"AGENTCFG_METRICS_LISTEN": probes, "AGENTCFG_SHUTDOWN_DELAY": "0"}
         return {"PATH": os.environ["PATH"], **variables}
 
 
@@ -250,9 +257,15 @@ def test_the_server_starts_and_its_probes_answer(
     unverified = ssl._create_unverified_context()
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         asked = container[probe]["httpGet"]
-        assert (asked["scheme"], asked["port"]) == ("HTTPS", "api")
-        with urllib.request.urlopen(url + asked["path"], context=unverified, timeout=30) as answer:
+        assert asked["port"] == "metrics" and "scheme" not in asked
+        with urllib.request.urlopen(volumes.probes + asked["path"], timeout=30) as answer:
             assert answer.status == 200
+    with urllib.request.urlopen(url + "/readyz", context=unverified, timeout=30) as answer:
+        assert answer.status == 200
+    assert int(listens["AGENTCFG_SHUTDOWN_DELAY"]) + 30 < 60
+    environment = {"PATH": os.environ["PATH"], "AGENTCFG_METRICS_LISTEN": volumes.probes.removeprefix("http://")}
+    asked = subprocess.run([BINARY, "healthcheck"], capture_output=True, text=True, env=environment, timeout=60)
+    assert (asked.returncode, asked.stdout) == (0, '{"status":"ready"}\n'), asked.stderr
     assert not (volumes.folder / "data/session.key").exists()
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == 0
@@ -350,6 +363,10 @@ def test_the_pod_starts_again_and_again_on_a_volume_of_its_group() -> None:
 def test_every_setting_of_postgresql_is_known(volumes: Volumes) -> None:
     container = workload("postgresql")["spec"]["template"]["spec"]["containers"][0]
     environment = {**volumes.environment(container), "AGENTCFG_DATABASE_WAIT": "0"}
+    checked = subprocess.run(
+        [BINARY, "check-config"], capture_output=True, text=True, env=environment, timeout=60, cwd=volumes.folder
+    )
+    assert checked.returncode == 0 and "the settings are good" in checked.stdout, checked.stderr
     refused = subprocess.run(
         [BINARY, *container["args"]], capture_output=True, text=True, env=environment, timeout=60, cwd=volumes.folder
     )
@@ -378,6 +395,10 @@ def test_the_services_of_compose_fit_together(volumes: Volumes) -> None:
         assert f">secrets/{name}" in text, f"{name} is not made"
     server = services["agentcfg"]
     assert server["image"] == f"agentcfg:{version()}"
+    assert server["healthcheck"]["test"] == ["CMD", "agentcfg-server", "healthcheck"]
+    for service in services.values():
+        asked = service.get("depends_on", {})
+        assert all(services[name].get("healthcheck") for name in asked) and isinstance(asked, dict)
     port = server["environment"]["AGENTCFG_LISTEN"].split(":")[1]
     assert services["caddy"]["command"][-1] == f"agentcfg:{port}"
     assert "@postgres/agentcfg'" in text and services["postgres"]["environment"]["POSTGRES_DB"] == "agentcfg"

@@ -24,6 +24,8 @@ pub struct Failure {
     pub should_retry: Option<bool>,
     /// Header fields of the answer beyond those of each failure.
     pub fields: Vec<(HeaderName, HeaderValue)>,
+    /// Whether it is what the server was asked for, so that it is no line of the log.
+    pub is_meant: bool,
 }
 
 /// The client closed the connection: no client reads this status, but it identifies such requests in the metrics.
@@ -39,6 +41,7 @@ impl Failure {
             allow: None,
             should_retry: None,
             fields: Vec::new(),
+            is_meant: false,
         }
     }
 
@@ -125,6 +128,14 @@ impl Failure {
     /// 503: something that this server needs is not available.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
+    }
+
+    /// 503 as the readiness of a server that is about to stop.
+    pub fn leaving() -> Self {
+        Self {
+            is_meant: true,
+            ..Self::unavailable("the server is shutting down")
+        }
     }
 
     /// 504: another service did not answer in time.

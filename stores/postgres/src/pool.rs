@@ -63,6 +63,24 @@ impl Attempt {
     }
 }
 
+impl PostgresOptions {
+    /// Checks all that a connection needs of these options, without one: the URL, the schema's name, and the file of authorities
+    /// that the URL names.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::Options`].
+    ///
+    /// ```
+    /// use agentcfg_postgres::PostgresOptions;
+    /// assert!(PostgresOptions::new("postgres://agentcfg@db/agentcfg").check().is_ok());
+    /// assert!(PostgresOptions::new("postgres://db/agentcfg?sslmode=sometimes").check().is_err());
+    /// ```
+    pub fn check(&self) -> Result<(), ConnectError> {
+        Connections::new(self).map(drop)
+    }
+}
+
 impl Connections {
     pub(super) fn new(options: &PostgresOptions) -> Result<Self, ConnectError> {
         /// The time limit of making one connection, up to a ready session.

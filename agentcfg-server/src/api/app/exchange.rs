@@ -241,7 +241,7 @@ where
     };
 
     let run = match endpoint.run {
-        Runner::Open(run) => return run(service).await,
+        Runner::Open(run) => return run(service, &shared.leaving).await,
         Runner::Called(run) => run,
     };
     let credential = Credential::of(
@@ -417,7 +417,7 @@ fn unrouted(resource: Option<&Resource>, cors: Option<&Cors>, head: &Parts) -> R
 
 /// Logs a failure of the server, with the cause that the answer does not show.
 fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue) {
-    if !failure.status.is_server_error() {
+    if !failure.status.is_server_error() || failure.is_meant {
         return;
     }
     let request_id = text(request_id);

@@ -1,4 +1,4 @@
-//! `GET /metrics`, on a listener of its own.
+//! `GET /metrics` and the probes, on a listener of their own.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -9,36 +9,46 @@ use hyper::{HeaderMap, Method, Request, Response};
 use tokio::net::TcpListener;
 
 use super::{Metrics, text_format};
+use crate::api::App;
 use crate::http::Body;
 use crate::http::errors::Failure;
-use crate::listen::{Drained, Limits, serve, service_fn};
+use crate::listen::{Limits, serve, service_fn};
 
 /// The connection limit. There are few scrapers.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Serves `GET /metrics` on `listener` until `shutdown` resolves. `limits` are those of the API; the number of
-/// connections is lower and counted apart.
+/// The paths of the API that are served here too, so that connections of clients do not take the place of probes.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+
+/// Serves `GET /metrics`, and the probes of the API, on `listener` until `shutdown` resolves. `limits` are those of the API; the
+/// number of connections is lower and counted apart.
 pub async fn serve_metrics(
     listener: TcpListener,
-    metrics: Arc<Metrics>,
+    (metrics, app): (Arc<Metrics>, App),
     limits: Limits,
     shutdown: impl Future<Output = ()>,
-) -> Drained {
+) {
     let limits = Limits {
         max_connections: MAX_CONNECTIONS,
         open_connections: Default::default(),
         ..limits
     };
     let service = service_fn(move |request: Request<Incoming>| {
-        let response = answer(&request, &metrics);
-        async { Ok::<_, Infallible>(response) }
+        let (metrics, app) = (Arc::clone(&metrics), app.clone());
+        async move {
+            match PROBES.contains(&request.uri().path()) {
+                true => app.exchange(request).await,
+                false => Ok::<_, Infallible>(answer(&request, &metrics)),
+            }
+        }
     });
-    serve(listener, move |_| service.clone(), limits, shutdown).await
+    // A probe or a scrape that is cut off needs no report.
+    let _ = serve(listener, move |_| service.clone(), limits, shutdown).await;
 }
 
 fn answer(request: &Request<Incoming>, metrics: &Metrics) -> Response<Body> {
     if request.uri().path() != "/metrics" {
-        return Failure::not_found("only /metrics is here").to_response();
+        return Failure::not_found("only /metrics, /healthz and /readyz are here").to_response();
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         return Failure::method_not_allowed("only GET and HEAD are allowed", "GET, HEAD").to_response();
@@ -69,18 +79,23 @@ fn asks_for_open_metrics(headers: &HeaderMap) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use agentcfg_core::AgentCfg;
+    use agentcfg_core::store::MemoryStore;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpStream;
 
     use super::*;
+    use crate::http::Cors;
 
     #[tokio::test]
-    async fn metrics_are_scraped_and_nothing_else_is() {
+    async fn metrics_and_probes_are_answered_and_nothing_else_is() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let limits = Limits::default();
         let api_connections = limits.open_connections.clone();
-        let server = serve_metrics(listener, Arc::new(Metrics::new()), limits, std::future::pending());
+        let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+        let served = (Arc::new(Metrics::new()), app);
+        let server = serve_metrics(listener, served, limits, std::future::pending());
         tokio::spawn(server);
         let prometheus = "application/openmetrics-text;version=1.0.0;q=0.8,text/plain;version=0.0.4;q=0.5";
         for (line, accept, start, has_end) in [
@@ -89,6 +104,9 @@ mod tests {
             ("HEAD /metrics", prometheus, "HTTP/1.1 200 ", false),
             ("POST /metrics", prometheus, "HTTP/1.1 405 ", false),
             ("GET /", prometheus, "HTTP/1.1 404 ", false),
+            ("GET /healthz", "*/*", "HTTP/1.1 200 ", false),
+            ("HEAD /readyz", "*/*", "HTTP/1.1 200 ", false),
+            ("GET /openapi.json", "*/*", "HTTP/1.1 404 ", false),
         ] {
             let mut stream = TcpStream::connect(address).await.unwrap();
             stream
