@@ -166,7 +166,7 @@ class Fleet:
 
     def certificate(self) -> None:
         """Write a new certificate with its key."""
-        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2"]
+        key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "90"]
         subject = ["-subj", "/CN=agentcfg", "-addext", "subjectAltName=IP:127.0.0.1"]
         files = ["-keyout", self.folder / "new.key", "-out", self.folder / "new.crt"]
         subprocess.run(["openssl", "req", "-x509", *key, *subject, *files], check=True, capture_output=True)

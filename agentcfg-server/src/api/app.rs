@@ -1,6 +1,7 @@
 //! The API as a service: what it is made of. How it answers a request is in `exchange.rs`.
 
 mod exchange;
+mod outages;
 mod pages;
 
 use std::fmt;
@@ -9,6 +10,7 @@ use std::sync::Arc;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::webhook::Transport;
 
+use self::outages::Outages;
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
@@ -297,6 +299,7 @@ struct AppShared {
     dashboard: Option<Dashboard>,
     observer: Option<Arc<dyn Observer>>,
     leaving: Leaving,
+    outages: Arc<Outages>,
 }
 
 impl AppShared {
@@ -317,6 +320,7 @@ impl AppShared {
             dashboard: None,
             observer: None,
             leaving: Leaving::default(),
+            outages: Arc::default(),
         }
     }
 
@@ -337,6 +341,7 @@ impl AppShared {
             dashboard: self.dashboard.clone(),
             observer: self.observer.clone(),
             leaving: self.leaving.clone(),
+            outages: Arc::clone(&self.outages),
         }
     }
 }

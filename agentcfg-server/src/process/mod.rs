@@ -4,6 +4,7 @@
 
 mod backend;
 mod certificate;
+mod certificate_expiry;
 mod cli;
 mod commands;
 mod config;

@@ -331,6 +331,8 @@ impl Server {
             tokio::spawn(finish_rotation(self.service.clone()));
         }
         if let Some(certificate) = self.certificate.take() {
+            let shown = Arc::clone(&certificate);
+            metrics.follow_certificate(move || shown.expiry());
             tasks.spawn(certificate::renew(certificate, Arc::clone(metrics), end()));
         }
         if let Some(store) = self.backend.embedded() {

@@ -1,4 +1,4 @@
-//! A look at a data directory that changes nothing: what would refuse a start on it.
+//! Inspects a data directory without a change: what would refuse a start on it.
 
 use std::fs;
 use std::io;

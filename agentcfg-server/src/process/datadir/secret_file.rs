@@ -17,7 +17,7 @@ use crate::process::files;
 pub(super) enum GroupRights {
     /// They are taken back.
     TakenBack,
-    /// They stay, for a look that changes nothing.
+    /// They stay, for a command that changes nothing.
     Kept,
 }
 

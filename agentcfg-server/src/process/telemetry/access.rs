@@ -32,6 +32,7 @@ impl Observer for AccessLog {
             duration_ms = milliseconds(answered.took),
             request_id = answered.request_id,
             caller = answered.caller,
+            refused_key = answered.refused_key,
             bytes = answered.bytes,
             "answered"
         );

@@ -4,6 +4,8 @@ mod access;
 mod endpoint;
 mod metrics;
 mod model_calls;
+mod parts;
+mod process;
 mod register;
 mod text_format;
 
