@@ -134,7 +134,16 @@ impl Failure {
     pub fn leaving() -> Self {
         Self {
             is_meant: true,
+            retry_after: Some(1),
             ..Self::unavailable("the server is shutting down")
+        }
+    }
+
+    /// 503 as the readiness of a server whose storage takes too long.
+    pub fn silent_storage() -> Self {
+        Self {
+            retry_after: Some(1),
+            ..Self::unavailable("storage does not answer")
         }
     }
 
@@ -146,6 +155,11 @@ impl Failure {
     /// Whether the request had no valid credential.
     pub fn is_unauthorized(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED
+    }
+
+    /// Whether something that the server needs is not available.
+    pub fn is_unavailable(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
     /// Adds the cause for the log.

@@ -105,9 +105,10 @@ fn faults_of_a_database_are_found_without_it() {
 
 #[test]
 fn two_addresses_that_exclude_each_other_are_a_fault() {
+    let dir = scratch();
     for command in ["check-config", "serve"] {
         Run::new([command, "--listen", "0.0.0.0:7420"])
-            .in_dir(scratch())
+            .in_dir(&dir)
             .env("AGENTCFG_METRICS_LISTEN", "127.0.0.1:7420")
             .finish()
             .failed_with(&["listen (0.0.0.0:7420)", "metrics_listen (127.0.0.1:7420)"]);

@@ -123,6 +123,8 @@ impl App {
                 Err(failure) => {
                     // An answer 401 has no rate headers, also when the credential ended while its request waited.
                     exchange.rate.take_if(|_| failure.is_unauthorized());
+                    // While storage does not answer, no key is refused.
+                    exchange.refused_key.take_if(|_| !failure.is_unauthorized());
                     log(&failure, &head.method, path, &request_id, &shared.outages);
                     let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
                     if let Some(api) = Target::api_of(path, catalogue) {
@@ -208,11 +210,7 @@ impl<B> Exchange<'_, B> {
             took,
             request_id: id_of(response),
             caller: self.caller.as_deref(),
-            // While storage does not answer, no key is refused.
-            refused_key: self
-                .refused_key
-                .as_deref()
-                .filter(|_| response.status() == StatusCode::UNAUTHORIZED),
+            refused_key: self.refused_key.as_deref(),
             bytes: response.body().size_hint().exact(),
         }
     }
@@ -433,12 +431,12 @@ fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue,
     if !failure.status.is_server_error() || failure.is_meant {
         return;
     }
-    let left_out = match failure.status {
-        StatusCode::SERVICE_UNAVAILABLE => match outages.next() {
+    let left_out = match failure.is_unavailable() {
+        true => match outages.next() {
             Some(left_out) => (left_out > 0).then_some(left_out),
             None => return,
         },
-        _ => None,
+        false => None,
     };
     let request_id = text(request_id);
     let cause = failure.cause.as_deref().unwrap_or_default();

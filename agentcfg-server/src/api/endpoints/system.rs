@@ -168,7 +168,7 @@ impl OpenEndpoint for Readyz {
         }
         match tokio::time::timeout(PATIENCE, service.ready()).await {
             Ok(answered) => answered?,
-            Err(_) => return Err(Failure::unavailable("storage does not answer")),
+            Err(_) => return Err(Failure::silent_storage()),
         }
         let mut status = match service.read_only() {
             None => json!({"status": "ready"}),
