@@ -48,7 +48,9 @@ pub use api::{Answered, App, CallTimeouts, ModelCalls, Observer, Streams};
 pub use api::{Content, Definition, Needs, Route, endpoints, routes};
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
-pub use http::{Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
+pub use http::{
+    Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidPublicUrl, Leaving, WatchClient,
+};
 pub use outbound::{
     Egress, InvalidProxy, Options as OutboundOptions, Outbound, OutboundBody, OutboundError, WebhookTransport,
 };

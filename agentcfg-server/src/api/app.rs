@@ -1,6 +1,7 @@
 //! The API as a service: what it is made of. How it answers a request is in `exchange.rs`.
 
 mod exchange;
+mod outages;
 mod pages;
 
 use std::fmt;
@@ -9,13 +10,14 @@ use std::sync::Arc;
 use agentcfg_core::AgentCfg;
 use agentcfg_core::webhook::Transport;
 
+use self::outages::Outages;
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
 #[cfg(feature = "dashboard")]
 use crate::api::ui::Dashboard;
 use crate::http::request::RequestIds;
-use crate::http::{Browser, ByteBudget, Compression, Cors, Disconnect};
+use crate::http::{Browser, ByteBudget, Compression, Cors, Disconnect, Leaving};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -218,6 +220,30 @@ impl App {
         })
     }
 
+    /// The same API, whose readiness fails once the server is about to stop.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use agentcfg_server::{App, Cors, Leaving};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let leaving = Leaving::default();
+    /// let app = app.with_leaving(leaving.clone());
+    /// leaving.begin();
+    /// let request = hyper::Request::get("/readyz").body(String::new())?;
+    /// assert_eq!(app.respond(request).await.status(), 503);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_leaving(&self, leaving: Leaving) -> Self {
+        Self::make(AppShared {
+            leaving,
+            ..self.connected.shared.with_own_request_ids()
+        })
+    }
+
     /// The same API for the requests of one client. A server makes one for each connection: reads of a client that
     /// disconnects are cancelled, and each connection counts its references apart, since a count that many threads
     /// change is slow.
@@ -272,6 +298,8 @@ struct AppShared {
     #[cfg(feature = "dashboard")]
     dashboard: Option<Dashboard>,
     observer: Option<Arc<dyn Observer>>,
+    leaving: Leaving,
+    outages: Arc<Outages>,
 }
 
 impl AppShared {
@@ -291,6 +319,8 @@ impl AppShared {
             #[cfg(feature = "dashboard")]
             dashboard: None,
             observer: None,
+            leaving: Leaving::default(),
+            outages: Arc::default(),
         }
     }
 
@@ -310,6 +340,8 @@ impl AppShared {
             #[cfg(feature = "dashboard")]
             dashboard: self.dashboard.clone(),
             observer: self.observer.clone(),
+            leaving: self.leaving.clone(),
+            outages: Arc::clone(&self.outages),
         }
     }
 }

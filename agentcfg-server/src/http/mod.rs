@@ -13,6 +13,7 @@ mod disconnect;
 pub mod errors;
 #[cfg(any(test, feature = "dashboard"))]
 pub mod html;
+mod leaving;
 pub mod pull_body;
 pub mod query;
 pub mod received_body;
@@ -27,3 +28,4 @@ pub use byte_budget::ByteBudget;
 pub use compression::Compression;
 pub use cors::Cors;
 pub use disconnect::{Disconnect, WatchClient};
+pub use leaving::Leaving;

@@ -250,7 +250,29 @@ fn the_access_log_names_the_caller_and_no_secret() {
         request.send().expect(status);
         assert_eq!(line_of(id)["caller"], limited.id.as_str());
     }
+    // Also of a key that is refused, so that its user can be found.
+    let revoked = studio.key("read");
+    studio.revoke(&revoked);
+    for (id, key) in [("mine-4", &*revoked.key), ("mine-5", "svc_live_mistyped")] {
+        let request = server.get(&target).bearer(key).header("X-Request-Id", id);
+        request.send().expect(401);
+    }
+    assert_eq!(line_of("mine-4")["refused_key"], revoked.id.as_str());
+    assert!(line_of("mine-5").get("refused_key").is_none());
+    server
+        .get("/readyz")
+        .header("X-Request-Id", "mine-6")
+        .send()
+        .expect(200);
+    server
+        .get("/openapi.json")
+        .header("X-Request-Id", "mine-7")
+        .send()
+        .expect(200);
+    line_of("mine-7");
     let log = server.stderr();
+    assert!(!log.contains("mine-6"), "probes are left out: {log}");
+    assert!(!log.contains(&revoked.key), "{log}");
     assert!(!log.contains("hunter2") && !log.contains(&studio.owner), "{log}");
     let quiet = Server::builder().set("log", "debug").start();
     quiet.get("/healthz").send().expect(200);

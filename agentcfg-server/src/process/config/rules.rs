@@ -80,6 +80,9 @@ pub(super) fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
     };
     let keys: Option<Vec<MasterKey>> = texts.iter().flatten().map(|text| text.parse().ok()).collect();
     match (texts, keys) {
+        (_, Some(keys)) if keys.is_empty() && matches!(value, Value::Text(_)) => {
+            Err("must be at least one key, and there is none: write a key, or unset the variable".to_owned())
+        }
         (Some(texts), Some(keys)) if keys.is_empty() || Vault::new(keys.clone()).is_ok() => {
             Ok(texts.into_iter().map(Secret::new).collect())
         }

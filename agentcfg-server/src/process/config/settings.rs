@@ -289,6 +289,8 @@ settings! {
     max_caller_answer_mb: usize = ByteBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
     /// Time that a connection may stay open between requests, in seconds.
     idle_timeout: Duration = Limits::default().idle_timeout, |v| v.seconds(1, DAY);
+    /// Time between the signal to end and the end of listening, in seconds, in which readiness fails and requests are answered.
+    shutdown_delay: Duration = Duration::ZERO, |v| v.seconds(0, DAY);
     /// Time that requests in flight get to finish at shutdown, in seconds.
     shutdown_timeout: Duration = Limits::default().shutdown_timeout, |v| v.seconds(0, DAY);
 
