@@ -183,7 +183,7 @@ fn only_owners_change_owners(access: &Access, before: Option<Role>, after: Optio
 }
 
 /// Adds the difference in the number of owners to the change.
-fn count_owners<'a>(
+pub(super) fn count_owners<'a>(
     change: Change<'a>,
     id: WorkspaceId,
     user_id: &UserId,

@@ -33,6 +33,7 @@ mod members;
 mod model_calls;
 mod models;
 mod moment;
+mod operators;
 mod past;
 mod prompts;
 mod provider_keys;

@@ -395,10 +395,17 @@ impl AgentCfg {
             ));
         };
         let transaction = Transaction::default().delete(records::browser_session(hash));
-        let closed = self.commit(transaction).await;
-        // Sent also when the outcome is unknown. An error only means that no watch listens.
-        let _ = self.inner.closed_sessions.send(Arc::clone(hash));
-        closed.map(drop)
+        self.end_sessions(transaction, vec![Arc::clone(hash)]).await
+    }
+
+    /// Deletes browser sessions, and ends their watches.
+    pub(super) async fn end_sessions(&self, transaction: Transaction, hashes: Vec<Arc<str>>) -> Result<(), Error> {
+        let ended = self.commit(transaction).await;
+        for hash in hashes {
+            // Sent also when the outcome is unknown. An error only means that no watch listens.
+            let _ = self.inner.closed_sessions.send(hash);
+        }
+        ended.map(drop)
     }
 
     /// Removes browser sessions and login codes that have ended. A server calls this periodically.

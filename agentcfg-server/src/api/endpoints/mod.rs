@@ -11,6 +11,7 @@ mod mcp;
 mod members;
 mod model_calls;
 mod models;
+mod operators;
 mod provider_keys;
 mod releases;
 mod sessions;
@@ -47,6 +48,7 @@ const MODULES: &[&[Definition]] = &[
     provider_keys::ENDPOINTS,
     usage::ENDPOINTS,
     webhooks::ENDPOINTS,
+    operators::ENDPOINTS,
     mcp::ENDPOINTS,
     system::ENDPOINTS,
 ];
