@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::entry::{ApiKeyCaller, Caller, CallerKind, KeyFacts, Prefetch, lacks, lacks_scope, unauthorized};
 use super::key_limits::KeyLimits;
 use super::records::{self, Encoded, Entries, Membership, Stored, StoredApiKey, Transaction, WorkspacePlan};
-use super::{AgentCfg, groups};
+use super::{AgentCfg, groups, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, Member, Message, Permission, PermissionSet, Role, Scope, Timestamp, UserId, WorkspaceId};
 use crate::store::Check;
@@ -321,6 +321,24 @@ impl AgentCfg {
                 self.access_by_rights(user_id, workspace, found)
             }
         }
+    }
+
+    /// The access of a user by what [`groups::rights`] has found: by the user's own membership, else by the one of a group with the highest
+    /// role, unless an operator has removed the user.
+    pub(super) fn access_by_rights(
+        &self,
+        user_id: &UserId,
+        workspace: WorkspaceId,
+        (user, memberships): groups::FoundRights,
+    ) -> Result<Access, Error> {
+        let mut memberships = memberships.into_iter();
+        if let Some(own) = memberships.next().flatten() {
+            return Ok(Access::of_member(user_id.clone(), workspace, own));
+        }
+        let of_groups = memberships.flatten().filter(|_| !groups::is_removed(user.as_ref()));
+        let highest = of_groups.max_by_key(|member| member.value.role).ok_or_else(no_member)?;
+        let not_removed = records::user(user_id).unchanged(user.as_ref());
+        Ok(Access::of_group(user_id.clone(), workspace, highest, not_removed))
     }
 
     async fn access_by_read(&self, key: &ApiKeyCaller) -> Result<Access, Error> {

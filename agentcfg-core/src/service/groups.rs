@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::access::Access;
 use super::records::{self, EntityKey, Stored, StoredUser};
-use super::{AgentCfg, Settings, no_member};
+use super::{AgentCfg, Settings};
 use crate::error::Error;
 use crate::model::{Member, UserId, WorkspaceId};
 use crate::validate::Invalid;
@@ -68,24 +67,6 @@ impl AgentCfg {
                 Err(Invalid::new("user_id", rule).into())
             }
         }
-    }
-
-    /// The access of a user by what [`rights`] has found: by the user's own membership, else by the one of a group with the highest
-    /// role, unless an operator has removed the user.
-    pub(super) fn access_by_rights(
-        &self,
-        user_id: &UserId,
-        workspace: WorkspaceId,
-        (user, memberships): FoundRights,
-    ) -> Result<Access, Error> {
-        let mut memberships = memberships.into_iter();
-        if let Some(own) = memberships.next().flatten() {
-            return Ok(Access::of_member(user_id.clone(), workspace, own));
-        }
-        let of_groups = memberships.flatten().filter(|_| !is_removed(user.as_ref()));
-        let highest = of_groups.max_by_key(|member| member.value.role).ok_or_else(no_member)?;
-        let not_removed = records::user(user_id).unchanged(user.as_ref());
-        Ok(Access::of_group(user_id.clone(), workspace, highest, not_removed))
     }
 
     /// Those of a user's groups that count: none, where an operator has removed the user.

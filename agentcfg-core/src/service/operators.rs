@@ -3,16 +3,12 @@
 //! The settings name the operators. A change of theirs is in the audit log of each workspace that it changes, with the actor
 //! `operator`.
 
-use std::sync::Arc;
-
 use super::access::Access;
 use super::change::Change;
 use super::chunked_reads::Chunks;
 use super::groups::is_group;
 use super::members::count_owners;
-use super::records::{
-    self, EntityKey, Entries, Membership, Outcome, StoredBrowserSession, StoredUser, Transaction, WorkspacePlace,
-};
+use super::records::{self, EntityKey, Entries, Membership, Outcome, StoredUser, Transaction, WorkspacePlace};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
@@ -252,25 +248,6 @@ impl AgentCfg {
             Outcome::Limit => Err(last_owner(&[workspace.value])),
             outcome => outcome.attempt(()),
         }
-    }
-
-    /// Ends all browser sessions of a user.
-    async fn close_browser_sessions_of(&self, user_id: &UserId) -> Result<(), Error> {
-        let mut pieces = Chunks::of(Entries::<StoredBrowserSession>::of(records::browser_sessions()));
-        while let Some(piece) = pieces.next(self).await? {
-            let (mut transaction, mut closed) = (Transaction::default(), Vec::new());
-            for record in piece {
-                let record = record.decode()?;
-                if record.value.user_id == *user_id {
-                    closed.push(Arc::from(record.key.item()));
-                    transaction = transaction.delete(record.key);
-                }
-            }
-            if !transaction.is_empty() {
-                self.end_sessions(transaction, closed).await?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -77,6 +77,8 @@ impl AgentCfg {
             user_id: user_id.clone(),
             role: Role::Owner,
             created_at: now,
+            name: None,
+            email: None,
         };
         let key = records::workspace(id);
         let access = Access::without_membership(id, caller.actor(), key.absent());

@@ -25,7 +25,7 @@ pub(super) use self::history::*;
 pub(super) use self::kinds::*;
 pub(super) use self::query::{Counted, Lookup, Query};
 pub(super) use self::read::{ChangedRecords, Entries, Scanned};
-pub(super) use self::transaction::{Outcome, Transaction, Turn};
+pub(super) use self::transaction::{Done, Outcome, Transaction, Turn};
 pub(super) use self::usage::*;
 pub(super) use self::users::*;
 pub(super) use self::webhooks::*;
