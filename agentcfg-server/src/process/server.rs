@@ -17,6 +17,8 @@ use tokio::task::JoinSet;
 use crate::api::Dashboard;
 use crate::api::{App, CallTimeouts, ModelCalls, Observer, Observers, Streams};
 use crate::http::{ByteBudget, Compression, Cors, Leaving};
+#[cfg(feature = "dashboard")]
+use crate::identity::CodeFlow;
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits, Tls};
 use crate::outbound::WebhookTransport;
@@ -81,6 +83,9 @@ pub struct Server {
     service: AgentCfg,
     identity: Identity,
     certificate: Option<Arc<Certificate>>,
+    /// Where the dashboard signs in, if the settings name a client.
+    #[cfg(feature = "dashboard")]
+    sign_in: Option<Arc<CodeFlow>>,
 }
 
 impl fmt::Debug for Server {
@@ -144,6 +149,15 @@ impl Server {
         if let Some(limiter) = backend.take_limiter() {
             builder = builder.rate_limiter(limiter);
         }
+        #[cfg(feature = "dashboard")]
+        let sign_in = match config.dashboard {
+            true => sign_in::provider(&config, &outbound_options(&config)?)?,
+            false => None,
+        };
+        #[cfg(feature = "dashboard")]
+        if let Some(provider) = &sign_in {
+            builder = builder.renewal(Arc::clone(provider));
+        }
         let service = builder.build();
         Ok(Self {
             config,
@@ -151,6 +165,8 @@ impl Server {
             service,
             identity,
             certificate,
+            #[cfg(feature = "dashboard")]
+            sign_in,
         })
     }
 
@@ -307,8 +323,8 @@ impl Server {
         #[cfg(feature = "dashboard")]
         if config.dashboard {
             let mut dashboard = Dashboard::default();
-            if let Some(provider) = sign_in::provider(config, &options)? {
-                dashboard = dashboard.with_provider(provider);
+            if let Some(provider) = &self.sign_in {
+                dashboard = dashboard.with_provider(Arc::clone(provider) as _);
             }
             app = app.with_dashboard(dashboard);
         }
