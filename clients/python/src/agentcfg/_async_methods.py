@@ -1218,10 +1218,10 @@ class AsyncMethods:
     async def get_readiness(self) -> types.Readiness:
         """Check whether requests can be served.
 
-        Reads a record from storage and reports whether that succeeded. While storage serves reads and cannot take
-        changes, such as on a full disk, the answer is 200 with the status `degraded`, so that a load balancer goes on
-        sending reads here. An external identity provider is asked every 10 seconds; while it does not answer,
-        `sessions` is `unavailable`, and API keys work.
+        Reads a record from storage and reports whether that succeeded within a second. A server that is about to stop
+        answers 503. While storage serves reads and cannot take changes, such as on a full disk, the answer is 200 with
+        the status `degraded`, so that a load balancer goes on sending reads here. An external identity provider is
+        asked every 10 seconds; while it does not answer, `sessions` is `unavailable`, and API keys work.
 
         No credential is needed.
         """
