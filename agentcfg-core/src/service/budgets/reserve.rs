@@ -177,7 +177,7 @@ impl AgentCfg {
             }
             return Ok(Some(reservation));
         };
-        // The dearest of the models that may be asked. Each of them is reserved for anew before it is asked.
+        // The dearest of the models that may be asked. Each of them reserves again before it is asked.
         let dearest = bound
             .models
             .iter()
