@@ -49,7 +49,8 @@ pub use api::{Content, Definition, Needs, Route, endpoints, routes};
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
 pub use http::{
-    Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidPublicUrl, Leaving, WatchClient,
+    Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidNetwork, InvalidPublicUrl, Leaving,
+    Network, PeerAddress, TrustedProxies, WatchClient,
 };
 pub use outbound::{
     Egress, InvalidProxy, Options as OutboundOptions, Outbound, OutboundBody, OutboundError, WebhookTransport,

@@ -43,7 +43,7 @@ pub(super) async fn run<T, S, B>(
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let state = ConnectionState::new(limits.leaving.clone());
+    let state = ConnectionState::new(limits.leaving.clone(), stream.address());
     let socket = Socket::new(stream, state.clone(), limits, demand.clone());
     let service_side = state.clone();
     let service = connect(state.disconnect());

@@ -1,5 +1,6 @@
 //! The state of one connection, as its socket and its service see it.
 
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
@@ -27,6 +28,7 @@ struct ConnectionFlags {
     /// When the client must have taken the whole response.
     end: Mutex<Option<Instant>>,
     leaving: Leaving,
+    address: Option<IpAddr>,
 }
 
 /// The phase of the current request and response.
@@ -41,10 +43,11 @@ pub(super) enum Phase {
 }
 
 impl ConnectionState {
-    /// The state of a new connection to a server that may leave.
-    pub(super) fn new(leaving: Leaving) -> Self {
+    /// The state of a new connection from this address to a server that may leave.
+    pub(super) fn new(leaving: Leaving, address: Option<IpAddr>) -> Self {
         Self(Arc::new(ConnectionFlags {
             leaving,
+            address,
             ..ConnectionFlags::default()
         }))
     }
@@ -140,5 +143,9 @@ impl WatchClient for ConnectionFlags {
     fn end_by(&self, end: std::time::Instant) {
         *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end.into());
         self.has_end.store(true, Relaxed);
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.address
     }
 }

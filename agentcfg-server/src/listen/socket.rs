@@ -7,6 +7,7 @@
 //! request was passed to the service are a refusal by hyper, and the timeout of a read depends on what is read.
 
 use std::io::{self, IoSlice};
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
@@ -58,6 +59,11 @@ pub(super) trait Peer {
 
     /// Makes the close of this socket a reset, which the peer sees as an error.
     fn reset_on_close(&self);
+
+    /// The address of the remote side, if it has one.
+    fn address(&self) -> Option<IpAddr> {
+        None
+    }
 }
 
 impl Peer for TcpStream {
@@ -73,6 +79,10 @@ impl Peer for TcpStream {
         if let Err(error) = self.set_zero_linger() {
             tracing::debug!(%error, "cannot set SO_LINGER");
         }
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.peer_addr().ok().map(|address| address.ip())
     }
 }
 

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 #[cfg(feature = "dashboard")]
 use crate::api::Dashboard;
 use crate::api::{App, CallTimeouts, ModelCalls, Observer, Observers, Streams};
-use crate::http::{ByteBudget, Compression, Cors, Leaving};
+use crate::http::{ByteBudget, Compression, Cors, Leaving, TrustedProxies};
 #[cfg(feature = "dashboard")]
 use crate::identity::CodeFlow;
 use crate::identity::Identity;
@@ -319,7 +319,8 @@ impl Server {
             .with_model_calls(ModelCalls::with_options(timeouts, options.clone())?)
             .with_body_budget(bodies)
             .with_answer_budget(answers)
-            .with_browser(browser(config, address)?);
+            .with_browser(browser(config, address)?)
+            .with_trusted_proxies(TrustedProxies::new(config.trusted_proxies.clone()));
         #[cfg(feature = "dashboard")]
         if config.dashboard {
             let mut dashboard = Dashboard::default();

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use agentcfg_tests::harness::Server;
+use agentcfg_tests::harness::{Server, eventually};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
@@ -250,7 +250,11 @@ async fn a_shutdown_finishes_the_streams_in_flight() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_that_is_about_to_stop_sends_goaway_and_serves() {
     let pair = Pair::good();
-    let server = pair.server().set("shutdown_delay", "60").start();
+    let server = pair
+        .server()
+        .set("shutdown_delay", "60")
+        .set("access_log", "true")
+        .start();
     let mut frames = Frames::connect(server.address(), &[]).await;
     let get = frame(HEADERS, END_HEADERS | END_STREAM, 1, &frames.get("/healthz", &[]));
     frames.send(&get).await.unwrap();
@@ -259,6 +263,7 @@ async fn a_server_that_is_about_to_stop_sends_goaway_and_serves() {
     assert!(frames.next_of(GOAWAY).await.is_some());
     let http = Http2::connect(server.address()).await;
     http.get("/openapi.json", &[]).await.expect(200);
+    eventually("the address is logged", || server.stderr().contains("client=127.0.0.1"));
     let http = Http2::connect(server.address()).await;
     http.get("/readyz", &[]).await.expect(503);
     server.kill();

@@ -1,6 +1,7 @@
 //! One request from its head to its response, top to bottom.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -103,6 +104,7 @@ impl App {
                 by_cookie: false,
                 caller: None,
                 refused_key: None,
+                client: None,
                 holder: None,
                 request_id: request_id.clone(),
             };
@@ -140,6 +142,9 @@ impl App {
                 response = without_body(response);
             }
             if let (Some(observer), Some(stopwatch)) = (observer, stopwatch) {
+                if observer.wants_caller() {
+                    exchange.client = connected.client_of(&head);
+                }
                 let unrouted = || shared.label(path);
                 observer.answered(&exchange.answered(unrouted, &response, stopwatch.elapsed()));
             }
@@ -179,6 +184,8 @@ struct Exchange<'a, B> {
     caller: Option<Box<str>>,
     /// The id in an API key that was refused, for the same one.
     refused_key: Option<Box<str>>,
+    /// The address of the client, for the same one.
+    client: Option<IpAddr>,
     /// The name of the caller in the budget of answers, if the answer is counted.
     holder: Option<String>,
     /// The identifier of the request.
@@ -211,6 +218,7 @@ impl<B> Exchange<'_, B> {
             request_id: id_of(response),
             caller: self.caller.as_deref(),
             refused_key: self.refused_key.as_deref(),
+            client: self.client,
             bytes: response.body().size_hint().exact(),
         }
     }
@@ -232,6 +240,7 @@ where
         by_cookie,
         caller: observed_caller,
         refused_key,
+        client: _,
         holder: counted_for,
         request_id,
     } = exchange;

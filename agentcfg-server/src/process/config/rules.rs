@@ -9,7 +9,7 @@ use hyper::Uri;
 use hyper::header::HeaderMap;
 
 use super::value::Value;
-use crate::http::{Browser, InvalidPublicUrl};
+use crate::http::{Browser, InvalidPublicUrl, Network};
 use crate::identity::is_plain_url;
 use crate::secret::Secret;
 
@@ -93,6 +93,13 @@ pub(super) fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
 pub(super) fn allowed_hosts(value: &Value<'_>) -> Result<Vec<AllowedHost>, String> {
     let texts = value.list("hosts such as hooks.internal or 10.0.0.7:8080", |text| {
         text.parse::<AllowedHost>().is_ok()
+    })?;
+    Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
+}
+
+pub(super) fn networks(value: &Value<'_>) -> Result<Vec<Network>, String> {
+    let texts = value.list("addresses or networks such as 10.0.0.0/8", |text| {
+        text.parse::<Network>().is_ok()
     })?;
     Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
 }

@@ -16,12 +16,12 @@ use super::choices::{LogFormat, SessionProvider, Statements};
 use super::model_providers::{self, ProviderKeys};
 use super::models;
 use super::rules::{
-    allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, origin, plan,
-    provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
+    allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, networks, origin,
+    plan, provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
 };
 use super::value::Value;
 use crate::api::Streams;
-use crate::http::ByteBudget;
+use crate::http::{ByteBudget, Network};
 use crate::listen::Limits;
 use crate::outbound::Egress;
 use crate::secret::Secret;
@@ -268,6 +268,8 @@ settings! {
     log_format: LogFormat = LogFormat::Text, |v| v.choice(LOG_FORMATS);
     /// Whether each answer is a line of the log.
     access_log: bool = false, |v| v.boolean();
+    /// Addresses and networks of the proxies in front, whose word counts for the address of a client in the log.
+    trusted_proxies: Vec<Network> = Vec::new(), networks;
 
     /// Connections served at a time.
     max_connections: usize = Limits::default().max_connections, |v| v.integer(1, 1_000_000);

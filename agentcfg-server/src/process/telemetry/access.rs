@@ -33,6 +33,7 @@ impl Observer for AccessLog {
             request_id = answered.request_id,
             caller = answered.caller,
             refused_key = answered.refused_key,
+            client = answered.client.map(tracing::field::display),
             bytes = answered.bytes,
             "answered"
         );

@@ -376,6 +376,7 @@ mod tests {
             request_id: "r",
             caller: None,
             refused_key: None,
+            client: None,
             bytes: Some(2),
         });
         metrics.answered(&Answered {
@@ -386,6 +387,7 @@ mod tests {
             request_id: "r",
             caller: None,
             refused_key: None,
+            client: None,
             bytes: None,
         });
         metrics.stream_opened();
