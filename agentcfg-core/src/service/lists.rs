@@ -6,6 +6,7 @@
 
 mod agent_list;
 mod cache;
+mod hashed_tag;
 mod list_text;
 mod list_writer;
 mod released;
@@ -16,13 +17,13 @@ use std::sync::Arc;
 pub use self::agent_list::AgentList;
 pub(super) use self::cache::Cache;
 use self::cache::{ListOf, Listed};
+use self::hashed_tag::hashed;
 use self::list_text::ListCache;
 pub use self::list_text::ListText;
 pub(super) use self::list_writer::ListWriter;
 use self::list_writer::ListedAgent;
 pub(super) use self::released::Pair;
 pub use self::released::ReleasedList;
-use self::released::hashed;
 use super::access::Access;
 use super::blocking::{LONG, blocking_if};
 use super::records::{self, Encoded, Entries};

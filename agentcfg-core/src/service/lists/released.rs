@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use super::super::blocking::{LONG, blocking_if};
@@ -15,11 +14,12 @@ use super::super::key_limits::KeyLimits;
 use super::super::past::missing;
 use super::super::records::{self, AgentPlace, Encoded, Entries, StoredLabels, StoredVersion};
 use super::super::{AgentCfg, Caller};
+use super::hashed_tag::hashed;
 use super::list_text::{ListCache, ListText};
 use super::{ListWriter, Listed, ListedAgent};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    AgentConfig, AgentId, Cursor, Epoch, IdRef, Label, Permission, ReleasedAgent, Tag, Tagged, Timestamp, WorkspaceId,
+    AgentConfig, AgentId, Cursor, IdRef, Label, Permission, ReleasedAgent, Tagged, Timestamp, WorkspaceId,
 };
 use crate::validate::Invalid;
 
@@ -355,17 +355,4 @@ impl Bearer {
 
 fn finish(written: ListWriter, cursor: Cursor, reading: Option<Arc<dyn ListCache>>) -> ListText {
     written.finish(cursor, |json| hashed(cursor.epoch(), json, None), reading)
-}
-
-/// The tag of a text: equal texts have equal tags, on each server. That of a caller who may see some agents alone has another
-/// tag than that of all.
-pub(super) fn hashed(epoch: Epoch, text: &[u8], limits: Option<&BTreeSet<AgentId>>) -> Tag {
-    let mut hash = Sha256::new_with_prefix(text);
-    for agent_id in limits.into_iter().flatten() {
-        hash.update([0]);
-        hash.update(agent_id.as_bytes());
-    }
-    let hash = hash.finalize();
-    let start = hash.first_chunk().copied().unwrap_or_default();
-    Tag::state(epoch, u64::from_be_bytes(start))
 }
