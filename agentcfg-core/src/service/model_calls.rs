@@ -98,6 +98,8 @@ pub struct ModelCall {
     pub workspace: WorkspaceId,
     /// The agent that the call is made as.
     pub agent_id: String,
+    /// The name of the agent in that version.
+    pub agent_name: String,
     /// Who calls.
     pub actor: Actor,
     /// The revision of the workspace's budgets when the call was decided; 0 where it never had any.
@@ -151,6 +153,7 @@ impl ModelCall {
 struct Decision {
     first: Route,
     fallbacks: Vec<Route>,
+    agent_name: String,
     version: u64,
     label: Option<String>,
     persona_prompt: Option<String>,
@@ -172,6 +175,7 @@ struct Route {
 
 /// The content of an agent that a call needs.
 struct Content {
+    name: String,
     version: u64,
     model: Option<String>,
     persona_prompt: Option<String>,
@@ -328,6 +332,7 @@ impl AgentCfg {
         Ok(Decision {
             first,
             fallbacks: fallbacks.collect(),
+            agent_name: content.name,
             version: content.version,
             label: match version {
                 VersionSelector::Label(label) => Some(label.to_owned()),
@@ -352,6 +357,7 @@ impl AgentCfg {
             let (agent, more) = self.called_agent_and(access, agent_id, more).await?;
             let content = Content {
                 version: agent.version(),
+                name: agent.name,
                 model: agent.model,
                 persona_prompt: agent.persona_prompt,
                 definition: agent.definition,
@@ -362,6 +368,7 @@ impl AgentCfg {
         let (version, config) = self.selected_content(access, &agent, version).await?;
         let config = config.unwrap_or_else(|| agent.agent.config());
         let content = Content {
+            name: config.name,
             version,
             model: config.model,
             persona_prompt: config.persona_prompt,
@@ -494,6 +501,7 @@ impl AgentCfg {
             workspace: decision.workspace,
             budgets: decision.budgets,
             agent_id: agent_id.to_owned(),
+            agent_name: decision.agent_name,
             actor,
         }
     }

@@ -27,6 +27,7 @@ use crate::api::receive::{holder, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Resource};
 use crate::api::strict_query;
+use crate::api::trace::RequestTrace;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::received_body::discard;
@@ -88,6 +89,7 @@ impl App {
             let shared = &*connected.shared;
             let observer = shared.observer.as_deref();
             let stopwatch = observer.map(|_| Stopwatch::start());
+            let trace = observer.and_then(|observer| RequestTrace::begin(observer, &head.headers));
             let path = head.uri.path();
             let catalogue = shared.service.catalogue();
             let resource = routes::find(path, catalogue);
@@ -103,6 +105,7 @@ impl App {
                 caller: None,
                 holder: None,
                 request_id: request_id.clone(),
+                trace,
             };
             let mut values = FieldValues::default();
             let answered = match answer(&connected, &mut exchange).await {
@@ -177,6 +180,8 @@ struct Exchange<'a, B> {
     holder: Option<String>,
     /// The identifier of the request.
     request_id: HeaderValue,
+    /// Where the request is in a trace, for an observer that wants it.
+    trace: Option<Box<RequestTrace>>,
 }
 
 impl<B> Exchange<'_, B> {
@@ -205,6 +210,7 @@ impl<B> Exchange<'_, B> {
             request_id: id_of(response),
             caller: self.caller.as_deref(),
             bytes: response.body().size_hint().exact(),
+            span: self.trace.as_deref().map(RequestTrace::span),
         }
     }
 }
@@ -226,6 +232,7 @@ where
         caller: observed_caller,
         holder: counted_for,
         request_id,
+        trace,
     } = exchange;
     let shared = &*connected.shared;
     let (service, headers) = (&shared.service, &head.headers);
@@ -285,6 +292,7 @@ where
         answers: &shared.answer_budget,
         observer: shared.observer.as_ref(),
         request_id: text(request_id),
+        trace: trace.as_deref(),
         rest: Rest::new(credential, &shared.browser, head),
     };
     let mut received = Received {
