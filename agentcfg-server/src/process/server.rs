@@ -34,7 +34,7 @@ use crate::process::outbound_options::outbound_options;
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
 use crate::process::store_health::{check_store, numbers};
-use crate::process::telemetry::{self, AccessLog, Metrics};
+use crate::process::telemetry::{self, AccessLog, Metrics, SpanExport};
 
 /// The listen backlog. Clients that connect all at once, such as after a restart, must not be refused; the system lowers the
 /// number to its own limit (`net.core.somaxconn`).
@@ -262,7 +262,7 @@ impl Server {
         Ok(drained)
     }
 
-    /// The observers of answers: the access log, and the metrics, which are served on an address of their own.
+    /// The observers of answers: the access log, the metrics, which are served on an address of their own, and the spans.
     async fn observers(
         &self,
         metrics: &Arc<Metrics>,
@@ -282,6 +282,13 @@ impl Server {
             tasks.spawn(async move {
                 let _ = serving.await;
             });
+        }
+        if let Some(tracing) = self.config.tracing() {
+            let options = outbound_options(&self.config)?;
+            let (spans, export) = SpanExport::new(&tracing, &options, metrics.dropped_spans.clone())?;
+            observers.push(Arc::new(spans));
+            // It ends after those that make spans: they have ended when the server has stopped.
+            tasks.spawn(export.run(until(stopped.clone())));
         }
         Ok(observers)
     }

@@ -47,7 +47,9 @@ impl ModelCalls {
                 body,
                 metered,
             } = current;
-            let result = self.send_to(attempt, sent, body, metered.traceparent(), disconnect).await;
+            let result = self
+                .send_to(attempt, sent, body, metered.traceparent(), disconnect)
+                .await;
             let is_failure = is_failure(&result);
             let failed = is_failure.then(|| text(&result));
             let is_bought = matches!(&result, Err(error) if error.may_have_been_bought());

@@ -28,6 +28,8 @@ pub struct Metrics {
     pub rate_limited: Counter,
     /// TLS handshakes that failed.
     pub failed_handshakes: Counter,
+    /// Spans that no collector has got.
+    pub dropped_spans: Counter,
     certificates: Family<CertificateLabels, Counter>,
     is_certificate_refused: Gauge,
     /// 1 while the store serves reads and changes, else 0.
@@ -176,6 +178,11 @@ impl Metrics {
                 all,
                 "webhook_lag_revisions",
                 "Revisions that the enabled webhooks have not read yet, added up",
+            ),
+            dropped_spans: registered(
+                all,
+                "spans_dropped",
+                "Spans that the collector of otlp_endpoint did not get",
             ),
             failed_handshakes: registered(all, "tls_handshakes_failed", "TLS handshakes that failed"),
             certificates: registered(
@@ -346,6 +353,7 @@ mod tests {
             request_id: "r",
             caller: None,
             bytes: Some(2),
+            span: None,
         });
         metrics.answered(&Answered {
             method: &Method::from_bytes(b"BREW").unwrap(),
@@ -355,6 +363,7 @@ mod tests {
             request_id: "r",
             caller: None,
             bytes: None,
+            span: None,
         });
         metrics.stream_opened();
         metrics.stream_opened();
@@ -385,6 +394,7 @@ mod tests {
             r#"agentcfg_tls_certificate_renewals_total{result="taken"} 1"#,
             "agentcfg_tls_certificate_refused 1",
             "agentcfg_tls_handshakes_failed_total 0",
+            "agentcfg_spans_dropped_total 0",
             "agentcfg_rate_limited_requests_total 0",
             "# EOF",
         ] {

@@ -5,6 +5,7 @@ mod endpoint;
 mod metrics;
 mod model_calls;
 mod register;
+mod spans;
 
 use std::io::{IsTerminal, stderr};
 
@@ -14,6 +15,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub use access::AccessLog;
 pub use endpoint::serve_metrics;
 pub use metrics::{Metrics, StoreNumbers};
+pub use spans::SpanExport;
 
 use crate::process::config::{Config, LogFormat};
 

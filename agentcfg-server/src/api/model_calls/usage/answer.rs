@@ -202,9 +202,9 @@ impl Events {
                 if matched == 0 {
                     // The event ends here.
                     *finder = Finder {
-                    wants_model: finder.wants_model,
-                    ..Finder::default()
-                };
+                        wants_model: finder.wants_model,
+                        ..Finder::default()
+                    };
                 }
                 self.after_return = byte == b'\r';
                 Line::Empty

@@ -264,16 +264,28 @@ mod tests {
     fn a_model_is_found_once_where_it_is_wanted() {
         let long = format!(r#"{{"model":"{}"}}"#, "x".repeat(300));
         for (text, expected) in [
-            (r#"{"id":"model","x":{"model":"no"},"model":"gpt-5.5","y":["model","z"]}"#, Some("gpt-5.5")),
-            (r#"{"type":"message_start","message":{"model":"claude","usage":{"a":1}}}"#, Some("claude")),
-            (r#"{"response":{"output":[{"model":"no"}],"model":"a"},"model":"b"}"#, Some("a")),
+            (
+                r#"{"id":"model","x":{"model":"no"},"model":"gpt-5.5","y":["model","z"]}"#,
+                Some("gpt-5.5"),
+            ),
+            (
+                r#"{"type":"message_start","message":{"model":"claude","usage":{"a":1}}}"#,
+                Some("claude"),
+            ),
+            (
+                r#"{"response":{"output":[{"model":"no"}],"model":"a"},"model":"b"}"#,
+                Some("a"),
+            ),
             (r#"{"model":["no"],"x":"no"}"#, None),
             (r#"{"model":null,"x":"no"}"#, None),
             (r#"["model","no"]"#, None),
             (&long, None),
         ] {
             for piece in [1, 3, 1000] {
-                let mut finder = Finder { wants_model: true, ..Finder::default() };
+                let mut finder = Finder {
+                    wants_model: true,
+                    ..Finder::default()
+                };
                 let mut models = Vec::new();
                 for bytes in text.as_bytes().chunks(piece) {
                     finder.read(bytes, &mut |place, text| {
@@ -283,7 +295,11 @@ mod tests {
                     });
                 }
                 let models: Vec<_> = models.iter().map(String::as_str).collect();
-                assert_eq!(models, expected.into_iter().collect::<Vec<_>>(), "{text} in pieces of {piece}");
+                assert_eq!(
+                    models,
+                    expected.into_iter().collect::<Vec<_>>(),
+                    "{text} in pieces of {piece}"
+                );
             }
         }
     }
