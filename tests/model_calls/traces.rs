@@ -70,7 +70,7 @@ async fn each_attempt_is_a_span_below_that_of_the_caller_and_the_provider_contin
     .await;
     let studio = stage.studio();
     let fields = json!({
-        "name": "The careful one", "model": "gpt-5.5", "persona_prompt": "canary-persona",
+        "display_name": "The careful one", "model": "gpt-5.5", "persona_prompt": "canary-persona",
         "definition": {"fallback_models": ["gpt-5.4-mini"]},
     });
     studio.create("careful", &fields).expect(201);

@@ -357,7 +357,7 @@ impl AgentCfg {
             let (agent, more) = self.called_agent_and(access, agent_id, more).await?;
             let content = Content {
                 version: agent.version(),
-                name: agent.name,
+                name: agent.display_name,
                 model: agent.model,
                 persona_prompt: agent.persona_prompt,
                 definition: agent.definition,
@@ -368,7 +368,7 @@ impl AgentCfg {
         let (version, config) = self.selected_content(access, &agent, version).await?;
         let config = config.unwrap_or_else(|| agent.agent.config());
         let content = Content {
-            name: config.name,
+            name: config.display_name,
             version,
             model: config.model,
             persona_prompt: config.persona_prompt,

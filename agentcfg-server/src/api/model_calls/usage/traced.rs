@@ -77,6 +77,9 @@ impl CallTrace {
         response_model: Option<&'a str>,
         is_estimated: Option<bool>,
     ) -> TracedCall<'a> {
+        // A refusal is not read to its end where another model is asked.
+        let is_refused = ended.first_byte.is_some() && ended.status >= 400;
+        let has_left = !self.is_whole && !is_refused;
         TracedCall {
             span: self.span,
             took: self.stopwatch.elapsed(),
@@ -89,7 +92,7 @@ impl CallTrace {
             request_id: &self.request_id,
             response_model,
             is_estimated,
-            error: self.error.or_else(|| (!self.is_whole).then_some(CALLER_LEFT)),
+            error: self.error.or_else(|| has_left.then_some(CALLER_LEFT)),
             ended,
         }
     }
