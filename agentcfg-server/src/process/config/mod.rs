@@ -23,10 +23,10 @@ mod value;
 
 use std::ffi::OsString;
 
-pub use choices::{LogFormat, OtlpProtocol, SessionProvider, Statements};
+pub use choices::{LogFormat, SessionProvider, Statements};
 pub use error::ConfigError;
 pub use flags::Flags;
-pub use otlp::{Otel, Tracing};
+pub use otlp::Tracing;
 pub use settings::{Config, DEFAULT_TOML, SETTINGS, Setting};
 
 pub use crate::secret::Secret;

@@ -30,7 +30,7 @@ fn child(spans: &Spans) -> Span {
     }
 }
 
-fn answered(method: &Method, route: &'static str, status: u16, span: Span) -> Answered<'_> {
+fn answered<'a>(method: &'a Method, route: &'static str, status: u16, span: Span) -> Answered<'a> {
     Answered {
         method,
         route,
