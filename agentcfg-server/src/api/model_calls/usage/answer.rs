@@ -21,6 +21,7 @@ pub struct AnswerScanner {
 
 /// The coding of an answer.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a call has one, and most are plain")]
 enum Coded {
     Plain(Text),
     Gzip(Box<GzDecoder<Text>>),
@@ -70,10 +71,7 @@ impl AnswerScanner {
         let is_stream = starts_with(header::CONTENT_TYPE, b"text/event-stream");
         let text = Text {
             path,
-            finder: Finder {
-                wants_model,
-                ..Finder::default()
-            },
+            finder: Finder::new(wants_model),
             model: None,
             events: is_stream.then(Events::default),
             reported: Reported::default(),
@@ -201,10 +199,7 @@ impl Events {
             b'\n' | b'\r' => {
                 if matched == 0 {
                     // The event ends here.
-                    *finder = Finder {
-                        wants_model: finder.wants_model,
-                        ..Finder::default()
-                    };
+                    *finder = Finder::new(finder.wants_model());
                 }
                 self.after_return = byte == b'\r';
                 Line::Empty

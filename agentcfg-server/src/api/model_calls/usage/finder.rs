@@ -27,7 +27,7 @@ pub struct Finder {
     /// The depth outside of the object that is being kept.
     keeping: Option<usize>,
     /// Whether `model` is looked for too. It is found once.
-    pub wants_model: bool,
+    wants_model: bool,
     /// The text of `model` that is being read.
     model: Vec<u8>,
     in_model: bool,
@@ -65,6 +65,19 @@ pub enum Place {
 }
 
 impl Finder {
+    /// One at the beginning of a text, that looks for `model` too where it is wanted.
+    pub fn new(wants_model: bool) -> Self {
+        Self {
+            wants_model,
+            ..Self::default()
+        }
+    }
+
+    /// Whether `model` is looked for still.
+    pub fn wants_model(&self) -> bool {
+        self.wants_model
+    }
+
     /// Reads on, and calls `found` for each `usage` that ends here.
     pub fn read(&mut self, bytes: &[u8], found: &mut impl FnMut(Place, &[u8])) {
         let mut rest = bytes;
@@ -282,10 +295,7 @@ mod tests {
             (&long, None),
         ] {
             for piece in [1, 3, 1000] {
-                let mut finder = Finder {
-                    wants_model: true,
-                    ..Finder::default()
-                };
+                let mut finder = Finder::new(true);
                 let mut models = Vec::new();
                 for bytes in text.as_bytes().chunks(piece) {
                     finder.read(bytes, &mut |place, text| {
