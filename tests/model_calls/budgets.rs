@@ -160,7 +160,7 @@ async fn what_is_spent_survives_a_restart_and_a_kill_is_settled() {
     let call = stage.call_with("openai/v1/responses", &key).json(&sent);
     call.send().await.whole().await.expect(200);
     stage.upstream.seen().await;
-    let (id, owner) = (studio.id.clone(), studio.owner.clone());
+    let (id, owner) = (studio.id, studio.owner.clone());
     let read = |server: &Server, method: &str| {
         let target = format!("/api/budgets{method}?workspace_id={id}");
         let request = if method.is_empty() {
