@@ -73,6 +73,9 @@ impl Observer for Spans {
     }
 }
 
+/// The longest name of a model that a span has, in characters, so that the queue takes bounded memory.
+const MODEL: usize = 256;
+
 /// The routes that load balancers ask every few seconds.
 const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
@@ -120,7 +123,9 @@ fn of_call(call: &TracedCall<'_>, end: SystemTime) -> SpanData {
         KeyValue::new("agentcfg.attempt", i64::from(call.attempt)),
     ];
     let mut add = |name: &'static str, value: Value| attributes.push(KeyValue::new(name, value));
-    if let Some(model) = &ended.model {
+    // The caller chooses the name.
+    let model: Option<String> = ended.model.as_ref().map(|model| model.chars().take(MODEL).collect());
+    if let Some(model) = &model {
         add("gen_ai.request.model", model.clone().into());
     }
     if let Some(model) = call.response_model {
@@ -156,7 +161,7 @@ fn of_call(call: &TracedCall<'_>, end: SystemTime) -> SpanData {
         Some(kind) => Some(Cow::Borrowed(kind)),
         None => (ended.status >= 400).then(|| Cow::Owned(ended.status.to_string())),
     };
-    let name = match &ended.model {
+    let name = match &model {
         Some(model) => format!("{} {model}", call.operation),
         None => call.operation.to_owned(),
     };
