@@ -7,6 +7,7 @@ use serde_json::json;
 
 use crate::calls::Call;
 use crate::collector::{Collector, Span, attribute};
+use crate::egress::{CREDENTIALS, Proxy};
 use crate::fixture::{Stage, stage, stage_with};
 use crate::upstream::{Reply, events, whole};
 
@@ -373,6 +374,34 @@ async fn what_a_collector_refuses_is_counted() {
     stage.server.get("/api/models").send().expect(401);
     collector.spans(1, |span| span.name == "GET /api/models").await;
     assert_eq!(dropped(metrics), sent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_silent_collector_holds_up_neither_requests_nor_the_stop() {
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let stage = stage_with(|builder| builder.set("otlp_endpoint", url)).await;
+    let key = stage.key();
+    for _ in 0..20 {
+        let call = stage
+            .call_with("openai/v1/responses", &key)
+            .json(&json!({"input": "x"}));
+        call.send().await.whole().await.expect(200);
+    }
+    stage.server.stop();
+    let log = stage.server.stderr();
+    assert!(log.contains("spans for otlp_endpoint were dropped: "), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spans_go_through_the_proxy_of_the_deployment() {
+    let proxy = Proxy::start().await;
+    let url = proxy.url();
+    let (stage, collector) = traced(|builder| builder.set("outbound_proxy", url)).await;
+    stage.server.get("/api/models").send().expect(401);
+    collector.spans(1, |span| span.name == "GET /api/models").await;
+    let target = format!("POST {}/v1/traces {CREDENTIALS}", collector.url());
+    assert_eq!(proxy.seen().first(), Some(&target));
 }
 
 #[test]
