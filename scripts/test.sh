@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 
 # What needs the programs waits for them in the background, beside what is compiled in the foreground.
 foreground=(format words dependencies lints documentation public-api crates build doctests)
-background=(setup dashboard programs typescript python manifests packages browser)
+background=(setup dashboard programs typescript python manifests observability packages browser)
 parts=("${foreground[@]}" "${background[@]}" tests)
 
 # The programs of the packages are also those under test. This profile optimises them and links them fast.
@@ -60,6 +60,7 @@ part_doctests() { in_workspace cargo test --locked --workspace --all-features --
 part_setup() {
     need openssl openssl
     need curl curl
+    need promtool prometheus
     need jq jq
     need setpriv util-linux
     if ! command -v initdb >/dev/null && [ -z "$(servers)" ]; then
@@ -96,6 +97,8 @@ part_typescript() { scripts/typescript-client.sh check; }
 part_python() { scripts/python-client.sh check; }
 
 part_manifests() { scripts/manifests.sh check; }
+
+part_observability() { scripts/observability.sh check; }
 
 part_packages() {
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
@@ -202,5 +205,5 @@ collect setup dashboard programs
 title tests
 tests=0
 measure tests 2>&1 | tee "$logs/tests.log" || tests=$?
-collect typescript python manifests packages browser
+collect typescript python manifests observability packages browser
 [ "$tests" = 0 ] || fail "failed: tests"

@@ -72,6 +72,7 @@ mod labels;
 mod members;
 mod mirror;
 mod models;
+mod operators;
 mod provider_keys;
 mod proxy;
 mod rate_limit;

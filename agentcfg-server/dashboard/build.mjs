@@ -2,9 +2,11 @@
 //   node build.mjs           writes dist/
 //   node build.mjs --check   fails when the files in dist/ are not what the sources give
 //   node build.mjs --watch   writes dist/ after each change
+import zopfli from "@gfx/zopfli";
 import { build, context } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
+import { minify } from "terser";
 import { FIRST, LIMITS, SCRIPTS } from "./limits.mjs";
 
 const here = new URL("./", import.meta.url);
@@ -23,8 +25,12 @@ const options = {
   splitting: true,
   chunkNames: "[name]",
   target: ["es2022", "chrome117", "firefox121", "safari17"],
-  jsx: "automatic",
-  jsxImportSource: "preact",
+  // Calls of h() are smaller than those of the automatic runtime; tsconfig.json would set that one.
+  jsx: "transform",
+  jsxFactory: "h",
+  jsxFragment: "Fragment",
+  inject: ["src/jsx.ts"],
+  tsconfigRaw: {},
   charset: "utf8",
   legalComments: "none",
   banner: {
@@ -40,9 +46,48 @@ const squeeze = (text) =>
     .replace(/\s*\n\s*/g, " ")
     .trim() + "\n";
 
+const watching = mode === "--watch";
+
+/** Terser after esbuild saves 3 % of what is sent; it is slow, and left out while the sources change. */
+async function small(script) {
+  const { code } = await minify(script, { module: true, ecma: 2020, compress: { passes: 3 }, format: { comments: /dashboard/ } });
+  return code;
+}
+
+/** Exports what the scripts share under its names within chunk.js, so that no name of its own is sent for each. */
+function unalias(scripts) {
+  const names = new Map();
+  const pairs = (list) => list.split(",").map((pair) => pair.split(" as "));
+  const shared = scripts.get("chunk.js").replace(/export\{([^}]*)\};?\s*$/, (_, list) => {
+    for (const [own, alias] of pairs(list)) names.set(alias ?? own, own);
+    return `export{${[...names.values()].join()}};`;
+  });
+  if (!names.size) throw new Error("chunk.js: its exports were not found");
+  for (const [name, text] of scripts) {
+    const list = (_, list) =>
+      `import{${pairs(list).map(([alias, own = alias]) => (names.get(alias) === own ? own : `${names.get(alias)} as ${own}`))}}from"./chunk.js"`;
+    scripts.set(name, name === "chunk.js" ? shared : text.replace(/import\{([^}]*)\}from"\.\/chunk\.js"/g, list));
+  }
+}
+
+/** The smallest gzip file that any reader takes; its bytes depend on nothing but the content. */
+async function pack(content) {
+  const packed = Buffer.from(watching ? gzipSync(content, { level: 9 }) : await zopfli.gzipAsync(content, { numiterations: 15 }));
+  packed.writeUInt32LE(0, 4); // no time
+  packed[9] = 255; // no operating system
+  return packed;
+}
+
 async function files(bundle) {
   const made = new Map();
-  for (const { path, contents } of bundle.outputFiles) made.set(path.split("/").at(-1), Buffer.from(contents));
+  const scripts = new Map();
+  for (const { path, text } of bundle.outputFiles) {
+    const name = path.split("/").at(-1);
+    if (name.endsWith(".js") && !watching) scripts.set(name, await small(text));
+    else made.set(name, Buffer.from(text));
+  }
+  if (scripts.size) unalias(scripts);
+  for (const [name, text] of scripts) made.set(name, Buffer.from(text));
   for (const name of ["index.html", "icon.svg"]) {
     made.set(name, Buffer.from(squeeze(await readFile(new URL(`src/${name}`, here), "utf8"))));
   }
@@ -53,9 +98,7 @@ async function write(made) {
   await mkdir(dist, { recursive: true });
   const sizes = {};
   for (const [name, content] of made) {
-    const packed = gzipSync(content, { level: 9 });
-    packed.writeUInt32LE(0, 4); // no time
-    packed[9] = 255; // no operating system
+    const packed = await pack(content);
     await writeFile(new URL(name, dist), content);
     await writeFile(new URL(`${name}.gz`, dist), packed);
     sizes[name] = packed.length;
@@ -65,7 +108,9 @@ async function write(made) {
   for (const [what, limit] of Object.entries(LIMITS)) {
     const sum = sums[what].reduce((bytes, name) => bytes + sizes[name], 0);
     console.log(`${what.padEnd(11)} ${String(sum).padStart(6)} of ${limit}`);
-    if (sum > limit) throw new Error(`${what}: more than ${limit} bytes`);
+    if (sum <= limit) continue;
+    console.error(`error: ${what}: more than ${limit} bytes`);
+    if (!watching) process.exit(1);
   }
 }
 
@@ -85,7 +130,7 @@ async function check(made) {
   console.log("dist/ is what the sources give");
 }
 
-if (mode === "--watch") {
+if (watching) {
   const onEnd = (bundle) => bundle.errors.length || files(bundle).then(write);
   const watcher = await context({ ...options, plugins: [{ name: "write", setup: (b) => b.onEnd(onEnd) }] });
   await watcher.watch();

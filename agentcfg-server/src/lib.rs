@@ -48,7 +48,10 @@ pub use api::{Answered, App, CallTimeouts, ModelCalls, Observer, Span, Streams, 
 pub use api::{Content, Definition, Needs, Route, endpoints, routes};
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
-pub use http::{Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidPublicUrl, WatchClient};
+pub use http::{
+    Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidNetwork, InvalidPublicUrl, Leaving,
+    Network, PeerAddress, TrustedProxies, WatchClient,
+};
 pub use outbound::{
     Egress, InvalidProxy, Options as OutboundOptions, Outbound, OutboundBody, OutboundError, WebhookTransport,
 };

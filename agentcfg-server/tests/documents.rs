@@ -50,9 +50,14 @@ fn registered() -> BTreeSet<String> {
         let source = fs::read_to_string(path).unwrap();
         source.split("#[cfg(test)]").next().unwrap().to_owned()
     };
-    let source = ["register", "metrics", "model_calls"].map(of_file).concat();
+    let source = ["register", "metrics", "parts", "model_calls"].map(of_file).concat();
     assert!(source.contains(r#"Registry::with_prefix("agentcfg")"#));
-    let helpers = [("registered", ""), ("bytes", "_bytes"), ("seconds", "_seconds")];
+    let helpers = [
+        ("registered", ""),
+        ("bytes", "_bytes"),
+        ("seconds", "_seconds"),
+        ("info", "_info"),
+    ];
     let registrations = source.matches(".register").count();
     assert_eq!(registrations, helpers.len(), "a metric is registered without a helper");
     let mut found = BTreeSet::new();

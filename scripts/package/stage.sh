@@ -22,7 +22,8 @@ for program in $(programs); do
     "$built/$program" completions fish >"$stage/fish/$program.fish"
 done
 
-cp docs/packages.md docs/operations.md agentcfg-server/src/process/config.default.toml "$stage/doc"
+cp docs/packages.md docs/operations.md agentcfg-server/src/process/config.default.toml \
+    packaging/observability/{alerts.yaml,dashboard.json} "$stage/doc"
 gzip -9n "$stage"/man/*.1
 gzip -9nc CHANGELOG.md >"$stage/doc/changelog.gz"
 scripts/package/licences.sh | gzip -9n >"$stage/doc/third-party-licences.gz"

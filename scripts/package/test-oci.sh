@@ -55,6 +55,10 @@ outside=(env -i "${environment[@]}" AGENTCFG_LISTEN=127.0.0.1:0)
 inside=("$(command -v chroot)" --userspec="$user" "$root" "${entry[@]}")
 start "${outside[@]}" "${inside[@]}" "${command[@]}"
 check "the server is ready" equal "$(status "$url/readyz")" 200
+mapfile -t healthcheck < <(of_config 'Healthcheck.Test[1:][]')
+# It runs in the same root, with the same rights and variables.
+asked=("${inside[@]::${#inside[@]}-${#entry[@]}}" "${healthcheck[@]}")
+check "the health check says so" "${outside[@]}" "${asked[@]}"
 token=$("${outside[@]}" "${inside[@]}" token --user ada)
 check "a workspace can be made" equal \
     "$(status -H "Authorization: Bearer $token" --json '{"name":"Studio"}' "$url/api/workspaces")" 201
@@ -70,4 +74,5 @@ done
 check "a name in /etc/hosts is found" grep -q "error communicating with the server" "$work/resolved.log"
 check "a name that is nowhere is not" grep -q "failed to lookup address" "$work/missing.log"
 stop
+"${outside[@]}" "${asked[@]}" >/dev/null 2>&1 && fail "the health check of a server that has stopped"
 rm -rf "$image" "$root"

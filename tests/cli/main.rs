@@ -11,6 +11,7 @@ mod fixture;
 mod import;
 mod interrupted;
 mod login;
+mod operator;
 mod output;
 mod proxies;
 mod prune;

@@ -78,6 +78,11 @@ fn every_command_prints_json_that_parses() {
         ("label remove writer staging", 0),
         ("status", 0),
         ("keys list", 0),
+        ("usage", 0),
+        ("budgets set 2.50 --agent writer --period day --warn", 0),
+        ("budgets list", 0),
+        ("budgets settle", 0),
+        ("budgets remove --agent writer --period day", 0),
         ("audit --limit 3", 0),
         ("export out", 0),
         ("plan agents", 2),
@@ -260,4 +265,29 @@ fn help_completions_and_manual_pages_cover_all_commands() {
     ] {
         assert!(pages.iter().any(|name| name == page), "{page}: {pages:?}");
     }
+}
+
+#[test]
+fn budgets_are_set_listed_and_removed() {
+    let desk = Desk::open();
+    let set = desk.ok("budgets set 250");
+    assert_eq!(set, "the budget of the workspace is 250 USD a period (month)\n");
+    desk.ok("budgets set 2.5 --agent writer --period day --warn");
+    let listed = desk.json("budgets list", 0);
+    assert_eq!(listed[1]["scope_id"], "writer");
+    assert_eq!(listed[1]["action"], "warn");
+    let table = desk.ok("budgets list");
+    for word in ["SCOPE", "UNSETTLED", "workspace", "250", "writer", "warn", "2.5"] {
+        assert!(table.contains(word), "{word}: {table}");
+    }
+    desk.fails("budgets set much", 1, &["limit_usd"]);
+    desk.fails("budgets set 1 --agent a --key b", 64, &["--key"]);
+    desk.fails("budgets set 1 --period week", 1, &["period"]);
+    desk.fails(
+        "budgets remove --user ada",
+        4,
+        &["there is no budget of the user \"ada\""],
+    );
+    assert_eq!(desk.ok("budgets remove --agent writer --period day"), "removed\n");
+    assert_eq!(desk.json("budgets list", 0).as_array().map(Vec::len), Some(1));
 }

@@ -38,8 +38,8 @@ test("a rollback is refused where the page has not heard of the newer version", 
 
 test("after a new sign-in the page goes on at once, and an ended session is said in plain words", async () => {
   const { page } = await stage.studio("cecilie");
-  for (const path of ["api-keys", "changes", "audit-log", "models", "provider-keys", "webhooks", "workspaces/members"]) page.expect(401, `/api/${path}`);
-  for (const path of ["configs", "status", "versions", "labels"]) page.expect(401, `/api/agents/${path}`);
+  for (const path of ["api-keys", "changes", "audit-log", "models", "provider-keys", "webhooks", "workspaces/members", "usage", "usage/calls", "budgets"]) page.expect(401, `/api/${path}`);
+  for (const path of ["configs", "status", "status/history", "versions", "labels", "labels/history"]) page.expect(401, `/api/agents/${path}`);
   await page.show("overview");
   await live(page);
   const refused = page.waitForResponse((answer) => answer.url().includes("/api/changes") && answer.status() === 401, { timeout: 25_000 });
@@ -68,7 +68,7 @@ test("a sign-out in one tab is told to the others at once", async () => {
   await live(page);
   const other = await visit(page.context(), stage.server);
   await other.show("overview");
-  for (const path of ["api-keys", "changes", "audit-log"]) page.expect(401, `/api/${path}`);
+  for (const path of ["api-keys", "changes", "audit-log", "usage", "usage/calls", "budgets"]) page.expect(401, `/api/${path}`);
   await other.getByRole("button", { name: "dagny", exact: true }).click();
   await other.getByRole("menuitem", { name: "Sign out" }).click();
   await page.getByText("Your session has ended.").waitFor({ timeout: 10_000 });

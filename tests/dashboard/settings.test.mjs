@@ -1,7 +1,7 @@
 // API keys, provider keys, members, the audit log, webhooks, and the workspace itself.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { open, prepare } from "./harness.mjs";
+import { open, prepare, violations } from "./harness.mjs";
 
 const stage = prepare();
 
@@ -169,7 +169,7 @@ test("members are added, their roles change what they see, and the last owner st
   const eli = await open(stage.browser, stage.server);
   await eli.signIn("eli");
   const places = await eli.getByRole("navigation").getByRole("link").allInnerTexts();
-  assert.deepEqual(places.map((place) => place.split("\n")[0]), ["Overview", "Agents", "Releases", "Status", "Connect", "Workspace"]);
+  assert.deepEqual(places.map((place) => place.split("\n")[0]), ["Overview", "Agents", "Releases", "Usage", "Status", "Connect", "Workspace"]);
   await eli.show("agents/writer");
   await eli.getByText("Your role may look at agents and not change them.").waitFor();
   assert.equal(await eli.getByLabel("Persona prompt").getAttribute("readonly"), "");
@@ -281,5 +281,35 @@ test("a workspace is renamed, exported, and erased after its name is typed", asy
   await erase.click();
   await page.getByRole("heading", { name: "No workspace yet" }).waitFor();
   assert.equal((await stage.server.raw(keys.pipeline.key, "GET", "/api/whoami")).status, 401);
+  page.faults();
+});
+
+test("a key is limited to permissions, agents and a label, and the list says so", async () => {
+  const { page, id } = await stage.studio("kajsa");
+  await page.show("api-keys?new=1");
+  const form = page.getByRole("dialog");
+  await form.getByLabel("Name").fill("reader-of-two");
+  await form.getByText("Write", { exact: true }).click();
+  await form.getByLabel("Limit it to some permissions, agents or a label").check();
+  for (const name of await form.locator(".permissions code").allInnerTexts()) await form.getByLabel(name, { exact: true }).uncheck();
+  await form.getByRole("button", { name: "Create key" }).click();
+  await form.getByText("A key needs one permission at least.").waitFor();
+  await form.getByLabel("agents:read").check();
+  await form.getByLabel("models:invoke").check();
+  await form.getByLabel("Agents", { exact: true }).fill("writer, not-there-yet");
+  await form.getByText("not-there-yet does not exist yet.").waitFor();
+  await form.getByLabel("Label", { exact: true }).fill("Production");
+  await form.getByRole("button", { name: "Create key" }).click();
+  await form.getByText("1–36 lowercase letters").waitFor();
+  await form.getByLabel("Label", { exact: true }).fill("production");
+  assert.deepEqual(await violations(page), []);
+  await form.getByRole("button", { name: "Create key" }).click();
+  await page.getByRole("heading", { name: "Copy your new key now" }).waitFor();
+  await page.getByText("2 permissions").first().waitFor();
+  await page.getByLabel("I have stored the key in a safe place").check();
+  await page.getByRole("button", { name: "Done" }).click();
+  await page.getByRole("row", { name: /reader-of-two.*write\s*2 permissions\s*2 agents\s*label production/ }).waitFor();
+  const made = (await stage.server.call("kajsa", "GET", `/api/api-keys?workspace_id=${id}`)).find(({ name }) => name === "reader-of-two");
+  assert.deepEqual([made.permissions.toSorted(), made.agents.toSorted(), made.label], [["agents:read", "models:invoke"], ["not-there-yet", "writer"], "production"]);
   page.faults();
 });

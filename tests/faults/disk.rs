@@ -44,6 +44,15 @@ impl Disk {
         }
         path
     }
+
+    /// Writes a file that leaves so many bytes, and returns its path.
+    fn fill_up_to(&self, left: u64) -> PathBuf {
+        let path = self.fill_up();
+        let file = File::options().write(true).open(&path).unwrap();
+        let length = file.metadata().unwrap().len();
+        file.set_len(length - left).unwrap();
+        path
+    }
 }
 
 impl Drop for Disk {
@@ -161,6 +170,53 @@ fn a_full_disk_is_noticed_without_a_writer() {
     assert_eq!(server.get("/readyz").send().expect(200).json(), degraded());
     assert_eq!(metric(metrics, "agentcfg_storage_ready"), 0.0);
     eventually("the log says so", || server.stderr().contains("the disk is full"));
+}
+
+/// A disk with room for a short change and none for a long one: readiness tells of the one that was refused.
+#[test]
+fn readiness_tells_of_a_change_that_found_no_room_until_there_clearly_is_some() {
+    let Some(disk) = Disk::mount(24) else { return };
+    let metrics = free_address();
+    let server = Server::builder()
+        .data(disk.data())
+        .set("metrics_listen", metrics.to_string())
+        .set("max_persona_prompt", "200000")
+        .start();
+    let studio = Studio::on(&server);
+    let filler = disk.fill_up_to(700 << 10);
+    let long = json!({"persona_prompt": "x".repeat(200_000)});
+    for number in 0..3 {
+        studio.create(&format!("long-{number}"), &long).expect(503);
+        assert_eq!(server.get("/readyz").send().expect(200).json(), degraded());
+        assert_eq!(metric(metrics, "agentcfg_storage_ready"), 0.0);
+    }
+    assert!(!server.stderr().contains("commits are served"), "{}", server.stderr());
+    assert!(metric(metrics, "agentcfg_storage_free_bytes") < f64::from(1 << 20));
+    fs::remove_file(filler).unwrap();
+    studio.create("long", &long).expect(201);
+    assert_eq!(
+        server.get("/readyz").send().expect(200).json(),
+        json!({"status": "ready"})
+    );
+    assert_eq!(metric(metrics, "agentcfg_storage_ready"), 1.0);
+    let file = fs::metadata(disk.data().join("store.redb")).unwrap().len();
+    assert!(metric(metrics, "agentcfg_storage_file_bytes") > 0.9 * file as f64);
+}
+
+#[test]
+fn the_log_warns_before_the_disk_is_full() {
+    let Some(disk) = Disk::mount(24) else { return };
+    let server = Server::builder().data(disk.data()).start();
+    let studio = Studio::on(&server);
+    assert!(!server.stderr().contains("nearly full"), "{}", server.stderr());
+    disk.fill_up_to(2 << 20);
+    eventually("the log warns", || server.stderr().contains("nearly full"));
+    studio.create("kept", &Value::Null).expect(201);
+    assert_eq!(
+        server.get("/readyz").send().expect(200).json(),
+        json!({"status": "ready"})
+    );
+    assert!(!server.stderr().contains("the disk is full"), "{}", server.stderr());
 }
 
 /// A store has no epoch before its first workspace; a read that had to make it would fail here.

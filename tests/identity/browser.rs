@@ -215,3 +215,69 @@ async fn with_introspection_each_request_asks_about_the_sealed_token() {
     assert_eq!(service.whoami(&cookie).await.status(), 503);
     service.stop().await;
 }
+
+/// Asks who is behind a cookie, by requests one after the other, until the answer or the provider is as wanted. Meanwhile it is 200.
+async fn until(service: &Service, cookie: &str, is_done: impl AsyncFn(u16) -> bool) {
+    loop {
+        let status = service.whoami(cookie).await.status().as_u16();
+        if is_done(status).await {
+            return;
+        }
+        assert_eq!(status, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_refresh_token_renews_the_session() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    let config = Config {
+        oidc_client_id: Some("short".to_owned()),
+        ..dashboard(&provider)
+    };
+    let service = Service::start(config).await;
+    let (cookie, back) = begin(&service, &provider, "ada").await;
+    let page = callback(&back, &cookie).await;
+    assert_eq!(page.status(), 200, "{page:?}");
+    let age = page.headers().get_all("set-cookie").iter();
+    let mut age = age.filter_map(|field| field.to_str().unwrap().split_once("Max-Age="));
+    assert!(age.any(|(_, age)| age.starts_with("86400")), "{page:?}");
+    let session = cookies(&page).remove(0);
+    // The provider takes each refresh token once, so that several renewals show that the next one is kept.
+    let first = provider.hits("/token").await;
+    until(&service, &session, async |_| provider.hits("/token").await >= first + 3).await;
+    assert_eq!(http::json(&service.whoami(&session).await)["id"], "ada");
+
+    let token = provider.sign_in("ada", Some(RESOURCE)).await.access_token;
+    provider.stop().await;
+    until(&service, &session, async |status| status == 503).await;
+    // The keys of the provider are known, so that its tokens still work.
+    assert_eq!(service.status(&token).await, 200);
+    service.stop().await;
+}
+
+#[tokio::test]
+async fn members_are_shown_with_the_names_of_their_id_tokens() {
+    let Some(provider) = Provider::start("a").await else {
+        return;
+    };
+    let service = Service::start(dashboard(&provider)).await;
+    let token = provider.sign_in("ada", Some(RESOURCE)).await.access_token;
+    let studio = service.workspace(&token).await;
+    let path = format!("/api/workspaces/members?workspace_id={studio}");
+    let member = async || service.json(&path, &token).await[0].clone();
+    assert_eq!(member().await["name"], serde_json::Value::Null);
+    let (cookie, back) = begin(&service, &provider, "ada").await;
+    assert_eq!(callback(&back, &cookie).await.status(), 200);
+    let shown = member().await;
+    assert_eq!(
+        (&shown["name"], &shown["email"]),
+        (&"Name of ada".into(), &"ada@example.com".into())
+    );
+    // The access token has none of these claims.
+    service.cookie(&token).await;
+    let shown = member().await;
+    assert_eq!(shown.as_object().unwrap().len(), 3, "{shown}");
+    service.stop().await;
+}

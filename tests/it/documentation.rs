@@ -94,7 +94,7 @@ fn the_page_has_all_operations_of_the_description() {
 }
 
 /// Lines that are not answered with 200: they create something, or name what a new workspace does not have.
-const OTHERS: [(&str, &str); 26] = [
+const OTHERS: [(&str, &str); 30] = [
     ("POST /api/sessions", "204"),
     ("DELETE /api/sessions", "204"),
     ("DELETE /api/workspaces", "400"),
@@ -121,7 +121,14 @@ const OTHERS: [(&str, &str); 26] = [
     ("POST /api/agents/configs", "201"),
     ("POST /api/api-keys", "201"),
     ("POST /api/webhooks", "201"),
+    ("GET /api/operator/workspaces", NO_OPERATOR),
+    ("GET /api/operator/api-keys", NO_OPERATOR),
+    ("DELETE /api/operator/api-keys", NO_OPERATOR),
+    ("DELETE /api/operator/users", NO_OPERATOR),
 ];
+
+/// The owner of the workspace is no operator.
+const NO_OPERATOR: &str = "403";
 
 /// The lines work in the order in which they are written, from the creation of an agent on.
 #[test]

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
+import tempfile
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import chart
+import jsonschema
 import kubernetes_validate
 import pytest
 import yaml
@@ -37,6 +41,20 @@ VARIANTS: list[dict[str, Any]] = [
             "metricsFrom": [{"podSelector": {}}],
             "egressPorts": [443],
         },
+    },
+    {
+        "store": "embedded",
+        "image": {
+            "repository": "registry.example.com/agentcfg",
+            "tag": "0.1.0-1",
+            "pullPolicy": "Always",
+            "pullSecrets": [{"name": "registry"}],
+        },
+        "service": {"type": "LoadBalancer", "annotations": {"example.com/internal": "true"}},
+        "podAnnotations": {"example.com/team": "agents"},
+        "nodeSelector": {"kubernetes.io/arch": "amd64"},
+        "tolerations": [{"key": "dedicated", "operator": "Exists"}],
+        "networkPolicy": {"enabled": True, "from": [], "metricsFrom": [], "egressPorts": []},
     },
     {"store": "postgresql", "networkPolicy": {"enabled": False}},
 ]
@@ -85,6 +103,38 @@ def test_a_field_that_kubernetes_does_not_know_is_found() -> None:
     document["spec"]["template"]["spec"]["containers"][0]["livenessProbes"] = {}
     with pytest.raises(kubernetes_validate.ValidationError):
         kubernetes_validate.validate(document, RELEASES[0], strict=True)
+
+
+def test_an_empty_list_of_the_network_policy_opens_nothing() -> None:
+    # In a policy itself, a rule without ports or peers is for all of them.
+    closed = {"enabled": True, "from": [], "metricsFrom": [], "egressPorts": []}
+    [policy] = [made for made in documents(chart.render(networkPolicy=closed)) if made["kind"] == "NetworkPolicy"]
+    assert policy["spec"]["ingress"] == [{"ports": [{"protocol": "TCP", "port": 7420}]}]
+    assert policy["spec"]["egress"] == [{"ports": [{"protocol": name, "port": 53} for name in ("UDP", "TCP")]}]
+    for made in documents(chart.render(store="postgresql", networkPolicy=closed)):
+        if made["kind"] == "NetworkPolicy":
+            assert made["spec"]["egress"][1:] == [{"ports": [{"protocol": "TCP", "port": 5432}]}]
+
+
+def test_helm_refuses_values_that_the_chart_does_not_have() -> None:
+    schema = json.loads((chart.CHART / "values.schema.json").read_text(encoding="utf-8"))
+    jsonschema.Draft7Validator.check_schema(schema)
+    defaults = yaml.safe_load((chart.CHART / "values.yaml").read_text(encoding="utf-8"))
+    assert set(schema["properties"]) - {"global"} == set(defaults)
+    for values in VARIANTS:
+        jsonschema.validate({**defaults, **values}, schema)
+    for wrong in (
+        {"store": "etcd"},
+        {"replica": 3},
+        {"image": {"name": "agentcfg"}},
+        {"publicUrl": "agents.example.com"},
+        {"settings": {"LOG": "debug"}},
+        {"settings": {"max_answer_mb_in_flight": 1000000}},
+        {"storage": {"size": "10"}},
+        {"service": {"type": "Ingress"}},
+    ):
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({**defaults, **wrong}, schema)
 
 
 def test_another_store_is_refused() -> None:
@@ -141,6 +191,7 @@ class Volumes:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        self.probes = ""
         secrets, tls = folder / "secrets", folder / "tls"
         for path in (secrets, tls, folder / "data"):
             path.mkdir(mode=0o700)
@@ -164,6 +215,11 @@ class Volumes:
                 value = value.replace(mount, str(self.folder / folder))
             # Two servers of one test run must not meet.
             variables[name] = re.sub(r"^0\.0\.0\.0:\d+$", "127.0.0.1:0", value)
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            probes = f"127.0.0.1:{free.getsockname()[1]}"
+        self.probes = f"http://{probes}"
+        variables |= {"AGENTCFG_METRICS_LISTEN": probes, "AGENTCFG_SHUTDOWN_DELAY": "0"}
         return {"PATH": os.environ["PATH"], **variables}
 
 
@@ -201,17 +257,116 @@ def test_the_server_starts_and_its_probes_answer(
     unverified = ssl._create_unverified_context()
     for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
         asked = container[probe]["httpGet"]
-        assert (asked["scheme"], asked["port"]) == ("HTTPS", "api")
-        with urllib.request.urlopen(url + asked["path"], context=unverified, timeout=30) as answer:
+        assert asked["port"] == "metrics" and "scheme" not in asked
+        with urllib.request.urlopen(volumes.probes + asked["path"], timeout=30) as answer:
             assert answer.status == 200
+    with urllib.request.urlopen(url + "/readyz", context=unverified, timeout=30) as answer:
+        assert answer.status == 200
+    assert int(listens["AGENTCFG_SHUTDOWN_DELAY"]) + 30 < 60
+    environment = {"PATH": os.environ["PATH"], "AGENTCFG_METRICS_LISTEN": volumes.probes.removeprefix("http://")}
+    asked = subprocess.run([BINARY, "healthcheck"], capture_output=True, text=True, env=environment, timeout=60)
+    assert (asked.returncode, asked.stdout) == (0, '{"status":"ready"}\n'), asked.stderr
     assert not (volumes.folder / "data/session.key").exists()
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=60) == 0
 
 
+# Leaves only the data writable, as readOnlyRootFilesystem does. The arguments: the data, the program, where to put it.
+READ_ONLY = """set -e
+mount --bind "$1" "$1"
+mount --bind "$2" "$3"
+mount -o remount,bind,ro /
+shift 3
+exec "$@"
+"""
+
+
+class Kubelet:
+    """What a kubelet does with the volumes of a pod: owner, group and modes."""
+
+    def __init__(self, volumes: Volumes, pod: Any) -> None:
+        self.folder = volumes.folder
+        self.group = pod["securityContext"]["fsGroup"]
+        self.folder.chmod(0o755)
+        modes = {volume["name"]: volume["secret"]["defaultMode"] for volume in pod["volumes"]}
+        for folder, mode in (("secrets", modes["secret"]), ("tls", modes["tls"])):
+            self.put(self.folder / folder, mode)
+        self.give(self.folder / "data")
+
+    def put(self, folder: Path, mode: int) -> None:
+        """Put the files of a secret into a folder of this moment, to which links lead."""
+        os.chown(folder, 0, self.group)
+        folder.chmod(0o3777)
+        (folder / "..1").mkdir()
+        for file in [path for path in folder.iterdir() if path.is_file()]:
+            os.chown(file, 0, self.group)
+            file.chmod(mode)
+            file.rename(folder / "..1" / file.name)
+            file.symlink_to(f"..data/{file.name}")
+        (folder / "..data").symlink_to("..1")
+
+    def give(self, data: Path) -> None:
+        """Give all files of a volume to the group, as at each mount."""
+        for path in [data, *data.rglob("*")]:
+            info = path.lstat()
+            os.chown(path, info.st_uid, self.group, follow_symlinks=False)
+            path.chmod(info.st_mode | (0o2770 if path.is_dir() else 0o660))
+
+
+def may_mount() -> bool:
+    tried = ["unshare", "--mount", "mount", "-o", "remount,bind,ro", "/"]
+    return os.geteuid() == 0 and subprocess.run(tried, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.skipif(not may_mount(), reason="only root can mount")
+def test_the_pod_starts_again_and_again_on_a_volume_of_its_group() -> None:
+    pod = workload("embedded")["spec"]["template"]["spec"]
+    [container] = pod["containers"]
+    security = container["securityContext"]
+    assert security["readOnlyRootFilesystem"] and not security["allowPrivilegeEscalation"]
+    assert security["capabilities"] == {"drop": ["ALL"]} and pod["securityContext"]["runAsNonRoot"]
+    # A folder of pytest is closed to the user of the pod.
+    with tempfile.TemporaryDirectory(prefix="agentcfg-pod-") as place:
+        volumes = Volumes(Path(place))
+        kubelet = Kubelet(volumes, pod)
+        (volumes.folder / "server").touch()
+        user, group = (str(pod["securityContext"][name]) for name in ("runAsUser", "runAsGroup"))
+        identity = ["--reuid", user, "--regid", group, "--groups", group]
+        program = ["setpriv", *identity, "--no-new-privs", "--bounding-set=-all", "--inh-caps=-all", place + "/server"]
+        arguments = [volumes.folder / "data", BINARY, volumes.folder / "server", *program, *container["args"]]
+        environment = volumes.environment(container)
+        unverified = ssl._create_unverified_context()
+        for _ in range(3):
+            with subprocess.Popen(
+                ["unshare", "--mount", "sh", "-c", READ_ONLY, "sh", *arguments],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env=environment,
+                cwd="/",
+            ) as process:
+                assert process.stdout is not None and process.stderr is not None
+                line = process.stdout.readline()
+                if not line.startswith("listening on https://"):
+                    process.kill()
+                    raise AssertionError(process.stderr.read())
+                with urllib.request.urlopen(line.split()[-1] + "/readyz", context=unverified, timeout=30) as answer:
+                    assert answer.status == 200
+                process.send_signal(signal.SIGTERM)
+                _, log = process.communicate(timeout=60)
+                assert process.returncode == 0, log
+            owners = {path.stat().st_uid for path in (volumes.folder / "data").rglob("*")}
+            assert owners == {int(user)}, owners
+            kubelet.give(volumes.folder / "data")
+
+
 def test_every_setting_of_postgresql_is_known(volumes: Volumes) -> None:
     container = workload("postgresql")["spec"]["template"]["spec"]["containers"][0]
     environment = {**volumes.environment(container), "AGENTCFG_DATABASE_WAIT": "0"}
+    checked = subprocess.run(
+        [BINARY, "check-config"], capture_output=True, text=True, env=environment, timeout=60, cwd=volumes.folder
+    )
+    assert checked.returncode == 0 and "the settings are good" in checked.stdout, checked.stderr
     refused = subprocess.run(
         [BINARY, *container["args"]], capture_output=True, text=True, env=environment, timeout=60, cwd=volumes.folder
     )
@@ -240,6 +395,10 @@ def test_the_services_of_compose_fit_together(volumes: Volumes) -> None:
         assert f">secrets/{name}" in text, f"{name} is not made"
     server = services["agentcfg"]
     assert server["image"] == f"agentcfg:{version()}"
+    assert server["healthcheck"]["test"] == ["CMD", "agentcfg-server", "healthcheck"]
+    for service in services.values():
+        asked = service.get("depends_on", {})
+        assert all(services[name].get("healthcheck") for name in asked) and isinstance(asked, dict)
     port = server["environment"]["AGENTCFG_LISTEN"].split(":")[1]
     assert services["caddy"]["command"][-1] == f"agentcfg:{port}"
     assert "@postgres/agentcfg'" in text and services["postgres"]["environment"]["POSTGRES_DB"] == "agentcfg"

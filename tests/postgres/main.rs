@@ -6,6 +6,7 @@
 
 use agentcfg_core::model;
 
+mod budgets;
 mod changes;
 mod cluster;
 mod conformance;

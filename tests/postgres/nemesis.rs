@@ -206,14 +206,14 @@ fn socket(cluster: &Cluster) -> PathBuf {
 }
 
 /// Sends a signal to processes, of which some may have ended.
-fn send(processes: &[Pid], signal: Signal) {
+pub fn send(processes: &[Pid], signal: Signal) {
     for process in processes {
         let _ = kill_process(*process, signal);
     }
 }
 
 /// The server process of a database, and its children.
-fn processes(cluster: &Cluster) -> Vec<Pid> {
+pub fn processes(cluster: &Cluster) -> Vec<Pid> {
     let file = fs::read_to_string(cluster.data().join("postmaster.pid")).unwrap();
     let server = file
         .lines()

@@ -1,9 +1,14 @@
 //! Outages: the database crashes, restarts or fails over while the servers keep running.
 
+use std::time::Duration;
+
 use agentcfg_tests::harness::{certificate, free_address};
+use rustix::process::Signal;
+use tokio::time::Instant;
 
 use crate::cluster::{Cluster, directory, hand_over};
 use crate::load::Load;
+use crate::nemesis::{processes, send};
 use crate::server::{Server, token};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -24,6 +29,34 @@ async fn a_database_crash_loses_no_acknowledged_change() {
     let ready = servers[0].api("").get("/readyz").await;
     assert_eq!(ready.status, 200);
     load.finish(&servers).await;
+}
+
+/// A database whose processes are stopped accepts connections and answers nothing.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_frozen_database_fails_requests_soon_and_serves_again() {
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let server = Server::start(&cluster.database());
+    let ada = token("ada");
+    let workspace = server.api(&ada).workspace().await;
+    let (_, key) = server.api(&ada).key(&workspace, "write", 100_000).await;
+    server.api(&key).list(&workspace).await.expect(200);
+    let all = processes(&cluster);
+    send(&all, Signal::STOP);
+    for _ in 0..2 {
+        let begin = Instant::now();
+        assert_eq!(server.api("").get("/readyz").await.status, 503);
+        assert!(begin.elapsed() < Duration::from_millis(1500), "{:?}", begin.elapsed());
+        let begin = Instant::now();
+        let (read, change) = tokio::join!(async { server.api(&key).list(&workspace).await }, async {
+            server.api(&key).create(&workspace, "late").await
+        },);
+        assert_eq!((read.status, change.status), (503, 503));
+        assert!(begin.elapsed() < Duration::from_secs(3), "{:?}", begin.elapsed());
+    }
+    send(&all, Signal::CONT);
+    let again = async { while server.api(&key).list(&workspace).await.status != 200 {} };
+    tokio::time::timeout(Duration::from_secs(30), again).await.unwrap();
+    assert_eq!(server.api("").get("/readyz").await.status, 200);
 }
 
 /// Failover to a synchronous standby while the servers write.
@@ -104,9 +137,7 @@ async fn without_the_shared_window_each_server_counts_alone() {
     cluster.sql_in(database, "ALTER TABLE agentcfg.away RENAME TO rate_windows");
     // The next attempt is at most a second away.
     let again = async { while server.api(&key).list(&workspace).await.status == 429 {} };
-    tokio::time::timeout(std::time::Duration::from_secs(30), again)
-        .await
-        .unwrap();
+    tokio::time::timeout(Duration::from_secs(30), again).await.unwrap();
     server.wait_for("together with the other instances again");
     assert_eq!(scrape().await.0, 0);
 }

@@ -138,6 +138,11 @@ impl Server {
         [Self::start(url), Self::start(url), Self::start(url)]
     }
 
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// A client of this server with a credential; an empty one is none.
     pub fn api(&self, credential: &str) -> Api {
         Api {

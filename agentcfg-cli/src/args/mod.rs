@@ -167,6 +167,16 @@ Examples:
     /// List, create, rotate and revoke API keys. All but the list need a session token.
     #[command(subcommand)]
     Keys(Keys),
+    /// Work as an operator of the deployment, in all workspaces. Needs the session token of a user whom the server's settings name as one.
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  agentcfg operator workspaces
+  agentcfg operator revoke-key 4fQ8mZr2LkV7xN0bTy6W
+  agentcfg operator remove-user grace@example.com"
+    )]
+    Operator(Operator),
     /// Show the audit log, newest entry first.
     #[command(after_help = "\
 Examples:
@@ -346,6 +356,36 @@ Example:
         #[arg(value_name = "KEY_ID")]
         key: String,
         /// Revoke without asking.
+        #[arg(long, short)]
+        yes: bool,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Operator {
+    /// List all workspaces of the deployment.
+    Workspaces,
+    /// Show an API key of any workspace, without its secret.
+    Key {
+        /// The identifier of the key, which is part of it, right behind the prefix; not the key itself.
+        #[arg(value_name = "KEY_ID")]
+        key: String,
+    },
+    /// Revoke an API key of any workspace, at once.
+    RevokeKey {
+        /// The identifier of the key, which is part of it, right behind the prefix; not the key itself.
+        #[arg(value_name = "KEY_ID")]
+        key: String,
+        /// Revoke without asking.
+        #[arg(long, short)]
+        yes: bool,
+    },
+    /// End all memberships and browser sessions of a user. Workspaces refuse the user's tokens until an owner adds the user again.
+    RemoveUser {
+        /// The user's identifier, the `sub` of the user's session tokens.
+        #[arg(value_name = "USER_ID")]
+        user: String,
+        /// Remove without asking.
         #[arg(long, short)]
         yes: bool,
     },

@@ -80,7 +80,7 @@ fn parse_some<T: FromStr<Err: Display>>(field: &str, values: &[String]) -> Resul
 }
 
 /// Refuses a key where its identifier is meant: a secret does not belong into a URL.
-fn not_the_key_itself(key: &str) -> Result<()> {
+pub(super) fn not_the_key_itself(key: &str) -> Result<()> {
     let Some(rest) = key_prefixes().find_map(|prefix| key.strip_prefix(prefix)) else {
         return Ok(());
     };
@@ -95,8 +95,6 @@ async fn list(session: &Session, output: &mut Output) -> Result<()> {
     let keys = session.client.list_api_keys(session.workspace().await?).await?;
     output.show(&keys, |output| {
         let row = |key: &ApiKey| {
-            let state = key.revoked_at.map(|at| format!("revoked {}", minute(at)));
-            let state = state.or_else(|| key.expires_at.map(|at| format!("expires {}", minute(at))));
             vec![
                 key.id.to_string(),
                 key.name.clone(),
@@ -104,12 +102,18 @@ async fn list(session: &Session, output: &mut Output) -> Result<()> {
                 key.environment.to_string(),
                 key.rate_limit.to_string(),
                 or_dash(key.last_used_at.map(minute)),
-                or_dash(state),
+                or_dash(end(key)),
             ]
         };
         let header = ["KEY_ID", "NAME", "SCOPE", "ENVIRONMENT", "RATE", "LAST USED", "END"];
         output.table(&header, keys.iter().map(row).collect())
     })
+}
+
+/// How a key has ended, or when it will.
+pub(super) fn end(key: &ApiKey) -> Option<String> {
+    let revoked = key.revoked_at.map(|at| format!("revoked {}", minute(at)));
+    revoked.or_else(|| key.expires_at.map(|at| format!("expires {}", minute(at))))
 }
 
 /// Prints the plaintext of a key to standard output, and everything else of it to standard error.

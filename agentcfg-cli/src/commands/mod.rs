@@ -16,6 +16,7 @@ mod import_report;
 mod keys;
 mod labels;
 mod login;
+mod operator;
 mod package_files;
 mod plan;
 mod prune;
@@ -45,6 +46,7 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
         Command::Label(command) => labels::run(context, command).await,
         Command::Status => status::list(context).await,
         Command::Keys(command) => keys::run(context, command).await,
+        Command::Operator(command) => operator::run(context, command).await,
         Command::Audit(filter) => audit::list(context, filter).await,
         Command::Usage(filter) => usage::list(context, filter).await,
         Command::Budgets(command) => budgets::run(context, command).await,

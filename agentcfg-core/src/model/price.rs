@@ -226,6 +226,28 @@ impl FromJson for Usd {
     }
 }
 
+/// A number of JSON without its exponent, such as 0.000000001 for 1e-9.
+fn without_exponent(number: &str) -> String {
+    let Some((digits, exponent)) = number.split_once(['e', 'E']) else {
+        return number.to_owned();
+    };
+    let (sign, digits) = digits.strip_prefix('-').map_or(("", digits), |digits| ("-", digits));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    // Greater and smaller ones are out of range either way.
+    let exponent = exponent.parse().unwrap_or(0_i64).clamp(-400, 400);
+    let point = whole.len() as i64 + exponent;
+    let digits = format!("{whole}{fraction}");
+    let text = match usize::try_from(point) {
+        Ok(point) if point > 0 => {
+            let digits = format!("{digits:0<point$}");
+            let (whole, fraction) = digits.split_at(point);
+            format!("{whole}.{fraction}0")
+        }
+        _ => format!("0.{}{digits}", "0".repeat(point.unsigned_abs() as usize)),
+    };
+    format!("{sign}{text}")
+}
+
 /// Reads a decimal number from a text or a number of JSON.
 fn decimal<T: FromStr<Err = InvalidAmount>>(
     json: Json<'_>,
@@ -234,7 +256,7 @@ fn decimal<T: FromStr<Err = InvalidAmount>>(
     faults: &mut Faults,
 ) -> Option<T> {
     let text = match json {
-        Json::Number(number) => number.to_string(),
+        Json::Number(number) => without_exponent(&number.to_string()),
         Json::Huge => u128::MAX.to_string(),
         Json::String(text) => text.into_owned(),
         other => return mismatch(&other, field, wanted, faults),
@@ -430,6 +452,24 @@ mod tests {
         };
         let cost = ModelPrices::of(most, most).cost(&usage);
         assert_eq!(cost.nanos(), 3 * u128::from(u64::MAX) * 1_000_000_000);
+    }
+
+    #[test]
+    fn numbers_with_an_exponent_are_amounts() {
+        for (number, expected) in [
+            ("1e-9", "0.0000000010"),
+            ("1.5e-7", "0.00000015"),
+            ("12.5e1", "125.0"),
+            ("1.25E3", "1250.0"),
+            ("1e9", "1000000000.0"),
+            ("-2e-1", "-0.2"),
+            ("7", "7"),
+        ] {
+            let text = without_exponent(number);
+            assert_eq!(text.parse::<Usd>(), expected.parse(), "{number}: {text}");
+        }
+        assert!(without_exponent("1e300").parse::<Usd>().is_err());
+        assert!(without_exponent("1e-300").parse::<Usd>().is_err());
     }
 
     #[test]

@@ -212,8 +212,18 @@ record! {
         role: required Role,
         /// When the user became a member.
         created_at: required Timestamp,
+        /// The claim `name` of the user's token at the last sign-in, if it had one.
+        name: sparse String,
+        /// The claim `email` of the user's token at the last sign-in, if it had one.
+        email: sparse String,
     }
-    examples: [{ "user_id": "user_71", "role": "member", "created_at": "2026-11-20T09:30:00.123Z" }],
+    examples: [{
+        "user_id": "user_71",
+        "role": "member",
+        "created_at": "2026-11-20T09:30:00.123Z",
+        "name": "Ada Lovelace",
+        "email": "ada@example.com",
+    }],
 }
 
 body! {
@@ -230,7 +240,7 @@ body! {
         /// The new role.
         role: required Role,
     }
-    read_only: &["user_id", "created_at"],
+    read_only: &["user_id", "created_at", "name", "email"],
     examples: [{ "role": "member" }],
 }
 

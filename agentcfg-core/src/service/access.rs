@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::entry::{ApiKeyCaller, Caller, CallerKind, KeyFacts, Prefetch, lacks, lacks_scope, unauthorized};
 use super::key_limits::KeyLimits;
 use super::records::{self, Encoded, Entries, Membership, Stored, StoredApiKey, Transaction, WorkspacePlan};
-use super::{AgentCfg, groups};
+use super::{AgentCfg, groups, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, Member, Message, Permission, PermissionSet, Role, Scope, Timestamp, UserId, WorkspaceId};
 use crate::store::Check;
@@ -38,11 +38,14 @@ enum Basis {
         scope: Scope,
         expires_at: Option<Timestamp>,
     },
-    /// The membership of a user, or of a group of the user's, at this version.
-    Member {
+    /// The membership of a user at this version.
+    Member { user_id: UserId, version: u64 },
+    /// The membership of a group of a user's at this version, and the check that no operator has removed the user.
+    Group {
         user_id: UserId,
-        member: UserId,
+        group: UserId,
         version: u64,
+        not_removed: Box<Check>,
     },
     /// An operation that needs no membership, and its actor. Boxed, since it is rare and an access is moved often.
     Other(Box<(Check, Actor)>),
@@ -87,16 +90,27 @@ impl Access {
         }
     }
 
-    /// The access of a user by a membership: the user's own, or that of a group.
+    /// The access of a user by the user's own membership.
     pub(super) fn of_member(user_id: UserId, workspace: WorkspaceId, member: Stored<Member>) -> Self {
-        let Member { user_id: of, role, .. } = member.value;
+        let version = member.version;
+        Self::with_role(workspace, member.value.role, Basis::Member { user_id, version })
+    }
+
+    /// The access of a user by the membership of a group.
+    pub(super) fn of_group(user_id: UserId, workspace: WorkspaceId, group: Stored<Member>, not_removed: Check) -> Self {
+        let basis = Basis::Group {
+            user_id,
+            group: group.value.user_id,
+            version: group.version,
+            not_removed: Box::new(not_removed),
+        };
+        Self::with_role(workspace, group.value.role, basis)
+    }
+
+    fn with_role(workspace: WorkspaceId, role: Role, basis: Basis) -> Self {
         Self {
             workspace,
-            basis: Basis::Member {
-                user_id,
-                member: of,
-                version: member.version,
-            },
+            basis,
             acting_as: None,
             role: Some(role),
             permissions: role.permissions(),
@@ -139,7 +153,7 @@ impl Access {
     pub(super) fn key_expires_at(&self) -> Option<Timestamp> {
         match &self.basis {
             Basis::ApiKey { expires_at, .. } => *expires_at,
-            Basis::Member { .. } | Basis::Other(_) => None,
+            Basis::Member { .. } | Basis::Group { .. } | Basis::Other(_) => None,
         }
     }
 
@@ -154,7 +168,7 @@ impl Access {
             (Some(actor), _) => actor.clone(),
             (None, Basis::Other(other)) => other.1.clone(),
             (None, Basis::ApiKey { id, .. }) => Actor::api_key(id.as_str()),
-            (None, Basis::Member { user_id, .. }) => Actor::user(user_id.as_str()),
+            (None, Basis::Member { user_id, .. } | Basis::Group { user_id, .. }) => Actor::user(user_id.as_str()),
         }
     }
 
@@ -163,9 +177,11 @@ impl Access {
         let transaction = Transaction::default().check(self.guard());
         match &self.basis {
             // A membership of the user's own wins over that of a group.
-            Basis::Member { user_id, member, .. } if user_id != member => {
-                transaction.check(records::member(self.workspace, user_id).absent())
-            }
+            Basis::Group {
+                user_id, not_removed, ..
+            } => transaction
+                .check(records::member(self.workspace, user_id).absent())
+                .check(Check::clone(not_removed)),
             _ => transaction,
         }
     }
@@ -174,8 +190,8 @@ impl Access {
     pub(super) fn guard(&self) -> Check {
         match &self.basis {
             Basis::ApiKey { id, version, .. } => Check::Version(records::api_key(id.as_str()).into(), *version),
-            Basis::Member { member, version, .. } => {
-                Check::Version(records::member(self.workspace, member).into(), *version)
+            Basis::Member { user_id: id, version } | Basis::Group { group: id, version, .. } => {
+                Check::Version(records::member(self.workspace, id).into(), *version)
             }
             Basis::Other(other) => other.0.clone(),
         }
@@ -301,12 +317,28 @@ impl AgentCfg {
         match &caller.kind {
             CallerKind::ApiKey(key) => self.access_by_read(key).await?.in_workspace(workspace),
             CallerKind::User { user_id, session } => {
-                let found = self
-                    .read(groups::memberships(workspace, user_id, &session.groups))
-                    .await?;
-                self.access_by_memberships(user_id, workspace, found)
+                let found = self.read(groups::rights(workspace, user_id, &session.groups)).await?;
+                self.access_by_rights(user_id, workspace, found)
             }
         }
+    }
+
+    /// The access of a user by what [`groups::rights`] has found: by the user's own membership, else by the one of a group with the highest
+    /// role, unless an operator has removed the user.
+    pub(super) fn access_by_rights(
+        &self,
+        user_id: &UserId,
+        workspace: WorkspaceId,
+        (user, memberships): groups::FoundRights,
+    ) -> Result<Access, Error> {
+        let mut memberships = memberships.into_iter();
+        if let Some(own) = memberships.next().flatten() {
+            return Ok(Access::of_member(user_id.clone(), workspace, own));
+        }
+        let of_groups = memberships.flatten().filter(|_| !groups::is_removed(user.as_ref()));
+        let highest = of_groups.max_by_key(|member| member.value.role).ok_or_else(no_member)?;
+        let not_removed = records::user(user_id).unchanged(user.as_ref());
+        Ok(Access::of_group(user_id.clone(), workspace, highest, not_removed))
     }
 
     async fn access_by_read(&self, key: &ApiKeyCaller) -> Result<Access, Error> {
@@ -357,6 +389,7 @@ impl AgentCfg {
 
     async fn only_workspace(&self, user_id: &UserId, groups: &[UserId]) -> Result<WorkspaceId, Error> {
         let mut found = BTreeSet::new();
+        let groups = self.groups_that_count(user_id, groups).await?;
         for id in std::iter::once(user_id).chain(groups) {
             let entries = Entries::<Membership>::of(records::memberships(id)).limit(2);
             for membership in self.scan(entries).await?.into_keys() {

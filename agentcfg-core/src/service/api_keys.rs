@@ -61,7 +61,7 @@ impl AgentCfg {
     }
 
     /// Stored keys with their last uses, as they are listed.
-    fn listed_keys(&self, found: Vec<KeyAndUse>) -> Vec<ApiKey> {
+    pub(super) fn listed_keys(&self, found: Vec<KeyAndUse>) -> Vec<ApiKey> {
         let found = found.into_iter();
         let listed = found.filter_map(|(stored, written)| {
             let stored = stored?.value;
@@ -186,17 +186,26 @@ impl AgentCfg {
         key_id: IdRef<'_, ApiKeyId>,
     ) -> Result<Attempt<Success>, Error> {
         let (found, access) = self.managed_key(caller, key_id).await?;
+        self.revoke_found_key(&access, found).await
+    }
+
+    /// Revokes a key that was read. One that is revoked already is not found.
+    pub(super) async fn revoke_found_key(
+        &self,
+        access: &Access,
+        found: Stored<StoredApiKey>,
+    ) -> Result<Attempt<Success>, Error> {
         let before = &found.value;
+        let id = before.id.to_string();
         if before.revoked_at.is_some() {
-            return Err(not_found("API key", key_id.as_str()));
+            return Err(not_found("API key", &id));
         }
         let now = self.now();
         let after = StoredApiKey {
             revoked_at: Some(now),
             ..before.clone()
         };
-        let change = Change::new(&access, now, Action::ApiKeyRevoked, TargetType::ApiKey, key_id.as_str())
-            .replace(found, &after)?;
+        let change = Change::new(access, now, Action::ApiKeyRevoked, TargetType::ApiKey, id).replace(found, &after)?;
         self.apply(change).await?.attempt(Success::OK)
     }
 

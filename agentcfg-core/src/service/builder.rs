@@ -21,7 +21,7 @@ use crate::model::{Provider, Timestamp};
 use crate::rate_limit::{MemoryLimiter, RateLimiter};
 use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
-use crate::session::{Session, SessionError, SessionVerifier};
+use crate::session::{Session, SessionError, SessionRenewal, SessionVerifier};
 use crate::store::{Stamps, Store};
 use crate::validate::MAX_PERSONA_PROMPT;
 use crate::vault::Vault;
@@ -40,6 +40,7 @@ pub struct Builder {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     sessions: Arc<dyn SessionVerifier>,
+    renewal: Option<Arc<dyn SessionRenewal>>,
     counting: RateCounting,
     settings: Settings,
     catalogue: Catalogue,
@@ -99,6 +100,29 @@ impl Builder {
     #[must_use]
     pub fn sessions(mut self, verifier: impl SessionVerifier) -> Self {
         self.sessions = Arc::new(verifier);
+        self
+    }
+
+    /// Chooses who renews browser sessions that were opened with a refresh token. Without one, such a session ends with its token.
+    ///
+    /// ```
+    /// use agentcfg_core::session::{Renewed, SessionError, SessionRenewal};
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    ///
+    /// struct Provider;
+    ///
+    /// #[async_trait::async_trait]
+    /// impl SessionRenewal for Provider {
+    ///     async fn renew(&self, refresh_token: &str) -> Result<Renewed, SessionError> {
+    ///         Err(SessionError::Unavailable("it is not asked in this example".to_owned()))
+    ///     }
+    /// }
+    ///
+    /// let service = AgentCfg::builder(MemoryStore::new()).renewal(Provider).build();
+    /// ```
+    #[must_use]
+    pub fn renewal(mut self, renewal: impl SessionRenewal) -> Self {
+        self.renewal = Some(Arc::new(renewal));
         self
     }
 
@@ -244,6 +268,7 @@ impl Builder {
                 clock: self.clock,
                 entropy: self.entropy,
                 sessions: self.sessions,
+                renewal: self.renewal,
                 counting: self.counting,
                 settings: self.settings,
                 catalogue: self.catalogue,
@@ -293,6 +318,7 @@ impl AgentCfg {
             clock: Arc::new(SystemClock),
             entropy: Arc::new(SystemEntropy),
             sessions: Arc::new(NoSessions),
+            renewal: None,
             counting: RateCounting::Here(MemoryLimiter::default()),
             settings: Settings::default(),
             catalogue: Catalogue::default(),

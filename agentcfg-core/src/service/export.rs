@@ -178,6 +178,7 @@ impl AgentCfg {
         }
         let mut members: Vec<Member> = chunked_reads::values(members).await?;
         members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
+        let members = self.with_profiles(members).await?;
         let epoch = self.epoch().await?;
         let (Some(found), Some(webhooks)) = (found, listed(epoch, hooks, states)?) else {
             return Ok(None);

@@ -1,16 +1,16 @@
 //! Groups of the identity provider as members of workspaces.
 //!
 //! A member whose `user_id` is `group:<name>` stands for each user whose session token names that group in the claim that the
-//! setting `groups_claim` names, while such a token is valid. A membership of the user's own wins.
+//! setting `groups_claim` names, while such a token is valid. A membership of the user's own wins, and for a user whom an operator has
+//! removed it alone counts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::access::Access;
-use super::records::{self, EntityKey, Stored};
-use super::{AgentCfg, Settings, no_member};
+use super::records::{self, EntityKey, Stored, StoredUser};
+use super::{AgentCfg, Settings};
 use crate::error::Error;
 use crate::model::{Member, UserId, WorkspaceId};
 use crate::validate::Invalid;
@@ -38,17 +38,23 @@ pub(super) fn of_claims(settings: &Settings, claims: &Map<String, Value>) -> Arc
     distinct.into_iter().collect()
 }
 
-/// The keys of the memberships that can let a user into a workspace: first the user's own.
-pub(super) fn memberships(workspace: WorkspaceId, user_id: &UserId, groups: &[UserId]) -> Vec<EntityKey<Member>> {
+/// What decides whether a user may enter a workspace, as one read asks for it: the user's record, and the memberships that can let
+/// the user in, of which the first is the user's own.
+pub(super) type Rights = (EntityKey<StoredUser>, Vec<EntityKey<Member>>);
+
+/// What a read of [`Rights`] has found.
+pub(super) type FoundRights = (Option<Stored<StoredUser>>, Vec<Option<Stored<Member>>>);
+
+/// The keys of the records that decide whether a user may enter a workspace.
+pub(super) fn rights(workspace: WorkspaceId, user_id: &UserId, groups: &[UserId]) -> Rights {
     let ids = std::iter::once(user_id).chain(groups);
-    ids.map(|id| records::member(workspace, id)).collect()
+    let memberships = ids.map(|id| records::member(workspace, id)).collect();
+    (records::user(user_id), memberships)
 }
 
-/// The membership that counts, of those that [`memberships`] has found: the user's own, else the highest role of a group.
-pub(super) fn deciding(found: Vec<Option<Stored<Member>>>) -> Option<Stored<Member>> {
-    let mut found = found.into_iter();
-    let own = found.next().flatten();
-    own.or_else(|| found.flatten().max_by_key(|member| member.value.role))
+/// Whether an operator has removed the user.
+pub(super) fn is_removed(user: Option<&Stored<StoredUser>>) -> bool {
+    user.is_some_and(|user| user.value.removed_at.is_some())
 }
 
 impl AgentCfg {
@@ -63,15 +69,17 @@ impl AgentCfg {
         }
     }
 
-    /// The access of a user by the memberships that [`memberships`] has found.
-    pub(super) fn access_by_memberships(
+    /// Those of a user's groups that count: none, where an operator has removed the user.
+    pub(super) async fn groups_that_count<'a>(
         &self,
         user_id: &UserId,
-        workspace: WorkspaceId,
-        found: Vec<Option<Stored<Member>>>,
-    ) -> Result<Access, Error> {
-        let member = deciding(found).ok_or_else(no_member)?;
-        Ok(Access::of_member(user_id.clone(), workspace, member))
+        groups: &'a [UserId],
+    ) -> Result<&'a [UserId], Error> {
+        if groups.is_empty() {
+            return Ok(groups);
+        }
+        let user = self.read(records::user(user_id)).await?;
+        Ok(if is_removed(user.as_ref()) { &[] } else { groups })
     }
 }
 

@@ -3,7 +3,8 @@
 use super::access::Access;
 use super::change::Change;
 use super::groups::is_group;
-use super::records::{self, Entries, Membership, Outcome};
+use super::profiles::with_profile;
+use super::records::{self, EntityKey, Entries, Membership, Outcome};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
@@ -11,7 +12,8 @@ use crate::model::word_enum::OpenSet;
 use crate::model::{Action, Member, Permission, Role, Success, TargetType, UserId, WorkspaceId};
 
 impl AgentCfg {
-    /// The members of a workspace in the order in which they joined.
+    /// The members of a workspace in the order in which they joined, with the names and addresses that the tokens of their last
+    /// sign-ins had.
     ///
     /// # Errors
     ///
@@ -32,7 +34,13 @@ impl AgentCfg {
 
     async fn members_in_order(&self, workspace: WorkspaceId) -> Result<Vec<Member>, Error> {
         let entries = Entries::<Member>::in_workspace(workspace);
-        let mut members = self.scan(entries).await?.into_values()?;
+        let users = |members: &[EntityKey<Member>]| {
+            let users = members.iter().map(|member| records::user(member.item()));
+            Ok(users.collect::<Vec<_>>())
+        };
+        let (members, users) = self.scan_linked(entries, users).await?;
+        let members = members.into_values()?.into_iter();
+        let mut members: Vec<_> = members.zip(users).map(with_profile).collect();
         members.sort_by(|a, b| (a.created_at, &a.user_id).cmp(&(b.created_at, &b.user_id)));
         Ok(members)
     }
@@ -82,18 +90,21 @@ impl AgentCfg {
         let access = self.access(caller, workspace, Permission::MembersManage).await?;
         self.check_group(user_id)?;
         let key = records::member(access.workspace(), user_id);
-        let found = self.read(key.clone()).await?;
+        let (found, user) = self.read((key.clone(), records::user(user_id))).await?;
+        let shown = |member| with_profile((member, user));
         let before = found.as_ref().map(|found| &found.value);
         let before_role = before.map(|member| member.role);
         only_owners_change_owners(&access, before_role, Some(role))?;
         let now = self.now();
         let after = match before {
-            Some(member) if member.role == role => return Ok(Attempt::Done(member.clone())),
+            Some(member) if member.role == role => return Ok(Attempt::Done(shown(member.clone()))),
             Some(member) => Member { role, ..member.clone() },
             None => Member {
                 user_id: user_id.clone(),
                 role,
                 created_at: now,
+                name: None,
+                email: None,
             },
         };
         let mut change = Change::new(&access, now, Action::MemberSet, TargetType::Member, user_id.as_str())
@@ -102,7 +113,7 @@ impl AgentCfg {
             change = change.put(records::membership(user_id, access.workspace()), &Membership {})?;
         }
         let change = count_owners(change, access.workspace(), user_id, before_role, Some(role));
-        self.finish(change, after).await
+        self.finish(change, shown(after)).await
     }
 
     /// Removes a member. Members may remove themselves.
@@ -183,7 +194,7 @@ fn only_owners_change_owners(access: &Access, before: Option<Role>, after: Optio
 }
 
 /// Adds the difference in the number of owners to the change.
-fn count_owners<'a>(
+pub(super) fn count_owners<'a>(
     change: Change<'a>,
     id: WorkspaceId,
     user_id: &UserId,

@@ -34,11 +34,14 @@ mod members;
 mod model_calls;
 mod models;
 mod moment;
+mod operators;
 mod past;
+mod profiles;
 mod prompts;
 mod provider_keys;
 mod records;
 mod removal;
+mod renewal;
 mod retry;
 mod rollback;
 mod sealing;
@@ -46,6 +49,7 @@ mod serialized_record;
 mod settings;
 mod shutdown;
 mod sign_in;
+mod sign_out;
 mod single_flight;
 mod status;
 #[cfg(test)]
@@ -95,7 +99,7 @@ pub use crate::model::AgentFilter;
 use crate::model::{Epoch, Limits, Plan, Provider, Timestamp};
 use crate::routing::{Catalogue, CatalogueProvider};
 use crate::secret::ProviderCredential;
-use crate::session::SessionVerifier;
+use crate::session::{SessionRenewal, SessionVerifier};
 use crate::store::{Stamps, Store};
 use crate::token::HashError;
 use crate::validate::quoted;
@@ -127,6 +131,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     sessions: Arc<dyn SessionVerifier>,
+    renewal: Option<Arc<dyn SessionRenewal>>,
     counting: RateCounting,
     settings: Settings,
     catalogue: Catalogue,

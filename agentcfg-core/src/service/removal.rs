@@ -90,6 +90,7 @@ impl AgentCfg {
             .transaction()
             .check(found.unchanged())
             .delete(found.key)
+            .delete(records::workspace_place(workspace))
             .put(marker, &stored)?;
         let attempt = self.commit(transaction).await?.attempt(())?;
         if matches!(attempt, Attempt::Done(())) {

@@ -33,7 +33,7 @@ settable! {
         status_ttl_seconds: u32,
         /// Whether keys of scope `write` may configure agents.
         write_scope_configures_agents: bool,
-        /// Users who may change the plan of any workspace.
+        /// Users who may change the plan of any workspace, list all workspaces, revoke any API key and remove users.
         operators: BTreeSet<String>,
         /// Who may create workspaces (extension, chapter 27).
         workspace_creation: WorkspaceCreation,

@@ -6,7 +6,6 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::AgentCfg;
-use super::budgets::BudgetReport;
 use crate::{Error, ErrorKind};
 
 /// Whether a service has been shut down, and how many tasks it runs in the background.
@@ -106,8 +105,7 @@ impl AgentCfg {
         let lifetime = &self.inner.lifetime;
         lifetime.has_ended.send_replace(true);
         let _ = lifetime.tasks.subscribe().wait_for(|count| *count == 0).await;
-        let given_back = self.report_budgets(BudgetReport::GiveBack).await;
-        let flushed = self.flush().await.and(given_back);
+        let flushed = self.flush().await;
         self.store().shutdown().await;
         flushed
     }

@@ -1,7 +1,7 @@
 //! Browser sessions: a cookie in place of a session token, and login codes that open one.
 //!
 //! The cookie and the code are random texts of which the store keeps hashes only. A session of the local identity provider
-//! ends after 24 hours, or 8 hours without a request; one of another provider ends with its token.
+//! ends after 24 hours, or 8 hours without a request; one of another provider ends with its token, or is renewed ([`super::renewal`]).
 //!
 //! Sessions and codes belong to a user, not to a workspace, so no audit log records them.
 
@@ -13,15 +13,13 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
-use super::chunked_reads::Chunks;
 use super::entry::{CallerKind, EntryError, UserSession, unauthorized};
-use super::records::{self, Entity, Entries, Outcome, Stored, StoredBrowserSession, StoredLoginCode, Transaction};
+use super::records::{self, Outcome, Profile, Stored, StoredBrowserSession, StoredLoginCode, Transaction};
 use super::{AgentCfg, Caller, Entry, groups};
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Timestamp, UserId};
 use crate::session::CookieLife;
-use crate::store::Partition;
 use crate::token;
 
 /// Characters of a cookie: 256 bits.
@@ -117,6 +115,15 @@ impl AgentCfg {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub async fn open_browser_session(&self, caller: &Caller, token: &str) -> Result<BrowserSession, Error> {
+        self.open_session(caller, token, None).await
+    }
+
+    pub(super) async fn open_session(
+        &self,
+        caller: &Caller,
+        token: &str,
+        refresh_token: Option<&str>,
+    ) -> Result<BrowserSession, Error> {
         let CallerKind::User { user_id, session } = &caller.kind else {
             caller.user_id()?;
             return Err(unauthorized());
@@ -137,18 +144,26 @@ impl AgentCfg {
                 Some(vault.seal_token(digest(&cookie), token, self.entropy())?)
             }
         };
+        let renewal = match life {
+            CookieLife::Token => self.renewal_of(&cookie, refresh_token, session.expires_at)?,
+            CookieLife::Own | CookieLife::Verified => None,
+        };
         let stored = StoredBrowserSession {
             user_id: user_id.clone(),
             epoch: self.epoch().await?,
             created_at: now,
             expires_at: match life {
                 CookieLife::Own => day,
+                CookieLife::Token if renewal.is_some() => day,
                 CookieLife::Token | CookieLife::Verified => session.expires_at.unwrap_or(day),
             },
             last_used_at: matches!(life, CookieLife::Own).then_some(now),
             token: kept,
             groups: session.groups.to_vec(),
+            renewal,
         };
+        self.note_sign_in(user_id, &session.profile.as_deref().cloned().unwrap_or_default())
+            .await?;
         self.keep(cookie, stored, Transaction::default())
             .await?
             .ok_or_else(|| Error::new(ErrorKind::Internal, "a fresh cookie was taken"))
@@ -240,8 +255,11 @@ impl AgentCfg {
             last_used_at: Some(now),
             token: None,
             groups: Vec::new(),
+            renewal: None,
         };
         let cookie = token::random_text(COOKIE, self.entropy())?;
+        // A login code brings no claims.
+        self.note_sign_in(&stored.user_id, &Profile::default()).await?;
         let used = Transaction::default().check(found.unchanged()).delete(found.key);
         // Another request used the code first.
         self.keep(cookie, stored, used).await?.ok_or_else(refused)
@@ -319,10 +337,15 @@ impl AgentCfg {
             .read(records::browser_session(&hash))
             .await?
             .ok_or_else(unauthorized)?;
-        let stored = &found.value;
-        if stored.has_ended(at.now) || stored.epoch != self.epoch().await? {
+        if found.value.has_ended(at.now) || found.value.epoch != self.epoch().await? {
             return Err(unauthorized());
         }
+        let found = match found.value.renewal {
+            // Rare, and boxed so that the future of other requests stays small.
+            Some(_) => Box::pin(self.renewed(cookie, found)).await?,
+            None => found,
+        };
+        let stored = &found.value;
         // The setting may have gone since the token was verified.
         let is_used = self.settings().groups_claim.is_some();
         let mut groups: Arc<[UserId]> = stored.groups.iter().filter(|_| is_used).cloned().collect();
@@ -343,6 +366,7 @@ impl AgentCfg {
             expires_at: Some(stored.expires_at),
             browser: Some(Arc::from(hash)),
             groups,
+            profile: None,
         };
         let caller = Caller::user(stored.user_id.clone(), session);
         if stored.is_use_due(at.now) {
@@ -370,88 +394,10 @@ impl AgentCfg {
             );
         }
     }
-
-    /// Ends the browser session that the caller came with: the next request with its cookie is refused.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Invalid`] when the caller did not come with a browser session.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// assert!(service.close_browser_session(&ada).await.is_err(), "she came without a cookie");
-    /// # Ok(()) }) }
-    /// ```
-    pub async fn close_browser_session(&self, caller: &Caller) -> Result<(), Error> {
-        caller.user_id()?;
-        let CallerKind::User { session, .. } = &caller.kind else {
-            return Err(unauthorized());
-        };
-        let Some(hash) = &session.browser else {
-            return Err(Error::new(
-                ErrorKind::Invalid,
-                "the request has no browser session to end: a session token ends by itself",
-            ));
-        };
-        let transaction = Transaction::default().delete(records::browser_session(hash));
-        let closed = self.commit(transaction).await;
-        // Sent also when the outcome is unknown. An error only means that no watch listens.
-        let _ = self.inner.closed_sessions.send(Arc::clone(hash));
-        closed.map(drop)
-    }
-
-    /// Removes browser sessions and login codes that have ended. A server calls this periodically.
-    ///
-    /// # Errors
-    ///
-    /// When storage fails.
-    ///
-    /// ```
-    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
-    /// # fn main() -> Outcome { run(async |service, ada, studio| {
-    /// service.make_login_code(ada.user_id()?).await?;
-    /// assert_eq!(service.sweep_browser_sessions().await?, 0, "the code has not ended");
-    /// # Ok(()) }) }
-    /// ```
-    pub async fn sweep_browser_sessions(&self) -> Result<usize, Error> {
-        let now = self.now();
-        let sessions = self
-            .sweep(records::browser_sessions, |session: &StoredBrowserSession| {
-                session.has_ended(now)
-            })
-            .await?;
-        let codes = self
-            .sweep(records::login_codes, |code: &StoredLoginCode| now >= code.expires_at)
-            .await?;
-        Ok(sessions + codes)
-    }
-
-    async fn sweep<T: Entity>(&self, place: fn() -> Partition, has_ended: impl Fn(&T) -> bool) -> Result<usize, Error> {
-        let mut removed = 0;
-        let mut pieces = Chunks::of(Entries::<T>::of(place()));
-        while let Some(found) = pieces.next(self).await? {
-            let (mut transaction, mut ended) = (Transaction::default(), 0);
-            for record in found {
-                let record = record.decode()?;
-                if has_ended(&record.value) {
-                    transaction = transaction.check(record.unchanged()).delete(record.key);
-                    ended += 1;
-                }
-            }
-            // One that was used again meanwhile leaves this piece to the next sweep.
-            if !transaction.is_empty()
-                && let Outcome::Done(_) = self.commit(transaction).await?
-            {
-                removed += ended;
-            }
-        }
-        Ok(removed)
-    }
 }
 
 impl StoredBrowserSession {
-    fn has_ended(&self, now: Timestamp) -> bool {
+    pub(super) fn has_ended(&self, now: Timestamp) -> bool {
         let is_idle = self.last_used_at.is_some_and(|used| now >= used.plus_millis(IDLE));
         is_idle || now >= self.expires_at
     }
@@ -468,7 +414,7 @@ fn is_secret(text: &str, length: usize) -> bool {
 }
 
 /// The hash of a secret. The secrets are random, so that a fast hash cannot be reversed.
-fn digest(secret: &str) -> [u8; 32] {
+pub(super) fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret).into()
 }
 

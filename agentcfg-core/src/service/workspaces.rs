@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::access::Access;
 use super::change::Change;
 use super::entry::CallerKind;
-use super::records::{self, EntityKey, Entries, Membership, Outcome, Stored};
+use super::records::{self, EntityKey, Entries, Membership, Stored, WorkspacePlace};
 use super::retry::Attempt;
-use super::{AgentCfg, Caller, not_found};
+use super::{AgentCfg, Caller, groups, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Action, Actor, Member, NewWorkspace, Permission, Role, TargetType, Timestamp, UserId, Workspace, WorkspaceCreation,
@@ -20,7 +20,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for the name, [`ErrorKind::Forbidden`] for an API key.
+    /// [`ErrorKind::Invalid`] for the name, [`ErrorKind::Forbidden`] for an API key, for a user whom an operator has removed, and where
+    /// the settings leave it to operators.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -45,12 +46,29 @@ impl AgentCfg {
         // The first workspace of a store finds no epoch and makes it. Reads of a workspace then never have to write, so that
         // a full disk does not stop them.
         self.epoch().await?;
+        self.retry_lost_races(|| self.try_create_workspace(caller, user_id, &new))
+            .await
+    }
+
+    async fn try_create_workspace(
+        &self,
+        caller: &Caller,
+        user_id: &UserId,
+        new: &NewWorkspace,
+    ) -> Result<Attempt<Workspace>, Error> {
+        let user = self.read(records::user(user_id)).await?;
+        if groups::is_removed(user.as_ref()) {
+            return Err(Error::new(
+                ErrorKind::Forbidden,
+                "an operator of this deployment has removed you: an owner of a workspace can make you a member",
+            ));
+        }
         let now = self.now();
         let id = WorkspaceId::new(self.new_id(now)?);
         let plan = self.settings().default_plan;
         let workspace = Workspace {
             id,
-            name: new.name,
+            name: new.name.clone(),
             plan,
             created_at: now,
             updated_at: now,
@@ -59,6 +77,8 @@ impl AgentCfg {
             user_id: user_id.clone(),
             role: Role::Owner,
             created_at: now,
+            name: None,
+            email: None,
         };
         let key = records::workspace(id);
         let access = Access::without_membership(id, caller.actor(), key.absent());
@@ -70,16 +90,12 @@ impl AgentCfg {
             id.to_string(),
         )
         .create(key, &workspace)?
+        .check(records::user(user_id).unchanged(user.as_ref()))
+        .put(records::workspace_place(id), &WorkspacePlace {})?
         .put(records::member(id, user_id), &owner)?
         .put(records::membership(user_id, id), &Membership {})?;
-        match self.apply(change).await? {
-            Outcome::Done(_) => Ok(workspace),
-            // The identifier is fresh, and no counter is touched.
-            Outcome::Raced | Outcome::Limit => Err(Error::new(
-                ErrorKind::Internal,
-                "a fresh workspace identifier was taken",
-            )),
-        }
+        // The identifier is fresh, so only the user's record can have changed.
+        self.apply(change).await?.attempt(workspace)
     }
 
     /// The workspaces of a user with the user's role in each, or the one of an API key; in the order
@@ -125,7 +141,7 @@ impl AgentCfg {
             views.insert(view.workspace.id, (view, active_agents));
         }
         let own: BTreeSet<_> = views.keys().copied().collect();
-        for group in groups {
+        for group in self.groups_that_count(user_id, groups).await? {
             for (view, active_agents) in self.memberships_of(group).await? {
                 let id = view.workspace.id;
                 // The user's own membership wins, and of several groups the highest role.
@@ -207,7 +223,7 @@ impl AgentCfg {
         .await
     }
 
-    fn is_operator(&self, user_id: &UserId) -> bool {
+    pub(super) fn is_operator(&self, user_id: &UserId) -> bool {
         self.settings().operators.contains(user_id.as_str())
     }
 

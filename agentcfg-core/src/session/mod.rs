@@ -14,6 +14,7 @@ mod jwks;
 mod jws;
 #[cfg(feature = "local-sessions")]
 mod local;
+mod renewal;
 mod required_claim;
 
 use std::sync::Arc;
@@ -26,6 +27,7 @@ pub use self::answer::{AnswerRules, read_introspection, read_user_info};
 pub use self::jwks::{FetchError, FetchJwks, JwksSessions};
 #[cfg(feature = "local-sessions")]
 pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, MIN_SECRET_BYTES, SESSION_SECONDS, ShortSecret};
+pub use self::renewal::{Renewed, SessionRenewal};
 pub use self::required_claim::{InvalidClaim, RequiredClaim};
 use crate::model::Timestamp;
 

@@ -198,6 +198,11 @@ kinds! {
         Removal = 38 => (none),
         /// Links a webhook to its workspace, in the partition `webhooks`, by the webhook's identifier.
         WebhookPlace = 39 => (Webhook, KeyPart::Fixed("webhooks"), KeyPart::Item),
+        /// A workspace in the list of all of them, in the partition `workspaces`, by workspace.
+        WorkspacePlace = 40 => (Workspace, KeyPart::Fixed("workspaces"), KeyPart::Workspace),
+        /// What is known of a user, in the partition `users`, by user: the claims of the last sign-in, and whether an operator has
+        /// removed the user.
+        User = 41 => (none),
         /// A fact about the whole store, in the partition `store`.
         Meta = 63 => (none),
     }
@@ -259,6 +264,9 @@ mod tests {
             linked(Kind::Webhook, "w1"),
             [Key::global("webhooks", Kind::WebhookPlace, "w1")]
         );
+        let place = Key::global("workspaces", Kind::WorkspacePlace, workspace.to_string());
+        assert_eq!(place.workspace(), Some(workspace));
+        assert_eq!(linked(Kind::Workspace, ""), [place]);
         assert!(linked(Kind::Agent, "writer").is_empty());
         assert!(Key::epoch().linked().is_empty());
         assert_eq!(Key::epoch().workspace(), None);

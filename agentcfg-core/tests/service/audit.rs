@@ -176,12 +176,9 @@ async fn every_action_is_written_by_its_operation() {
     service.replay_webhook(&ada, hook, replay).await.unwrap();
     service.delete_webhook(&ada, hook).await.unwrap();
     let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Day);
-    let set = service.set_budget(&ada, workspace, scope, None, period, BudgetLimit::new(Usd::ZERO));
+    let set = service.set_budget(&ada, studio, scope, None, period, BudgetLimit::new(Usd::ZERO));
     set.await.unwrap();
-    service
-        .remove_budget(&ada, workspace, scope, None, period)
-        .await
-        .unwrap();
+    service.remove_budget(&ada, studio, scope, None, period).await.unwrap();
     service.export_workspace(&ada, studio).await.unwrap();
 
     let log = world.log(studio, "ada").await;

@@ -22,6 +22,7 @@ mod lists;
 mod members;
 mod model;
 mod moments;
+mod operators;
 mod past;
 mod past_model;
 mod races;

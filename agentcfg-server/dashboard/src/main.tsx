@@ -1,91 +1,27 @@
 /** Starts the dashboard: one page, one screen for each address. */
-import { effect, signal } from "@preact/signals";
+import { effect } from "@preact/signals";
 import { render } from "preact";
-import { start } from "./base/feed";
 import { keepFocus } from "./base/focus";
+import { SCREENS } from "./screens";
 import { href, route, shownWorkspace } from "./base/route";
-import { can, failedWith, me, phase, recheck, workspace } from "./base/session";
-import { Button, Empty, LinkButton, Skeleton } from "./parts/base";
-import { Banner, Failure } from "./parts/feedback";
-import { StatusBoard } from "./screens/status";
-import { AgentScreen } from "./screens/agent";
 import { NotPermitted, Page } from "./parts/page";
-import { Agents } from "./screens/agents";
-import { Keys } from "./screens/keys";
-import { login, SignIn, Starting } from "./screens/signin";
+import { can, failedWith, me, phase, recheck, workspace } from "./base/session";
+import { Empty, LinkButton } from "./parts/base";
 import { Shell } from "./screens/shell";
-import { Overview } from "./screens/overview";
-import { WorkspaceScreen } from "./screens/workspace";
+import { start } from "./base/feed";
+import { Failure } from "./parts/feedback";
+import { loadLater } from "./parts/later";
+import { login, SignIn, Starting } from "./screens/signin";
 import "./styles/tokens.css";
 import "./styles/base.css";
 import "./styles/frame.css";
 import "./styles/parts.css";
 import "./styles/screens.css";
 import "./styles/releases.css";
+import "./styles/usage.css";
+import "./styles/sheets.css";
+import "./styles/playground.css";
 import "./styles/narrow.css";
-
-interface Screen {
-  needs: string | null;
-  show: () => preact.JSX.Element;
-}
-
-type Later = typeof import("./later");
-
-const later = signal<Later["LATER"] | null>(null);
-const notLoaded = signal(false);
-
-/** Loads the other screens as soon as the first one is on its way: a tab then has one build of all of them. */
-const loadLater = (): void =>
-  void import("./later").then(
-    ({ LATER }) => (later.value = LATER),
-    () => (notLoaded.value = true),
-  );
-
-function Later({ name, title }: { name: string; title: string }) {
-  if (later.value) return later.value[name]!();
-  return (
-    <Page title={title}>
-      {notLoaded.value ? (
-        <Banner
-          tone="bad"
-          title="This page could not be loaded."
-          action={
-            <Button small onClick={() => location.reload()}>
-              Try again
-            </Button>
-          }
-        >
-          The server may have been updated, or cannot be reached.
-        </Banner>
-      ) : (
-        <Skeleton rows={6} tall />
-      )}
-    </Page>
-  );
-}
-
-/** A screen of the second file, with the title that stands while it is loaded. */
-const ofLater = (name: string, title: string, needs: string | null = null): Screen => ({
-  needs,
-  show: () => <Later name={name} title={title} />,
-});
-
-const SCREENS: Record<string, Screen> = {
-  overview: { needs: null, show: () => <Overview /> },
-  agents: { needs: "agents:read", show: () => <Agents /> },
-  agent: { needs: "agents:read", show: () => <AgentScreen key={route.value.params.get("id")} /> },
-  "new-agent": ofLater("new-agent", "New agent", "agents:configure"),
-  status: { needs: "agents:read", show: () => <StatusBoard /> },
-  releases: ofLater("releases", "Releases", "agents:read"),
-  "audit-log": ofLater("audit-log", "Audit log", "audit_log:read"),
-  connect: ofLater("connect", "Connect"),
-  "api-keys": { needs: "api_keys:read", show: () => <Keys /> },
-  members: ofLater("members", "Members", "users:read"),
-  workspace: { needs: null, show: () => <WorkspaceScreen /> },
-  "ai-providers": ofLater("ai-providers", "AI providers", "settings:read"),
-  webhooks: ofLater("webhooks", "Webhooks", "webhooks:read"),
-  webhook: ofLater("webhook", "Webhook", "webhooks:read"),
-};
 
 function Content() {
   const screen = SCREENS[route.value.screen];

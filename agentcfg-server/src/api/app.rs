@@ -1,21 +1,25 @@
 //! The API as a service: what it is made of. How it answers a request is in `exchange.rs`.
 
 mod exchange;
+mod outages;
 mod pages;
 
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::webhook::Transport;
+use hyper::http::request::Parts;
 
+use self::outages::Outages;
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
 #[cfg(feature = "dashboard")]
 use crate::api::ui::Dashboard;
 use crate::http::request::RequestIds;
-use crate::http::{Browser, ByteBudget, Compression, Cors, Disconnect};
+use crate::http::{Browser, ByteBudget, Compression, Cors, Disconnect, Leaving, PeerAddress, TrustedProxies};
 
 /// The API as a function from requests to responses; clones share everything.
 ///
@@ -218,6 +222,47 @@ impl App {
         })
     }
 
+    /// The same API, whose readiness fails once the server is about to stop.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use agentcfg_server::{App, Cors, Leaving};
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let leaving = Leaving::default();
+    /// let app = app.with_leaving(leaving.clone());
+    /// leaving.begin();
+    /// let request = hyper::Request::get("/readyz").body(String::new())?;
+    /// assert_eq!(app.respond(request).await.status(), 503);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_leaving(&self, leaving: Leaving) -> Self {
+        Self::make(AppShared {
+            leaving,
+            ..self.connected.shared.with_own_request_ids()
+        })
+    }
+
+    /// The same API behind these proxies, whose word counts for the addresses that observers get.
+    ///
+    /// ```
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// # use agentcfg_server::{App, Cors, TrustedProxies};
+    /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
+    /// let app = app.with_trusted_proxies(TrustedProxies::new(vec!["10.0.0.0/8".parse()?]));
+    /// # Ok::<(), agentcfg_server::InvalidNetwork>(())
+    /// ```
+    #[must_use]
+    pub fn with_trusted_proxies(&self, trusted_proxies: TrustedProxies) -> Self {
+        Self::make(AppShared {
+            trusted_proxies,
+            ..self.connected.shared.with_own_request_ids()
+        })
+    }
+
     /// The same API for the requests of one client. A server makes one for each connection: reads of a client that
     /// disconnects are cancelled, and each connection counts its references apart, since a count that many threads
     /// change is slow.
@@ -256,6 +301,15 @@ struct Connected {
     client: Disconnect,
 }
 
+impl Connected {
+    /// The address of the client of a request.
+    fn client_of(&self, head: &Parts) -> Option<IpAddr> {
+        let peer = head.extensions.get::<PeerAddress>().map(|peer| peer.0);
+        let peer = peer.or_else(|| self.client.address())?;
+        Some(self.shared.trusted_proxies.client(peer, &head.headers))
+    }
+}
+
 /// What the requests of an app share.
 struct AppShared {
     service: AgentCfg,
@@ -272,6 +326,9 @@ struct AppShared {
     #[cfg(feature = "dashboard")]
     dashboard: Option<Dashboard>,
     observer: Option<Arc<dyn Observer>>,
+    leaving: Leaving,
+    outages: Arc<Outages>,
+    trusted_proxies: TrustedProxies,
 }
 
 impl AppShared {
@@ -291,6 +348,9 @@ impl AppShared {
             #[cfg(feature = "dashboard")]
             dashboard: None,
             observer: None,
+            leaving: Leaving::default(),
+            outages: Arc::default(),
+            trusted_proxies: TrustedProxies::default(),
         }
     }
 
@@ -310,6 +370,9 @@ impl AppShared {
             #[cfg(feature = "dashboard")]
             dashboard: self.dashboard.clone(),
             observer: self.observer.clone(),
+            leaving: self.leaving.clone(),
+            outages: Arc::clone(&self.outages),
+            trusted_proxies: self.trusted_proxies.clone(),
         }
     }
 }

@@ -11,6 +11,7 @@ use agentcfg_core::validate::Faults;
 use crate::api::answer::{Answer, AnswerDoc};
 use crate::api::call::{Body, Call, Content, Parameter, ParameterDoc, Received};
 use crate::api::route::{Needs, Route};
+use crate::http::Leaving;
 use crate::http::errors::Failure;
 use crate::http::response::Reply;
 
@@ -95,7 +96,7 @@ pub trait OpenEndpoint: 'static {
     /// # Errors
     ///
     /// What the core refused.
-    fn run(service: &AgentCfg) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
+    fn run(service: &AgentCfg, leaving: &Leaving) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
 }
 
 /// The description of an endpoint for people.
@@ -228,7 +229,7 @@ pub(super) type Guard = for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> Result<Box
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Runner {
     /// Without a credential.
-    Open(for<'a> fn(&'a AgentCfg) -> Boxed<'a, Reply>),
+    Open(for<'a> fn(&'a AgentCfg, &'a Leaving) -> Boxed<'a, Reply>),
     /// With a credential.
     Called(for<'a> fn(&'a Call<'_>, &'a Received<'_>) -> Result<Boxed<'a, Reply>, Failure>),
 }
@@ -277,7 +278,7 @@ impl Definition {
             content: Content::Nothing,
             max_body: 0,
             answer: E::Answer::DOC,
-            run: Runner::Open(|service| Box::pin(async move { E::run(service).await?.into_reply() })),
+            run: Runner::Open(|service, leaving| Box::pin(async move { E::run(service, leaving).await?.into_reply() })),
             guard: None,
         }
     }

@@ -1,5 +1,6 @@
 //! Observers of answers, such as metrics.
 
+use std::net::IpAddr;
 #[cfg(feature = "process")]
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -33,6 +34,11 @@ pub struct Answered<'a> {
     /// The id of the API key or the user, when the credential is valid and the observer [wants](Observer::wants_caller)
     /// it.
     pub caller: Option<&'a str>,
+    /// The id in an API key that was refused with 401, if the key has its form: an observer that [wants](Observer::wants_caller)
+    /// callers gets it, so that the owner of an expired or revoked key can be found.
+    pub refused_key: Option<&'a str>,
+    /// The address of the client, when the observer [wants](Observer::wants_caller) callers and the listener knows it.
+    pub client: Option<IpAddr>,
     /// The length of the response's body; `None` for a stream.
     pub bytes: Option<u64>,
     /// The span of the request, when the observer [traces](Observer::wants_traces).

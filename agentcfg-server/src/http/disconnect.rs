@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
@@ -32,6 +33,11 @@ pub trait WatchClient: Debug + Send + Sync {
     /// Closes the connection if the client has not read the whole response by then. The default does nothing.
     fn end_by(&self, end: Instant) {
         let _ = end;
+    }
+
+    /// The address of the other side of the connection. The default does not know it.
+    fn address(&self) -> Option<IpAddr> {
+        None
     }
 }
 
@@ -69,6 +75,15 @@ impl Disconnect {
     /// ```
     pub fn new(connection: Arc<dyn WatchClient>) -> Self {
         Self(Some(connection))
+    }
+
+    /// The address of the other side of the connection, if it is known.
+    ///
+    /// ```
+    /// assert_eq!(agentcfg_server::Disconnect::default().address(), None);
+    /// ```
+    pub fn address(&self) -> Option<IpAddr> {
+        self.0.as_ref()?.address()
     }
 
     /// Resolves when the client has disconnected.

@@ -24,6 +24,8 @@ pub struct Failure {
     pub should_retry: Option<bool>,
     /// Header fields of the answer beyond those of each failure.
     pub fields: Vec<(HeaderName, HeaderValue)>,
+    /// Whether it is what the server was asked for, so that it is no line of the log.
+    pub is_meant: bool,
 }
 
 /// The client closed the connection: no client reads this status, but it identifies such requests in the metrics.
@@ -39,6 +41,7 @@ impl Failure {
             allow: None,
             should_retry: None,
             fields: Vec::new(),
+            is_meant: false,
         }
     }
 
@@ -127,6 +130,23 @@ impl Failure {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, message)
     }
 
+    /// 503 as the readiness of a server that is about to stop.
+    pub fn leaving() -> Self {
+        Self {
+            is_meant: true,
+            retry_after: Some(1),
+            ..Self::unavailable("the server is shutting down")
+        }
+    }
+
+    /// 503 as the readiness of a server whose storage takes too long.
+    pub fn silent_storage() -> Self {
+        Self {
+            retry_after: Some(1),
+            ..Self::unavailable("storage does not answer")
+        }
+    }
+
     /// 504: another service did not answer in time.
     pub fn gateway_timeout(message: impl Into<String>) -> Self {
         Self::new(StatusCode::GATEWAY_TIMEOUT, message)
@@ -135,6 +155,11 @@ impl Failure {
     /// Whether the request had no valid credential.
     pub fn is_unauthorized(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED
+    }
+
+    /// Whether something that the server needs is not available.
+    pub fn is_unavailable(&self) -> bool {
+        self.status == StatusCode::SERVICE_UNAVAILABLE
     }
 
     /// Adds the cause for the log.

@@ -3,13 +3,14 @@
 use std::time::Duration;
 
 use agentcfg_core::clock::{Clock, SystemClock};
-use agentcfg_core::session::{JwksSessions, SessionError, SessionVerifier};
+use agentcfg_core::session::{JwksSessions, Session, SessionError, SessionVerifier};
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use http_body_util::Full;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Uri};
 use serde::Deserialize;
+use serde_json::{Map, Value};
 use tokio::sync::{Mutex, Semaphore};
 use tokio::time::Instant;
 
@@ -67,10 +68,24 @@ pub enum CodeFlowError {
 pub struct Tokens {
     /// The user whom the verified ID token names.
     pub user_id: String,
+    /// The claims of the verified ID token.
+    pub claims: Map<String, Value>,
     /// The access token.
     pub access: String,
     /// The ID token.
     pub id: String,
+    /// The refresh token, where the provider gives one.
+    pub refresh: Option<String>,
+}
+
+/// The tokens of a renewal.
+pub struct RenewedTokens {
+    /// The access token.
+    pub access: String,
+    /// The ID token, where the provider gives one again.
+    pub id: Option<String>,
+    /// The next refresh token, where it is another one.
+    pub refresh: Option<String>,
 }
 
 /// Signs users in at one provider.
@@ -91,6 +106,7 @@ pub struct CodeFlow {
 struct TokenAnswer {
     access_token: String,
     id_token: Option<String>,
+    refresh_token: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -172,16 +188,48 @@ impl CodeFlow {
         verifier: &str,
         nonce: &str,
     ) -> Result<Tokens, CodeFlowError> {
-        // A callback needs no credential, so the exchanges of forged codes are bounded.
-        let permit = tokio::time::timeout(WAIT, self.exchanges.acquire()).await;
-        let _permit = permit.map_err(|_| CodeFlowError::Busy)?.map_err(unavailable)?;
-        let endpoint = self.discovered().await?.token_endpoint().map_err(unavailable)?;
-        let mut fields = vec![
+        let fields = [
             ("grant_type", "authorization_code"),
             ("code", code),
             ("redirect_uri", redirect_uri),
             ("code_verifier", verifier),
         ];
+        let answer = self.tokens(&fields).await?;
+        let id = answer
+            .id_token
+            .ok_or_else(|| CodeFlowError::Unavailable("it answered no ID token".to_owned()))?;
+        let session = self.verify(&id, nonce).await?;
+        Ok(Tokens {
+            user_id: session.user_id,
+            claims: session.claims,
+            access: answer.access_token,
+            id,
+            refresh: answer.refresh_token,
+        })
+    }
+
+    /// Exchanges a refresh token for new tokens, which are not verified here (OpenID Connect Core 1.0, section 12).
+    ///
+    /// # Errors
+    ///
+    /// See [`CodeFlowError`].
+    pub async fn renew(&self, refresh_token: &str) -> Result<RenewedTokens, CodeFlowError> {
+        let fields = [("grant_type", "refresh_token"), ("refresh_token", refresh_token)];
+        let answer = self.tokens(&fields).await?;
+        Ok(RenewedTokens {
+            access: answer.access_token,
+            id: answer.id_token,
+            refresh: answer.refresh_token,
+        })
+    }
+
+    /// What the token endpoint answers to a grant.
+    async fn tokens(&self, grant: &[(&str, &str)]) -> Result<TokenAnswer, CodeFlowError> {
+        // A callback needs no credential, so the exchanges of forged codes are bounded.
+        let permit = tokio::time::timeout(WAIT, self.exchanges.acquire()).await;
+        let _permit = permit.map_err(|_| CodeFlowError::Busy)?.map_err(unavailable)?;
+        let endpoint = self.discovered().await?.token_endpoint().map_err(unavailable)?;
+        let mut fields = grant.to_vec();
         if self.authorization.is_none() {
             fields.push(("client_id", &self.client_id));
         }
@@ -198,14 +246,16 @@ impl CodeFlow {
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
-        // A code works once. A provider may revoke the tokens that it gave for one when it comes again (RFC 6749, section 4.1.2).
+        // A code works once, and so may a refresh token. A provider may revoke the tokens that it gave for one when it comes again
+        // (RFC 6749, sections 4.1.2 and 10.4).
         let response = self
             .outbound
             .send_once(request, MAX_BYTES, WITHIN)
             .await
             .map_err(unavailable)?;
         let (status, body) = (response.status(), response.body());
-        if status.is_client_error() {
+        let may_come_again = matches!(status.as_u16(), 408 | 429);
+        if status.is_client_error() && !may_come_again {
             let refusal: Option<TokenFailure> = serde_json::from_slice(body).ok();
             let refusal =
                 refusal.map(|refusal| format!("{}: {}", refusal.error, refusal.error_description.unwrap_or_default()));
@@ -216,20 +266,11 @@ impl CodeFlow {
         if !status.is_success() {
             return Err(CodeFlowError::Unavailable(format!("it answered {status}")));
         }
-        let answer: TokenAnswer = serde_json::from_slice(body).map_err(unavailable)?;
-        let id = answer
-            .id_token
-            .ok_or_else(|| CodeFlowError::Unavailable("it answered no ID token".to_owned()))?;
-        let user_id = self.verify(&id, nonce).await?;
-        Ok(Tokens {
-            user_id,
-            access: answer.access_token,
-            id,
-        })
+        serde_json::from_slice(body).map_err(unavailable)
     }
 
-    /// The user of an ID token, after every check of OpenID Connect Core 1.0, section 3.1.3.7.
-    async fn verify(&self, token: &str, nonce: &str) -> Result<String, CodeFlowError> {
+    /// The session of an ID token, after every check of OpenID Connect Core 1.0, section 3.1.3.7.
+    async fn verify(&self, token: &str, nonce: &str) -> Result<Session, CodeFlowError> {
         let verified = self.id_tokens.verify(token, SystemClock.now()).await;
         let session = verified.map_err(|error| match error {
             SessionError::Invalid(why) => CodeFlowError::Refused(format!("its ID token is not valid: {why}")),
@@ -248,7 +289,7 @@ impl CodeFlow {
         if claims.azp.is_some_and(|party| party != self.client_id) {
             return Err(refused("its azp is another client"));
         }
-        Ok(session.user_id)
+        Ok(session)
     }
 
     /// The discovery document. Concurrent sign-ins share one request for it, and its failure (single-flight): with a
@@ -329,6 +370,45 @@ mod tests {
         }
         // The first of them came on the connection of the request for the document.
         assert_eq!(stub.connections.load(std::sync::atomic::Ordering::SeqCst), 2);
+    }
+
+    #[tokio::test]
+    async fn a_refresh_token_is_sent_once_and_refused_by_the_provider_alone() {
+        let stub = Stub::new(|_| answer(503, "")).await;
+        let issuer = stub.url("");
+        let flow = flow(&issuer);
+        let document = serde_json::json!({
+            "issuer": issuer, "jwks_uri": stub.url("/keys"), "token_endpoint": stub.url("/token"),
+        });
+        let document = document.to_string();
+        type Outcome = Result<(String, Option<String>, Option<String>), &'static str>;
+        let cases: [(u16, &str, Outcome); 6] = [
+            (200, r#"{"access_token": "a"}"#, Ok(("a".to_owned(), None, None))),
+            (
+                200,
+                r#"{"access_token": "a", "id_token": "i", "refresh_token": "r"}"#,
+                Ok(("a".to_owned(), Some("i".to_owned()), Some("r".to_owned()))),
+            ),
+            (400, r#"{"error": "invalid_grant"}"#, Err("refused")),
+            (429, r#"{"error": "slow_down"}"#, Err("unavailable")),
+            (503, "", Err("unavailable")),
+            (200, "{}", Err("unavailable")),
+        ];
+        for (at, (status, body, expected)) in cases.into_iter().enumerate() {
+            let document = document.clone();
+            stub.answers(move |seen| match seen.target.as_str() {
+                "/token" => answer(status, body),
+                _ => answer(200, &document),
+            });
+            let outcome = match flow.renew("old & gone").await {
+                Ok(tokens) => Ok((tokens.access, tokens.id, tokens.refresh)),
+                Err(CodeFlowError::Refused(_)) => Err("refused"),
+                Err(_) => Err("unavailable"),
+            };
+            assert_eq!(outcome, expected, "{status} {body}");
+            let sent: Vec<_> = stub.seen().into_iter().filter(|seen| seen.target == "/token").collect();
+            assert_eq!(sent.len(), at + 1);
+        }
     }
 
     #[tokio::test]

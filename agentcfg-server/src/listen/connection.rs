@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_util::FutureExt;
 use http_body_util::Either;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::header::HeaderValue;
+use hyper::header::{CONNECTION, HeaderValue};
 use hyper::server::conn::http1;
 use hyper::{Request, Response, Version};
 use hyper_util::rt::TokioIo;
@@ -22,9 +22,10 @@ use tokio::sync::watch;
 use tower_service::Service;
 
 use super::answers;
+use super::connection_state::{ConnectionState, Phase, ResponseGuard};
 use super::demand::{Demand, closing};
 use super::limits::Limits;
-use super::socket::{ConnectionState, Peer, Phase, ResponseGuard, Socket};
+use super::socket::{Peer, Socket};
 use crate::http::request::{RequestIds, sent_id};
 use crate::http::{self, Disconnect};
 use crate::hyper_internals::MAX_HEAD;
@@ -42,7 +43,7 @@ pub(super) async fn run<T, S, B>(
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let state = ConnectionState::default();
+    let state = ConnectionState::new(limits.leaving.clone(), stream.address());
     let socket = Socket::new(stream, state.clone(), limits, demand.clone());
     let service_side = state.clone();
     let service = connect(state.disconnect());
@@ -128,7 +129,7 @@ where
         let this = self.project();
         // Unwind safety: the call is not polled again after a panic, so its incomplete state is never used.
         let outcome = catch_unwind(AssertUnwindSafe(|| this.call.poll(cx)));
-        let response = match outcome {
+        let mut response = match outcome {
             Ok(polled) => {
                 let Ok(response) = ready!(polled);
                 response.map(Either::Left)
@@ -144,6 +145,10 @@ where
             }
         };
         let guard = this.guard.take();
+        if guard.as_ref().is_some_and(G::is_last) {
+            let close = HeaderValue::from_static("close");
+            response.headers_mut().insert(CONNECTION, close);
+        }
         Poll::Ready(Ok(response.map(|body| G::follow(guard, body))))
     }
 }
@@ -161,12 +166,21 @@ pub(super) trait Follow: Sized {
     /// A body that is followed.
     type Followed<B>;
 
+    /// Whether the response says that its connection ends with it.
+    fn is_last(&self) -> bool {
+        false
+    }
+
     /// Puts a body under observation. It is called once; later calls have no `guard`.
     fn follow<B>(guard: Option<Self>, body: B) -> Self::Followed<B>;
 }
 
 impl Follow for ResponseGuard {
     type Followed<B> = Tracked<B>;
+
+    fn is_last(&self) -> bool {
+        Self::is_last(self)
+    }
 
     fn follow<B>(guard: Option<Self>, body: B) -> Tracked<B> {
         Tracked { body, _guard: guard }

@@ -16,6 +16,8 @@ pub(super) enum Demand {
     Serve,
     /// Serve requests, and wait for the next one no longer than this, because a client waits for a connection.
     Hurry(Duration),
+    /// Serve requests, and end the connection as soon as its client can make another: the server is about to stop.
+    Leave,
     /// Answer the requests in flight, and close.
     Close,
 }
@@ -63,6 +65,8 @@ pub(super) struct Crowd {
     /// How long connections may be idle now, if that is less than usual.
     idle: Option<Duration>,
     is_waiting: bool,
+    /// Whether [`Self::set_waiting`] has told of this crowd.
+    is_told: bool,
     /// When the demand changes next.
     next: Option<Instant>,
 }
@@ -74,14 +78,15 @@ impl Crowd {
             idle_timeout,
             idle: None,
             is_waiting: false,
+            is_told: false,
             next: None,
         }
     }
 
-    /// Notes whether a client waits for a connection.
-    pub(super) fn set_waiting(&mut self, is_waiting: bool) {
+    /// Notes whether a client waits for a connection. Tells whether it is the first one of a crowd.
+    pub(super) fn set_waiting(&mut self, is_waiting: bool) -> bool {
         if is_waiting == self.is_waiting {
-            return;
+            return false;
         }
         self.is_waiting = is_waiting;
         let pause = match (is_waiting, self.idle) {
@@ -90,6 +95,7 @@ impl Crowd {
             (false, _) => CALM,
         };
         self.next = Some(Instant::now() + pause);
+        is_waiting && !std::mem::replace(&mut self.is_told, true)
     }
 
     /// Changes the demand when it is time. Cancel safe.
@@ -100,6 +106,9 @@ impl Crowd {
         }
         self.next = None;
         if !self.is_waiting {
+            if std::mem::take(&mut self.is_told) {
+                tracing::info!("no client waits for a connection any more");
+            }
             self.idle = None;
             self.demand.send_replace(Demand::Serve);
             return;
@@ -110,6 +119,11 @@ impl Crowd {
             self.demand.send_replace(Demand::Hurry(idle));
             self.next = Some(Instant::now() + STEP);
         }
+    }
+
+    /// Asks all connections to end with their next answer.
+    pub(super) fn leave(&self) {
+        self.demand.send_replace(Demand::Leave);
     }
 
     /// Asks all connections to close.
@@ -126,7 +140,7 @@ mod tests {
     async fn demands_grow_while_a_client_waits_and_end_when_none_does() {
         let (sender, mut demand) = watch::channel(Demand::Serve);
         let mut crowd = Crowd::new(sender, Duration::from_secs(36));
-        crowd.set_waiting(true);
+        assert!(crowd.set_waiting(true));
         let mut seen = Vec::new();
         for _ in 0..3 {
             crowd.change().await;
@@ -141,6 +155,7 @@ mod tests {
         crowd.change().await;
         assert_eq!(*demand.borrow_and_update(), Demand::Serve);
         assert_eq!(before.elapsed(), CALM);
+        assert!(crowd.set_waiting(true), "another crowd");
     }
 
     #[tokio::test(start_paused = true)]
@@ -150,7 +165,7 @@ mod tests {
         crowd.set_waiting(true);
         crowd.change().await;
         crowd.set_waiting(false);
-        crowd.set_waiting(true);
+        assert!(!crowd.set_waiting(true), "the same crowd");
         assert_eq!(*demand.borrow(), Demand::Hurry(Duration::from_secs(18)));
         crowd.change().await;
         assert_eq!(*demand.borrow(), Demand::Hurry(Duration::from_secs(9)));

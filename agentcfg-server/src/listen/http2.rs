@@ -123,6 +123,13 @@ where
                     connection.as_mut().graceful_shutdown();
                     alarm.as_mut().reset(Instant::now() + GOODBYE);
                 }
+                // Here a field of an answer ends nothing; GOAWAY lets the requests in flight finish.
+                Demand::Leave if activity.has_begun() && !is_ending => {
+                    is_ending = true;
+                    connection.as_mut().graceful_shutdown();
+                    alarm.as_mut().reset(Instant::now() + GOODBYE);
+                }
+                Demand::Leave => {}
                 Demand::Hurry(idle) => {
                     idle_timeout = idle;
                     if !is_ending {

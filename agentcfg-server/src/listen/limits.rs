@@ -5,6 +5,8 @@ use std::time::Duration;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
+use crate::http::Leaving;
+
 /// The time limit of a lingering close: the rest of a request is read and discarded after the response. Closing a
 /// socket with unread input makes the system reset the connection, and the reset can discard the response. Some clients discard
 /// the response as well when an HTTP/2 stream is reset behind it.
@@ -40,6 +42,8 @@ pub struct Limits {
     pub shutdown_timeout: Duration,
     /// Follows the number of open connections.
     pub open_connections: Gauge,
+    /// Once it has begun, each answer closes its connection.
+    pub leaving: Leaving,
 }
 
 impl Default for Limits {
@@ -54,6 +58,7 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(75),
             shutdown_timeout: Duration::from_secs(30),
             open_connections: Gauge::default(),
+            leaving: Leaving::default(),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod accept;
 mod answers;
 mod connection;
+mod connection_state;
 mod demand;
 mod framing;
 #[cfg(feature = "fuzzing")]
@@ -167,6 +168,8 @@ where
     let mut connections = JoinSet::new();
     let mut backoff = accept::Backoff::default();
     let mut shutdown = pin!(shutdown);
+    let mut leave = pin!(limits.leaving.begun());
+    let mut is_leaving = false;
     loop {
         if connections.len() < limits.max_connections
             && let Some(accepted) = waiting.take()
@@ -179,12 +182,23 @@ where
                 open,
             });
         }
-        crowd.set_waiting(waiting.is_some());
+        if crowd.set_waiting(waiting.is_some()) {
+            tracing::warn!(
+                max_connections = limits.max_connections,
+                address = listener.local_addr().ok().map(tracing::field::display),
+                "max_connections are open: further clients wait until one closes, and idle connections close early; raise it with the \
+                 limit of open files, or add a server"
+            );
+        }
         tokio::select! {
             biased;
             () = &mut shutdown => break,
             Some(ended) = connections.join_next(), if !connections.is_empty() => report(ended),
             () = crowd.change() => {}
+            () = leave.as_mut(), if !is_leaving => {
+                is_leaving = true;
+                crowd.leave();
+            }
             accepted = accept::next(&listener, &mut backoff), if waiting.is_none() => waiting = Some(accepted),
         }
     }

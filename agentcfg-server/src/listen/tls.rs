@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::error::Error;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -29,7 +30,7 @@ use super::limits::Limits;
 use super::socket::Peer;
 use super::write_timeout_stream::WriteTimeoutStream;
 use super::{answers, connection, http2};
-use crate::http::Disconnect;
+use crate::http::{Disconnect, PeerAddress};
 
 /// HTTP/2 in ALPN (RFC 9113, section 3.2).
 const H2: &[u8] = b"h2";
@@ -127,6 +128,10 @@ pub(super) async fn run<S1, B1, S2, B2>(
     };
     match begun.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(Start::Encrypted(stream)) if stream.get_ref().1.alpn_protocol() == Some(H2) => {
+            let http2 = WithAddress {
+                address: stream.address(),
+                service: http2,
+            };
             Box::pin(http2::run(*stream, http2, limits, demand)).await;
         }
         Ok(Start::Encrypted(stream)) => Box::pin(connection::run(*stream, http1, limits, demand)).await,
@@ -166,5 +171,33 @@ impl Peer for TlsStream<WriteTimeoutStream<TcpStream>> {
 
     fn reset_on_close(&self) {
         self.get_ref().0.get_ref().reset_on_close();
+    }
+
+    fn address(&self) -> Option<IpAddr> {
+        self.get_ref().0.get_ref().address()
+    }
+}
+
+/// Puts the address of the client into each request of a connection. HTTP/1.1 has it in the state of the connection.
+#[derive(Clone)]
+struct WithAddress<S> {
+    address: Option<IpAddr>,
+    service: S,
+}
+
+impl<S: Service<Request<StreamBody>>> Service<Request<StreamBody>> for WithAddress<S> {
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = S::Future;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.service.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<StreamBody>) -> S::Future {
+        if let Some(address) = self.address {
+            request.extensions_mut().insert(PeerAddress(address));
+        }
+        self.service.call(request)
     }
 }

@@ -21,7 +21,7 @@ use crate::process::master_keys::{self, MasterKeyFault};
 
 /// The store in a data directory.
 pub type FileStore = RedbStore;
-pub use self::database::{Database, DatabaseLocation, connect, connect_to_move};
+pub use self::database::{Database, DatabaseLocation, check_options, connect, connect_to_move};
 pub use self::staged::StagedStore;
 pub use agentcfg_core::store::redb::{BackupError, OpenError, Scrub, check, verify_backup};
 pub use agentcfg_core::store::{TransferError, Transferred};
@@ -237,7 +237,8 @@ impl Backend {
             store, lock, control, ..
         } = self
         {
-            lock.announce(address)?;
+            let is_own = config.session_provider == SessionProvider::Local && config.session_secret.is_none();
+            lock.announce(address, !is_own)?;
             let orders = executor(
                 Arc::clone(store),
                 service.clone(),

@@ -15,6 +15,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use zeroize::Zeroizing;
 
+use crate::process::certificate_expiry::not_after;
 use crate::process::config::Config;
 use crate::process::files;
 use crate::process::telemetry::Metrics;
@@ -197,6 +198,14 @@ impl Certificate {
         let files = Files { cert, key };
         let current = RwLock::new(files.load()?);
         Ok(Some(Arc::new(Self { files, current })))
+    }
+
+    /// When the certificate in use expires, in seconds since 1970.
+    pub(super) fn expiry(&self) -> Option<i64> {
+        self.current()
+            .cert
+            .first()
+            .and_then(|certificate| not_after(certificate))
     }
 
     fn current(&self) -> Arc<CertifiedKey> {

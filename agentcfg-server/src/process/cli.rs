@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use clap::builder::{PathBufValueParser, TypedValueParser};
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
-use crate::process::config::Flags;
+use crate::process::config::{Flags, is_of_home};
 
 /// The parsed command line.
 #[derive(Debug, Parser)]
@@ -39,6 +40,23 @@ pub enum Command {
                       logs go to standard error. After SIGTERM or Ctrl-C it finishes requests in flight and exits; a second signal exits at once."
     )]
     Serve(ServeArgs),
+    /// Ask the running server whether it is ready, for containers without a shell
+    #[command(
+        long_about = "Asks the server that runs with the same settings for GET /readyz: on metrics_listen if that is set, else on \
+                      listen. Port 0 is looked up in the data directory. Exits 0 when it is ready, also while it serves reads \
+                      alone, else 1.",
+        after_help = "Examples:\n  agentcfg-server healthcheck --config /etc/agentcfg.toml\n  \
+                      agentcfg-server healthcheck --listen 127.0.0.1:7420"
+    )]
+    Healthcheck(SettingsArgs),
+    /// Check the settings without a start
+    #[command(
+        long_about = "Reads the same settings as `serve`, with the files that they name, and reports everything for which it would \
+                      not start. Nothing is created or changed, and no database is asked, so that it can run beside the \
+                      server. Exits 0 when nothing is wrong, else 1.",
+        after_help = "Example: agentcfg-server check-config --config /etc/agentcfg.toml"
+    )]
+    CheckConfig(SettingsArgs),
     /// Print a session token of the local identity provider
     #[command(
         long_about = "Prints a session token for a user of the local identity provider. Works while a server runs on the \
@@ -135,6 +153,20 @@ pub struct ServeArgs {
     pub wait_for: Option<u32>,
 }
 
+/// `agentcfg-server healthcheck` and `agentcfg-server check-config`
+#[derive(Debug, Args)]
+pub struct SettingsArgs {
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+    /// Data directory of the server [default: ./agentcfg-data]
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Address that the server listens on [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<String>,
+}
+
 /// `agentcfg-server token`
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  agentcfg-server token --user alice\n  \
@@ -204,7 +236,7 @@ pub struct BackupArgs {
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
     /// File to write
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = whole_path())]
     pub out: PathBuf,
     /// TOML file with settings
     #[arg(long, value_name = "FILE")]
@@ -218,7 +250,7 @@ pub struct BackupArgs {
 )]
 pub struct RestoreArgs {
     /// File written by `backup`
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = whole_path())]
     pub from: PathBuf,
     /// Data directory to fill, created when it does not exist; needed unless the settings name one
     #[arg(long, value_name = "DIR")]
@@ -252,10 +284,10 @@ pub struct CheckArgs {
 pub struct MigrateArgs {
     /// Data directory or postgres:// URL to move from; `postgres` is the URL in AGENTCFG_DATABASE_URL or _FILE, `etcd` the
     /// cluster in AGENTCFG_ETCD_ENDPOINTS
-    #[arg(long, value_name = "DIR|URL")]
+    #[arg(long, value_name = "DIR|URL", value_parser = place)]
     pub from: String,
     /// Data directory or postgres:// URL to move to; `postgres` and `etcd` as for --from
-    #[arg(long, value_name = "DIR|URL")]
+    #[arg(long, value_name = "DIR|URL", value_parser = place)]
     pub to: String,
     /// TOML file with settings
     #[arg(long, value_name = "FILE")]
@@ -296,9 +328,27 @@ pub struct CompletionsArgs {
 #[command(after_help = "Example: agentcfg-server man --out /usr/local/share/man/man1")]
 pub struct ManArgs {
     /// Directory to write into; created when it does not exist
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = whole_path())]
     pub out: PathBuf,
 }
+
+/// A path as the system takes it: `~` is expanded by a shell alone, and not everywhere in a word.
+fn whole_path() -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(|path| match is_of_home(&path) {
+        true => Err(NO_SHELL),
+        false => Ok(path),
+    })
+}
+
+/// A directory or a URL.
+fn place(text: &str) -> Result<String, &'static str> {
+    match is_of_home(text.as_ref()) {
+        true => Err(NO_SHELL),
+        false => Ok(text.to_owned()),
+    }
+}
+
+const NO_SHELL: &str = "write the whole path, since only a shell knows what ~ stands for";
 
 /// The flags of commands that have `--config` and `--data`.
 macro_rules! config_and_data {
@@ -343,6 +393,17 @@ impl From<&DevArgs> for Flags {
     }
 }
 
+impl From<&SettingsArgs> for Flags {
+    fn from(args: &SettingsArgs) -> Self {
+        Self {
+            config: args.config.clone(),
+            data: args.data.clone(),
+            listen: args.listen.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 impl From<&ServeArgs> for Flags {
     fn from(args: &ServeArgs) -> Self {
         Self {
@@ -355,97 +416,4 @@ impl From<&ServeArgs> for Flags {
 }
 
 #[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    fn parse(line: &str) -> Result<Cli, clap::Error> {
-        Cli::try_parse_from(line.split_whitespace())
-    }
-
-    #[test]
-    fn the_definition_is_consistent() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn help_has_the_description_of_each_command() {
-        for command in Cli::command()
-            .get_subcommands()
-            .filter(|command| !command.is_hide_set())
-        {
-            assert!(command.get_long_about().is_some(), "{}", command.get_name());
-        }
-    }
-
-    #[test]
-    fn the_documented_lines_parse() {
-        for line in [
-            "agentcfg-server dev",
-            "agentcfg-server dev --listen 127.0.0.1:0",
-            "agentcfg-server serve",
-            "agentcfg-server serve --config a.toml --data d --listen [::1]:0",
-            "agentcfg-server token --user u",
-            "agentcfg-server token --user u --data d --ttl 86400",
-            "agentcfg-server login-link --user u",
-            "agentcfg-server login-link --user u --data d --config a.toml",
-            "agentcfg-server mcp-config claude-code",
-            "agentcfg-server mcp-config vscode --config a.toml",
-            "agentcfg-server dev --config a.toml",
-            "agentcfg-server token --user u --config a.toml",
-            "agentcfg-server backup --config a.toml --out f",
-            "agentcfg-server restore --config a.toml --from f",
-            "agentcfg-server check --config a.toml",
-            "agentcfg-server migrate --config a.toml --from d --to postgres",
-            "agentcfg-server rotate-master-key --config a.toml",
-            "agentcfg-server backup --data d --out f",
-            "agentcfg-server restore --from f --data d",
-            "agentcfg-server restore --from f --data d --discard-provider-keys",
-            "agentcfg-server check --data d",
-            "agentcfg-server migrate --from d --to postgres://h/d",
-            "agentcfg-server serve --wait-for 30",
-            "agentcfg-server completions bash",
-            "agentcfg-server completions zsh",
-            "agentcfg-server completions fish",
-            "agentcfg-server man --out d",
-            "agentcfg-server rotate-master-key --data d",
-            "agentcfg-server rotate-master-key --data d --config a.toml --drop-old",
-        ] {
-            assert!(parse(line).is_ok(), "{line}");
-        }
-    }
-
-    #[test]
-    fn a_token_lives_between_a_second_and_a_day() {
-        let Ok(Cli {
-            command: Command::Token(args),
-        }) = parse("x token --user u")
-        else {
-            panic!("token")
-        };
-        assert_eq!(args.ttl, 3600);
-        for ttl in ["0", "86401", "-1", "1h"] {
-            assert!(parse(&format!("x token --user u --ttl {ttl}")).is_err(), "{ttl}");
-        }
-    }
-
-    #[test]
-    fn required_arguments_are_required() {
-        for line in [
-            "x",
-            "x token",
-            "x login-link",
-            "x mcp-config",
-            "x mcp-config other",
-            "x backup --data d",
-            "x restore --data d",
-            "x serve extra",
-            "x completions",
-            "x completions ksh",
-            "x man",
-        ] {
-            assert!(parse(line).is_err(), "{line}");
-        }
-    }
-}
+mod tests;

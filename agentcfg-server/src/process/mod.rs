@@ -4,6 +4,7 @@
 
 mod backend;
 mod certificate;
+mod certificate_expiry;
 mod cli;
 mod commands;
 mod config;
@@ -13,11 +14,13 @@ mod files;
 mod maintenance;
 mod master_keys;
 mod outbound_options;
+mod parts;
 mod server;
 mod service_manager;
 #[cfg(feature = "dashboard")]
 mod sign_in;
 mod signals;
+mod start_checks;
 mod start_error;
 mod store_health;
 mod telemetry;

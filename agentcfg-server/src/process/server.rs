@@ -1,17 +1,14 @@
 //! The server as a whole: data directory, store, core, listener, and their graceful shutdown.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use agentcfg_core::model::{PlanLimits, Provider};
-use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::AgentCfg;
 use agentcfg_core::service::WebhookSender;
 use agentcfg_core::session::LocalSessions;
 use agentcfg_core::vault::Vault;
-use agentcfg_core::{AgentCfg, Settings};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -19,7 +16,9 @@ use tokio::task::JoinSet;
 #[cfg(feature = "dashboard")]
 use crate::api::Dashboard;
 use crate::api::{App, CallTimeouts, ModelCalls, Observer, Observers, Streams};
-use crate::http::{Browser, ByteBudget, Compression, Cors};
+use crate::http::{ByteBudget, Compression, Cors, Leaving, TrustedProxies};
+#[cfg(feature = "dashboard")]
+use crate::identity::CodeFlow;
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits, Tls};
 use crate::outbound::WebhookTransport;
@@ -30,6 +29,8 @@ use crate::process::datadir::DataDir;
 use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces, send_webhooks};
 use crate::process::master_keys;
 use crate::process::outbound_options::outbound_options;
+pub use crate::process::parts::local_sessions;
+use crate::process::parts::{browser, identity, limits_of, managed_credentials, settings};
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
@@ -82,6 +83,9 @@ pub struct Server {
     service: AgentCfg,
     identity: Identity,
     certificate: Option<Arc<Certificate>>,
+    /// Where the dashboard signs in, if the settings name a client.
+    #[cfg(feature = "dashboard")]
+    sign_in: Option<Arc<CodeFlow>>,
 }
 
 impl fmt::Debug for Server {
@@ -145,6 +149,15 @@ impl Server {
         if let Some(limiter) = backend.take_limiter() {
             builder = builder.rate_limiter(limiter);
         }
+        #[cfg(feature = "dashboard")]
+        let sign_in = match config.dashboard {
+            true => sign_in::provider(&config, &outbound_options(&config)?)?,
+            false => None,
+        };
+        #[cfg(feature = "dashboard")]
+        if let Some(provider) = &sign_in {
+            builder = builder.renewal(Arc::clone(provider));
+        }
         let service = builder.build();
         Ok(Self {
             config,
@@ -152,6 +165,8 @@ impl Server {
             service,
             identity,
             certificate,
+            #[cfg(feature = "dashboard")]
+            sign_in,
         })
     }
 
@@ -204,8 +219,10 @@ impl Server {
         if let Some(state) = self.backend.shared_state() {
             metrics.follow(state);
         }
+        let leaving = Leaving::default();
         let mut limits = Limits {
             open_connections: metrics.open_connections.clone(),
+            leaving: leaving.clone(),
             ..limits_of(&self.config)
         };
         listen::fit_to_open_files(&mut limits);
@@ -219,13 +236,18 @@ impl Server {
         let sender = WebhookSender::new(&self.service, Arc::new(transport()?)).map_err(io::Error::other)?;
         metrics.follow_webhooks(sender.numbers());
         let app = self.app(address)?.with_streams(streams.clone());
-        let mut app = app.with_webhooks(Arc::new(transport()?));
-        let mut observers = self.observers(&metrics, &limits, &stopped, &mut tasks).await?;
+        let mut app = app.with_webhooks(Arc::new(transport()?)).with_leaving(leaving.clone());
+        let mut observers = self.observers(&metrics, &stopped, &mut tasks)?;
         // Without an observer, answers are not measured.
         match observers.len() {
             0 => {}
             1 => app = app.with_observer(observers.swap_remove(0)),
             _ => app = app.with_observer(Arc::new(Observers(observers))),
+        }
+        if let Some(address) = self.config.metrics_listen {
+            let (listener, end) = (bind(address, "metrics_listen").await?, until(stopped.clone()));
+            let served = (Arc::clone(&metrics), app.clone());
+            tasks.spawn(telemetry::serve_metrics(listener, served, limits.clone(), end));
         }
         let tls = match &self.certificate {
             Some(certificate) => {
@@ -243,8 +265,17 @@ impl Server {
             let app = app.for_connection(client);
             listen::service_fn(move |request| app.exchange(request))
         };
+        let delay = self.config.shutdown_delay;
         let shutdown = async {
             shutdown.await;
+            leaving.begin();
+            if !delay.is_zero() {
+                tracing::info!(
+                    seconds = delay.as_secs(),
+                    "answering requests for the time of shutdown_delay, while /readyz answers 503"
+                );
+                tokio::time::sleep(delay).await;
+            }
             // Otherwise a stream lasts as long as the shutdown may take.
             streams.close();
         };
@@ -262,11 +293,10 @@ impl Server {
         Ok(drained)
     }
 
-    /// The observers of answers: the access log, the metrics, which are served on an address of their own, and the spans.
-    async fn observers(
+    /// The observers of answers: the access log, the metrics and the spans.
+    fn observers(
         &self,
         metrics: &Arc<Metrics>,
-        limits: &Limits,
         stopped: &watch::Receiver<bool>,
         tasks: &mut JoinSet<()>,
     ) -> Result<Vec<Arc<dyn Observer>>, StartError> {
@@ -274,14 +304,8 @@ impl Server {
         if self.config.access_log {
             observers.push(Arc::new(AccessLog));
         }
-        if let Some(address) = self.config.metrics_listen {
-            let listener = bind(address, "metrics_listen").await?;
+        if self.config.metrics_listen.is_some() {
             observers.push(Arc::clone(metrics) as _);
-            let end = until(stopped.clone());
-            let serving = telemetry::serve_metrics(listener, Arc::clone(metrics), limits.clone(), end);
-            tasks.spawn(async move {
-                let _ = serving.await;
-            });
         }
         if let Some(tracing) = self.config.tracing() {
             let options = outbound_options(&self.config)?;
@@ -307,12 +331,13 @@ impl Server {
             .with_model_calls(ModelCalls::with_options(timeouts, options.clone())?)
             .with_body_budget(bodies)
             .with_answer_budget(answers)
-            .with_browser(browser(config, address)?);
+            .with_browser(browser(config, address)?)
+            .with_trusted_proxies(TrustedProxies::new(config.trusted_proxies.clone()));
         #[cfg(feature = "dashboard")]
         if config.dashboard {
             let mut dashboard = Dashboard::default();
-            if let Some(provider) = sign_in::provider(config, &options)? {
-                dashboard = dashboard.with_provider(provider);
+            if let Some(provider) = &self.sign_in {
+                dashboard = dashboard.with_provider(Arc::clone(provider) as _);
             }
             app = app.with_dashboard(dashboard);
         }
@@ -335,6 +360,8 @@ impl Server {
             tokio::spawn(finish_rotation(self.service.clone()));
         }
         if let Some(certificate) = self.certificate.take() {
+            let shown = Arc::clone(&certificate);
+            metrics.follow_certificate(move || shown.expiry());
             tasks.spawn(certificate::renew(certificate, Arc::clone(metrics), end()));
         }
         if let Some(store) = self.backend.embedded() {
@@ -348,17 +375,6 @@ impl Server {
         tasks.spawn(self.identity.clone().keep(end()));
         Ok(())
     }
-}
-
-/// How browsers reach a server that listens on this address.
-fn browser(config: &Config, address: SocketAddr) -> Result<Browser, StartError> {
-    let browser = Browser::default()
-        .listening_on_loopback(address.ip().is_loopback())
-        .over_tls(config.tls_cert.is_some());
-    Ok(match &config.public_url {
-        Some(url) => browser.public_url(url).map_err(std::io::Error::other)?,
-        None => browser,
-    })
 }
 
 async fn until(mut stopped: watch::Receiver<bool>) {
@@ -375,74 +391,6 @@ async fn fit_vault(config: &Config, backend: &mut Backend) -> Result<Option<Vaul
     let service = builder.build();
     master_keys::check_against_store(&service, config, backend.dir()).await?;
     Ok(service.vault().map(|vault| Vault::clone(&vault)))
-}
-
-fn identity(config: &Config, dir: Option<&DataDir>) -> Result<Identity, StartError> {
-    Ok(match config.provider()? {
-        None => Identity::local(local_sessions(config, dir)?),
-        Some(provider) => Identity::remote(provider, &outbound_options(config)?)?,
-    })
-}
-
-/// The local identity provider with the deployment's secret.
-///
-/// # Errors
-///
-/// When there is neither a secret in the configuration nor a data directory, or the file there cannot be used.
-pub fn local_sessions(config: &Config, dir: Option<&DataDir>) -> Result<LocalSessions, StartError> {
-    Ok(match (&config.session_secret, dir) {
-        (Some(secret), _) => LocalSessions::new(secret.expose().as_bytes())?,
-        (None, Some(dir)) => LocalSessions::new(dir.session_secret()?.as_bytes())?,
-        (None, None) => return Err(StartError::NoSessionSecret),
-    })
-}
-
-fn limits_of(config: &Config) -> Limits {
-    Limits {
-        max_connections: config.max_connections,
-        header_timeout: config.header_timeout,
-        body_timeout: config.body_timeout,
-        min_body_rate: config.min_body_rate,
-        write_timeout: config.body_timeout,
-        idle_timeout: config.idle_timeout,
-        shutdown_timeout: config.shutdown_timeout,
-        ..Limits::default()
-    }
-}
-
-fn managed_credentials(config: &Config) -> Result<Vec<(Provider, ProviderCredential)>, StartError> {
-    let given = config.managed_credentials();
-    given
-        .map(|(provider, secret)| {
-            let credential = ProviderCredential::new(secret.expose());
-            credential
-                .map(|credential| (provider, credential))
-                .map_err(|_| StartError::ManagedCredential(provider))
-        })
-        .collect()
-}
-
-fn settings(config: &Config) -> Settings {
-    let limit = |agents: u64| (agents > 0).then(|| u32::try_from(agents).unwrap_or(u32::MAX));
-    Settings::default()
-        .plan_limits(
-            PlanLimits::default()
-                .free(limit(config.plan_limit_free))
-                .pro(limit(config.plan_limit_pro))
-                .team(limit(config.plan_limit_team))
-                .enterprise(limit(config.plan_limit_enterprise)),
-        )
-        .default_plan(config.default_plan)
-        .session_rate_limit(config.session_rate_limit)
-        .max_persona_prompt(config.max_persona_prompt)
-        .usage_retention_days(config.usage_retention_days)
-        .status_ttl_seconds(u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX))
-        .write_scope_configures_agents(config.write_scope_configures_agents)
-        .workspace_creation(config.workspace_creation)
-        .required_claims(config.oidc_required_claims.clone())
-        .groups_claim(config.oidc_groups_claim.clone())
-        .operators(config.operators.iter().cloned().collect::<BTreeSet<_>>())
-        .webhook_allowed_hosts(config.webhook_allowed_hosts.clone())
 }
 
 #[cfg(test)]

@@ -2,6 +2,9 @@
 
 use std::sync::Arc;
 
+use agentcfg_core::session::{Renewed, SessionError, SessionRenewal};
+use async_trait::async_trait;
+
 use crate::api::{IdentityProvider, Pending, SignInError, SignedIn};
 use crate::identity::{CodeFlow, CodeFlowError, OidcClient};
 use crate::outbound::{Options, Outbound};
@@ -12,7 +15,7 @@ use crate::process::config::{Config, SessionProvider};
 /// # Errors
 ///
 /// When TLS cannot be set up.
-pub(super) fn provider(config: &Config, options: &Options) -> std::io::Result<Option<Arc<dyn IdentityProvider>>> {
+pub(super) fn provider(config: &Config, options: &Options) -> std::io::Result<Option<Arc<CodeFlow>>> {
     let (SessionProvider::Jwks, Some(id), Some(issuer)) =
         (config.session_provider, &config.oidc_client_id, &config.oidc_issuer)
     else {
@@ -28,6 +31,23 @@ pub(super) fn provider(config: &Config, options: &Options) -> std::io::Result<Op
     };
     let flow = CodeFlow::new(Outbound::new(options)?, client);
     Ok(Some(Arc::new(flow)))
+}
+
+#[async_trait]
+impl SessionRenewal for CodeFlow {
+    async fn renew(&self, refresh_token: &str) -> Result<Renewed, SessionError> {
+        match Self::renew(self, refresh_token).await {
+            Ok(tokens) => {
+                let all = std::iter::once(tokens.access).chain(tokens.id);
+                Ok(Renewed::new(all.collect()).refresh_token(tokens.refresh))
+            }
+            Err(CodeFlowError::Refused(why)) => {
+                tracing::info!(why, "the identity provider refused a refresh token");
+                Err(SessionError::Invalid("the identity provider refused the refresh token"))
+            }
+            Err(error) => Err(SessionError::Unavailable(error.to_string())),
+        }
+    }
 }
 
 impl IdentityProvider for CodeFlow {
@@ -56,7 +76,9 @@ impl IdentityProvider for CodeFlow {
             let tokens = self.exchange(code, redirect_uri, verifier, nonce).await?;
             Ok(SignedIn {
                 user_id: tokens.user_id,
+                claims: tokens.claims,
                 tokens: vec![tokens.access, tokens.id],
+                refresh_token: tokens.refresh,
             })
         })
     }

@@ -28,6 +28,8 @@ pub(super) fn numbers(store: &FileStore) -> StoreNumbers {
         scrubbed_bytes: condition.scrubbed_bytes,
         failures: condition.failures,
         refused_commits: condition.refused_commits,
+        file_bytes: condition.file_bytes,
+        free_bytes: condition.free_bytes,
     }
 }
 
@@ -123,6 +125,8 @@ mod tests {
         checks.round(&store);
         let found = numbers(&store);
         assert!(found.is_ready && found.damaged_blocks == 0 && found.failures == 0);
+        assert_eq!(found.file_bytes, std::fs::metadata(&path).unwrap().len());
+        assert!(found.free_bytes.is_some_and(|free| free > 0));
         assert!(found.scrubbed_bytes > 0 && checks.pause > 0);
         std::fs::remove_file(&path).unwrap();
         checks.round(&store);

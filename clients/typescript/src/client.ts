@@ -1,6 +1,6 @@
 import { systemClock } from "./clock.js";
 import { InputError, type RateLimit } from "./errors.js";
-import { ApiKeys, AuditLog, Budgets, Members, Models, Usage, Webhooks, Workspaces } from "./rest/administration.js";
+import { ApiKeys, AuditLog, Budgets, Members, Models, Operators, Usage, Webhooks, Workspaces } from "./rest/administration.js";
 import { Agents } from "./rest/agents.js";
 import { Caller } from "./rest/caller.js";
 import { Changes } from "./rest/changes.js";
@@ -58,6 +58,8 @@ export class Client {
   readonly members: Members;
   /** Models on offer, and the keys of their providers. */
   readonly models: Models;
+  /** All workspaces of the deployment, for its operators. */
+  readonly operators: Operators;
   /** @internal */
   readonly caller: Caller;
 
@@ -82,6 +84,7 @@ export class Client {
     this.workspaces = new Workspaces(caller);
     this.members = new Members(caller);
     this.models = new Models(caller);
+    this.operators = new Operators(caller);
   }
 
   /** The workspace of the client's calls. */

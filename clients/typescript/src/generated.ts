@@ -732,6 +732,10 @@ export interface Member {
   role: Role;
   /** When the user became a member. */
   created_at: Timestamp;
+  /** The claim `email` of the user's token at the last sign-in, if it had one. */
+  email?: string | undefined;
+  /** The claim `name` of the user's token at the last sign-in, if it had one. */
+  name?: string | undefined;
 }
 
 /** A model on offer. */
@@ -2156,6 +2160,38 @@ export interface Operations {
     body: undefined;
     answer: Array<WebhookDelivery>;
   };
+  /** List all workspaces */
+  listAllWorkspaces: { query: Record<never, never>; body: undefined; answer: Array<Workspace> };
+  /** Find an API key */
+  findApiKey: {
+    query: {
+      /** The `id` of the API key. A text that is not a valid one is answered with 404. */
+      key_id: string;
+    };
+    body: undefined;
+    answer: ApiKey;
+  };
+  /** Revoke an API key of any workspace */
+  revokeAnyApiKey: {
+    query: {
+      /** The `id` of the API key. A text that is not a valid one is answered with 404. */
+      key_id: string;
+    };
+    body: undefined;
+    answer: Success;
+  };
+  /** Remove a user from all workspaces */
+  removeUser: {
+    query: {
+      /**
+       * The user: the `sub` of the user's session tokens. 404 for a user who has never signed in and is no member of a
+       * workspace.
+       */
+      user_id: string;
+    };
+    body: undefined;
+    answer: Success;
+  };
 }
 
 /** The method and the path of each operation, and whether its query names the workspace. */
@@ -2217,6 +2253,10 @@ export const OPERATIONS = {
   replayWebhook: { method: "POST", path: "/api/webhooks/replay", workspace: "none" },
   rotateWebhookSecret: { method: "POST", path: "/api/webhooks/rotate-secret", workspace: "none" },
   listWebhookDeliveries: { method: "GET", path: "/api/webhooks/deliveries", workspace: "none" },
+  listAllWorkspaces: { method: "GET", path: "/api/operator/workspaces", workspace: "none" },
+  findApiKey: { method: "GET", path: "/api/operator/api-keys", workspace: "none" },
+  revokeAnyApiKey: { method: "DELETE", path: "/api/operator/api-keys", workspace: "none" },
+  removeUser: { method: "DELETE", path: "/api/operator/users", workspace: "none" },
 } as const satisfies Record<keyof Operations, OperationAddress>;
 
 export interface OperationAddress {

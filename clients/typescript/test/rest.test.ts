@@ -239,6 +239,25 @@ test("changes are read in pages and followed over connections", async () => {
   }, /enough/);
 });
 
+test("an operator works in all workspaces", async () => {
+  const server = await Server.start({ AGENTCFG_OPERATORS: "olga" });
+  const studio = await server.studio();
+  const { operators } = await server.session("olga");
+  assert.deepEqual(
+    (await operators.workspaces()).map(({ id }) => id),
+    [studio.id],
+  );
+  const key = await studio.owner.apiKeys.create({ name: "x", environment: "production", scope: "read" });
+  assert.equal((await operators.apiKey(key.id)).workspace_id, studio.id);
+  await operators.revokeApiKey(key.id);
+  await assert.rejects(operators.revokeApiKey(key.id), agentcfg.NotFoundError);
+  await studio.owner.members.set("bob", "viewer");
+  await operators.removeUser("bob");
+  assert.equal((await studio.owner.members.list()).length, 1);
+  await assert.rejects(operators.removeUser("stranger"), agentcfg.NotFoundError);
+  await assert.rejects(studio.owner.operators.workspaces(), agentcfg.ForbiddenError);
+});
+
 test("each operation of the document has a method of the client, or a reason to have none", async () => {
   // A browser signs in with these; an export is a file and not a record.
   const without = new Set(["openSession", "closeSession", "exportWorkspace"]);

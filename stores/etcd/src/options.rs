@@ -69,6 +69,22 @@ impl EtcdOptions {
         }
     }
 
+    /// Checks all that a connection needs of these options, without one: the addresses, the prefix, and the files of certificates.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::Options`].
+    ///
+    /// ```
+    /// use agentcfg_etcd::EtcdOptions;
+    /// assert!(EtcdOptions::new("http://127.0.0.1:2379").check().is_ok());
+    /// assert!(EtcdOptions::new("127.0.0.1").check().is_err());
+    /// ```
+    pub fn check(&self) -> Result<(), ConnectError> {
+        self.key_prefix()?;
+        self.members().map(drop)
+    }
+
     /// The addresses of the members.
     pub(super) fn members(&self) -> Result<Vec<Endpoint>, ConnectError> {
         const CONNECT: Duration = Duration::from_secs(1);

@@ -184,7 +184,7 @@ impl PostgresStore {
             tells_changes,
             contention: Contention::default(),
         });
-        let limits = commit::limits(options.pool_size, options.acquire_timeout);
+        let limits = commit::limits(options.pool_size);
         Ok(Self {
             commits: GroupCommit::new(Arc::clone(&engine), limits),
             queries: Queries::new(Arc::clone(&engine), options.pool_size, options.acquire_timeout),

@@ -51,7 +51,7 @@ agentcfg_core::__settable! {
         schema: String,
         /// How long the first connection is retried while the database does not answer.
         connect_wait: Duration,
-        /// The time limit of the wait for a free connection.
+        /// The time limit of the wait for a connection.
         acquire_timeout: Duration,
         /// The time limit of a read.
         read_timeout: Duration,
@@ -59,6 +59,9 @@ agentcfg_core::__settable! {
         commit_timeout: Duration,
     }
 }
+
+/// A request to a database that does not answer is to fail within two seconds.
+const PATIENCE: Duration = Duration::from_millis(1800);
 
 impl PostgresOptions {
     /// The default options for this URL.
@@ -75,8 +78,8 @@ impl PostgresOptions {
             statements: Statements::default(),
             schema: "agentcfg".to_owned(),
             connect_wait: Duration::ZERO,
-            acquire_timeout: Duration::from_secs(5),
-            read_timeout: Duration::from_secs(5),
+            acquire_timeout: PATIENCE,
+            read_timeout: PATIENCE,
             commit_timeout: Duration::from_secs(20),
         }
     }

@@ -1,5 +1,7 @@
 //! The connection pool: its size, the wait for a connection, and the removal of broken connections.
 
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 use std::time::Duration;
 
 use agentcfg_core::store::StoreError;
@@ -16,6 +18,7 @@ use super::tls::Tls;
 pub(super) struct Connections {
     pool: Pool,
     pub(super) statements: Statements,
+    acquire_timeout: Duration,
     read_timeout: Duration,
     pub(super) commit_timeout: Duration,
     trip: RoundTrip,
@@ -63,6 +66,24 @@ impl Attempt {
     }
 }
 
+impl PostgresOptions {
+    /// Checks all that a connection needs of these options, without one: the URL, the schema's name, and the file of authorities
+    /// that the URL names.
+    ///
+    /// # Errors
+    ///
+    /// [`ConnectError::Options`].
+    ///
+    /// ```
+    /// use agentcfg_postgres::PostgresOptions;
+    /// assert!(PostgresOptions::new("postgres://agentcfg@db/agentcfg").check().is_ok());
+    /// assert!(PostgresOptions::new("postgres://db/agentcfg?sslmode=sometimes").check().is_err());
+    /// ```
+    pub fn check(&self) -> Result<(), ConnectError> {
+        Connections::new(self).map(drop)
+    }
+}
+
 impl Connections {
     pub(super) fn new(options: &PostgresOptions) -> Result<Self, ConnectError> {
         /// The time limit of making one connection, up to a ready session.
@@ -86,6 +107,7 @@ impl Connections {
         Ok(Self {
             pool,
             statements: options.statements,
+            acquire_timeout: options.acquire_timeout,
             read_timeout: options.read_timeout,
             commit_timeout: options.commit_timeout,
             trip: RoundTrip::default(),
@@ -98,8 +120,22 @@ impl Connections {
     }
 
     /// Takes a connection from the pool. Dropping it returns it.
+    ///
+    /// A connection that is being made is not given up with the caller that waits for it no longer: the first hosts of the URL may
+    /// not answer, and the next caller needs one too.
     pub(super) async fn client(&self) -> Result<Client, StoreError> {
-        self.pool.get().await.map_err(no_connection)
+        let pool = self.pool.clone();
+        let mut taken = Box::pin(async move { pool.get().await });
+        if let Poll::Ready(client) = poll_fn(|cx| Poll::Ready(taken.as_mut().poll(cx))).await {
+            return client.map_err(no_connection);
+        }
+        match timeout(self.acquire_timeout, tokio::spawn(taken)).await {
+            Ok(Ok(client)) => client.map_err(no_connection),
+            Ok(Err(stopped)) => Err(StoreError::Unavailable(stopped.to_string())),
+            Err(_) => Err(StoreError::Unavailable(
+                "the database gave no connection in time".to_owned(),
+            )),
+        }
     }
 
     /// Runs one statement that is safe to run twice.

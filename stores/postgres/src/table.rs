@@ -77,6 +77,8 @@ pub(super) const TABLES: &[Table] = &[
     table("browser_sessions", Kind::BrowserSession, "list", "hash"),
     table("login_codes", Kind::LoginCode, "list", "hash"),
     table("webhook_places", Kind::WebhookPlace, "list", "webhook_id"),
+    table("workspace_places", Kind::WorkspacePlace, "list", "workspace_id"),
+    table("users", Kind::User, "list", "user_id"),
     table("meta", Kind::Meta, "subject", "item"),
 ];
 

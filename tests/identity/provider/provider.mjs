@@ -51,10 +51,19 @@ const provider = new Provider(issuer, {
       application_type: 'native',
       redirect_uris: ['http://127.0.0.1/ui/callback'],
     },
+    // A dashboard whose access tokens live for a second, with refresh tokens that work once.
+    {
+      client_id: 'short',
+      application_type: 'native',
+      token_endpoint_auth_method: 'none',
+      grant_types: ['authorization_code', 'refresh_token'],
+      redirect_uris: ['http://127.0.0.1/ui/callback'],
+    },
     // The credentials contain characters that form encoding must escape.
     { client_id: 'agentcfg api', client_secret: 's:e&c/r%t+', grant_types: [], response_types: [], redirect_uris: [] },
   ],
-  claims: { openid: ['sub'] },
+  claims: { openid: ['sub', 'name', 'email'] },
+  conformIdTokenClaims: false,
   cookies: { keys: ['for tests alone'] },
   features: {
     devInteractions: { enabled: false },
@@ -74,7 +83,8 @@ const provider = new Provider(issuer, {
     },
   },
   interactions: { url: (_ctx, interaction) => `/interaction/${interaction.uid}` },
-  findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
+  findAccount: (_ctx, id) => ({ accountId: id, claims: () => ({ sub: id, name: `Name of ${id}`, email: `${id}@example.com` }) }),
+  issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
   // Every user consents to every client.
   loadExistingGrant: async (ctx) => {
     const grant = new provider.Grant({ clientId: ctx.oidc.client.clientId, accountId: ctx.oidc.session.accountId });
@@ -83,7 +93,15 @@ const provider = new Provider(issuer, {
     await grant.save();
     return grant;
   },
-  ttl: { AccessToken: 3600, ClientCredentials: 3600, AuthorizationCode: 60, Interaction: 60, Session: 3600, Grant: 3600 },
+  ttl: {
+    AccessToken: (_ctx, _token, client) => (client.clientId === 'short' ? 1 : 3600),
+    RefreshToken: 3600,
+    ClientCredentials: 3600,
+    AuthorizationCode: 60,
+    Interaction: 60,
+    Session: 3600,
+    Grant: 3600,
+  },
 });
 
 const hits = {};

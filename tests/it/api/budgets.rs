@@ -190,7 +190,7 @@ fn setting_a_budget_needs_its_permission_and_the_whole_workspace() {
         .send()
         .refused(403, &["limited to some agents"]);
     set(&studio, &limited, day, &limit).refused(403, &["budgets:manage"]);
-    let other = Studio::on(&studio.server);
+    let other = Studio::on(studio.server);
     ask(&studio, &other.owner, "GET", "")
         .send()
         .refused(403, &["not a member"]);

@@ -78,6 +78,9 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             | "/api/usage/calls"
             | "/api/webhooks",
         ) => with(Before::Nothing, WORKSPACE, None),
+        ("GET", "/api/operator/workspaces") => with(Before::Nothing, "", None),
+        ("GET" | "DELETE", "/api/operator/api-keys") => with(Before::Key, "key_id={item}", None),
+        ("DELETE", "/api/operator/users") => with(Before::Member, "user_id={item}", None),
         ("GET", "/api/whoami" | "/api/workspaces" | "/openapi.json" | "/healthz" | "/readyz") => {
             with(Before::Nothing, "", None)
         }

@@ -2,9 +2,11 @@
 
 mod backup;
 mod check;
+mod check_config;
 mod dev;
 mod file_permissions;
 mod flags;
+mod healthcheck;
 mod locked_directory;
 mod operator_mistakes;
 mod other_formats;

@@ -237,6 +237,7 @@ fn the_access_log_names_the_caller_and_no_secret() {
     assert_eq!(line["route"], "/api/agents/configs");
     assert_eq!(line["status"], answer.status);
     assert_eq!(line["request_id"], "mine-1");
+    assert_eq!(line["client"], "127.0.0.1");
     assert_eq!(line["bytes"], answer.number("content-length"));
     assert!(line["duration_ms"].as_f64().is_some_and(|time| time > 0.0), "{line}");
     assert!(
@@ -250,7 +251,29 @@ fn the_access_log_names_the_caller_and_no_secret() {
         request.send().expect(status);
         assert_eq!(line_of(id)["caller"], limited.id.as_str());
     }
+    // Also of a key that is refused, so that its user can be found.
+    let revoked = studio.key("read");
+    studio.revoke(&revoked);
+    for (id, key) in [("mine-4", &*revoked.key), ("mine-5", "svc_live_mistyped")] {
+        let request = server.get(&target).bearer(key).header("X-Request-Id", id);
+        request.send().expect(401);
+    }
+    assert_eq!(line_of("mine-4")["refused_key"], revoked.id.as_str());
+    assert!(line_of("mine-5").get("refused_key").is_none());
+    server
+        .get("/readyz")
+        .header("X-Request-Id", "mine-6")
+        .send()
+        .expect(200);
+    server
+        .get("/openapi.json")
+        .header("X-Request-Id", "mine-7")
+        .send()
+        .expect(200);
+    line_of("mine-7");
     let log = server.stderr();
+    assert!(!log.contains("mine-6"), "probes are left out: {log}");
+    assert!(!log.contains(&revoked.key), "{log}");
     assert!(!log.contains("hunter2") && !log.contains(&studio.owner), "{log}");
     let quiet = Server::builder().set("log", "debug").start();
     quiet.get("/healthz").send().expect(200);
@@ -286,4 +309,32 @@ fn a_wrong_path_is_named_as_what_it_is() {
             .failed_with(&["it does not begin with the bytes of a backup"]);
     }
     drop(server);
+}
+
+#[test]
+fn the_access_log_takes_the_client_from_proxies_that_are_trusted() {
+    for (trusted, client) in [("10.0.0.0/8", "127.0.0.1"), ("127.0.0.0/8, 10.0.0.0/8", "192.0.2.7")] {
+        let server = Server::builder()
+            .set("access_log", "true")
+            .set("log_format", "json")
+            .set("trusted_proxies", trusted)
+            .start();
+        let request = server.get("/openapi.json").header("X-Request-Id", "mine-1");
+        request
+            .header("X-Forwarded-For", "203.0.113.9, 192.0.2.7, 10.0.0.2")
+            .send()
+            .expect(200);
+        let line = until("the line is there", || {
+            let log = server.stderr();
+            let line = log.lines().find(|line| line.contains("mine-1"))?;
+            Some(serde_json::from_str::<serde_json::Value>(line).unwrap())
+        });
+        assert_eq!(line["client"], client);
+    }
+    let dir = scratch();
+    Run::new(["check-config"])
+        .in_dir(&dir)
+        .env("AGENTCFG_TRUSTED_PROXIES", "proxy.internal")
+        .finish()
+        .failed_with(&["AGENTCFG_TRUSTED_PROXIES", "10.0.0.0/8", "proxy.internal"]);
 }

@@ -14,6 +14,7 @@ mod header_limits;
 mod malformed;
 mod members;
 mod operations;
+mod operators;
 mod paths;
 mod queries;
 mod rate_limit;

@@ -62,18 +62,28 @@ fn metrics_have_an_address_of_their_own_and_are_off_by_default() {
     let studio = Studio::on(&server);
     studio.list();
     server.get("/nowhere").send().expect(404);
-    let answer = Wire::connect(address)
-        .send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
-        .receive("GET")
-        .unwrap();
-    assert_eq!(answer.status, 200);
-    let text = String::from_utf8(answer.body).unwrap();
-    assert!(
-        text.contains("/api/agents/configs") && text.trim_end().ends_with("# EOF"),
-        "{text}"
-    );
-    for secret in [&studio.owner, &studio.id.to_string(), &studio.user] {
-        assert!(!text.contains(secret.as_str()), "metrics name no tenant");
+    for (accept, described, has_end) in [
+        (
+            "application/openmetrics-text",
+            "# TYPE agentcfg_http_requests counter\n",
+            true,
+        ),
+        ("*/*", "# TYPE agentcfg_http_requests_total counter\n", false),
+    ] {
+        let answer = Wire::connect(address)
+            .send(format!("GET /metrics HTTP/1.1\r\nHost: x\r\nAccept: {accept}\r\n\r\n"))
+            .receive("GET")
+            .unwrap();
+        assert_eq!(answer.status, 200);
+        let text = String::from_utf8(answer.body).unwrap();
+        assert!(
+            text.contains("/api/agents/configs") && text.contains(described),
+            "{text}"
+        );
+        assert_eq!(text.ends_with("# EOF\n"), has_end, "{text}");
+        for secret in [&studio.owner, &studio.id.to_string(), &studio.user] {
+            assert!(!text.contains(secret.as_str()), "metrics name no tenant");
+        }
     }
     server.get("/metrics").send().expect(404);
 }

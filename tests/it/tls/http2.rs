@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use agentcfg_tests::harness::Server;
+use agentcfg_tests::harness::{Server, eventually};
 use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use super::client::{Answer, END_HEADERS, END_STREAM, Frames, HEADERS, Http2, TIMEOUT, frame};
+use super::client::{Answer, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADERS, Http2, TIMEOUT, frame};
 use super::{Pair, workspace};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -245,4 +245,26 @@ async fn a_shutdown_finishes_the_streams_in_flight() {
         assert!(kind.is_some_and(|kind| crossed.contains(&kind)), "{error:?}");
     }
     assert!(server.wait().success());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_about_to_stop_sends_goaway_and_serves() {
+    let pair = Pair::good();
+    let server = pair
+        .server()
+        .set("shutdown_delay", "60")
+        .set("access_log", "true")
+        .start();
+    let mut frames = Frames::connect(server.address(), &[]).await;
+    let get = frame(HEADERS, END_HEADERS | END_STREAM, 1, &frames.get("/healthz", &[]));
+    frames.send(&get).await.unwrap();
+    assert!(frames.next_of(HEADERS).await.is_some());
+    server.signal(rustix::process::Signal::TERM);
+    assert!(frames.next_of(GOAWAY).await.is_some());
+    let http = Http2::connect(server.address()).await;
+    http.get("/openapi.json", &[]).await.expect(200);
+    eventually("the address is logged", || server.stderr().contains("client=127.0.0.1"));
+    let http = Http2::connect(server.address()).await;
+    http.get("/readyz", &[]).await.expect(503);
+    server.kill();
 }

@@ -185,7 +185,6 @@ impl AgentCfg {
 
     async fn report(&self, slice: &PeriodSlice, report: BudgetReport) -> Result<(), Error> {
         let wish = match report {
-            BudgetReport::All => Wish::Report,
             BudgetReport::GiveBack => Wish::GiveBack,
             BudgetReport::Due => {
                 let Ok(_turn) = slice.turn.try_lock() else {
@@ -217,8 +216,6 @@ impl AgentCfg {
 pub(in crate::service) enum BudgetReport {
     /// Those whose report is due.
     Due,
-    /// All.
-    All,
     /// All, and nothing is kept that no call has reserved.
     GiveBack,
 }

@@ -109,9 +109,18 @@ impl Rate {
 
     /// The greatest cap that this amount pays for.
     fn cap_for(&self, bound: &CostBound<'_>, amount: u64) -> u64 {
-        let tokens = (bound.input_tokens)(self.has_output.then_some(self.cap));
-        let rest = amount.saturating_sub(tokens.saturating_mul(self.input));
-        rest.checked_div(self.output).map_or(self.cap, |cap| cap.min(self.cap))
+        let cap_with = |tokens: u64| {
+            let rest = amount.saturating_sub(tokens.saturating_mul(self.input));
+            rest.checked_div(self.output).map_or(self.cap, |cap| cap.min(self.cap))
+        };
+        let tokens = |cap| (bound.input_tokens)(self.has_output.then_some(cap));
+        let cap = cap_with(tokens(self.cap));
+        // A smaller number may take fewer digits in the body, which leaves more for the output.
+        let exact = cap_with(tokens(cap));
+        match self.cost(bound, exact) <= amount {
+            true => exact,
+            false => cap,
+        }
     }
 }
 
@@ -168,7 +177,7 @@ impl AgentCfg {
             }
             return Ok(Some(reservation));
         };
-        // The dearest of the models that may be asked. Each of them is reserved for anew before it is asked.
+        // The dearest of the models that may be asked. Each of them reserves again before it is asked.
         let dearest = bound
             .models
             .iter()

@@ -236,9 +236,7 @@ impl Slice {
     ) {
         self.reconcile(account.holders.get(&own));
         if account.asked > self.answered {
-            if self.held > 0 {
-                self.tight_until = Some(at.steady.saturating_add(TIGHT_FOR));
-            }
+            self.tight_until = Some(at.steady.saturating_add(TIGHT_FOR));
             self.answered = account.asked;
         }
         if !self.is_tight(at.steady) {

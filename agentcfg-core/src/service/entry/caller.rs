@@ -3,12 +3,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
+
 use super::prefetch::Prefetch;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, AgentId, Label, Message, Permission, PermissionSet, Scope, Timestamp, UserId, WorkspaceId};
 use crate::service::Settings;
 use crate::service::key_limits::{KeyLimits, permissions_of};
-use crate::service::records::StoredApiKey;
+use crate::service::records::{Profile, StoredApiKey};
 use crate::store::{Stamp, Stamps};
 use crate::token;
 
@@ -130,6 +132,8 @@ pub(in crate::service) struct UserSession {
     pub(in crate::service) browser: Option<Arc<str>>,
     /// The groups that the token names, as they stand among members.
     pub(in crate::service) groups: Arc<[UserId]>,
+    /// How the token names the user to people, if it does.
+    pub(in crate::service) profile: Option<Arc<Profile>>,
 }
 
 impl Caller {
@@ -173,6 +177,33 @@ impl Caller {
             kind: self.kind.clone(),
             message,
         }
+    }
+
+    /// The same user with the `name` and the `email` of these claims, where the session token has none: those of an ID token of the user,
+    /// of which [`AgentCfg::open_browser_session`](crate::AgentCfg::open_browser_session) keeps them for the list of members.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let claims = serde_json::json!({"sub": "ada", "name": "Ada Lovelace"});
+    /// let ada = ada.with_profile(claims.as_object().unwrap());
+    /// assert_eq!(ada.user_id()?, "ada");
+    /// # Ok(()) }) }
+    /// ```
+    #[must_use]
+    pub fn with_profile(&self, claims: &Map<String, Value>) -> Self {
+        let mut caller = self.clone();
+        if let CallerKind::User { session, .. } = &mut caller.kind {
+            let (own, other) = (
+                session.profile.as_deref().cloned().unwrap_or_default(),
+                Profile::of_claims(claims),
+            );
+            session.profile = Some(Arc::new(Profile {
+                name: own.name.or(other.name),
+                email: own.email.or(other.email),
+            }));
+        }
+        caller
     }
 
     /// Refuses an API key whose scope, as it was on entry, lacks the permission. A user is never refused here: the role

@@ -95,7 +95,8 @@ impl AgentCfg {
     }
 
     /// Writes when API keys were last used, the usage of model calls and what budgets have spent. The service does so itself, twice a
-    /// minute and within a second. Call this before the process ends: what was not written is lost. Nothing else is kept in memory alone.
+    /// minute and within a second. Call this before the process ends: what was not written is lost, and budgets get back what no call has reserved. Nothing
+    /// else is kept in memory alone.
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -114,7 +115,7 @@ impl AgentCfg {
     pub async fn flush(&self) -> Result<(), Error> {
         // One that fails does not keep the other from being written.
         let usage = self.write_usage().await;
-        let budgets = self.report_budgets(BudgetReport::All).await;
+        let budgets = self.report_budgets(BudgetReport::GiveBack).await;
         self.flush_uses().await.and(usage).and(budgets)
     }
 

@@ -1,11 +1,13 @@
 //! What an entry does for a credential that the key table does not know: the check of an API key by its record, steps 3 and
 //! 4, and of a session token by its verifier.
 
+use std::sync::Arc;
+
 use super::caller::{Caller, KeyFacts, UserSession, unauthorized};
 use super::key_table::Verified;
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
-use crate::service::records::{self, Encoded, StoredApiKey};
+use crate::service::records::{self, Encoded, Profile, StoredApiKey};
 use crate::service::{AgentCfg, groups};
 use crate::session::{Session, SessionError};
 use crate::store::Stamp;
@@ -69,10 +71,12 @@ impl AgentCfg {
         let verified = self.verify_token(token, at).await?;
         let user_id = verified.user_id.parse();
         let user_id = user_id.map_err(|error: Invalid| unauthorized().because(error))?;
+        let profile = Profile::of_claims(&verified.claims);
         let session = UserSession {
             expires_at: verified.expires_at,
             browser: None,
             groups: groups::of_claims(self.settings(), &verified.claims),
+            profile: (profile != Profile::default()).then(|| Arc::new(profile)),
         };
         Ok(Caller::user(user_id, session))
     }

@@ -275,9 +275,9 @@ impl AgentCfg {
                 (head, self.access_by_record(key, record)?.in_workspace(workspace)?)
             }
             CallerKind::User { user_id, session } => {
-                let memberships = groups::memberships(workspace, user_id, &session.groups);
-                let (head, found) = self.read((head, memberships)).await?;
-                (head, self.access_by_memberships(user_id, workspace, found)?)
+                let (user, memberships) = groups::rights(workspace, user_id, &session.groups);
+                let ((head, user), memberships) = self.read(((head, user), memberships)).await?;
+                (head, self.access_by_rights(user_id, workspace, (user, memberships))?)
             }
         };
         access.require(Permission::AgentsRead)?;
@@ -316,9 +316,9 @@ impl AgentCfg {
                 (found, head, access)
             }
             CallerKind::User { user_id, session } => {
-                let query = (head, groups::memberships(workspace, user_id, &session.groups));
-                let (found, (head, members)) = self.scan_with(entries, query).await?;
-                let access = self.access_by_memberships(user_id, workspace, members)?;
+                let (user, memberships) = groups::rights(workspace, user_id, &session.groups);
+                let (found, ((head, user), memberships)) = self.scan_with(entries, ((head, user), memberships)).await?;
+                let access = self.access_by_rights(user_id, workspace, (user, memberships))?;
                 (found, head, access)
             }
         };

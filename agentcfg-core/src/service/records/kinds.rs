@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::model::{
     Action, Actor, AgentHistory, AgentId, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Definition, Environment,
     Epoch, Label, LiveStatus, Member, Message, Permission, Plan, Provider, ProviderKeyInfo, Scope, SetName,
-    StoredAgent, Target, Timestamp, UserId, Workspace, WorkspaceId,
+    StoredAgent, Target, Timestamp, Workspace, WorkspaceId,
 };
 use crate::store::{ACTIVE_AGENTS, Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -428,57 +428,6 @@ impl EntityKey<StoredRemoval> {
     pub(in crate::service) fn workspace(&self) -> Result<WorkspaceId, Error> {
         self.item().parse().map_err(|error| self.unreadable(error))
     }
-}
-
-/// A browser session, by the hash of its cookie.
-#[derive(Clone, Serialize, Deserialize)]
-pub(in crate::service) struct StoredBrowserSession {
-    pub(in crate::service) user_id: UserId,
-    /// A session does not outlive its store: one in a backup is not valid after a restore.
-    pub(in crate::service) epoch: Epoch,
-    pub(in crate::service) created_at: Timestamp,
-    pub(in crate::service) expires_at: Timestamp,
-    /// The latest use, a minute behind at most. Absent where only `expires_at` ends the session.
-    pub(in crate::service) last_used_at: Option<Timestamp>,
-    /// The session token, where it is verified on each request.
-    pub(in crate::service) token: Option<Sealed>,
-    /// The groups that the token named, where it is verified once.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::service) groups: Vec<UserId>,
-}
-
-impl Entity for StoredBrowserSession {
-    const KIND: Kind = Kind::BrowserSession;
-}
-
-pub(in crate::service) fn browser_session(hash: &str) -> EntityKey<StoredBrowserSession> {
-    EntityKey::new(browser_sessions(), hash)
-}
-
-/// The partition of all browser sessions.
-pub(in crate::service) fn browser_sessions() -> Partition {
-    Partition::Global("browser-sessions".into())
-}
-
-/// A login code, by its hash: the user whom it signs in.
-#[derive(Serialize, Deserialize)]
-pub(in crate::service) struct StoredLoginCode {
-    pub(in crate::service) user_id: UserId,
-    pub(in crate::service) epoch: Epoch,
-    pub(in crate::service) expires_at: Timestamp,
-}
-
-impl Entity for StoredLoginCode {
-    const KIND: Kind = Kind::LoginCode;
-}
-
-pub(in crate::service) fn login_code(hash: &str) -> EntityKey<StoredLoginCode> {
-    EntityKey::new(login_codes(), hash)
-}
-
-/// The partition of all login codes.
-pub(in crate::service) fn login_codes() -> Partition {
-    Partition::Global("login-codes".into())
 }
 
 /// The master keys that something in the store may be sealed under, each by its check value. New

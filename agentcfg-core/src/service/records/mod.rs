@@ -17,6 +17,7 @@ mod query;
 mod read;
 mod transaction;
 mod usage;
+mod users;
 mod webhooks;
 
 pub(super) use self::budgets::*;
@@ -26,8 +27,9 @@ pub(super) use self::history::*;
 pub(super) use self::kinds::*;
 pub(super) use self::query::{Counted, Lookup, Query};
 pub(super) use self::read::{ChangedRecords, Entries, Scanned};
-pub(super) use self::transaction::{Outcome, Transaction, Turn};
+pub(super) use self::transaction::{Done, Outcome, Transaction, Turn};
 pub(super) use self::usage::*;
+pub(super) use self::users::*;
 pub(super) use self::webhooks::*;
 
 #[cfg(test)]
@@ -44,7 +46,7 @@ mod tests {
         let webhook = uuid::Uuid::from_u128(8).to_string();
         let linked = |kind, item: &str| Key::in_workspace(workspace, kind, item).linked();
         let provider = Provider::OPENAI;
-        let expected: [(Kind, &str, Vec<Key>); 4] = [
+        let expected: [(Kind, &str, Vec<Key>); 5] = [
             (
                 Kind::WorkspaceApiKey,
                 "k1",
@@ -61,6 +63,7 @@ mod tests {
                 &webhook,
                 vec![webhook_place(webhook.parse().unwrap()).into()],
             ),
+            (Kind::Workspace, "", vec![workspace_place(workspace).into()]),
         ];
         for (kind, item, keys) in expected {
             assert_eq!(linked(kind, item), keys, "{kind:?}");

@@ -212,6 +212,27 @@ where
     }
 }
 
+/// Two keys, and a query of any number of keys.
+impl<A: Lookup, B: Lookup, C> Query for ((A, B), Vec<C>)
+where
+    Vec<C>: Query<Keys = Vec<Key>>,
+{
+    type Keys = Vec<Key>;
+    type Found = ((A::Found, B::Found), <Vec<C> as Query>::Found);
+
+    fn into_keys(self) -> Self::Keys {
+        let ((a, b), rest) = self;
+        [a.into(), b.into()].into_iter().chain(rest.into_keys()).collect()
+    }
+
+    fn found(mut keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
+        let rest = keys.split_off(2);
+        let [a, b] = <[Key; 2]>::try_from(keys).map_err(|_| StoreError::Corrupt("a query without keys".into()))?;
+        let first = (next::<A>(a, &mut records)?, next::<B>(b, &mut records)?);
+        Ok((first, Vec::<C>::found(rest, records)?))
+    }
+}
+
 /// Four keys, and a query of any number of keys.
 impl<A: Lookup, B: Lookup, C: Lookup, D: Lookup, E> Query for ((A, B, C, D), Vec<E>)
 where

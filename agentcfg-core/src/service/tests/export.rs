@@ -10,7 +10,7 @@ use crate::store::Kind;
 fn shown_as(kind: Kind) -> Result<&'static str, &'static str> {
     match kind {
         Kind::Workspace => Ok("workspace"),
-        Kind::Member => Ok("member"),
+        Kind::Member | Kind::User => Ok("member"),
         Kind::Agent => Ok("agent"),
         Kind::AgentVersion => Ok("version"),
         Kind::AgentLabels => Ok("label"),
@@ -23,9 +23,12 @@ fn shown_as(kind: Kind) -> Result<&'static str, &'static str> {
         Kind::UsageSum => Ok("usage"),
         Kind::Budget | Kind::BudgetAccount => Ok("budget"),
         Kind::UsageCall => Err("it is kept for a limited time only"),
-        Kind::Counter | Kind::LogHead | Kind::SetMember | Kind::Membership | Kind::WebhookPlace => {
-            Err("it follows from other records")
-        }
+        Kind::Counter
+        | Kind::LogHead
+        | Kind::SetMember
+        | Kind::Membership
+        | Kind::WebhookPlace
+        | Kind::WorkspacePlace => Err("it follows from other records"),
         Kind::AgentTouch => Err("its change is in the audit log"),
         Kind::WebhookDelivery => Err("it is kept for a short time only"),
         Kind::SealedKey => Err("it is a secret"),

@@ -2,24 +2,14 @@
 //! much of it was scrubbed.
 
 use std::collections::BTreeSet;
-use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::backends::FileBackend;
 
 use super::blocks::{Blocks, Damage, WeakBlocks};
 use super::opened_file::{self, OpenedFile};
-
-/// The free bytes that the disk must have for any commit. A commit of a few records writes some tens of pages.
-pub(super) const RESERVE: u64 = 256 << 10;
-
-/// The first pause after a commit for which the disk had no room, although it seemed to have some. It doubles with each further one.
-const MIN_HOLD: Duration = Duration::from_millis(50);
-
-/// The longest such pause, and so how soon the store notices that there is room.
-const MAX_HOLD: Duration = Duration::from_millis(400);
+use super::room::{Room, lock};
 
 /// See the module's text. It stays when the file is reopened.
 #[derive(Debug, Default)]
@@ -28,31 +18,10 @@ pub(super) struct Health {
     /// The file as it was opened last.
     blocks: Mutex<Option<WeakBlocks<FileBackend>>>,
     file: Mutex<Option<OpenedFile>>,
-    room: Mutex<Room>,
-    hold: Mutex<Option<Hold>>,
-    is_full: AtomicBool,
+    room: Room,
     failures: AtomicU64,
     refused: AtomicU64,
     scrubbed: AtomicU64,
-}
-
-/// Measures the free bytes of the disk; `None` if that is unknown.
-type Measure = Box<dyn Fn() -> Option<u64> + Send>;
-
-#[derive(Default)]
-struct Room(Option<Measure>);
-
-impl fmt::Debug for Room {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Room")
-    }
-}
-
-/// No commit is tried until a moment, because the last one found no room.
-#[derive(Debug, Clone, Copy)]
-struct Hold {
-    until: Instant,
-    pause: Duration,
 }
 
 impl Health {
@@ -60,13 +29,19 @@ impl Health {
     pub(super) fn watch(&self, blocks: &Blocks<FileBackend>, file: OpenedFile) {
         *lock(&self.blocks) = Some(blocks.downgrade());
         let path = file.path().to_owned();
-        self.measure(move || opened_file::free_bytes(&path));
+        self.room.measure(move || opened_file::space(&path));
         *lock(&self.file) = Some(file);
     }
 
-    /// Sets how the free bytes of the disk are measured.
-    pub(super) fn measure(&self, measure: impl Fn() -> Option<u64> + Send + 'static) {
-        lock(&self.room).0 = Some(Box::new(measure));
+    /// Whether the disk has room.
+    pub(super) fn room(&self) -> &Room {
+        &self.room
+    }
+
+    /// The length of the file; `None` while it is not at its path.
+    pub(super) fn file_bytes(&self) -> Option<u64> {
+        let path = lock(&self.file).as_ref().map(|file| file.path().to_owned())?;
+        std::fs::metadata(path).ok().map(|found| found.len())
     }
 
     /// What happened to the file, unless it is still at its path.
@@ -78,60 +53,12 @@ impl Health {
 
     /// Why a commit of this many bytes would fail or be lost; `None` if nothing is known that would make it fail.
     pub(super) fn refusal(&self, bytes: u64) -> Option<String> {
-        self.lost().or_else(|| self.full(bytes))
+        self.lost().or_else(|| self.room.refusal(bytes))
     }
 
-    /// Why the disk has no room for a commit of this many bytes, unless it has.
-    pub(super) fn full(&self, bytes: u64) -> Option<String> {
-        let free = lock(&self.room).0.as_ref().and_then(|measure| measure());
-        // Each page may be written twice: its old form stays until the commit is done.
-        let needed = RESERVE.saturating_add(bytes.saturating_mul(2));
-        let why = match free {
-            Some(free) if free < needed => {
-                format!("the disk is full: {free} bytes are free, a commit may need {needed}")
-            }
-            _ if self.is_held() => "the disk was full at the last commit".to_owned(),
-            _ => {
-                if free.is_some_and(|free| free >= RESERVE) && self.is_full.swap(false, Ordering::Relaxed) {
-                    tracing::info!("the disk has room again, commits are served");
-                }
-                return None;
-            }
-        };
-        if !self.is_full.swap(true, Ordering::Relaxed) {
-            tracing::error!(
-                why,
-                "commits are refused until the disk has room, reads are served: remove files or enlarge the disk"
-            );
-        }
-        Some(why)
-    }
-
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "a back-off pause, not a time that a rule depends on"
-    )]
-    fn is_held(&self) -> bool {
-        lock(&self.hold).is_some_and(|hold| Instant::now() < hold.until)
-    }
-
-    /// Notes that a commit found no room: no commit is tried during a pause, which doubles each time.
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "a back-off pause, not a time that a rule depends on"
-    )]
-    pub(super) fn hold(&self) {
-        let mut hold = lock(&self.hold);
-        let pause = hold.map_or(MIN_HOLD, |hold| (hold.pause * 2).min(MAX_HOLD));
-        *hold = Some(Hold {
-            until: Instant::now() + pause,
-            pause,
-        });
-    }
-
-    /// Notes that a commit succeeded.
-    pub(super) fn committed(&self) {
-        *lock(&self.hold) = None;
+    /// Why commits are refused: as long as the file is lost, or from a commit that found no room until there clearly is some.
+    pub(super) fn read_only(&self) -> Option<String> {
+        self.lost().or_else(|| self.room.shortage())
     }
 
     /// Counts a failure of the engine.
@@ -185,8 +112,4 @@ impl Health {
     pub(super) fn scrubbed(&self) -> u64 {
         self.scrubbed.load(Ordering::Relaxed)
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

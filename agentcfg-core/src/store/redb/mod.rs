@@ -33,6 +33,7 @@ mod queue;
 mod read;
 mod record_cache;
 mod recovery;
+mod room;
 mod schema;
 mod scrub;
 mod shared_state;

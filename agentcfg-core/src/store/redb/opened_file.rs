@@ -7,6 +7,8 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::room::Space;
+
 /// The identity of an open file, and the path where it was opened.
 #[derive(Debug)]
 pub(super) struct OpenedFile {
@@ -49,20 +51,23 @@ impl OpenedFile {
     }
 }
 
-/// The bytes that this process can still write to the file system of a path; `None` if that is unknown.
+/// The bytes of the file system of a path; `None` if they are not known.
 #[cfg(target_os = "linux")]
-pub(super) fn free_bytes(path: &Path) -> Option<u64> {
+pub(super) fn space(path: &Path) -> Option<Space> {
     let found = rustix::fs::statvfs(path).ok()?;
     // The blocks that a file system keeps for root.
     let blocks = match rustix::process::geteuid().is_root() {
         true => found.f_bfree,
         false => found.f_bavail,
     };
-    Some(blocks.saturating_mul(found.f_frsize))
+    Some(Space {
+        free: blocks.saturating_mul(found.f_frsize),
+        total: found.f_blocks.saturating_mul(found.f_frsize),
+    })
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn free_bytes(_: &Path) -> Option<u64> {
+pub(super) fn space(_: &Path) -> Option<Space> {
     None
 }
 

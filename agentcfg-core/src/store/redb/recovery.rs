@@ -30,7 +30,7 @@ impl Healer {
         let mut pause = self.min_backoff;
         loop {
             // To open the file would read all of it, and the next commit would fail again.
-            if shared.health().full(0).is_some() {
+            if shared.health().room().refusal(0).is_some() {
                 if !refuse_for(shared, queue, FULL_PAUSE) {
                     return;
                 }

@@ -48,6 +48,10 @@ pub struct Condition {
     /// The number of commits that were refused before they touched the file, since the store was opened: while the disk was full,
     /// the file was not at its path, or was being reopened.
     pub refused_commits: u64,
+    /// The length of the file.
+    pub file_bytes: u64,
+    /// The bytes that are free on its disk; `None` where the system does not tell.
+    pub free_bytes: Option<u64>,
 }
 
 impl RedbStore {
@@ -68,6 +72,8 @@ impl RedbStore {
             scrubbed_bytes: health.scrubbed() * BLOCK as u64,
             failures: health.failures(),
             refused_commits: health.refusals(),
+            file_bytes: health.file_bytes().unwrap_or(0),
+            free_bytes: health.room().space().map(|space| space.free),
         }
     }
 

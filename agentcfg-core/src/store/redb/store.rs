@@ -89,7 +89,8 @@ impl RedbStore {
         Self::start(opener, health, &options)
     }
 
-    /// Whether reads and commits are served right now.
+    /// Whether reads and commits are served right now. Once a commit found no room on the disk, they are not until clearly more is free
+    /// than it needs.
     ///
     /// ```
     /// # use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
@@ -99,7 +100,7 @@ impl RedbStore {
     /// # Ok::<(), OpenError>(())
     /// ```
     pub fn is_ready(&self) -> bool {
-        self.status() == Status::Ready && self.shared.health().refusal(0).is_none()
+        self.status() == Status::Ready && self.shared.health().read_only().is_none()
     }
 
     /// Verifies that the open file is still the file at its path. While it was removed or replaced, the store serves reads and
@@ -327,7 +328,7 @@ impl Store for RedbStore {
 
     fn read_only(&self) -> Option<String> {
         match self.status() {
-            Status::Ready => self.shared.health().refusal(0),
+            Status::Ready => self.shared.health().read_only(),
             Status::Recovering => Some("the store file is being reopened after a failure".into()),
             Status::Closed => None,
         }

@@ -76,8 +76,8 @@ fn commit_or_refuse(shared: &StoreState, batches: Vec<Batch>) -> (Vec<Verdict>, 
     }
     let (verdicts, fault) = commit_group(shared, batches);
     match fault {
-        Some(Fault::Full(_)) => health.hold(),
-        None if verdicts.iter().any(Result::is_ok) => health.committed(),
+        Some(Fault::Full(_)) => health.room().failed(bytes),
+        None if verdicts.iter().any(Result::is_ok) => health.room().committed(bytes),
         _ => {}
     }
     (verdicts, fault)

@@ -17,6 +17,7 @@ export interface Options {
   ifMatch?: string | null;
   ifNoneMatch?: string | null;
   bearer?: string;
+  headers?: Record<string, string>;
   signal?: AbortSignal;
 }
 
@@ -82,7 +83,7 @@ function lost(method: string, error: unknown): never {
 
 /** Sends a request and gives its response, whatever its status. Throws `Unreachable`. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
-  const headers = new Headers();
+  const headers = new Headers(options.headers);
   if (options.body !== undefined) headers.set("Content-Type", "application/json");
   if (options.ifMatch) headers.set("If-Match", options.ifMatch);
   if (options.ifNoneMatch) headers.set("If-None-Match", options.ifNoneMatch);

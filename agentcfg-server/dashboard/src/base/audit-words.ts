@@ -12,6 +12,7 @@ const DID: Record<string, string> = {
   provider_key: "saved deleted",
   workspace: "created updated exported",
   webhook: "created updated deleted disabled secret_rotated replayed",
+  budget: "set removed threshold_reached",
 };
 export const FAMILIES = Object.keys(DID);
 export const ACTIONS = FAMILIES.flatMap((family) => DID[family]!.split(" ").map((did) => `${family}.${did}`));
@@ -26,6 +27,7 @@ const VERBS: Record<string, string> = {
   "label.promoted": "promoted a label",
   "label.restored": "restored a label",
   "member.set": "set the role of",
+  "budget.threshold_reached": "reports a threshold of the budget",
   "webhook.secret_rotated": "rotated the secret of the webhook",
 };
 
@@ -36,7 +38,13 @@ export function verb(action: string): string {
 }
 
 /** Fields of records that are called otherwise on their screens. */
-const CALLED: Record<string, string> = { url: "Address", types: "Events", ordered: "In order", disabled_reason: "Reason" };
+const CALLED: Record<string, string> = {
+  url: "Address",
+  types: "Events",
+  ordered: "In order",
+  disabled_reason: "Reason",
+  limit_usd: "Limit",
+};
 
 /** The field as people call it; labels are recorded as `agents/<id>/labels/<name>`, fields of several agents as `agents/<id>/<name>`. */
 const called = (name: string): string =>

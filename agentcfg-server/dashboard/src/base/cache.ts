@@ -4,7 +4,8 @@ import { useLayoutEffect } from "preact/hooks";
 import { call, ended, isStatus, lostSince, type Query } from "./api";
 
 /** What a change on the server can touch. */
-export type Topic = "agents" | "status" | "versions" | "keys" | "members" | "providers" | "audit" | "webhooks" | "whoami";
+export type Topic =
+  "agents" | "status" | "versions" | "keys" | "members" | "providers" | "audit" | "webhooks" | "usage" | "whoami";
 
 export interface State<T> {
   data: T | undefined;

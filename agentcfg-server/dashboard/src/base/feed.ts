@@ -49,6 +49,7 @@ const TOPICS: Record<string, Topic[]> = {
   workspace: ["whoami"],
   provider_key: ["providers"],
   webhook: ["webhooks"],
+  budget: ["usage"],
 };
 
 let pending = new Set<Topic>();
@@ -75,7 +76,7 @@ function hear(message: Message): void {
   } else if (message.kind === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
   else if (message.kind === "status") heard.value = new Map(heard.peek()).set(message.entry.agent_id, message.entry);
   else if (message.kind === "reload")
-    changed(["agents", "versions", "status", "keys", "members", "providers", "audit", "webhooks", "whoami"]);
+    changed(["agents", "versions", "status", "keys", "members", "providers", "audit", "webhooks", "usage", "whoami"]);
   else if (message.kind === "change") {
     const { type, target } = message.event;
     if (target.type === "agent") touched.value = new Map(touched.peek()).set(target.id, Date.now());

@@ -1,5 +1,5 @@
 /** Counting and writing of texts, numbers and times. */
-import { signal } from "@preact/signals";
+export { now, second } from "./clock";
 
 /** The length in Unicode scalar values, as the server counts. */
 export const count = (text: string): number => {
@@ -23,18 +23,6 @@ export const list = (parts: string[]): string =>
 const LONG = 28;
 export const short = (text: string, length = LONG): string =>
   count(text) > length ? `${[...text].slice(0, length - 1).join("")}…` : text;
-
-/** The present time, which components that show ages depend on; it moves while the page is visible. */
-export const second = signal(Date.now());
-export const now = signal(Date.now());
-setInterval(() => {
-  if (document.hidden) return;
-  second.value = Date.now();
-  if (second.value - now.value >= 10_000) now.value = second.value;
-}, 1000);
-document.addEventListener("visibilitychange", () => {
-  if (!document.hidden) now.value = second.value = Date.now();
-});
 
 const clock = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit" });
 const dayMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "short" });

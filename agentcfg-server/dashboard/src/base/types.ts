@@ -70,6 +70,10 @@ export interface ApiKey {
   created_at: string;
   last_used_at: string | null;
   revoked_at: string | null;
+  /** Where the key is limited below its scope. */
+  permissions?: string[];
+  agents?: string[];
+  label?: string;
 }
 
 export interface NewApiKey extends ApiKey {
@@ -92,6 +96,9 @@ export interface Model {
   display_name: string;
   status: "available" | "coming_soon";
   credential: "workspace" | "managed" | "none";
+  /** USD per million tokens, where they are known. */
+  input_price?: number | null;
+  output_price?: number | null;
 }
 
 export interface ProviderKey {

@@ -21,7 +21,7 @@ interface PageProps {
   /** Where the heading is in the content, the bar has only the breadcrumb. */
   ownHeading?: boolean;
   foot?: ComponentChildren;
-  width?: "form" | "text" | "full";
+  width?: "form" | "text" | "full" | undefined;
 }
 
 /** Whether the menu of a narrow screen is open. */

@@ -1,25 +1,32 @@
 /** One agent: its head, and the tabs configuration, history, labels and trial. */
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { call } from "../base/api";
-import { agentQuery, agentsChanged, type AgentState, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
 import { keep } from "../base/drafts";
+import { visited } from "../base/recent";
 import { go, href, route } from "../base/route";
 import { can } from "../base/session";
 import { number } from "../base/text";
-import type { Agent } from "../base/types";
 import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill } from "../parts/base";
-import { Confirm, copyId, Menu } from "../parts/dialog";
-import { attempt, Banner, Reading, toast } from "../parts/feedback";
+import type { Agent } from "../base/types";
 import { Page } from "../parts/page";
-import { Restore, restore } from "./agents";
+import { Confirm, copyId, Menu } from "../parts/dialog";
+import { agentQuery, agentsChanged, type AgentState, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
+import { attempt, Banner, Reading, toast } from "../parts/feedback";
 import { Editor } from "./editor";
+import { Restore, restore } from "./agents";
 import { History } from "./history";
+import { LaterTab } from "../parts/later";
 import { Labels } from "./labels";
-import { TryIt } from "./try-it";
 
-const TABS = ["configuration", "history", "labels", "try"] as const;
+const TABS = ["configuration", "history", "labels", "try", "usage"] as const;
 type Tab = (typeof TABS)[number];
-const TAB_NAMES: Record<Tab, string> = { configuration: "Configuration", history: "History", labels: "Labels", try: "Try it" };
+const TAB_NAMES: Record<Tab, string> = {
+  configuration: "Configuration",
+  history: "History",
+  labels: "Labels",
+  try: "Playground",
+  usage: "Usage",
+};
 
 export function AgentScreen() {
   const id = route.value.params.get("id") ?? "";
@@ -31,6 +38,8 @@ export function AgentScreen() {
   const [deleting, setDeleting] = useState(false);
   const [restoring, setRestoring] = useState(false);
   const tab = (route.value.params.get("tab") ?? "configuration") as Tab;
+
+  useEffect(() => void (agent && visited(id)), [id, !agent]);
 
   if (!agent) {
     return (
@@ -55,6 +64,7 @@ export function AgentScreen() {
     if (name === "history") return !history.absent;
     if (name === "labels") return !allLabels.absent && !history.absent;
     if (name === "try") return agent.agent_type === "ai" && can("models:invoke") && agent.is_active;
+    if (name === "usage") return agent.agent_type === "ai" && can("analytics:read");
     return true;
   });
   const shown = tabs.includes(tab) ? tab : "configuration";
@@ -142,7 +152,8 @@ export function AgentScreen() {
       {shown === "configuration" && <Editor key={`${id} ${agent.is_active}`} state={state} />}
       {shown === "history" && <History state={state} />}
       {shown === "labels" && <Labels state={state} />}
-      {shown === "try" && <TryIt state={state} />}
+      {shown === "try" && <LaterTab name="try" state={state} />}
+      {shown === "usage" && <LaterTab name="usage" state={state} />}
       {deleting && <Delete agent={agent} versions={version} onClose={() => setDeleting(false)} />}
       {restoring && <Restore agent={agent} onClose={() => setRestoring(false)} />}
     </Page>

@@ -14,7 +14,7 @@ import { attempt, Banner, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { OpeningRow, Table } from "../parts/rows";
-import { useTargets } from "./overview";
+import { useTargets } from "../base/targets";
 
 const PAGE = 100;
 const TYPES: Record<string, string> = {
@@ -24,6 +24,7 @@ const TYPES: Record<string, string> = {
   provider_key: "Provider keys",
   workspace: "Workspace",
   webhook: "Webhooks",
+  budget: "Budgets",
 };
 const SINCE: Record<string, string> = { "1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days" };
 /** Whole days are counted from midnight of a day, so that the address of a reading stays the same. */

@@ -11,10 +11,11 @@ import type { ApiKey, NewApiKey } from "../base/types";
 import { Badge, Button, cx, Empty, options, Time } from "../parts/base";
 import { Confirm, copyId, FormDialog, Menu } from "../parts/dialog";
 import { Banner, Reading, toast } from "../parts/feedback";
-import { Choices, Field, Input, Select } from "../parts/fields";
+import { Check, Choices, Field, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { reveal } from "../parts/secret";
 import { Table } from "../parts/rows";
+import { LimitFields, limitFaults, limitParts, limitsBody, limitTitle, NO_LIMITS } from "./key-limits";
 
 export const VERY_SOON = 7 * DAY;
 
@@ -137,7 +138,14 @@ export function Keys() {
                     <Shown apiKey={key} />
                   </td>
                   <td class="large">{capital(key.environment)}</td>
-                  <td>{key.scope}</td>
+                  <td title={limitTitle(key)}>
+                    {key.scope}
+                    {limitParts(key).map((part) => (
+                      <span key={part} class="hint block clip">
+                        {part}
+                      </span>
+                    ))}
+                  </td>
                   <td class="large right">{number(key.rate_limit)}</td>
                   <td class="second">{key.last_used_at ? <Time at={key.last_used_at} /> : "Never"}</td>
                   <td>
@@ -201,6 +209,7 @@ function show(key: NewApiKey, old?: string): void {
       capital(key.environment),
       `${number(key.rate_limit)} a minute`,
       key.expires_at ? `Expires ${date(Date.parse(key.expires_at))}` : "Never expires",
+      ...limitParts(key),
       ...(old ? [old] : []),
     ],
     command: `export API_KEY='${key.key}'\ncurl '${agents.href}' \\\n  -H "Authorization: Bearer $API_KEY"`,
@@ -214,6 +223,8 @@ function Create({ onClose }: { onClose: () => void }) {
   const [expiry, setExpiry] = useState<string>("90");
   const [day, setDay] = useState("");
   const [rate, setRate] = useState("100");
+  const [limited, setLimited] = useState(false);
+  const [limits, setLimits] = useState(NO_LIMITS);
   const [tried, setTried] = useState(false);
   const nameFault = !name ? "A key needs a name." : tooLong(name, 100);
   const rateFault =
@@ -232,7 +243,7 @@ function Create({ onClose }: { onClose: () => void }) {
   const dayFault = end !== null && !(end > Date.now()) ? "Choose a day in the future." : null;
   const check = (): boolean => {
     setTried(true);
-    return !nameFault && !rateFault && !dayFault;
+    return !nameFault && !rateFault && !dayFault && !(limited && Object.values(limitFaults(limits, scope)).some(Boolean));
   };
   const create = async (): Promise<void> => {
     const { data } = await call<NewApiKey>("POST", "api/api-keys", {
@@ -242,6 +253,7 @@ function Create({ onClose }: { onClose: () => void }) {
         environment,
         scope,
         rate_limit: Number(rate),
+        ...(limited ? limitsBody(limits, scope) : {}),
         ...(end === null ? {} : { expires_at: new Date(end).toISOString() }),
       },
     });
@@ -303,6 +315,10 @@ function Create({ onClose }: { onClose: () => void }) {
             )}
           </Field>
         )}
+        <Check checked={limited} onCheck={setLimited}>
+          Limit it to some permissions, agents or a label
+        </Check>
+        {limited && <LimitFields limits={limits} onChange={setLimits} scope={scope} tried={tried} />}
       </div>
     </FormDialog>
   );
@@ -329,7 +345,7 @@ export function Rotate({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => voi
   };
   return (
     <Confirm title={`Rotate ${apiKey.name}?`} verb="Rotate key" danger={false} run={run} onClose={onClose}>
-      <p>You get a new key with the same name, scope and limit.</p>
+      <p>You get a new key with the same name, scope and limits.</p>
       <Field label="Keep the old one working for" hint="It never outlives its own expiry.">
         {(field) => (
           <Select {...field} value={overlap} onPick={setOverlap}>

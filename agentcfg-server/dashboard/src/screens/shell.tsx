@@ -2,59 +2,27 @@
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
-import { ended, lastAnswer, lostSince } from "../base/api";
 import { useStatuses } from "../base/data";
 import { drafts, unsaved } from "../base/drafts";
+import { menu } from "../parts/page";
 import { mode, nextTry, tryNow } from "../base/feed";
+import { ended, lastAnswer, lostSince } from "../base/api";
 import { go, href, route, shownWorkspace } from "../base/route";
 import { can, me, signOut, workspace } from "../base/session";
+import { listen, MAC, sheet } from "../base/shortcuts";
 import { capital, number, plural, second, time } from "../base/text";
 import { Avatar, Button, Icon, LinkButton, StatusShape } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
 import { attempt, Banner, Toasts } from "../parts/feedback";
-import { menu } from "../parts/page";
+import { LaterPart } from "../parts/later";
 import { SecretDialog } from "../parts/secret";
+import { PLACES } from "../screens";
 import { NewWorkspace } from "./workspace";
 
 const creating = signal(false);
 const leaving = signal(false);
 
-interface Place {
-  screen: string;
-  label: string;
-  icon: string;
-  needs: string | null;
-  also?: string[];
-}
-
-const GROUPS: { title: string | null; places: Place[] }[] = [
-  {
-    title: null,
-    places: [
-      { screen: "overview", label: "Overview", icon: "overview", needs: null },
-      { screen: "agents", label: "Agents", icon: "agents", needs: "agents:read", also: ["agent", "new-agent"] },
-      { screen: "releases", label: "Releases", icon: "label", needs: "agents:read" },
-      { screen: "status", label: "Status", icon: "status", needs: "agents:read" },
-      { screen: "audit-log", label: "Audit log", icon: "audit", needs: "audit_log:read" },
-      { screen: "connect", label: "Connect", icon: "connect", needs: null },
-    ],
-  },
-  {
-    title: "Settings",
-    places: [
-      { screen: "api-keys", label: "API keys", icon: "key", needs: "api_keys:read" },
-      { screen: "members", label: "Members", icon: "members", needs: "users:read" },
-      { screen: "workspace", label: "Workspace", icon: "workspace", needs: null },
-    ],
-  },
-  {
-    title: "Integrations",
-    places: [
-      { screen: "ai-providers", label: "AI providers", icon: "provider", needs: "settings:read" },
-      { screen: "webhooks", label: "Webhooks", icon: "webhook", needs: "webhooks:read", also: ["webhook"] },
-    ],
-  },
-];
+const GROUPS = ["", "Settings", "Integrations"];
 
 function Navigation() {
   const { screen } = route.value;
@@ -64,22 +32,22 @@ function Navigation() {
   if (working) counts["status"] = `${number(working)} working`;
   return (
     <>
-      {GROUPS.map(({ title, places }) => {
-        const seen = places.filter(({ needs }) => needs === null || can(needs));
+      {GROUPS.map((group) => {
+        const seen = Object.entries(PLACES).filter(([, { needs, group: of }]) => of === group && (needs === null || can(needs)));
         return (
           seen.length > 0 && (
-            <nav key={title} aria-label={title ?? "Main"}>
-              {title && <h2>{title}</h2>}
-              {seen.map((place) => (
+            <nav key={group} aria-label={group || "Main"}>
+              {group && <h2>{group}</h2>}
+              {seen.map(([name, { label, icon, also }]) => (
                 <a
-                  key={place.screen}
+                  key={name}
                   class="place"
-                  href={href(place.screen)}
-                  aria-current={place.screen === screen || place.also?.includes(screen) ? "page" : undefined}
+                  href={href(name)}
+                  aria-current={name === screen || also?.includes(screen) ? "page" : undefined}
                 >
-                  <Icon name={place.icon} />
-                  {place.label}
-                  {counts[place.screen] && <span class="count">{counts[place.screen]}</span>}
+                  <Icon name={icon} />
+                  {label}
+                  {counts[name] && <span class="count">{counts[name]}</span>}
                 </a>
               ))}
             </nav>
@@ -167,7 +135,14 @@ function User() {
   const { id } = me.value!;
   return (
     <div class="user">
-      <Menu label={`Signed in as ${id}`} align="start" items={[{ label: "Sign out", icon: "out", run: () => void out() }]}>
+      <Menu
+        label={`Signed in as ${id}`}
+        align="start"
+        items={[
+          { label: "Keyboard shortcuts", icon: "info", run: () => (sheet.value = "shortcuts") },
+          { label: "Sign out", icon: "out", run: () => void out() },
+        ]}
+      >
         <Avatar id={id} name={id} type="human" size={20} />
         <span class="clip">{id}</span>
         <Icon name="updown" small />
@@ -180,6 +155,11 @@ function Sidebar() {
   return (
     <>
       <Switcher />
+      <button type="button" class="find" onClick={() => (sheet.value = "palette")}>
+        <Icon name="search" small />
+        <span class="grow">Search or jump to</span>
+        <kbd>{MAC ? "⌘ K" : "Ctrl K"}</kbd>
+      </button>
       <Navigation />
       <div class="side-foot">
         <Unsaved />
@@ -246,23 +226,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
   useLayoutEffect(() => {
     menu.value = false;
   }, [route.value]);
-  useLayoutEffect(() => {
-    const search = (event: KeyboardEvent): void => {
-      if (
-        event.key !== "/" ||
-        event.ctrlKey ||
-        event.metaKey ||
-        (event.target as Element).closest("input, textarea, select, dialog")
-      )
-        return;
-      const box = document.querySelector<HTMLElement>("[data-search]");
-      if (!box) return;
-      event.preventDefault();
-      box.focus();
-    };
-    addEventListener("keydown", search);
-    return () => removeEventListener("keydown", search);
-  }, []);
+  useLayoutEffect(listen, []);
   if (!workspace.value) return <NoWorkspace />;
   return (
     <>
@@ -285,6 +249,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           </div>
         </Dialog>
       )}
+      {sheet.value && <LaterPart name={sheet.value} />}
       <SecretDialog />
       <Dialogs />
     </>

@@ -1,4 +1,4 @@
-/** The status of all agents, as a board or as a list. */
+/** The status of all agents, as a board, as a list or over time. */
 import { useAgents, useStatuses } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { ago, number, second } from "../base/text";
@@ -6,9 +6,11 @@ import type { Agent, Status, StatusEntry } from "../base/types";
 import { Avatar, STATUS, StatusPill, StatusShape } from "../parts/base";
 import { Reading } from "../parts/feedback";
 import { Segments } from "../parts/fields";
+import { LaterPart } from "../parts/later";
 import { Lead, Page } from "../parts/page";
 import { followRow, Rows } from "../parts/rows";
 import { FirstAgent } from "./agents";
+import { MOST_LANES } from "./overview/attention";
 
 const ORDER: Status[] = ["working", "idle", "offline"];
 /** More cards than these are not read by people; the list shows all. */
@@ -46,19 +48,22 @@ const lastReport = (entry: StatusEntry): string =>
 export function StatusBoard() {
   const statuses = useStatuses();
   const agents = new Map(useAgents().data?.map((agent) => [agent.agent_id, agent]));
-  const list = route.value.params.get("view") === "list";
+  const view = route.value.params.get("view") ?? "board";
   const all = statuses.data;
   return (
     <Page
       title="Status"
+      width={view === "timeline" ? "full" : undefined}
       actions={
         <Segments
           label="View"
-          value={list ? "list" : "board"}
-          onPick={(view) => setParams({ view: view === "list" ? view : null }, false)}
+          value={view}
+          onPick={(view) => setParams({ view: view === "board" ? null : view }, false)}
           choices={[
             { value: "board", label: "Board" },
             { value: "list", label: "List" },
+            // The changes of very many agents are too much for a page.
+            ...(agents.size > MOST_LANES ? [] : [{ value: "timeline", label: "Timeline" }]),
           ]}
         />
       }
@@ -72,7 +77,9 @@ export function StatusBoard() {
         <div class="card">
           <FirstAgent />
         </div>
-      ) : list ? (
+      ) : view === "timeline" ? (
+        <LaterPart name="timeline" />
+      ) : view === "list" ? (
         <List entries={all} agents={agents} />
       ) : (
         <Board entries={all} agents={agents} />

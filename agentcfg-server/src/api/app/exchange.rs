@@ -1,20 +1,22 @@
 //! One request from its head to its response, top to bottom.
 
 use std::convert::Infallible;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use agentcfg_core::Caller;
 use agentcfg_core::model::{ProviderApi, RateStatus};
 use agentcfg_core::service::EntryError;
+use agentcfg_core::{Caller, token};
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
 
+use super::outages::Outages;
 use super::{App, AppShared, Connected};
 use crate::api::call::parameters::DryRun;
 use crate::api::call::{Call, Content, Parameter, Received, Rest};
@@ -103,6 +105,8 @@ impl App {
                 rate: None,
                 by_cookie: false,
                 caller: None,
+                refused_key: None,
+                client: None,
                 holder: None,
                 request_id: request_id.clone(),
                 trace,
@@ -124,7 +128,9 @@ impl App {
                 Err(failure) => {
                     // An answer 401 has no rate headers, also when the credential ended while its request waited.
                     exchange.rate.take_if(|_| failure.is_unauthorized());
-                    log(&failure, &head.method, path, &request_id);
+                    // While storage does not answer, no key is refused.
+                    exchange.refused_key.take_if(|_| !failure.is_unauthorized());
+                    log(&failure, &head.method, path, &request_id, &shared.outages);
                     let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
                     if let Some(api) = Target::api_of(path, catalogue) {
                         in_form_of(api, &failure, &request_id, &mut refusal);
@@ -139,6 +145,9 @@ impl App {
                 response = without_body(response);
             }
             if let (Some(observer), Some(stopwatch)) = (observer, stopwatch) {
+                if observer.wants_caller() {
+                    exchange.client = connected.client_of(&head);
+                }
                 let unrouted = || shared.label(path);
                 observer.answered(&exchange.answered(unrouted, &response, stopwatch.elapsed()));
             }
@@ -176,6 +185,10 @@ struct Exchange<'a, B> {
     by_cookie: bool,
     /// The id of the caller, for an observer that wants it.
     caller: Option<Box<str>>,
+    /// The id in an API key that was refused, for the same one.
+    refused_key: Option<Box<str>>,
+    /// The address of the client, for the same one.
+    client: Option<IpAddr>,
     /// The name of the caller in the budget of answers, if the answer is counted.
     holder: Option<String>,
     /// The identifier of the request.
@@ -209,6 +222,8 @@ impl<B> Exchange<'_, B> {
             took,
             request_id: id_of(response),
             caller: self.caller.as_deref(),
+            refused_key: self.refused_key.as_deref(),
+            client: self.client,
             bytes: response.body().size_hint().exact(),
             span: self.trace.as_deref().map(RequestTrace::span),
         }
@@ -230,6 +245,8 @@ where
         rate,
         by_cookie,
         caller: observed_caller,
+        refused_key,
+        client: _,
         holder: counted_for,
         request_id,
         trace,
@@ -248,7 +265,7 @@ where
     };
 
     let run = match endpoint.run {
-        Runner::Open(run) => return run(service).await,
+        Runner::Open(run) => return run(service, &shared.leaving).await,
         Runner::Called(run) => run,
     };
     let credential = Credential::of(
@@ -272,10 +289,13 @@ where
         Err(_) => (None, None),
     };
     *rate = figures;
-    if let (Some(caller), Some(observer)) = (known, &shared.observer)
+    if let Some(observer) = &shared.observer
         && observer.wants_caller()
     {
-        *observed_caller = Some(caller.actor().id.into());
+        *observed_caller = known.map(|caller| caller.actor().id.into());
+        if let (None, Credential::Bearer(presented)) = (known, credential) {
+            *refused_key = token::parse(presented).map(Into::into);
+        }
     }
     let caller = entry?.caller;
     credential.check_origin(&head.method, headers, &shared.browser)?;
@@ -424,13 +444,20 @@ fn unrouted(resource: Option<&Resource>, cors: Option<&Cors>, head: &Parts) -> R
 }
 
 /// Logs a failure of the server, with the cause that the answer does not show.
-fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue) {
-    if !failure.status.is_server_error() {
+fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue, outages: &Outages) {
+    if !failure.status.is_server_error() || failure.is_meant {
         return;
     }
+    let left_out = match failure.is_unavailable() {
+        true => match outages.next() {
+            Some(left_out) => (left_out > 0).then_some(left_out),
+            None => return,
+        },
+        false => None,
+    };
     let request_id = text(request_id);
     let cause = failure.cause.as_deref().unwrap_or_default();
-    tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, "{}", failure.message);
+    tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, left_out, "{}", failure.message);
 }
 
 /// An identifier of a request as text: it is visible ASCII.

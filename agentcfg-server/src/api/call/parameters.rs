@@ -81,6 +81,16 @@ required_texts! {
     )
     .example(r#""user_71""#);
 
+    /// The user to act on, who must be known.
+    KnownUserId = ParameterDoc::query(
+        "KnownUserId",
+        "user_id",
+        Shape::Field("Member", "user_id"),
+        "The user: the `sub` of the user's session tokens. 404 for a user who has never signed in and is no member of a workspace.",
+    )
+    .example(r#""user_71""#)
+    .answers(&[404]);
+
     /// The API key to act on.
     KeyId = ParameterDoc::query(
         "KeyId",

@@ -30,7 +30,8 @@ impl Endpoint for List {
         "listMembers",
         MEMBERS,
         "List the members of a workspace",
-        "Returns all members, in the order in which they joined.",
+        "Returns all members, in the order in which they joined, with `name` and `email` where the token of their last sign-in had \
+         these claims.",
     )
     .answer(
         "The members.",

@@ -12,6 +12,7 @@ mod mcp;
 mod members;
 mod model_calls;
 mod models;
+mod operators;
 mod provider_keys;
 mod releases;
 mod sessions;
@@ -49,6 +50,7 @@ const MODULES: &[&[Definition]] = &[
     usage::ENDPOINTS,
     budgets::ENDPOINTS,
     webhooks::ENDPOINTS,
+    operators::ENDPOINTS,
     mcp::ENDPOINTS,
     system::ENDPOINTS,
 ];

@@ -1,5 +1,7 @@
 //! Health checks, and the OpenAPI document.
 
+use std::time::Duration;
+
 use agentcfg_core::AgentCfg;
 use agentcfg_core::model::Limits;
 use bytes::Bytes;
@@ -8,8 +10,12 @@ use serde_json::json;
 use super::tags::SYSTEM;
 use crate::api::answer::{AnswerBody, AnswerDoc, Document, Kind, Written};
 use crate::api::endpoint::{Definition, Doc, Example, OpenEndpoint};
+use crate::http::Leaving;
 use crate::http::errors::Failure;
 use crate::http::response::{Reply, ReplyBody};
+
+/// How long storage may take for the read of `/readyz`: load balancers wait about a second.
+const PATIENCE: Duration = Duration::from_millis(900);
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[
@@ -93,7 +99,7 @@ impl OpenEndpoint for OpenApi {
 
     type Answer = Written<Document>;
 
-    async fn run(service: &AgentCfg) -> Result<Self::Answer, Failure> {
+    async fn run(service: &AgentCfg, _: &Leaving) -> Result<Self::Answer, Failure> {
         Ok(Reply::ok(ReplyBody::Document(document(service.limits()))).into())
     }
 }
@@ -125,7 +131,7 @@ impl OpenEndpoint for Healthz {
 
     type Answer = Written<Health>;
 
-    async fn run(_: &AgentCfg) -> Result<Self::Answer, Failure> {
+    async fn run(_: &AgentCfg, _: &Leaving) -> Result<Self::Answer, Failure> {
         Ok(Reply::json(&json!({"status": "ok"}))?.into())
     }
 }
@@ -140,7 +146,7 @@ impl OpenEndpoint for Readyz {
         "getReadiness",
         SYSTEM,
         "Check whether requests can be served",
-        "Reads a record from storage and reports whether that succeeded. While storage serves reads and cannot take changes, such as \
+        "Reads a record from storage and reports whether that succeeded within a second. A server that is about to stop answers 503. While storage serves reads and cannot take changes, such as \
          on a full disk, the answer is 200 with the status `degraded`, so that a load balancer goes on sending reads here. An external \
          identity provider is asked every 10 seconds; while it does not answer, `sessions` is `unavailable`, and API keys work.",
     )
@@ -156,8 +162,14 @@ impl OpenEndpoint for Readyz {
 
     type Answer = Written<Readiness>;
 
-    async fn run(service: &AgentCfg) -> Result<Self::Answer, Failure> {
-        service.ready().await?;
+    async fn run(service: &AgentCfg, leaving: &Leaving) -> Result<Self::Answer, Failure> {
+        if leaving.has_begun() {
+            return Err(Failure::leaving());
+        }
+        match tokio::time::timeout(PATIENCE, service.ready()).await {
+            Ok(answered) => answered?,
+            Err(_) => return Err(Failure::silent_storage()),
+        }
         let mut status = match service.read_only() {
             None => json!({"status": "ready"}),
             Some(_) => json!({"status": "degraded", "reason": "read-only"}),

@@ -62,6 +62,11 @@ pub(super) const WEBHOOKS: Tag = Tag {
     description: "Events of a workspace, sent to URLs and signed as Standard Webhooks describes.",
 };
 
+pub(super) const OPERATORS: Tag = Tag {
+    name: "Operators",
+    description: "All workspaces of the deployment, for the users that its settings name as operators.",
+};
+
 pub(super) const MCP: Tag = Tag {
     name: "Model Context Protocol",
     description: "Agents, their prompts and their status as tools, resources and prompts of an AI client.",

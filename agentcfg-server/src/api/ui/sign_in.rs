@@ -16,6 +16,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderValue};
 use hyper::{Response, StatusCode};
+use serde_json::{Map, Value};
 use sha2::{Digest, Sha256};
 
 use crate::http::browser::Cookie;
@@ -61,6 +62,10 @@ pub struct SignedIn {
     pub user_id: String,
     /// The tokens. The session is opened with the first one that this service accepts.
     pub tokens: Vec<String>,
+    /// The claims of the ID token, which was verified.
+    pub claims: Map<String, Value>,
+    /// The refresh token, where the provider gives one.
+    pub refresh_token: Option<String>,
 }
 
 impl fmt::Debug for SignedIn {
@@ -204,7 +209,16 @@ async fn open(service: &AgentCfg, signed_in: &SignedIn) -> Result<BrowserSession
                 if entry.caller.user_id()?.as_str() != signed_in.user_id {
                     return Err(SignInError::Refused("its tokens name two users".to_owned()).into());
                 }
-                return Ok(service.open_browser_session(&entry.caller, token).await?);
+                let caller = entry.caller.with_profile(&signed_in.claims);
+                let session = match &signed_in.refresh_token {
+                    Some(refresh_token) => {
+                        service
+                            .open_renewable_browser_session(&caller, token, refresh_token)
+                            .await?
+                    }
+                    None => service.open_browser_session(&caller, token).await?,
+                };
+                return Ok(session);
             }
             Err(EntryError::Credential(error)) if error.kind() == agentcfg_core::ErrorKind::Unauthorized => {
                 refused = Some(error);

@@ -190,6 +190,19 @@ pub async fn connect(config: &Config, location: &DatabaseLocation) -> Result<Dat
     })
 }
 
+/// Checks all that [`connect`] needs of the settings, without a connection.
+///
+/// # Errors
+///
+/// As [`connect`] for settings that cannot be used.
+pub fn check_options(config: &Config, location: &DatabaseLocation) -> Result<(), BackendError> {
+    match location {
+        DatabaseLocation::Postgres(url) => database_options(config, url).check()?,
+        DatabaseLocation::Etcd(endpoints) => cluster_options(config, endpoints).check()?,
+    }
+    Ok(())
+}
+
 /// As [`connect`], but also to a store whose import was interrupted.
 ///
 /// # Errors

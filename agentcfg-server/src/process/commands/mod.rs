@@ -1,7 +1,9 @@
 //! The commands of the binary.
 
+mod check_config;
 mod dev;
 mod error;
+mod healthcheck;
 mod login_link;
 mod mcp_config;
 mod migrate;
@@ -36,6 +38,8 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
     match cli.command {
         Command::Dev(args) => dev::run(&args),
         Command::Serve(args) => serve::run(&args),
+        Command::Healthcheck(args) => healthcheck::run(&args),
+        Command::CheckConfig(args) => check_config::run(&args),
         Command::Token(args) => token::run(&args),
         Command::LoginLink(args) => login_link::run(&args),
         Command::McpConfig(args) => mcp_config::run(&args),

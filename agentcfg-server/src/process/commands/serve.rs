@@ -32,7 +32,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
             None => tracing::info!("using the database"),
         }
         let (service, address) = (server.service().clone(), listener.local_addr()?);
-        let timeout = server.config().shutdown_timeout;
+        let timeout = server.config().shutdown_delay + server.config().shutdown_timeout;
         let url = format!("{}://{address}", server.config().scheme());
         let ready = |_| {
             announce(&url);
@@ -62,6 +62,10 @@ fn introduce(server: &Server, data: &Path) {
     let data = std::fs::canonicalize(data).unwrap_or_else(|_| data.to_owned());
     let (data, program) = (data.display(), program());
     let (holds, token) = match server.sessions() {
+        Some(_) if server.config().session_secret.is_some() => (
+            "the store and the master key of saved provider keys",
+            format!("{program} token --user YOUR_ID with the same session_secret\nprints a session token"),
+        ),
         Some(_) => (
             "the store, the secret of the session tokens and the master key of saved provider keys",
             format!("{program} token --user YOUR_ID --data {data}\nprints a session token"),

@@ -22,6 +22,17 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     };
     if config.session_secret.is_none()
         && let Some(dir) = &dir
+        && dir.has_other_session_secret()
+    {
+        return Err(format!(
+            "the server of {} has the secret of its session tokens in the setting session_secret, so it would refuse a token that is \
+             signed with the key of the directory: give this command the same setting, in AGENTCFG_SESSION_SECRET_FILE or by --config",
+            dir.path().display()
+        )
+        .into());
+    }
+    if config.session_secret.is_none()
+        && let Some(dir) = &dir
         && dir.has_lost_session_secret()?
     {
         eprintln!(

@@ -1,6 +1,7 @@
 //! Settings that contradict each other, and settings that have no effect beside others.
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 use super::choices::SessionProvider;
 use super::flags::Flags;
@@ -16,6 +17,12 @@ impl Config {
                 faults.push("tls_key is set, which needs tls_cert, the file of its certificate".to_owned())
             }
             _ => {}
+        }
+        if let Some(metrics) = self.metrics_listen.filter(|metrics| overlap(*metrics, self.listen)) {
+            faults.push(format!(
+                "listen ({}) and metrics_listen ({metrics}) are the same port: choose another for one of them",
+                self.listen
+            ));
         }
         if self.database_url.is_some() && self.etcd_endpoints.is_some() {
             faults.push(
@@ -110,4 +117,10 @@ impl Config {
         }
         (name == "database_wait" && !self.is_shared()).then_some("the store is in the data directory")
     }
+}
+
+/// Whether two addresses cannot both be listened on.
+fn overlap(one: SocketAddr, other: SocketAddr) -> bool {
+    let is_same = one.ip() == other.ip() || one.ip().is_unspecified() || other.ip().is_unspecified();
+    one.port() != 0 && one.port() == other.port() && is_same
 }

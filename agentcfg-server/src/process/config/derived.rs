@@ -46,13 +46,8 @@ impl Config {
 
     /// The URL of the server as browsers see it, or one with this address. Browsers cannot use the address that stands
     /// for all addresses of the machine, so it becomes that of the machine itself.
-    pub(in crate::process) fn base_url(&self, mut address: SocketAddr) -> String {
-        match address.ip() {
-            IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
-            IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
-            _ => {}
-        }
-        let own = || format!("{}://{address}", self.scheme());
+    pub(in crate::process) fn base_url(&self, address: SocketAddr) -> String {
+        let own = || format!("{}://{}", self.scheme(), on_this_machine(address));
         self.public_url.clone().unwrap_or_else(own)
     }
 
@@ -60,4 +55,14 @@ impl Config {
     pub(in crate::process) fn login_link(&self, address: SocketAddr, code: &str) -> String {
         format!("{}/#login={code}", self.base_url(address))
     }
+}
+
+/// An address that a client on this machine can use for one that a server listens on.
+pub(in crate::process) fn on_this_machine(mut address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),
+        IpAddr::V6(ip) if ip.is_unspecified() => address.set_ip(Ipv6Addr::LOCALHOST.into()),
+        _ => {}
+    }
+    address
 }

@@ -15,7 +15,7 @@ use super::model_providers;
 use super::otlp::{self, StandardVariables};
 use super::settings::{Config, SETTINGS, Setting};
 use super::toml_mistakes;
-use super::value::Value;
+use super::value::{Value, WITHOUT_HOME, is_of_home};
 use crate::process::files;
 
 const PREFIX: &str = "AGENTCFG_";
@@ -68,6 +68,11 @@ struct Layers {
 impl Layers {
     fn file(&mut self, path: &Path) {
         let shown = path.display();
+        if is_of_home(path) {
+            return self
+                .problems
+                .push(format!("--config: must be {WITHOUT_HOME}, got {shown}"));
+        }
         let text = match fs::read_to_string(path) {
             Ok(text) => text,
             Err(error) => return self.problems.push(format!("--config: cannot read {shown}: {error}")),
@@ -184,6 +189,9 @@ impl Layers {
 
     fn variable(&mut self, setting: &Setting, variable: &str, value: &OsStr) {
         match value.to_str() {
+            Some(text) if setting.secret && text.trim().is_empty() => {
+                self.problems.push(empty_secret(variable, "environment"));
+            }
             Some(text) => self.set(setting, &Value::Text(text), variable, "environment"),
             None => self.problems.push(format!("{variable} (environment): must be UTF-8")),
         }
@@ -198,7 +206,18 @@ impl Layers {
 
     /// The secret in the file that a variable names.
     fn secret_text(&mut self, secret: &str, variable: &str, path: &OsStr) -> Option<String> {
+        if is_of_home(Path::new(path)) {
+            let path = path.display();
+            self.problems
+                .push(format!("{variable} (environment): must be {WITHOUT_HOME}, got {path}"));
+            return None;
+        }
         match fs::read_to_string(path) {
+            Ok(text) if text.trim().is_empty() => {
+                self.problems
+                    .push(empty_secret(variable, &format!("file {}", path.display())));
+                None
+            }
             // Editors and `echo` end a file with a newline, which is not part of the secret.
             Ok(text) => {
                 self.warn_if_open(secret, Path::new(path));
@@ -233,6 +252,10 @@ impl Layers {
             if path.as_os_str().is_empty() {
                 self.problems
                     .push("--data (command line): must be a path, got \"\"".to_owned());
+            } else if is_of_home(path) {
+                let path = path.display();
+                self.problems
+                    .push(format!("--data (command line): must be {WITHOUT_HOME}, got {path}"));
             }
             self.config.data.clone_from(path);
             self.config.names_data = true;
@@ -296,6 +319,11 @@ impl Layers {
             }
         }
     }
+}
+
+/// The fault of a secret that is set to nothing, as by a file whose writing has failed.
+fn empty_secret(variable: &str, place: &str) -> String {
+    format!("{variable} ({place}): must be the secret, and is empty: write the secret, or unset the variable")
 }
 
 /// The key of a variable in lower case, if it was all upper case.

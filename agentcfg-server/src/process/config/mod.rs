@@ -24,10 +24,12 @@ mod value;
 use std::ffi::OsString;
 
 pub use choices::{LogFormat, SessionProvider, Statements};
+pub(in crate::process) use derived::on_this_machine;
 pub use error::ConfigError;
 pub use flags::Flags;
 pub use otlp::Tracing;
 pub use settings::{Config, DEFAULT_TOML, SETTINGS, Setting};
+pub(in crate::process) use value::is_of_home;
 
 pub use crate::secret::Secret;
 

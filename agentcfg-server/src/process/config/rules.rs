@@ -9,7 +9,7 @@ use hyper::Uri;
 use hyper::header::HeaderMap;
 
 use super::value::Value;
-use crate::http::{Browser, InvalidPublicUrl};
+use crate::http::{Browser, InvalidPublicUrl, Network};
 use crate::identity::is_plain_url;
 use crate::secret::Secret;
 
@@ -80,6 +80,9 @@ pub(super) fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
     };
     let keys: Option<Vec<MasterKey>> = texts.iter().flatten().map(|text| text.parse().ok()).collect();
     match (texts, keys) {
+        (_, Some(keys)) if keys.is_empty() && matches!(value, Value::Text(_)) => {
+            Err("must be at least one key, and there is none: write a key, or unset the variable".to_owned())
+        }
         (Some(texts), Some(keys)) if keys.is_empty() || Vault::new(keys.clone()).is_ok() => {
             Ok(texts.into_iter().map(Secret::new).collect())
         }
@@ -90,6 +93,13 @@ pub(super) fn master_keys(value: &Value<'_>) -> Result<Vec<Secret>, String> {
 pub(super) fn allowed_hosts(value: &Value<'_>) -> Result<Vec<AllowedHost>, String> {
     let texts = value.list("hosts such as hooks.internal or 10.0.0.7:8080", |text| {
         text.parse::<AllowedHost>().is_ok()
+    })?;
+    Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
+}
+
+pub(super) fn networks(value: &Value<'_>) -> Result<Vec<Network>, String> {
+    let texts = value.list("addresses or networks such as 10.0.0.0/8", |text| {
+        text.parse::<Network>().is_ok()
     })?;
     Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
 }

@@ -17,12 +17,12 @@ use super::model_providers::{self, ProviderKeys};
 use super::models;
 use super::otlp::{self, Otel};
 use super::rules::{
-    allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, origin, plan,
-    provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
+    allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, networks, origin,
+    plan, provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
 };
 use super::value::Value;
 use crate::api::Streams;
-use crate::http::ByteBudget;
+use crate::http::{ByteBudget, Network};
 use crate::listen::Limits;
 use crate::outbound::Egress;
 use crate::secret::Secret;
@@ -271,6 +271,8 @@ settings! {
     log_format: LogFormat = LogFormat::Text, |v| v.choice(LOG_FORMATS);
     /// Whether each answer is a line of the log.
     access_log: bool = false, |v| v.boolean();
+    /// Addresses and networks of the proxies in front, whose word counts for the address of a client in the log.
+    trusted_proxies: Vec<Network> = Vec::new(), networks;
     /// Address of an OpenTelemetry collector that gets spans by OTLP over HTTP; `/v1/traces` is appended.
     otlp_endpoint: Option<Uri> = None, otlp::endpoint;
     /// Header fields for the collector, each `name=value` with the value percent-encoded, separated by commas.
@@ -298,6 +300,8 @@ settings! {
     max_caller_answer_mb: usize = ByteBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
     /// Time that a connection may stay open between requests, in seconds.
     idle_timeout: Duration = Limits::default().idle_timeout, |v| v.seconds(1, DAY);
+    /// Time between the signal to end and the end of listening, in seconds, in which readiness fails and requests are answered.
+    shutdown_delay: Duration = Duration::ZERO, |v| v.seconds(0, DAY);
     /// Time that requests in flight get to finish at shutdown, in seconds.
     shutdown_timeout: Duration = Limits::default().shutdown_timeout, |v| v.seconds(0, DAY);
 

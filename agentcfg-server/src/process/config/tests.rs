@@ -320,11 +320,12 @@ fn keys_of_providers_and_master_keys_never_show() {
     let commas = from_env(&[("AGENTCFG_MASTER_KEYS", &format!("{first},{second}"))]).unwrap();
     assert_eq!(commas.master_keys, config.master_keys);
     assert!(
-        from_env(&[("AGENTCFG_MASTER_KEYS", "")])
+        from_file(dir.path(), "master_keys = []")
             .unwrap()
             .master_keys
             .is_empty()
     );
+    assert!(fault(&[("AGENTCFG_MASTER_KEYS", ", ,")]).contains("at least one key"));
     for bad in [format!("{first},{first}"), format!("{first},{}", &second[1..])] {
         let error = fault(&[("AGENTCFG_MASTER_KEYS", &bad)]);
         assert!(error.contains("none twice") && !error.contains("cdcd"), "{error}");
@@ -343,5 +344,76 @@ fn links_name_an_address_that_a_browser_can_open() {
         ("[::]:7420", "http://[::1]:7420"),
     ] {
         assert_eq!(config.base_url(listen.parse().unwrap()), url);
+    }
+}
+
+#[test]
+fn an_empty_secret_is_refused_in_a_variable_and_in_a_file() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("secret");
+    let file = path.to_str().unwrap();
+    for setting in SETTINGS.iter().filter(|setting| setting.secret) {
+        // Tables of secrets do not come from the environment.
+        if setting.name == "provider_api_keys" {
+            continue;
+        }
+        let variable = setting.env();
+        for empty in ["", " \n"] {
+            let error = fault(&[(&variable, empty)]);
+            assert!(
+                error.starts_with(&format!("{variable} (environment): must be the secret, and is empty")),
+                "{error}"
+            );
+            fs::write(&path, empty).unwrap();
+            let error = fault(&[(&format!("{variable}_FILE"), file)]);
+            assert!(
+                error.starts_with(&format!("{variable}_FILE (file {file}): must be the secret")),
+                "{error}"
+            );
+        }
+    }
+    fs::write(&path, "# no key\n").unwrap();
+    let error = fault(&[("AGENTCFG_MASTER_KEYS_FILE", file)]);
+    assert!(error.contains("at least one key"), "{error}");
+}
+
+#[test]
+fn a_path_with_a_tilde_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    for name in ["data", "tls_cert", "tls_key", "etcd_tls_ca", "outbound_ca_file"] {
+        let variable = format!("AGENTCFG_{}", name.to_ascii_uppercase());
+        for path in ["~", "~/a", "~ada/a"] {
+            let error = fault(&[(&variable, path)]);
+            assert!(
+                error.contains(&format!("{variable} (environment): must be the whole path")),
+                "{error}"
+            );
+            let error = from_file(dir.path(), &format!("{name} = {path:?}"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains("must be the whole path") && error.contains(path),
+                "{error}"
+            );
+        }
+    }
+    assert_eq!(from_env(&[("AGENTCFG_DATA", "./~a")]).unwrap().data, Path::new("./~a"));
+    let error = fault(&[("AGENTCFG_SESSION_SECRET_FILE", "~/secret")]);
+    assert!(
+        error.contains("AGENTCFG_SESSION_SECRET_FILE") && error.contains("whole path"),
+        "{error}"
+    );
+    for flags in [
+        Flags {
+            data: Some("~/data".into()),
+            ..Flags::default()
+        },
+        Flags {
+            config: Some("~/a.toml".into()),
+            ..Flags::default()
+        },
+    ] {
+        let error = Config::load(flags, []).unwrap_err().to_string();
+        assert!(error.starts_with("--") && error.contains("whole path"), "{error}");
     }
 }

@@ -1,7 +1,7 @@
 //! A raw value from any layer, and its conversion to the types of settings.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use toml::de::DeValue;
@@ -28,7 +28,10 @@ impl Value<'_> {
     }
 
     pub(super) fn path(&self) -> Result<PathBuf, String> {
-        self.text("a path", |s| !s.is_empty()).map(PathBuf::from)
+        match self.string() {
+            Some(text) if is_of_home(text.as_ref()) => Err(self.must_be(WITHOUT_HOME)),
+            _ => self.text("a path", |s| !s.is_empty()).map(PathBuf::from),
+        }
     }
 
     pub(super) fn text(&self, rule: &str, valid: fn(&str) -> bool) -> Result<String, String> {
@@ -161,6 +164,14 @@ impl Value<'_> {
             _ => "a value of another type".to_owned(),
         }
     }
+}
+
+/// The rule for paths that begin with `~`.
+pub(super) const WITHOUT_HOME: &str = "the whole path, since only a shell knows what ~ stands for";
+
+/// Whether a path begins with `~`, which the server would take for the name of a folder.
+pub(in crate::process) fn is_of_home(path: &Path) -> bool {
+    path.as_os_str().as_encoded_bytes().starts_with(b"~")
 }
 
 const ADDRESS: &str = "an IP address and a port, such as 127.0.0.1:7420 or [::]:7420";

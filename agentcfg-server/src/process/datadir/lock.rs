@@ -1,7 +1,9 @@
 //! The lock file of a data directory: one process works on the directory at a time.
 
+use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
+use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +11,9 @@ use super::error::DataDirError;
 
 /// Name of the file in the data directory.
 const NAME: &str = "lock";
+
+/// The line of a server that does not sign session tokens with the key of the directory.
+const OTHER_SECRET: &str = "session_secret elsewhere\n";
 
 /// The lock file, held by this process.
 #[derive(Debug)]
@@ -50,9 +55,10 @@ impl LockFile {
         Ok(lock)
     }
 
-    /// Writes the address that the process serves into the file.
-    pub(super) fn announce(&mut self, listen: impl std::fmt::Display) -> Result<(), DataDirError> {
-        self.write(&format!("pid {}\nlisten {listen}\n", std::process::id()))
+    /// Writes the address that the process serves into the file, and whether the secret of its session tokens is elsewhere.
+    pub(super) fn announce(&mut self, listen: impl fmt::Display, has_other_secret: bool) -> Result<(), DataDirError> {
+        let other = if has_other_secret { OTHER_SECRET } else { "" };
+        self.write(&format!("pid {}\nlisten {listen}\n{other}", std::process::id()))
     }
 
     /// Removes the file, and with it the lock.
@@ -74,6 +80,17 @@ impl LockFile {
 pub(super) fn was_served(dir: &Path) -> bool {
     let text = fs::read_to_string(dir.join(NAME));
     text.is_ok_and(|text| text.lines().any(|line| line.starts_with("listen ")))
+}
+
+/// The address that the last server has written, if a server was the last process that wrote the lock file.
+pub(super) fn served_address(dir: &Path) -> Option<SocketAddr> {
+    let text = fs::read_to_string(dir.join(NAME)).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("listen "))?.parse().ok()
+}
+
+/// Whether the last server had the secret of its session tokens elsewhere.
+pub(super) fn has_other_secret(dir: &Path) -> bool {
+    fs::read_to_string(dir.join(NAME)).is_ok_and(|text| text.contains(OTHER_SECRET))
 }
 
 /// The holder of the lock, as it described itself in the file.

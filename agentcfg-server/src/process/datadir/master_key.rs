@@ -8,7 +8,7 @@ use agentcfg_core::vault::{MasterKey, Vault};
 use zeroize::Zeroizing;
 
 use super::error::DataDirError;
-use super::secret_file;
+use super::secret_file::{self, GroupRights};
 
 pub(super) const NAME: &str = "master.key";
 
@@ -19,13 +19,13 @@ const HEAD: &str = "# Master keys of agentcfg-server, one a line. The first one 
 const LONGEST: u64 = 64 << 10;
 
 /// The keys in the file, or `None` when there is no file.
-pub(super) fn load(dir: &Path) -> Result<Option<Vec<MasterKey>>, DataDirError> {
+pub(super) fn load(dir: &Path, rights: GroupRights) -> Result<Option<Vec<MasterKey>>, DataDirError> {
     let path = dir.join(NAME);
     let failed = |source| match DataDirError::from_io("read", &path, source) {
         DataDirError::Missing { .. } => None,
         other => Some(other),
     };
-    let (file, exposed) = match secret_file::open(&path) {
+    let (file, exposed) = match secret_file::open(&path, rights) {
         Ok(opened) => opened,
         Err(error) => return failed(error).map_or(Ok(None), Err),
     };

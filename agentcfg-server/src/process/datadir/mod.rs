@@ -10,6 +10,7 @@
 //! | `control.sock` | the socket on which that process takes orders from the owner of the directory |
 
 mod error;
+mod inspect;
 mod lock;
 mod master_key;
 mod secret_file;
@@ -19,13 +20,16 @@ mod tests;
 
 use std::fs::{self, DirBuilder};
 use std::io;
+use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use agentcfg_core::vault::MasterKey;
 
 pub use error::DataDirError;
+pub use inspect::{Expected, faults};
 use lock::LockFile;
+use secret_file::GroupRights;
 pub use session_key::SessionSecret;
 
 /// A data directory that exists.
@@ -202,6 +206,17 @@ impl DataDir {
         Ok(!has_key && self.has_store()?)
     }
 
+    /// The address that the last server has served; `None` if none did, or another command has locked the directory since.
+    pub fn served_address(&self) -> Option<SocketAddr> {
+        lock::served_address(&self.path)
+    }
+
+    /// Whether the last server had the secret of its session tokens in its settings. It accepts no token that is signed with that
+    /// of the directory.
+    pub fn has_other_session_secret(&self) -> bool {
+        lock::has_other_secret(&self.path)
+    }
+
     /// File of the master keys.
     pub fn master_key_path(&self) -> PathBuf {
         self.path.join(master_key::NAME)
@@ -213,7 +228,7 @@ impl DataDir {
     ///
     /// When the file is open to others, holds something else, or cannot be read.
     pub fn master_keys(&self) -> Result<Option<Vec<MasterKey>>, DataDirError> {
-        master_key::load(&self.path)
+        master_key::load(&self.path, GroupRights::TakenBack)
     }
 
     /// Creates the file of the master keys with a fresh key unless it exists, and returns its keys.
@@ -262,13 +277,14 @@ impl DataLock {
         &self.dir
     }
 
-    /// Writes the address that the process serves into the lock file, for the error message of other processes.
+    /// Writes the address that the process serves into the lock file, for other processes, and whether the secret of its session
+    /// tokens is in the settings and not in the directory.
     ///
     /// # Errors
     ///
     /// When the lock file cannot be written.
-    pub fn announce(&mut self, listen: impl std::fmt::Display) -> Result<(), DataDirError> {
-        self.file.announce(listen)
+    pub fn announce(&mut self, listen: impl std::fmt::Display, has_other_secret: bool) -> Result<(), DataDirError> {
+        self.file.announce(listen, has_other_secret)
     }
 
     /// Releases the directory and removes the lock file, for a command that leaves nothing behind.

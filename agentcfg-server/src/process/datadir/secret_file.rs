@@ -12,11 +12,20 @@ use rustix::process::{getegid, getgroups};
 use super::error::DataDirError;
 use crate::process::files;
 
+/// What is done with the rights that a kubelet gives a group.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum GroupRights {
+    /// They are taken back.
+    TakenBack,
+    /// They stay, for a command that changes nothing.
+    Kept,
+}
+
 /// Opens a file. Returns its permission bits too, if other users have any.
 ///
 /// A kubelet gives the files of a volume to a group (`fsGroup`), and sets the group bit of its folders. Where this process is in
 /// that group, the rights of the group are taken back instead.
-pub(super) fn open(path: &Path) -> io::Result<(File, Option<u32>)> {
+pub(super) fn open(path: &Path, rights: GroupRights) -> io::Result<(File, Option<u32>)> {
     let file = File::open(path)?;
     let found = file.metadata()?;
     let mode = found.mode() & 0o777;
@@ -27,7 +36,9 @@ pub(super) fn open(path: &Path) -> io::Result<(File, Option<u32>)> {
         return Ok((file, Some(mode)));
     }
     // A file of another owner, such as root, cannot be changed and is as private as the group.
-    if let Err(error) = file.set_permissions(Permissions::from_mode(mode & 0o700)) {
+    if rights == GroupRights::TakenBack
+        && let Err(error) = file.set_permissions(Permissions::from_mode(mode & 0o700))
+    {
         tracing::debug!(path = %path.display(), %error, "the rights of the group stay");
     }
     Ok((file, None))

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use zeroize::Zeroizing;
 
 use super::error::DataDirError;
-use super::secret_file;
+use super::secret_file::{self, GroupRights};
 
 pub(super) const NAME: &str = "session.key";
 const LENGTH: usize = 32;
@@ -36,7 +36,7 @@ impl fmt::Debug for SessionSecret {
 }
 
 pub(super) fn load_or_create(dir: &Path) -> Result<SessionSecret, DataDirError> {
-    match load(dir) {
+    match load(dir, GroupRights::TakenBack) {
         Err(DataDirError::Missing { .. }) => {}
         other => return other,
     }
@@ -47,13 +47,13 @@ pub(super) fn load_or_create(dir: &Path) -> Result<SessionSecret, DataDirError> 
     let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(*random));
     secret_file::create(dir, NAME, secret.as_bytes())?;
     // The file is read back, because another process may have created it first.
-    load(dir)
+    load(dir, GroupRights::TakenBack)
 }
 
-fn load(dir: &Path) -> Result<SessionSecret, DataDirError> {
+pub(super) fn load(dir: &Path, rights: GroupRights) -> Result<SessionSecret, DataDirError> {
     let path = dir.join(NAME);
     let failed = |source| DataDirError::from_io("read", &path, source);
-    let (mut file, exposed) = secret_file::open(&path).map_err(failed)?;
+    let (mut file, exposed) = secret_file::open(&path, rights).map_err(failed)?;
     if let Some(mode) = exposed {
         return Err(DataDirError::KeyExposed { path, mode });
     }

@@ -82,7 +82,7 @@ fn the_error_names_the_process_that_holds_the_lock() {
     let mut lock = dir.lock().unwrap();
     let text = dir.lock().unwrap_err().to_string();
     assert!(text.contains(&format!("process {};", std::process::id())), "{text}");
-    lock.announce("127.0.0.1:7420").unwrap();
+    lock.announce("127.0.0.1:7420", false).unwrap();
     let text = dir.lock().unwrap_err().to_string();
     assert!(text.contains("which serves 127.0.0.1:7420; stop it first"), "{text}");
     assert!(dir.session_secret().is_ok(), "tokens need no lock");
@@ -192,7 +192,7 @@ fn keys_without_their_store_are_refused() {
     dir.refuse_lost_store().unwrap();
     let mut lock = dir.lock().unwrap();
     dir.refuse_lost_store().unwrap();
-    lock.announce("127.0.0.1:7420").unwrap();
+    lock.announce("127.0.0.1:7420", false).unwrap();
     let error = dir.refuse_lost_store().unwrap_err().to_string();
     assert!(
         error.contains("session.key") && error.contains("restore --from"),

@@ -7,7 +7,10 @@ use crate::api::{Answered, Observer};
 /// The name of the access log in log filters.
 pub(super) const TARGET: &str = "access";
 
-/// Logs each answer: the request, its caller and its result. A line has the template of the path and no query, because
+/// Load balancers ask for these every few seconds, which would hide the lines of callers.
+const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+
+/// Logs each answer but those to probes: the request, its caller and its result. A line has the template of the path and no query, because
 /// paths and queries may contain what does not belong into a log. The answer of a stream is logged when it begins.
 #[derive(Debug)]
 pub struct AccessLog;
@@ -18,6 +21,9 @@ impl Observer for AccessLog {
     }
 
     fn answered(&self, answered: &Answered<'_>) {
+        if PROBES.contains(&answered.route) {
+            return;
+        }
         tracing::info!(
             target: TARGET,
             method = %answered.method,
@@ -26,6 +32,8 @@ impl Observer for AccessLog {
             duration_ms = milliseconds(answered.took),
             request_id = answered.request_id,
             caller = answered.caller,
+            refused_key = answered.refused_key,
+            client = answered.client.map(tracing::field::display),
             bytes = answered.bytes,
             "answered"
         );

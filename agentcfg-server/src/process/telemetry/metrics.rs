@@ -8,15 +8,17 @@ use agentcfg_core::rate_limit::SharedState;
 use agentcfg_core::service::{EndedCall, SenderNumbers};
 use hyper::Method;
 use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::text::{encode_eof, encode_registry};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::{Registry, Unit};
+use prometheus_client::registry::Registry;
 
 use super::model_calls::ModelCallMetrics;
-use super::register::{registered, seconds};
+use super::parts::{CertificateMetrics, FileMetrics};
+use super::process::ProcessMetrics;
+use super::register::{Build, bytes, info, registered, seconds};
 use crate::api::{Answered, Observer};
 
 /// All metrics of one server. Counters and gauges are handles: a clone counts into the same number.
@@ -55,7 +57,14 @@ pub struct Metrics {
     requests: Family<RequestLabels, Counter>,
     durations: Family<RouteLabels, Histogram>,
     model_calls: ModelCallMetrics,
+    /// Which program this is. It never changes.
+    #[allow(dead_code, reason = "the registry renders it")]
+    build: Build,
     registry: Registry,
+    /// Metrics that only some servers have, each with a registry of its own.
+    file: FileMetrics,
+    certificate: OnceLock<CertificateMetrics>,
+    process: Option<ProcessMetrics>,
 }
 
 /// The numbers of a store in a file, for the metrics.
@@ -71,6 +80,10 @@ pub struct StoreNumbers {
     pub failures: u64,
     /// Commits refused since the start before they touched the file.
     pub refused_commits: u64,
+    /// The length of the file.
+    pub file_bytes: u64,
+    /// The free bytes of its disk, if they are known.
+    pub free_bytes: Option<u64>,
 }
 
 /// Reads the numbers of a store.
@@ -108,13 +121,6 @@ struct CertificateLabels {
 struct RouteLabels {
     method: &'static str,
     route: &'static str,
-}
-
-/// Registers a counter of bytes.
-fn bytes(registry: &mut Registry, name: &str, help: &str) -> Counter {
-    let counter = Counter::default();
-    registry.register_with_unit(name, help, Unit::Bytes, counter.clone());
-    counter
 }
 
 impl Metrics {
@@ -203,10 +209,19 @@ impl Metrics {
                 Family::new_with_constructor((|| Histogram::new(BOUNDS)) as fn() -> Histogram),
             ),
             model_calls: ModelCallMetrics::register(all),
+            build: info(
+                all,
+                "build",
+                "1, with the version of the server as a label",
+                [("version", env!("CARGO_PKG_VERSION"))],
+            ),
             store: OnceLock::new(),
             shared: OnceLock::new(),
             webhooks: OnceLock::new(),
             registry,
+            file: FileMetrics::new(),
+            certificate: OnceLock::new(),
+            process: ProcessMetrics::new(),
         }
     }
 
@@ -227,6 +242,12 @@ impl Metrics {
     pub fn follow_webhooks(&self, numbers: SenderNumbers) {
         // A server has one sender; a second one is ignored.
         let _ = self.webhooks.set(numbers);
+    }
+
+    /// Adds the end of the certificate, as the seconds since 1970 of the one that is in use when the metrics are rendered.
+    pub fn follow_certificate(&self, expiry: impl Fn() -> Option<i64> + Send + Sync + 'static) {
+        // A server has one certificate; a second one is ignored.
+        let _ = self.certificate.set(CertificateMetrics::new(expiry));
     }
 
     /// Notes that the files have the certificate that is in use.
@@ -274,10 +295,19 @@ impl Metrics {
             ] {
                 raise_to(counter, count);
             }
+            self.file.set(numbers.file_bytes, numbers.free_bytes);
         }
+        let parts = [
+            self.store.get().map(|_| self.file.registry()),
+            self.certificate.get().map(CertificateMetrics::render),
+            self.process.as_ref().map(ProcessMetrics::render),
+        ];
         let mut text = String::new();
         // Writing to a string cannot fail.
-        let _ = encode(&mut text, &self.registry);
+        for registry in [Some(&self.registry)].into_iter().chain(parts).flatten() {
+            let _ = encode_registry(&mut text, registry);
+        }
+        let _ = encode_eof(&mut text);
         text
     }
 }
@@ -352,6 +382,8 @@ mod tests {
             took: Duration::from_millis(3),
             request_id: "r",
             caller: None,
+            refused_key: None,
+            client: None,
             bytes: Some(2),
             span: None,
         });
@@ -362,6 +394,8 @@ mod tests {
             took: Duration::ZERO,
             request_id: "r",
             caller: None,
+            refused_key: None,
+            client: None,
             bytes: None,
             span: None,
         });
@@ -396,10 +430,15 @@ mod tests {
             "agentcfg_tls_handshakes_failed_total 0",
             "agentcfg_spans_dropped_total 0",
             "agentcfg_rate_limited_requests_total 0",
+            concat!(r#"agentcfg_build_info{version=""#, env!("CARGO_PKG_VERSION"), r#""} 1"#),
             "# EOF",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
         }
+        assert!(
+            !text.contains("agentcfg_storage_free_bytes"),
+            "there is no file: {text}"
+        );
     }
 
     #[test]
@@ -415,8 +454,12 @@ mod tests {
                 scrubbed_bytes: 4096 * round,
                 failures: 2 * round,
                 refused_commits: 3 * round,
+                file_bytes: 5000 * round,
+                free_bytes: Some(7000 * round),
             }
         });
+        assert!(!metrics.render().contains("agentcfg_tls_certificate_expiry"));
+        metrics.follow_certificate(|| Some(1_700_000_000));
         assert!(metrics.render().contains("agentcfg_storage_ready 1\n"));
         round.store(1, std::sync::atomic::Ordering::Relaxed);
         let text = metrics.render();
@@ -426,6 +469,9 @@ mod tests {
             "agentcfg_storage_scrubbed_bytes_total 4096\n",
             "agentcfg_storage_failures_total 2\n",
             "agentcfg_storage_refused_commits_total 3\n",
+            "agentcfg_storage_file_bytes 5000\n",
+            "agentcfg_storage_free_bytes 7000\n",
+            "agentcfg_tls_certificate_expiry_timestamp_seconds 1700000000\n",
         ] {
             assert!(text.contains(line), "{line} in {text}");
         }

@@ -4,8 +4,11 @@ mod access;
 mod endpoint;
 mod metrics;
 mod model_calls;
+mod parts;
+mod process;
 mod register;
 mod spans;
+mod text_format;
 
 use std::io::{IsTerminal, stderr};
 
@@ -30,22 +33,36 @@ pub struct TelemetryError(String);
 ///
 /// When the filter is not valid, or a subscriber is already installed.
 pub fn init(config: &Config) -> Result<(), TelemetryError> {
-    let failed = |error: &dyn std::fmt::Display| TelemetryError(error.to_string());
-    let mut filter = EnvFilter::try_new(&config.log).map_err(|error| failed(&error))?;
-    // The access log has a setting of its own, which is independent of the level of other logs.
-    let level = if config.access_log { "info" } else { "off" };
-    let directive = format!("{}={level}", access::TARGET).parse();
-    filter = filter.add_directive(directive.map_err(|error| failed(&error))?);
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(stderr);
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter(config)?)
+        .with_writer(stderr);
     match config.log_format {
         LogFormat::Text => builder.with_ansi(colours()).finish().try_init(),
         LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),
     }
-    .map_err(|error| failed(&error))?;
+    .map_err(|error| TelemetryError(error.to_string()))?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
     Ok(())
+}
+
+/// Checks the filter of the log.
+///
+/// # Errors
+///
+/// When it is not valid.
+pub fn check(config: &Config) -> Result<(), TelemetryError> {
+    filter(config).map(drop)
+}
+
+fn filter(config: &Config) -> Result<EnvFilter, TelemetryError> {
+    let failed = |error: &dyn std::fmt::Display| TelemetryError(error.to_string());
+    let filter = EnvFilter::try_new(&config.log).map_err(|error| failed(&error))?;
+    // The access log has a setting of its own, which is independent of the level of other logs.
+    let level = if config.access_log { "info" } else { "off" };
+    let directive = format!("{}={level}", access::TARGET).parse();
+    Ok(filter.add_directive(directive.map_err(|error| failed(&error))?))
 }
 
 /// Whether log lines have colours: on a terminal, unless `NO_COLOR` is set.

@@ -647,7 +647,8 @@ class AsyncMethods:
     async def list_members(self, *, workspace_id: str | None = None) -> list[types.Member]:
         """List the members of a workspace.
 
-        Returns all members, in the order in which they joined.
+        Returns all members, in the order in which they joined, with `name` and `email` where the token of their last
+        sign-in had these claims.
 
         Needs the permission `users:read`.
         """
@@ -1158,6 +1159,53 @@ class AsyncMethods:
         """
         return await self.send(Call("GET", "/api/webhooks/deliveries", read_list, query={"webhook_id": webhook_id}))
 
+    async def list_all_workspaces(self) -> list[types.Workspace]:
+        """List all workspaces.
+
+        Returns the workspaces of the deployment in the order of their creation. 403 for users who are no operators.
+
+        No permission is needed. API keys are refused: a session token is needed.
+        """
+        return await self.send(Call("GET", "/api/operator/workspaces", read_list, query={}))
+
+    async def find_api_key(self, key_id: str) -> types.ApiKey:
+        """Find an API key.
+
+        Returns the record of an API key of any workspace, such as of one that was found where it should not be. 403 for
+        users who are no operators.
+
+        No permission is needed. API keys are refused: a session token is needed.
+        """
+        return await self.send(Call("GET", "/api/operator/api-keys", read_object, query={"key_id": key_id}))
+
+    async def revoke_any_api_key(self, key_id: str) -> None:
+        """Revoke an API key of any workspace.
+
+        Revokes an API key at once: the next request with it is answered with 401. The audit log of its workspace has
+        the entry, with the actor `operator`. 403 for users who are no operators.
+
+        404 covers keys that are unknown or revoked before.
+
+        No permission is needed. API keys are refused: a session token is needed.
+        """
+        return await self.send(Call("DELETE", "/api/operator/api-keys", read_success, query={"key_id": key_id}))
+
+    async def remove_user(self, user_id: str) -> None:
+        """Remove a user from all workspaces.
+
+        Ends all memberships and all browser sessions of a user. From then on workspaces refuse tokens of the user, also
+        where a group would let the user in, and the user can create no workspace. An owner lets the user into a
+        workspace again by making the user a member. API keys that the user has created stay. The audit log of each
+        workspace has the entry, with the actor `operator`. 403 for users who are no operators. The same again changes
+        nothing.
+
+        409 names a workspace that would be left without an owner, and changes nothing. 404 is for a user who has never
+        signed in and is no member of a workspace.
+
+        No permission is needed. API keys are refused: a session token is needed.
+        """
+        return await self.send(Call("DELETE", "/api/operator/users", read_success, query={"user_id": user_id}))
+
     async def get_health(self) -> types.Health:
         """See whether the process is up.
 
@@ -1170,10 +1218,10 @@ class AsyncMethods:
     async def get_readiness(self) -> types.Readiness:
         """Check whether requests can be served.
 
-        Reads a record from storage and reports whether that succeeded. While storage serves reads and cannot take
-        changes, such as on a full disk, the answer is 200 with the status `degraded`, so that a load balancer goes on
-        sending reads here. An external identity provider is asked every 10 seconds; while it does not answer,
-        `sessions` is `unavailable`, and API keys work.
+        Reads a record from storage and reports whether that succeeded within a second. A server that is about to stop
+        answers 503. While storage serves reads and cannot take changes, such as on a full disk, the answer is 200 with
+        the status `degraded`, so that a load balancer goes on sending reads here. An external identity provider is
+        asked every 10 seconds; while it does not answer, `sessions` is `unavailable`, and API keys work.
 
         No credential is needed.
         """

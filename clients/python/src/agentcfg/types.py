@@ -809,8 +809,8 @@ LiveStatus = Literal["idle", "working", "offline"]
 """What an agent is doing at the moment."""
 
 
-class Member(TypedDict):
-    """A user's membership in a workspace."""
+class MemberRequired(TypedDict):
+    """What `Member` always has."""
 
     user_id: str
     """The user: the `sub` of the user's session tokens."""
@@ -818,6 +818,15 @@ class Member(TypedDict):
     """What the member may do."""
     created_at: Timestamp
     """When the user became a member."""
+
+
+class Member(MemberRequired, total=False):
+    """A user's membership in a workspace."""
+
+    email: str
+    """The claim `email` of the user's token at the last sign-in, if it had one."""
+    name: str
+    """The claim `name` of the user's token at the last sign-in, if it had one."""
 
 
 class ModelInfo(TypedDict):

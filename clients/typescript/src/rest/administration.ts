@@ -187,6 +187,31 @@ export class Members {
   }
 }
 
+/** All workspaces of the deployment. Needs the session token of an operator, whom the settings of the server name. */
+export class Operators {
+  constructor(private readonly caller: Caller) {}
+
+  /** Lists all workspaces in the order of their creation. */
+  async workspaces(options: CallOptions = {}): Promise<Workspace[]> {
+    return await this.caller.call("listAllWorkspaces", {}, options);
+  }
+
+  /** Reads an API key of any workspace. */
+  async apiKey(keyId: string, options: CallOptions = {}): Promise<ApiKey> {
+    return await this.caller.call("findApiKey", { key_id: keyId }, options);
+  }
+
+  /** Ends an API key of any workspace at once. */
+  async revokeApiKey(keyId: string, options: CallOptions = {}): Promise<void> {
+    await this.caller.call("revokeAnyApiKey", { key_id: keyId }, options);
+  }
+
+  /** Ends all memberships and browser sessions of a user, whose tokens workspaces refuse until an owner adds the user again. */
+  async removeUser(userId: string, options: CallOptions = {}): Promise<void> {
+    await this.caller.call("removeUser", { user_id: userId }, options);
+  }
+}
+
 /** Models on offer, and the keys of their providers. */
 export class Models {
   constructor(private readonly caller: Caller) {}

@@ -33,14 +33,17 @@ const IN_TRANSACTION: &str = "";
 /// How many times a transaction is sent without success when others contend with it.
 const ATTEMPTS: u32 = 12;
 
+/// How long a commit waits for those before it, of which a lock in the database may hold up all of one workspace.
+const QUEUED: Duration = Duration::from_secs(5);
+
 /// The limits of groups on a pool of this size.
-pub(super) fn limits(pool_size: usize, queue_timeout: Duration) -> Limits {
+pub(super) fn limits(pool_size: usize) -> Limits {
     Limits {
         group: 64,
         bytes: 1 << 20,
         lane: 1024,
         queue: 4096,
-        ..flights(pool_size, queue_timeout)
+        ..flights(pool_size, QUEUED)
     }
 }
 

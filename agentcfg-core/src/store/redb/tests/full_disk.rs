@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::super::super::{CommitError, StoreError};
-use super::super::health::RESERVE;
+use super::super::room::{RESERVE, Space};
 use super::super::shared_state::Status;
 use super::faulty_disk::{Disk, Operation, options};
 use super::*;
@@ -149,10 +149,10 @@ async fn a_commit_that_the_disk_has_no_room_for_does_not_touch_the_file() {
     fill(&store).await;
     let free = Arc::new(AtomicU64::new(RESERVE - 1));
     let measured = Arc::clone(&free);
-    store
-        .shared
-        .health()
-        .measure(move || Some(measured.load(Ordering::SeqCst)));
+    store.shared.health().room().measure(move || {
+        let free = measured.load(Ordering::SeqCst);
+        Some(Space { free, total: 1 << 40 })
+    });
     disk.set_hook(|operation| match operation {
         Operation::Read => Ok(()),
         other => Err(io::Error::other(format!("{other:?} on a full disk"))),
@@ -172,13 +172,21 @@ async fn a_commit_that_the_disk_has_no_room_for_does_not_touch_the_file() {
 
     disk.work();
     free.store(RESERVE + 100, Ordering::SeqCst);
-    assert!(store.is_ready());
     store.commit(batch([], [put("late", "1")])).await.unwrap();
+    assert!(
+        !store.is_ready() && store.read_only().is_some(),
+        "the next one may find no room"
+    );
     // A commit of many bytes needs more room.
     let long = format!("\"{}\"", "x".repeat(50_000));
     assert!(store.commit(batch([], [put("long", &long)])).await.is_err());
     free.store(RESERVE + 200_000, Ordering::SeqCst);
     store.commit(batch([], [put("long", &long)])).await.unwrap();
+    assert!(!store.is_ready());
+    free.store(8 * RESERVE, Ordering::SeqCst);
+    assert!(store.is_ready() && store.read_only().is_none());
+    let condition = store.condition();
+    assert_eq!(condition.free_bytes, Some(8 * RESERVE));
 }
 
 /// A disk that turns out to be full although it seemed to have room: each attempt reads the whole file, so they are rare.

@@ -38,6 +38,8 @@ fn answered<'a>(method: &'a Method, route: &'static str, status: u16, span: Span
         took: Duration::from_millis(30),
         request_id: "r-1",
         caller: None,
+        refused_key: None,
+        client: None,
         bytes: None,
         span: Some(span),
     }

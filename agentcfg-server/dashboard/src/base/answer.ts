@@ -1,0 +1,126 @@
+/** A model call as an agent, streamed. */
+import { failure, send } from "./api";
+import { events } from "./events";
+import type { Provider } from "./types";
+
+export interface Answer {
+  text: string;
+  running: boolean;
+  error: unknown;
+  /** How it ended before its end: by the user, or by the provider. */
+  ended: "stopped" | "cut" | null;
+  version: string | null;
+  /** The model that answered, and which attempt it was. */
+  model: string | null;
+  attempts: number;
+  input: number | null;
+  output: number | null;
+  /** Milliseconds until the first piece of text, and in all. */
+  first: number | null;
+  took: number;
+}
+
+interface Usage {
+  input_tokens?: number;
+  output_tokens?: number;
+  prompt_tokens?: number;
+  completion_tokens?: number;
+}
+
+interface Chunk {
+  delta?: { text?: string };
+  message?: { usage?: Usage };
+  choices?: { delta?: { content?: string | null } }[];
+  usage?: Usage | null;
+  error?: { message?: string };
+}
+
+export interface Message {
+  role: "user" | "assistant";
+  content: string;
+}
+
+const MOST_TOKENS = 1024;
+
+/** JSON in ASCII, for a header field. */
+const ascii = (value: unknown): string =>
+  JSON.stringify(value).replace(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
+
+export interface Asked {
+  provider: Provider;
+  /** Names the agent and its version. */
+  query: Record<string, string>;
+  /** Only where it is not that of the version. */
+  model: string | null;
+  /** The version sets its own limit. */
+  limited: boolean;
+  messages: Message[];
+  variables: Record<string, string>;
+}
+
+/** Asks, and shows each state of the answer. Every provider but Anthropic speaks the API of OpenAI. */
+export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answer) => void): Promise<void> {
+  const { provider, query, model, limited, messages, variables } = asked;
+  const started = performance.now();
+  let answer: Answer = {
+    text: "",
+    running: true,
+    error: null,
+    ended: null,
+    version: null,
+    model: null,
+    attempts: 1,
+    input: null,
+    output: null,
+    first: null,
+    took: 0,
+  };
+  const say = (change: Partial<Answer>): void => show((answer = { ...answer, ...change, took: performance.now() - started }));
+  say({});
+  try {
+    const response = await send(
+      "POST",
+      `api/agents/model-calls/${provider}/v1/${provider === "anthropic" ? "messages" : "chat/completions"}`,
+      {
+        query,
+        body: {
+          ...(model ? { model } : {}),
+          ...(provider !== "anthropic"
+            ? { stream_options: { include_usage: true } }
+            : limited
+              ? {}
+              : { max_tokens: MOST_TOKENS }),
+          stream: true,
+          messages,
+        },
+        ...(Object.keys(variables).length ? { headers: { "Agent-Variables": ascii(variables) } } : {}),
+        signal,
+      },
+    );
+    if (!response.ok) throw await failure(response, response.headers.get("WWW-Authenticate") !== null);
+    say({
+      version: response.headers.get("Agent-Version"),
+      model: response.headers.get("Agent-Model"),
+      attempts: Number(response.headers.get("Agent-Attempts")) || 1,
+    });
+    for await (const data of events(response)) {
+      if (data === "[DONE]") break;
+      const chunk = JSON.parse(data) as Chunk;
+      if (chunk.error) throw new Error(chunk.error.message ?? "The provider ended the answer with an error.");
+      const piece = chunk.delta?.text ?? chunk.choices?.[0]?.delta?.content ?? "";
+      const usage = chunk.usage ?? chunk.message?.usage;
+      if (piece || usage)
+        say({
+          text: answer.text + piece,
+          first: answer.first ?? (piece ? performance.now() - started : null),
+          input: usage?.input_tokens ?? usage?.prompt_tokens ?? answer.input,
+          output: usage?.output_tokens ?? usage?.completion_tokens ?? answer.output,
+        });
+    }
+    say({ running: false });
+  } catch (error) {
+    if (signal.aborted) say({ running: false, ended: "stopped" });
+    else if (answer.text) say({ running: false, ended: "cut" });
+    else say({ running: false, error });
+  }
+}

@@ -1,0 +1,153 @@
+/** What needs a person: it is there while it is true, and goes when it is not. */
+import { hookName } from "./audit-words";
+import { DAY, list, plural, span, until } from "./text";
+import type { Agent, ApiKey, Model, StatusEntry, Webhook } from "./types";
+import { money, outlookLine, percent, PERIODS, type Budget, type Outlook } from "./usage";
+
+export interface StatusChange {
+  agent_id: string;
+  at: string;
+  status: StatusEntry["status"];
+  current_task_id: string | null;
+  current_task_title: string | null;
+}
+
+export type Cure =
+  | { kind: "webhook"; id: string }
+  | { kind: "budget"; id: string }
+  | { kind: "provider" }
+  | { kind: "agent"; id: string }
+  | { kind: "key"; key: ApiKey };
+
+export interface Point {
+  id: string;
+  tone: "bad" | "warn";
+  /** The sentence: before the name, the name, and after it. */
+  before?: string;
+  name: string;
+  after: string;
+  why: string;
+  at: number;
+  cure: Cure;
+}
+
+interface Known {
+  now: number;
+  webhooks: readonly Webhook[];
+  budgets: readonly { budget: Budget; name: string; look: Outlook }[];
+  agents: readonly Agent[];
+  models: readonly Model[];
+  providers: (id: string) => string;
+  changes: readonly StatusChange[];
+  keys: readonly ApiKey[];
+}
+
+const HOUR = 3_600_000;
+/** So long on one task is worth a look. */
+const LONG = 4 * HOUR;
+export const KEY_SOON = 14 * DAY;
+const NEAR = 0.8;
+
+/** What is broken comes first, then the newest. */
+export function attention({ now, webhooks, budgets, agents, models, providers, changes, keys }: Known): Point[] {
+  const points: Point[] = [];
+  for (const hook of webhooks)
+    if (!hook.enabled && hook.disabled_reason)
+      points.push({
+        id: `webhook ${hook.id}`,
+        tone: "bad",
+        before: "Webhook ",
+        name: hookName(hook.url),
+        after: " is disabled",
+        why:
+          hook.disabled_reason === "gone"
+            ? "The receiver answered 410 Gone. It goes on from there when it is enabled."
+            : "No delivery succeeded for five days. It goes on from there when it is enabled.",
+        at: Date.parse(hook.updated_at),
+        cure: { kind: "webhook", id: hook.id },
+      });
+  for (const { budget, name, look } of budgets)
+    if (look.used >= NEAR)
+      points.push({
+        id: `budget ${budget.id}`,
+        tone: look.used >= 1 && budget.action === "refuse" ? "bad" : "warn",
+        name,
+        after: ` has used ${percent(look.used, 0)} of its budget`,
+        why: `${money(look.spent)} of ${money(look.limit)} ${PERIODS[budget.period]}. ${outlookLine(budget, look)}.`,
+        at: now + look.used,
+        cure: { kind: "budget", id: budget.id },
+      });
+  const without = new Map<string, Agent[]>();
+  for (const agent of agents) {
+    const model = models.find(({ id }) => id === agent.model);
+    if (agent.agent_type === "ai" && model?.credential === "none")
+      without.set(model.provider, [...(without.get(model.provider) ?? []), agent]);
+  }
+  for (const [provider, of] of without)
+    points.push({
+      id: `provider ${provider}`,
+      tone: "warn",
+      name: of.length === 1 ? of[0]!.display_name : plural(of.length, "agent"),
+      after: ` ${of.length === 1 ? "has" : "have"} no key for ${providers(provider)}`,
+      why: `Neither you nor the server has one: calls are refused.${of.length > 1 ? ` ${list([...of.slice(0, 3).map(({ display_name }) => display_name), ...(of.length > 3 ? [`${of.length - 3} more`] : [])])}.` : ""}`,
+      at: Math.max(...of.map(({ updated_at }) => Date.parse(updated_at))),
+      cure: { kind: "provider" },
+    });
+  const last = new Map<string, StatusChange>();
+  for (const change of changes) {
+    const before = last.get(change.agent_id);
+    // A report of the same task is no new beginning.
+    if (before?.status === "working" && change.status === "working" && before.current_task_id === change.current_task_id)
+      continue;
+    last.set(change.agent_id, change);
+  }
+  for (const change of last.values()) {
+    const length = now - Date.parse(change.at);
+    const agent = agents.find(({ agent_id }) => agent_id === change.agent_id);
+    if (change.status === "working" && length >= LONG && agent)
+      points.push({
+        id: `task ${change.agent_id}`,
+        tone: "warn",
+        name: agent.display_name,
+        after: ` is on the same task for ${span(length)}`,
+        why: change.current_task_title ?? change.current_task_id ?? "It named no task.",
+        at: Date.parse(change.at),
+        cure: { kind: "agent", id: change.agent_id },
+      });
+  }
+  for (const key of keys) {
+    const left = Date.parse(key.expires_at ?? "") - now;
+    if (left < KEY_SOON)
+      points.push({
+        id: `key ${key.id}`,
+        tone: "warn",
+        before: "Key ",
+        name: key.name,
+        after: ` expires in ${until(left)}`,
+        why: key.last_used_at ? `Last used ${span(now - Date.parse(key.last_used_at))} ago.` : "It was never used.",
+        at: now - left,
+        cure: { kind: "key", key },
+      });
+  }
+  return points.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad") || b.at - a.at);
+}
+
+/** How many agents worked and were idle at some moments, from the changes, oldest first. */
+export function statesAt(changes: readonly StatusChange[], moments: readonly number[]): { working: number[]; idle: number[] } {
+  const states = new Map<string, StatusEntry["status"]>();
+  // What was before the first change is not told: where it is the end of something, the agent was there.
+  for (const { agent_id, status } of changes)
+    if (!states.has(agent_id)) states.set(agent_id, status === "offline" ? "idle" : "offline");
+  const [working, idle]: [number[], number[]] = [[], []];
+  let next = 0;
+  for (const moment of moments) {
+    while (next < changes.length && Date.parse(changes[next]!.at) <= moment) {
+      states.set(changes[next]!.agent_id, changes[next]!.status);
+      next += 1;
+    }
+    const all = [...states.values()];
+    working.push(all.filter((status) => status === "working").length);
+    idle.push(all.filter((status) => status === "idle").length);
+  }
+  return { working, idle };
+}

@@ -1,0 +1,38 @@
+/** What an agent did over a time, from the changes of its status. */
+import type { StatusChange } from "./attention";
+import type { Status } from "./types";
+
+export interface Block {
+  status: Status;
+  from: number;
+  to: number;
+  id: string | null;
+  title: string | null;
+}
+
+export interface Lane {
+  blocks: Block[];
+  /** Milliseconds of work, and in how many tasks. */
+  worked: number;
+  tasks: number;
+}
+
+/** The lanes of agents, each from its first known change on; a report of the same task goes on with its block. */
+export function lanesOf(changes: readonly StatusChange[], from: number, to: number): Map<string, Lane> {
+  const lanes = new Map<string, Block[]>();
+  for (const { agent_id, at, status, current_task_id: id, current_task_title: title } of changes) {
+    const blocks = lanes.get(agent_id) ?? [];
+    lanes.set(agent_id, blocks);
+    const last = blocks.at(-1);
+    if (last?.status === status && last.id === id) continue;
+    if (last) last.to = Date.parse(at);
+    blocks.push({ status, from: Date.parse(at), to: Math.max(to, Date.parse(at)), id, title });
+  }
+  return new Map(
+    [...lanes].map(([agent, all]) => {
+      const blocks = all.filter((block) => block.to > from).map((block) => ({ ...block, from: Math.max(from, block.from) }));
+      const work = blocks.filter(({ status }) => status === "working");
+      return [agent, { blocks, worked: work.reduce((sum, { from, to }) => sum + to - from, 0), tasks: work.length }];
+    }),
+  );
+}

@@ -1,0 +1,2 @@
+/** What the build makes of elements. */
+export { Fragment, h } from "preact";

@@ -1,0 +1,128 @@
+/** What needs a person, each with one way to cure it. */
+import { useState } from "preact/hooks";
+import { attention, type Cure, type StatusChange } from "../../base/attention";
+import { useBudgetName } from "../../base/budget-names";
+import { useResource, type Resource } from "../../base/cache";
+import { PROVIDERS, useAgents, useKeys, useModels, useWebhooks } from "../../base/data";
+import { lastAnswer } from "../../base/api";
+import { href } from "../../base/route";
+import { can, workspace } from "../../base/session";
+import { ago, DAY, now, second, span } from "../../base/text";
+import type { ApiKey } from "../../base/types";
+import { outlook } from "../../base/usage";
+import { useBudgets, useWeekdays } from "../../base/usage-data";
+import { Button, cx, Icon, LinkButton, Skeleton } from "../../parts/base";
+import { Reading } from "../../parts/feedback";
+import { isLive, isReplaced, Rotate } from "../keys";
+
+/** With more agents than this the changes of their status are not read here. */
+export const MOST_LANES = 1_000;
+
+/** The changes of the live status of the last 24 hours. */
+export function useStatusHistory(): Resource<StatusChange[]> {
+  const few = (useAgents().data?.length ?? Infinity) <= MOST_LANES;
+  return useResource("status", few ? "api/agents/status/history" : null, { workspace_id: workspace.value!.id });
+}
+
+export function Attention() {
+  const agents = useAgents();
+  const hooks = useWebhooks().data ?? [];
+  const models = useModels().data ?? [];
+  const changes = useStatusHistory().data ?? [];
+  const allKeys = useKeys().data ?? [];
+  const budgets = useBudgets().data ?? [];
+  const weights = useWeekdays(budgets.length > 0);
+  const nameOf = useBudgetName();
+  const [rotating, setRotating] = useState<ApiKey | null>(null);
+  const points = attention({
+    now: now.value,
+    webhooks: hooks,
+    budgets: budgets.map((budget) => ({ budget, name: nameOf(budget), look: outlook(budget, now.value, weights) })),
+    agents: agents.data ?? [],
+    models,
+    providers: (id) => PROVIDERS[id as keyof typeof PROVIDERS] ?? id,
+    changes,
+    keys: allKeys.filter((key) => key.expires_at !== null && isLive(key, now.value) && !isReplaced(key, allKeys)),
+  });
+  return (
+    <section class="card">
+      <header>
+        <h2>Needs attention {points.length > 0 && <span class="count">{points.length}</span>}</h2>
+        <span class="hint">Checked {ago(lastAnswer.value, second.value)}</span>
+      </header>
+      {agents.error !== null ? (
+        <div class="card-body">
+          <Reading of={agents} what="The agents" />
+        </div>
+      ) : !agents.data ? (
+        <Skeleton rows={3} />
+      ) : points.length === 0 ? (
+        <p class="card-body row dim">
+          <span class="good row">
+            <Icon name="done" />
+          </span>
+          Nothing needs you.
+        </p>
+      ) : (
+        <ul class="list attention">
+          {points.map(({ id, tone, before, name, after, why, at, cure }) => (
+            <li key={id}>
+              <span class={cx("row", `${tone}-text`)}>
+                <Icon name={tone === "bad" ? "bad" : "warn"} />
+                <span class="hidden">{tone === "bad" ? "Broken: " : "Warning: "}</span>
+              </span>
+              <div class="grow">
+                <p class="clip">
+                  {before}
+                  <b dir="auto">{name}</b>
+                  {after}
+                </p>
+                <p class="hint clip" title={why}>
+                  {why}
+                </p>
+              </div>
+              {cure.kind !== "key" && cure.kind !== "budget" && (
+                <span class="hint second">{now.value - at < DAY ? span(now.value - at) : ago(at, now.value)}</span>
+              )}
+              <Way cure={cure} name={name} rotate={setRotating} />
+            </li>
+          ))}
+        </ul>
+      )}
+      {rotating && <Rotate apiKey={rotating} onClose={() => setRotating(null)} />}
+    </section>
+  );
+}
+
+/** The way to cure it, by what the role may do. */
+function Way({ cure, name, rotate }: { cure: Cure; name: string; rotate: (key: ApiKey) => void }) {
+  if (cure.kind === "key")
+    return can("api_keys:manage") ? (
+      <Button small label={`Rotate ${name}`} onClick={() => rotate(cure.key)}>
+        Rotate
+      </Button>
+    ) : (
+      <To verb="Open" name={name} to={href("api-keys")} />
+    );
+  if (cure.kind === "webhook") return <To verb="Open" name={name} to={href("webhook", { id: cure.id })} />;
+  if (cure.kind === "agent") return <To verb="Open" name={name} to={href("agent", { id: cure.id })} />;
+  if (cure.kind === "budget")
+    return can("budgets:manage") ? (
+      <To verb="Raise" name={`the budget of ${name}`} to={href("usage", { budget: cure.id })} />
+    ) : (
+      <To verb="Open" name={`the budget of ${name}`} to={href("usage")} />
+    );
+  return can("provider_keys:manage") ? (
+    <To verb="Add key" name={`for ${name}`} to={href("ai-providers")} />
+  ) : can("settings:read") ? (
+    <To verb="Open" name="AI providers" to={href("ai-providers")} />
+  ) : null;
+}
+
+function To({ verb, name, to }: { verb: string; name: string; to: string }) {
+  return (
+    <LinkButton small to={to} aria-label={`${verb} ${name}`}>
+      {verb}
+    </LinkButton>
+  );
+}

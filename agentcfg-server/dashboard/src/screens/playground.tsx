@@ -1,0 +1,403 @@
+/** The playground: the same message to versions of an agent and models, side by side. */
+import { useEffect, useRef, useState } from "preact/hooks";
+import { ask, type Answer, type Message } from "../base/answer";
+import { useResource } from "../base/cache";
+import { agentQuery, type AgentState, PROVIDERS, useModels } from "../base/data";
+import { words } from "../base/diff";
+import { useTyped } from "../base/drafts";
+import { href, route } from "../base/route";
+import { can } from "../base/session";
+import { number, plural } from "../base/text";
+import type { Config, FullVersion, Model } from "../base/types";
+import { price, took } from "../base/usage";
+import { Button, cx, LinkButton } from "../parts/base";
+import { Banner, Failure } from "../parts/feedback";
+import { Area, Field, Input, Segments, Select } from "../parts/fields";
+import { Markdown } from "../parts/markdown";
+
+/** A version, named by "label x", "version 3" or "" for the current one, and a model in place of its own. */
+interface Column {
+  id: number;
+  of: string;
+  model: string;
+}
+
+interface Turn {
+  text: string;
+  answers: Record<number, Answer>;
+  compared?: boolean;
+}
+
+interface Variable {
+  required?: boolean;
+  default?: string;
+}
+
+const MOST = 4;
+
+/** What of a version counts for a call. */
+interface Source {
+  config: Config;
+  version: number | null;
+}
+
+const settingsOf = (config: Config) =>
+  (config.definition ?? {}) as { variables?: Record<string, Variable>; model_settings?: object };
+
+function useSources(columns: Column[], { agent, version }: AgentState): (Source | null)[] {
+  // At most so many columns: the number of hooks stays the same.
+  const read = Array.from({ length: MOST }, (_, i) => {
+    const [kind, name] = columns[i]?.of.split(" ") ?? [];
+    return useResource<FullVersion>("versions", kind && name ? "api/agents/version" : null, {
+      ...agentQuery(agent),
+      ...(kind && name ? { [kind]: name } : {}),
+    });
+  });
+  return columns.map(({ of }, i) =>
+    of ? (read[i]!.data ? { config: read[i]!.data!.config, version: read[i]!.data!.version } : null) : { config: agent, version },
+  );
+}
+
+/** Which model answers, who offers it, and who pays. */
+function modelOf(column: Column, source: Source | null, models: Model[]) {
+  const own = source?.config.model ?? null;
+  const id = column.model || own;
+  const known = models.find((model) => model.id === id);
+  const provider = known?.provider ?? (id?.startsWith("claude") ? "anthropic" : "openai");
+  return { own, id, known, provider };
+}
+
+function cost(answer: Answer, model: Model | undefined): number | null {
+  if (answer.input === null || answer.output === null || model?.input_price == null) return null;
+  return (answer.input * model.input_price + answer.output * (model.output_price ?? 0)) / 1e6;
+}
+
+export function Playground({ state }: { state: AgentState }) {
+  const { agent, labels, history, version } = state;
+  const models = useModels().data;
+  // It stays for the next trial; what was sent already may go with the page.
+  const [typed, setTyped] = useTyped<{ text: string; safe: boolean }>(`try ${agent.id}`);
+  const text = typed?.text ?? "";
+  const [columns, setColumns] = useState<Column[]>([{ id: 0, of: route.value.params.get("of") ?? "", model: "" }]);
+  const [turns, setTurns] = useState<Turn[]>([]);
+  const [values, setValues] = useState<Record<string, string>>({});
+  const [tried, setTried] = useState(false);
+  const stop = useRef<AbortController | null>(null);
+  const sources = useSources(columns, state);
+  useEffect(() => () => stop.current?.abort(), []);
+  if (!models) return null;
+
+  const variables = new Map(
+    sources.flatMap((source) => (source ? Object.entries(settingsOf(source.config).variables ?? {}) : [])),
+  );
+  const missing = (name: string): boolean =>
+    !!variables.get(name)?.required && variables.get(name)?.default === undefined && !values[name];
+  const running = turns.some(({ answers }) => Object.values(answers).some((answer) => answer.running));
+  const used = columns.map((column, i) => modelOf(column, sources[i]!, models));
+  const blocked = !text.trim() || used.some(({ id, known }) => !id || known?.status === "coming_soon");
+
+  const change = (id: number, to: Partial<Column>): void =>
+    setColumns(columns.map((column) => (column.id === id ? { ...column, ...to } : column)));
+  const send = (): void => {
+    if (running || blocked) return;
+    setTried(true);
+    if ([...variables.keys()].some(missing)) return;
+    stop.current = new AbortController();
+    const { signal } = stop.current;
+    const at = turns.length;
+    setTurns([...turns, { text, answers: {} }]);
+    setTyped({ text, safe: true });
+    columns.forEach((column, i) => {
+      const before = turns.flatMap(({ text, answers }): Message[] => {
+        const answer = answers[column.id];
+        return answer?.text
+          ? [
+              { role: "user", content: text },
+              { role: "assistant", content: answer.text },
+            ]
+          : [];
+      });
+      const [kind, name] = column.of.split(" ");
+      const declared = settingsOf(sources[i]!.config);
+      void ask(
+        {
+          provider: used[i]!.provider,
+          query: { ...agentQuery(agent), ...(kind ? { [kind]: name! } : {}) },
+          model: column.model || null,
+          limited: "max_tokens" in (declared.model_settings ?? {}),
+          messages: [...before, { role: "user", content: text }],
+          variables: Object.fromEntries(Object.entries(values).filter(([key, value]) => value && declared.variables?.[key])),
+        },
+        signal,
+        (answer) =>
+          setTurns((all) =>
+            all.map((turn, j) => (j === at ? { ...turn, answers: { ...turn.answers, [column.id]: answer } } : turn)),
+          ),
+      );
+    });
+  };
+  const add = (): void => {
+    const shown = new Set(columns.map(({ of }) => of));
+    const next = [
+      ...labels.map(({ label }) => `label ${label}`),
+      ...(history.data ?? []).slice(1).map((one) => `version ${one.version}`),
+    ];
+    setColumns([
+      ...columns,
+      { id: Math.max(...columns.map(({ id }) => id)) + 1, of: next.find((of) => !shown.has(of)) ?? "", model: "" },
+    ]);
+  };
+  const several = columns.length > 1;
+
+  return (
+    <form
+      class="stack pad-top playground"
+      onSubmit={(event) => {
+        event.preventDefault();
+        send();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === "Escape" && running) stop.current?.abort();
+      }}
+    >
+      {variables.size > 0 && (
+        <div class="variables">
+          {[...variables].map(([name, variable]) => (
+            <Field
+              key={name}
+              label={<code>{`{{${name}}}`}</code>}
+              aside={<span class="count">{variable.default === undefined && variable.required && "required"}</span>}
+              error={tried && missing(name) ? "The persona needs a value." : null}
+            >
+              {(field) => (
+                <Input
+                  {...field}
+                  value={values[name] ?? ""}
+                  placeholder={variable.default}
+                  onText={(value) => setValues({ ...values, [name]: value })}
+                />
+              )}
+            </Field>
+          ))}
+        </div>
+      )}
+      <div class="answers-box" tabIndex={several ? 0 : undefined} role="group" aria-label="Columns">
+        <div class="answers" style={{ "--columns": columns.length }}>
+          {columns.map((column, i) => {
+            const { own, id, known, provider } = used[i]!;
+            const called = PROVIDERS[provider] ?? provider;
+            return (
+              <div key={column.id} class="answers-head">
+                <div class="row">
+                  <Select tool aria-label="Version" value={column.of} onPick={(of) => change(column.id, { of })}>
+                    <option value="">Current{version ? ` (v${version})` : ""}</option>
+                    {labels.map(({ label, version }) => (
+                      <option key={label} value={`label ${label}`}>
+                        {label} (v{version})
+                      </option>
+                    ))}
+                    {history.data?.slice(1, 50).map(({ version }) => (
+                      <option key={version} value={`version ${version}`}>
+                        v{version}
+                      </option>
+                    ))}
+                  </Select>
+                  <Select tool aria-label="Model" value={column.model} onPick={(model) => change(column.id, { model })}>
+                    <option value="">
+                      {own ? (models.find((model) => model.id === own)?.display_name ?? own) : "Choose a model"}
+                    </option>
+                    {models
+                      .filter((model) => model.id !== own && model.status === "available")
+                      .map((model) => (
+                        <option key={model.id} value={model.id}>
+                          {model.display_name}
+                        </option>
+                      ))}
+                  </Select>
+                  {several && (
+                    <Button
+                      kind="quiet"
+                      small
+                      icon="close"
+                      label="Remove the column"
+                      onClick={() => setColumns(columns.filter((one) => one !== column))}
+                    />
+                  )}
+                </div>
+                <p class="hint">
+                  {!sources[i]
+                    ? "Reading the version"
+                    : !id
+                      ? "The version names no model."
+                      : `${column.model ? `Instead of ${own ?? "none"}` : "The version's own model"} · ${called}${known?.credential === "none" ? ": there is no key for it" : known?.credential === "workspace" ? ", paid with your key" : known ? ", paid with the server's key" : ""}`}
+                </p>
+              </div>
+            );
+          })}
+          {turns.map((turn, j) => (
+            <Row
+              key={j}
+              turn={turn}
+              place={j + 1}
+              columns={columns}
+              models={models}
+              used={used.map(({ known }) => known)}
+              compare={(compared) => setTurns(turns.map((one) => (one === turn ? { ...one, compared } : one)))}
+            />
+          ))}
+          {several &&
+            can("agents:release") &&
+            columns.map((column, i) => (
+              <div key={column.id} class="answers-foot">
+                {sources[i]?.version && (
+                  <LinkButton
+                    small
+                    icon="label"
+                    to={href("releases", { tab: "review", of: agent.agent_id, version: sources[i]!.version, to: "production" })}
+                  >
+                    Label v{sources[i]!.version}
+                  </LinkButton>
+                )}
+              </div>
+            ))}
+        </div>
+      </div>
+      <Field
+        label="Message"
+        hint="A real call for each column. What is stored is used, not unsaved changes; nothing of it is kept by the server."
+      >
+        {(field) => (
+          <Area
+            {...field}
+            rows={3}
+            value={text}
+            onText={(text) => setTyped({ text, safe: !text.trim() })}
+            onKeyDown={(event) => {
+              if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+                event.preventDefault();
+                send();
+              }
+            }}
+          />
+        )}
+      </Field>
+      <div class="row wrap">
+        {running ? (
+          <Button icon="stop" onClick={() => stop.current?.abort()}>
+            Stop
+          </Button>
+        ) : (
+          <Button type="submit" kind="primary" icon="play" blocked={blocked}>
+            {several ? `Send to ${columns.length}` : "Send"}
+          </Button>
+        )}
+        {columns.length < MOST && (
+          <Button icon="plus" onClick={add}>
+            Add a column
+          </Button>
+        )}
+        {turns.length > 0 && !running && (
+          <Button kind="quiet" onClick={() => setTurns([])}>
+            Start again
+          </Button>
+        )}
+        <span class="hidden" role="status">
+          {running ? "Answering" : turns.length ? "Answered" : ""}
+        </span>
+      </div>
+    </form>
+  );
+}
+
+function Row({
+  turn,
+  place,
+  columns,
+  models,
+  used,
+  compare,
+}: {
+  turn: Turn;
+  place: number;
+  columns: Column[];
+  models: Model[];
+  used: (Model | undefined)[];
+  compare: (compared: boolean) => void;
+}) {
+  const answers = columns.map(({ id }) => turn.answers[id]);
+  const costs = answers.map((answer, i) => answer && cost(answer, models.find(({ id }) => id === answer.model) ?? used[i]));
+  const done = answers.filter((answer) => answer && !answer.running && !answer.error);
+  const least = (of: (number | null | undefined)[]): number => Math.min(...of.map((value) => value ?? Infinity));
+  const quick = least(done.map((answer) => answer!.took));
+  const cheap = costs.some((value) => value !== costs[0]) ? least(costs) : null;
+  const first = answers[0]?.text ?? "";
+  return (
+    <>
+      <div class="turn">
+        <span class="count">{place}</span>
+        <p class="grow">{turn.text}</p>
+        {done.length > 1 && (
+          <Segments<"answers" | "difference">
+            label="Show"
+            value={turn.compared ? "difference" : "answers"}
+            onPick={(value) => compare(value === "difference")}
+            choices={[
+              { value: "answers", label: "Answers" },
+              { value: "difference", label: "Difference" },
+            ]}
+          />
+        )}
+      </div>
+      {answers.map((answer, i) => {
+        if (!answer) return <div key={i} class="answer-cell" />;
+        const parts = turn.compared && i > 0 ? words(first, answer.text) : null;
+        const own = answer.error instanceof Error && answer.error.name === "Error";
+        const foot = [
+          answer.first !== null && `first ${took(answer.first)}`,
+          answer.input && `${number(answer.input)} in`,
+          answer.output && plural(answer.output, "token"),
+          answer.version && `v${answer.version}`,
+          answer.attempts > 1 && `${answer.model} answered, as attempt ${answer.attempts}`,
+        ].filter(Boolean);
+        return (
+          <div key={i} class="answer-cell" role="group" aria-label={`Answer ${i + 1}`} aria-busy={answer.running}>
+            {own ? (
+              <Banner tone="bad" title="The call failed.">
+                {(answer.error as Error).message}
+              </Banner>
+            ) : (
+              <Failure what="The call failed." error={answer.error} />
+            )}
+            {parts ? (
+              <p class="compared">
+                {parts.map((part, j) =>
+                  part.added ? <ins key={j}>{part.text}</ins> : part.removed ? <del key={j}>{part.text}</del> : part.text,
+                )}
+              </p>
+            ) : (
+              <Markdown text={answer.text} />
+            )}
+            {answer.running && <span class="caret" aria-hidden="true" />}
+            {answer.ended === "cut" && (
+              <Banner tone="warn" title="The answer is not complete.">
+                The provider ended it early.
+              </Banner>
+            )}
+            {!answer.error && (
+              <p class="hint row answer-foot">
+                <span class="grow">
+                  <span class={cx(done.length > 1 && answer.took === quick && "best")}>
+                    {answer.running ? "Writing," : answer.ended === "stopped" ? "Stopped after" : "Answered in"}{" "}
+                    {took(answer.took)}
+                  </span>
+                  {foot.length > 0 && `, ${foot.join(", ")}`}
+                </span>
+                {costs[i] != null && <span class={cx(done.length > 1 && costs[i] === cheap && "best")}>{price(costs[i]!)}</span>}
+              </p>
+            )}
+          </div>
+        );
+      })}
+    </>
+  );
+}

@@ -1,0 +1,148 @@
+/** The table of usage: a row for each value of the grouping. */
+import { useMemo } from "preact/hooks";
+import { useAgents } from "../../base/data";
+import { href, route, setParams } from "../../base/route";
+import { number } from "../../base/text";
+import { brief, keyOf, money, percent, price, startOf, valueOf, type By, type UsageRow } from "../../base/usage";
+import { callCost, FEW } from "../../base/usage-versions";
+import { useCalled } from "../../base/usage-data";
+import { Avatar, cx, Empty, Icon } from "../../parts/base";
+import { Sparkline } from "../../parts/chart";
+import { followRow, Rows } from "../../parts/rows";
+import { shareOfErrors } from "./stats";
+import type { View } from "./index";
+
+type Order = "cost" | "calls" | "errors" | "call";
+const perCall = (row: UsageRow): number => callCost(row) ?? 0;
+const VALUES: Record<Order, (row: UsageRow) => number> = {
+  cost: (row) => Number(row.cost_usd),
+  calls: (row) => row.calls,
+  errors: shareOfErrors,
+  call: perCall,
+};
+const HEADS: Record<By, string> = { agent: "Agent", model: "Model", key: "Key", version: "Version" };
+/** More errors than this are marked. */
+const MANY_ERRORS = 0.01;
+
+export function UsageTable({ view }: { view: View }) {
+  const { by, span } = view;
+  const called = useCalled(by);
+  const agents = useAgents().data;
+  const byId = useMemo(() => new Map(agents?.map((agent) => [agent.agent_id, agent])), [agents]);
+  const order = (route.value.params.get("order") ?? "cost") as Order;
+  const rows = useMemo(
+    () => view.sums.toSorted((a, b) => VALUES[order](b) - VALUES[order](a) || b.calls - a.calls),
+    [view.sums, order],
+  );
+  /** The costs of each step, of those that have a row for each. */
+  const costs = useMemo(() => {
+    const places = new Map(span.steps.map((at, i) => [at, i]));
+    const all = new Map<string | null, number[]>();
+    for (const row of view.steps) {
+      const id = keyOf(row, by);
+      if (!all.has(id))
+        all.set(
+          id,
+          span.steps.map(() => 0),
+        );
+      const place = places.get(startOf(row));
+      if (place !== undefined) all.get(id)![place]! += valueOf(row, "cost");
+    }
+    return all;
+  }, [view.steps]);
+  const head = (name: Order, text: string, extra?: string) => (
+    <th scope="col" class={cx("right", `c-${name}`, extra)} aria-sort={order === name ? "descending" : undefined}>
+      <button type="button" class="sort" onClick={() => setParams({ order: name === "cost" ? null : name })}>
+        {text}
+        {order === name && <Icon name="down" small />}
+      </button>
+    </th>
+  );
+  if (!rows.length)
+    return (
+      <div class="card">
+        <Empty icon="usage" title={`No model call in the last ${span.words}`} />
+      </div>
+    );
+  return (
+    <div class="stack">
+      <div class="table-box">
+        <table class="usage-table">
+          <caption class="hidden">{`Usage by ${by}`}</caption>
+          <thead>
+            <tr>
+              <th scope="col" class="c-name">
+                {HEADS[by]}
+              </th>
+              <th scope="col" class="c-spark third">
+                Cost {span.unit === "day" ? "a day" : "an hour"}
+              </th>
+              {head("calls", "Calls", "second")}
+              {head("errors", "Errors", "large")}
+              <th scope="col" class="right c-tokens large">
+                Tokens in / out
+              </th>
+              {head("call", "A call", "second")}
+              {head("cost", "Cost")}
+            </tr>
+          </thead>
+          <Rows
+            items={rows}
+            id={(row) => `${keyOf(row, by)}`}
+            heights={[44, 48]}
+            render={(row) => {
+              const id = keyOf(row, by);
+              const agent = by === "agent" || by === "version" ? byId.get(row.agent ?? "") : undefined;
+              const name = called(id);
+              const line = costs.get(id);
+              return (
+                <tr
+                  key={`${id}`}
+                  data-row={`${id}`}
+                  class={cx(agent && "follow", row.calls < FEW && "few")}
+                  onClick={agent && followRow}
+                >
+                  <td>
+                    <span class="agent-cell">
+                      {agent && (
+                        <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
+                      )}
+                      {agent ? (
+                        <a class="strong clip" dir="auto" data-name href={href("agent", { id: agent.agent_id, tab: "usage" })}>
+                          {name}
+                        </a>
+                      ) : (
+                        <span class="strong clip" dir="auto" data-name tabIndex={-1}>
+                          {name}
+                        </span>
+                      )}
+                    </span>
+                  </td>
+                  <td class="third c-spark">
+                    {line && (
+                      <Sparkline
+                        values={line}
+                        label={`${name}: at most ${money(Math.max(...line))} ${span.unit === "day" ? "a day" : "an hour"}`}
+                      />
+                    )}
+                  </td>
+                  <td class="right second">{number(row.calls)}</td>
+                  <td class={cx("right large", shareOfErrors(row) > MANY_ERRORS && row.calls >= FEW && "bad-text")}>
+                    {percent(shareOfErrors(row))}
+                  </td>
+                  <td class="right large">
+                    {brief(row.input_tokens)} / {brief(row.output_tokens)}
+                  </td>
+                  <td class="right second">{row.unpriced_calls >= row.calls ? "–" : price(perCall(row))}</td>
+                  <td class="right strong">
+                    {row.unpriced_calls >= row.calls && row.calls ? "No price" : money(Number(row.cost_usd))}
+                  </td>
+                </tr>
+              );
+            }}
+          />
+        </table>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,60 @@
+//! Which requests that could not be served are lines of the log.
+
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// The time between two lines.
+const EVERY: Duration = Duration::from_secs(1);
+
+/// While storage is down every request fails for the same reason: a line a second tells of all of them.
+#[derive(Debug, Default)]
+pub(super) struct Outages(Mutex<Told>);
+
+#[derive(Debug, Default)]
+struct Told {
+    last: Option<Instant>,
+    /// The requests since then that are no line.
+    untold: u64,
+}
+
+impl Outages {
+    /// Whether a request that failed now is a line, and how many before it are none.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the rate of lines in the log, no time that a rule depends on"
+    )]
+    pub(super) fn next(&self) -> Option<u64> {
+        self.next_at(Instant::now())
+    }
+
+    fn next_at(&self, now: Instant) -> Option<u64> {
+        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if told
+            .last
+            .is_some_and(|last| now.saturating_duration_since(last) < EVERY)
+        {
+            told.untold += 1;
+            return None;
+        }
+        told.last = Some(now);
+        Some(std::mem::take(&mut told.untold))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::disallowed_methods, reason = "a moment to start from")]
+    fn a_line_a_second_counts_those_that_are_left_out() {
+        let (outages, begin) = (Outages::default(), Instant::now());
+        let at = |milliseconds| outages.next_at(begin + Duration::from_millis(milliseconds));
+        assert_eq!(at(0), Some(0));
+        assert_eq!((at(10), at(999)), (None, None));
+        assert_eq!(at(1000), Some(2));
+        assert_eq!(at(1500), None);
+        assert_eq!(at(9000), Some(1));
+        assert_eq!(at(10_000), Some(0));
+    }
+}

@@ -1,0 +1,33 @@
+//! `check-config`: the settings, without a start.
+
+use std::process::ExitCode;
+
+use super::error::CommandError;
+use super::program::runtime;
+use super::stdout::say;
+use crate::process::backend::DatabaseLocation;
+use crate::process::cli::SettingsArgs;
+use crate::process::config::{Config, Flags};
+use crate::process::start_checks::start_faults;
+
+pub(super) fn run(args: &SettingsArgs) -> Result<ExitCode, CommandError> {
+    let config = Config::load(Flags::from(args), std::env::vars_os())?;
+    for warning in &config.warnings {
+        eprintln!("warning: {warning}");
+    }
+    let faults = runtime()?.block_on(start_faults(&config));
+    if !faults.is_empty() {
+        return Err(faults.join("\n").into());
+    }
+    let place = match DatabaseLocation::of(&config) {
+        None => format!("in {}", config.data.display()),
+        Some(DatabaseLocation::Postgres(_)) => "in PostgreSQL, which was not asked".to_owned(),
+        Some(DatabaseLocation::Etcd(_)) => "in etcd, which was not asked".to_owned(),
+    };
+    say!(
+        "the settings are good: {}://{}, the store {place}",
+        config.scheme(),
+        config.listen
+    );
+    Ok(ExitCode::SUCCESS)
+}

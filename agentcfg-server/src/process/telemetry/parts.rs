@@ -1,0 +1,80 @@
+//! Metrics that only some servers have: without a file or a certificate there is no number to show, and a zero would alarm.
+
+use std::fmt;
+
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+
+use super::register::{bytes, seconds};
+
+/// The metrics of the store file.
+#[derive(Debug)]
+pub(super) struct FileMetrics {
+    file_bytes: Gauge,
+    free_bytes: Gauge,
+    registry: Registry,
+}
+
+impl FileMetrics {
+    pub(super) fn new() -> Self {
+        let mut registry = Registry::with_prefix("agentcfg");
+        let all = &mut registry;
+        Self {
+            file_bytes: bytes(all, "storage_file", "Length of the store file"),
+            free_bytes: bytes(all, "storage_free", "Bytes that are free on the disk of the store file"),
+            registry,
+        }
+    }
+
+    pub(super) fn set(&self, file: u64, free: Option<u64>) {
+        self.file_bytes.set(whole(file));
+        // A system that does not tell is never full.
+        self.free_bytes.set(free.map_or(i64::MAX, whole));
+    }
+
+    pub(super) fn registry(&self) -> &Registry {
+        &self.registry
+    }
+}
+
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The metrics of the certificate.
+pub(super) struct CertificateMetrics {
+    expiry: Gauge,
+    read: Box<dyn Fn() -> Option<i64> + Send + Sync>,
+    registry: Registry,
+}
+
+impl fmt::Debug for CertificateMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CertificateMetrics").finish_non_exhaustive()
+    }
+}
+
+impl CertificateMetrics {
+    pub(super) fn new(read: impl Fn() -> Option<i64> + Send + Sync + 'static) -> Self {
+        let mut registry = Registry::with_prefix("agentcfg");
+        let all = &mut registry;
+        Self {
+            expiry: seconds(
+                all,
+                "tls_certificate_expiry_timestamp",
+                "When the certificate in use expires, in seconds since 1970",
+                Gauge::default(),
+            ),
+            read: Box::new(read),
+            registry,
+        }
+    }
+
+    /// The registry with the number of this moment.
+    pub(super) fn render(&self) -> &Registry {
+        if let Some(expiry) = (self.read)() {
+            self.expiry.set(expiry);
+        }
+        &self.registry
+    }
+}

@@ -1,0 +1,105 @@
+// The overview: what needs attention, what today costs, what goes on, and what changed.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { open, prepare, violations } from "./harness.mjs";
+import { source } from "./source.mjs";
+
+const stage = prepare();
+const { attention, statesAt } = await source("base/attention", "attention", "statesAt");
+const { lanesOf } = await source("base/lanes", "lanesOf");
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+
+test("what needs attention follows from what is read, broken things first", () => {
+  const now = Date.parse("2026-11-22T14:00:00Z");
+  const ago = (length) => new Date(now - length).toISOString();
+  const agent = (agent_id, model) => ({ agent_id, display_name: agent_id.toUpperCase(), agent_type: "ai", model, updated_at: ago(DAY) });
+  const nothing = { now, webhooks: [], budgets: [], agents: [], models: [], providers: (id) => id, changes: [], keys: [] };
+  assert.deepEqual(attention(nothing), []);
+  const budget = (used, action) => ({ name: "Writer", budget: { id: `${used}`, action, period: "month" }, look: { used, spent: used * 100, limit: 100, end: null, over: null } });
+  const working = (at, task) => ({ agent_id: "a", at: ago(at), status: "working", current_task_id: task, current_task_title: task });
+  const points = attention({
+    ...nothing,
+    webhooks: [{ id: "1", url: "https://example.com/in", enabled: false, disabled_reason: "gone", updated_at: ago(3 * DAY) }, { id: "2", url: "https://example.com/off", enabled: false, disabled_reason: null, updated_at: ago(DAY) }],
+    budgets: [budget(0.79, "refuse"), budget(0.92, "refuse"), budget(1.1, "refuse"), budget(1.2, "warn")],
+    agents: [agent("a", "x"), agent("b", "x"), agent("c", "y")],
+    models: [{ id: "x", provider: "openai", credential: "none" }, { id: "y", provider: "anthropic", credential: "managed" }],
+    changes: [working(9 * HOUR, "t"), { ...working(6 * HOUR, "u") }, working(2 * HOUR, "u"), { ...working(8 * HOUR, "v"), agent_id: "c" }, { agent_id: "c", at: ago(HOUR), status: "idle", current_task_id: null, current_task_title: null }],
+    keys: [{ id: "k", name: "ci", expires_at: new Date(now + 3 * DAY).toISOString(), last_used_at: null }, { id: "l", name: "later", expires_at: new Date(now + 20 * DAY).toISOString(), last_used_at: null }],
+  });
+  assert.deepEqual(points.map(({ tone, before = "", name, after }) => `${tone}: ${before}${name}${after}`), [
+    "bad: Writer has used 110 % of its budget",
+    "bad: Webhook example.com/in is disabled",
+    "warn: Writer has used 120 % of its budget",
+    "warn: Writer has used 92 % of its budget",
+    "warn: A is on the same task for 6 h",
+    "warn: 2 agents have no key for openai",
+    "warn: Key ci expires in 3 days",
+  ]);
+});
+
+test("the states of a day are counted from the changes", () => {
+  const change = (agent_id, at, status) => ({ agent_id, at: new Date(at).toISOString(), status, current_task_id: null, current_task_title: null });
+  const { working, idle } = statesAt([change("a", 10, "working"), change("b", 20, "offline"), change("a", 30, "idle")], [5, 10, 25, 35]);
+  assert.deepEqual([working, idle], [[0, 1, 1, 0], [1, 1, 0, 1]], "what ended in the time was there before");
+});
+
+test("the lanes of a timeline are the changes of each agent, and reports of the same task are one block", () => {
+  const change = (agent_id, at, status, task = null) => ({ agent_id, at: new Date(at).toISOString(), status, current_task_id: task, current_task_title: task });
+  const changes = [change("a", 0, "working", "t"), change("a", 10, "working", "t"), change("a", 20, "idle"), change("b", 25, "working", "u"), change("a", 40, "working", "v")];
+  const lanes = lanesOf(changes, 10, 50);
+  assert.deepEqual(lanes.get("a").blocks.map(({ status, from, to, id }) => [status, from, to, id]), [["working", 10, 20, "t"], ["idle", 20, 40, null], ["working", 40, 50, "v"]]);
+  assert.deepEqual([lanes.get("a").worked, lanes.get("a").tasks, lanes.get("b").worked], [20, 2, 25]);
+});
+
+test("the timeline shows what agents did, and names each block by keyboard", async () => {
+  const { page, id } = await stage.studio("quinn");
+  await stage.server.call("quinn", "PUT", `/api/agents/status?workspace_id=${id}&agent_id=writer`, { status: "idle" });
+  await page.show("status?view=timeline");
+  await page.getByRole("heading", { level: 2, name: "Working" }).waitFor();
+  const lane = page.getByRole("group", { name: /^Writer: .*1 task/ });
+  await lane.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByRole("status").filter({ hasText: /^Writer: idle, / }).waitFor();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByRole("status").filter({ hasText: /^Writer: Draft the autumn release post, .* task-2291$/ }).waitFor();
+  await page.getByRole("button", { name: "6 h" }).click();
+  assert.match(page.url(), /hours=6/);
+  assert.deepEqual(await violations(page), []);
+  page.faults();
+});
+
+test("the overview names what needs attention, and it goes when it is cured", async () => {
+  const { page, id } = await stage.studio("ottilie");
+  await page.show("overview");
+  const item = (text) => page.locator(".attention li").filter({ hasText: text });
+  await item("Key ci-deploy expires in 3 days").waitFor();
+  await item("4 agents have no key for OpenAI").waitFor();
+  await page.locator(".figure").filter({ hasText: "working, 2 idle, 5 offline" }).waitFor();
+  await stage.server.call("ottilie", "PUT", `/api/provider-keys?workspace_id=${id}&provider=openai`, { api_key: "sk-of-the-tests" });
+  await item("OpenAI").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "Rotate ci-deploy" }).click();
+  await page.getByRole("dialog").getByRole("heading", { name: "Rotate ci-deploy?" }).waitFor();
+  await page.keyboard.press("Escape");
+  const releases = page.locator("section").filter({ has: page.getByRole("heading", { name: "Last releases" }) });
+  await releases.getByRole("link", { name: "ottilie moved production on 1 agent" }).click();
+  await page.getByRole("heading", { level: 1, name: "Releases" }).waitFor();
+  await page.goBack();
+  await page.getByRole("heading", { name: "Changes a day" }).waitFor();
+  await page.getByRole("img", { name: /^Changes a day/ }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  page.faults();
+});
+
+test("a new workspace is led through its first steps, and what today costs is there after a call", async () => {
+  await stage.server.workspace("petra", "New");
+  const page = await open(stage.browser, stage.server);
+  await page.signIn("petra");
+  await page.getByText("0 of 7 done").waitFor();
+  await page.getByText("Nothing needs you.").waitFor();
+  await page.getByText("no call yet").waitFor();
+  await page.getByRole("link", { name: "Create: Create an agent" }).click();
+  await page.getByRole("heading", { level: 1, name: "New agent" }).waitFor();
+  page.faults();
+});

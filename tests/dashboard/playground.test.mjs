@@ -1,0 +1,89 @@
+// The playground: versions and models side by side, with variables, and what each call was asked.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { prepare, violations } from "./harness.mjs";
+
+const stage = prepare();
+
+const message = (page) => page.getByRole("textbox", { name: "Message" });
+
+test("model, provider and who pays come from the chosen version", async () => {
+  const { page, id } = await stage.studio("pia");
+  await stage.server.call("pia", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { model: "gpt-5.5" });
+  await page.show("agents/writer/try");
+  await page.getByText("The version's own model · OpenAI: there is no key for it").waitFor();
+  await page.getByLabel("Version").selectOption("version 2");
+  await page.getByText("The version's own model · Anthropic, paid with your key").waitFor();
+  await message(page).fill("Say good morning");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText("Good morning, Ada.").waitFor();
+  await page.getByText(/Answered in .*7 tokens, v2/).waitFor();
+  const asked = stage.models.asked.at(-1);
+  assert.deepEqual([asked.path, asked.body.model], ["/v1/messages", "claude-sonnet-5-5"]);
+  await page.getByLabel("Model").selectOption("claude-haiku-5-5");
+  await page.getByText("Instead of claude-sonnet-5-5 · Anthropic").waitFor();
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByText(/Answered in .*7 tokens, v2/).nth(1).waitFor();
+  assert.equal(stage.models.asked.at(-1).body.model, "claude-haiku-5-5");
+  page.faults();
+});
+
+test("two versions answer beside each other, and the conversation goes on in each", async () => {
+  const { page } = await stage.studio("quirin");
+  await page.show("agents/writer/try");
+  await page.getByRole("button", { name: "Add a column" }).click();
+  assert.equal(await page.getByLabel("Version").nth(1).inputValue(), "label production");
+  await message(page).fill("Say good morning");
+  const before = stage.models.asked.length;
+  await page.getByRole("button", { name: "Send to 2" }).click();
+  await page.getByRole("group", { name: "Answer 2" }).getByText(/Answered in .*v1/).waitFor();
+  await page.getByRole("group", { name: "Answer 1" }).getByText(/Answered in .*v2/).waitFor();
+  assert.equal(stage.models.asked.length, before + 2);
+  await page.getByRole("button", { name: "Difference" }).click();
+  await page.locator(".compared").getByText("Good morning, Ada.").waitFor();
+  assert.deepEqual(await violations(page), []);
+  await message(page).fill("And good night");
+  await page.getByRole("button", { name: "Send to 2" }).click();
+  await page.getByRole("group", { name: "Answer 1" }).nth(1).getByText(/Answered in/).waitFor();
+  assert.deepEqual(stage.models.asked.at(-1).body.messages, [{ role: "user", content: "Say good morning" }, { role: "assistant", content: "Good morning, Ada." }, { role: "user", content: "And good night" }]);
+  await page.getByRole("button", { name: "Remove the column" }).nth(1).click();
+  await page.getByRole("button", { name: "Start again" }).click();
+  assert.equal(await page.getByText("Good morning, Ada.").count(), 0);
+  await page.getByRole("button", { name: "Add a column" }).click();
+  await page.getByRole("link", { name: "Label v2" }).click();
+  await page.getByRole("heading", { level: 1, name: /production/ }).waitFor();
+  page.faults();
+});
+
+test("variables are asked for, and sent as they are", async () => {
+  const { page, id } = await stage.studio("rike");
+  await stage.server.call("rike", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { persona_prompt: "Write about {{product}} in {{length}}.", definition: { variables: { product: { required: true }, length: { default: "120 words" } } } });
+  await page.show("agents/writer/try");
+  await message(page).fill("Go");
+  const before = stage.models.asked.length;
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByText("The persona needs a value.").waitFor();
+  assert.equal(stage.models.asked.length, before, "nothing is sent");
+  await page.getByLabel("{{product}}").fill("Bücher – 本");
+  await page.getByRole("button", { name: "Send" }).click();
+  await page.getByText("Good morning, Ada.").waitFor();
+  assert.match(JSON.stringify(stage.models.asked.at(-1).body.system), /Write about Bücher – 本 in 120 words\./);
+  page.faults();
+});
+
+test("an answer is shown as elements, never as HTML", async () => {
+  const { page } = await stage.studio("sanna");
+  const text = "# Title\n\nSome **bold** and `code` <img src=x onerror=alert(1)>\n\n- one\n- two\n\n1. first\n\n```\nlet x;\n```\nend";
+  await page.route(/model-calls/, (route) =>
+    route.fulfill({ headers: { "Content-Type": "text/event-stream" }, body: `data: ${JSON.stringify({ delta: { text } })}\n\ndata: [DONE]\n\n` }),
+  );
+  await page.show("agents/writer/try");
+  await message(page).fill("Go");
+  await page.getByRole("button", { name: "Send" }).click();
+  const answer = page.locator(".markdown");
+  await answer.getByText("end", { exact: true }).waitFor();
+  assert.deepEqual(await answer.evaluate((element) => [...element.children].map(({ tagName }) => tagName)), ["P", "P", "UL", "OL", "PRE", "P"]);
+  assert.equal(await answer.locator("img").count(), 0);
+  await answer.getByText("<img src=x onerror=alert(1)>").waitFor();
+  page.faults();
+});
