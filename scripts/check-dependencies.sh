@@ -58,12 +58,12 @@ refuse agentcfg-core "--all-features" hyper http hyper-util axum tower-http toni
 refuse agentcfg-core "--no-default-features" redb argon2 jsonwebtoken tokio
 # What compiles C comes with the features that need it: published keys and TLS. There is one library of cryptography that does.
 refuse agentcfg-core "--no-default-features --features local-sessions,redb,conformance" ring rustls jsonwebtoken
-refuse agentcfg-server "" aws-lc-rs openssl
+refuse agentcfg-server "" aws-lc-rs openssl reqwest
 refuse agentcfg-postgres "" redb hyper http tonic
 # etcd is called by gRPC, which needs HTTP/2; without generated code.
 refuse agentcfg-etcd "" redb axum tower-http tokio-postgres prost-build tonic-build
 # An app that mounts the API needs nothing of the server's process.
-process="clap clap_complete clap_mangen toml redb tokio-postgres deadpool-postgres tonic prost prometheus-client tracing-subscriber mimalloc"
+process="clap clap_complete clap_mangen toml redb tokio-postgres deadpool-postgres tonic prost prometheus-client tracing-subscriber mimalloc opentelemetry opentelemetry_sdk"
 # shellcheck disable=SC2086
 refuse agentcfg-server "--no-default-features" $process
 # shellcheck disable=SC2086

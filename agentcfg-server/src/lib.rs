@@ -42,7 +42,7 @@ pub mod process;
 #[cfg(feature = "process")]
 mod secret;
 
-pub use api::{Answered, App, CallTimeouts, ModelCalls, Observer, Streams};
+pub use api::{Answered, App, CallTimeouts, ModelCalls, Observer, Span, Streams, TraceContext, TracedCall};
 // What the tests of the workspace read of the endpoints: no part of the interface.
 #[doc(hidden)]
 pub use api::{Content, Definition, Needs, Route, endpoints, routes};

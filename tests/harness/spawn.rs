@@ -54,9 +54,10 @@ pub fn dies_with_parent(path: &Path, user: Option<u32>) -> Command {
         Command::new(path)
     };
     // Settings in the developer's environment must not reach the tests, and an unknown setting is an error.
+    let starts_with = |name: &std::ffi::OsStr, prefix: &str| name.as_encoded_bytes().starts_with(prefix.as_bytes());
     for (name, _) in std::env::vars_os() {
         let is_proxy = name.to_ascii_lowercase().as_encoded_bytes().ends_with(b"_proxy");
-        if is_proxy || name.as_encoded_bytes().starts_with(b"AGENTCFG_") {
+        if is_proxy || starts_with(&name, "AGENTCFG_") || starts_with(&name, "OTEL_") {
             command.env_remove(name);
         }
     }

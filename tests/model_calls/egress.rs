@@ -11,13 +11,13 @@ use tokio::net::{TcpListener, TcpStream};
 use crate::fixture::{Stage, stage, stage_with};
 
 /// A forward proxy that notes the first line and the credentials of each request.
-struct Proxy {
+pub struct Proxy {
     address: std::net::SocketAddr,
     seen: Arc<Mutex<Vec<String>>>,
 }
 
 impl Proxy {
-    async fn start() -> Self {
+    pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::<Mutex<Vec<String>>>::default();
@@ -30,11 +30,11 @@ impl Proxy {
         Self { address, seen }
     }
 
-    fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://user:secret@{}", self.address)
     }
 
-    fn seen(&self) -> Vec<String> {
+    pub fn seen(&self) -> Vec<String> {
         std::mem::take(&mut *self.seen.lock().unwrap())
     }
 }
@@ -83,7 +83,8 @@ async fn call(stage: &Stage) -> crate::calls::Whole {
     call.send().await.whole().await
 }
 
-const CREDENTIALS: &str = "Basic dXNlcjpzZWNyZXQ=";
+/// What the proxy is sent of its user.
+pub const CREDENTIALS: &str = "Basic dXNlcjpzZWNyZXQ=";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_go_through_the_proxy_of_the_deployment() {

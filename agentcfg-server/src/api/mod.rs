@@ -19,6 +19,7 @@ mod route;
 mod routes;
 mod schema;
 mod strict_query;
+mod trace;
 #[cfg(feature = "dashboard")]
 mod ui;
 
@@ -33,5 +34,6 @@ pub(crate) use observer::Observers;
 pub use observer::{Answered, Observer};
 pub use route::{Needs, Route};
 pub use routes::all as routes;
+pub use trace::{Span, TraceContext, TracedCall};
 #[cfg(feature = "dashboard")]
 pub use ui::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};

@@ -8,6 +8,8 @@ use std::time::{Duration, Instant};
 use agentcfg_core::service::EndedCall;
 use hyper::Method;
 
+use super::trace::{Span, TraceContext, TracedCall};
+
 /// A request that was answered.
 ///
 /// ```
@@ -39,6 +41,8 @@ pub struct Answered<'a> {
     pub client: Option<IpAddr>,
     /// The length of the response's body; `None` for a stream.
     pub bytes: Option<u64>,
+    /// The span of the request, when the observer [traces](Observer::wants_traces).
+    pub span: Option<Span>,
 }
 
 /// Is called for every answer of an [`App`](crate::App), on the task that answers: an implementation must not block.
@@ -78,6 +82,23 @@ pub trait Observer: Send + Sync {
         let _ = call;
     }
 
+    /// Whether requests and model calls are traced. By default they are not, which costs nothing.
+    fn wants_traces(&self) -> bool {
+        false
+    }
+
+    /// New identifiers for a span, in the trace of `parent` where there is one. They are asked for where the observer [wants
+    /// traces](Self::wants_traces). The default has none, so that nothing is traced.
+    fn new_span(&self, parent: Option<&TraceContext>) -> Option<TraceContext> {
+        let _ = parent;
+        None
+    }
+
+    /// A model call with a span has ended: one attempt of it. The default does nothing.
+    fn model_call_traced(&self, call: &TracedCall<'_>) {
+        let _ = call;
+    }
+
     /// An event is about to be sent on a stream that had sent all earlier ones. `lag` is the time since its commit. The default does nothing.
     fn event_sent(&self, lag: Duration) {
         let _ = lag;
@@ -110,6 +131,18 @@ impl Observer for Observers {
         self.0.iter().for_each(|observer| observer.model_call_ended(call));
     }
 
+    fn wants_traces(&self) -> bool {
+        self.0.iter().any(|observer| observer.wants_traces())
+    }
+
+    fn new_span(&self, parent: Option<&TraceContext>) -> Option<TraceContext> {
+        self.0.iter().find_map(|observer| observer.new_span(parent))
+    }
+
+    fn model_call_traced(&self, call: &TracedCall<'_>) {
+        self.0.iter().for_each(|observer| observer.model_call_traced(call));
+    }
+
     fn event_sent(&self, lag: Duration) {
         self.0.iter().for_each(|observer| observer.event_sent(lag));
     }
@@ -117,18 +150,18 @@ impl Observer for Observers {
 
 /// Measures one exchange.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stopwatch(Instant);
+pub struct Stopwatch(Instant);
 
 impl Stopwatch {
     #[allow(
         clippy::disallowed_methods,
         reason = "a duration to report, no time that a rule depends on"
     )]
-    pub(super) fn start() -> Self {
+    pub fn start() -> Self {
         Self(Instant::now())
     }
 
-    pub(super) fn elapsed(self) -> Duration {
+    pub fn elapsed(self) -> Duration {
         self.0.elapsed()
     }
 }

@@ -35,7 +35,7 @@ use crate::process::parts::{browser, identity, limits_of, managed_credentials, s
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
 use crate::process::store_health::{check_store, numbers};
-use crate::process::telemetry::{self, AccessLog, Metrics};
+use crate::process::telemetry::{self, AccessLog, Metrics, SpanExport};
 
 /// The listen backlog. Clients that connect all at once, such as after a restart, must not be refused; the system lowers the
 /// number to its own limit (`net.core.somaxconn`).
@@ -237,7 +237,7 @@ impl Server {
         metrics.follow_webhooks(sender.numbers());
         let app = self.app(address)?.with_streams(streams.clone());
         let mut app = app.with_webhooks(Arc::new(transport()?)).with_leaving(leaving.clone());
-        let mut observers = self.observers(&metrics);
+        let mut observers = self.observers(&metrics, &stopped, &mut tasks)?;
         // Without an observer, answers are not measured.
         match observers.len() {
             0 => {}
@@ -293,8 +293,13 @@ impl Server {
         Ok(drained)
     }
 
-    /// The observers of answers: the access log and the metrics.
-    fn observers(&self, metrics: &Arc<Metrics>) -> Vec<Arc<dyn Observer>> {
+    /// The observers of answers: the access log, the metrics and the spans.
+    fn observers(
+        &self,
+        metrics: &Arc<Metrics>,
+        stopped: &watch::Receiver<bool>,
+        tasks: &mut JoinSet<()>,
+    ) -> Result<Vec<Arc<dyn Observer>>, StartError> {
         let mut observers: Vec<Arc<dyn Observer>> = Vec::new();
         if self.config.access_log {
             observers.push(Arc::new(AccessLog));
@@ -302,7 +307,14 @@ impl Server {
         if self.config.metrics_listen.is_some() {
             observers.push(Arc::clone(metrics) as _);
         }
-        observers
+        if let Some(tracing) = self.config.tracing() {
+            let options = outbound_options(&self.config)?;
+            let (spans, export) = SpanExport::new(&tracing, &options, metrics.dropped_spans.clone())?;
+            observers.push(Arc::new(spans));
+            // It ends after those that make spans: they have ended when the server has stopped.
+            tasks.spawn(export.run(until(stopped.clone())));
+        }
+        Ok(observers)
     }
 
     /// The API with the options of the settings.

@@ -92,6 +92,8 @@ pub struct ModelCall {
     pub workspace: WorkspaceId,
     /// The agent that the call is made as.
     pub agent_id: String,
+    /// The name of the agent in that version.
+    pub agent_name: String,
     /// Who calls.
     pub actor: Actor,
     /// The revision of the workspace's budgets when the call was decided; 0 where it never had any.

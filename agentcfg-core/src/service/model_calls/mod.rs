@@ -20,6 +20,7 @@ use crate::vault::{OpenError, Sealed};
 struct Decision {
     first: Route,
     fallbacks: Vec<Route>,
+    agent_name: String,
     version: u64,
     label: Option<String>,
     persona_prompt: Option<String>,
@@ -41,6 +42,7 @@ struct Route {
 
 /// The content of an agent that a call needs.
 struct Content {
+    name: String,
     version: u64,
     model: Option<String>,
     persona_prompt: Option<String>,
@@ -197,6 +199,7 @@ impl AgentCfg {
         Ok(Decision {
             first,
             fallbacks: fallbacks.collect(),
+            agent_name: content.name,
             version: content.version,
             label: match version {
                 VersionSelector::Label(label) => Some(label.to_owned()),
@@ -221,6 +224,7 @@ impl AgentCfg {
             let (agent, more) = self.called_agent_and(access, agent_id, more).await?;
             let content = Content {
                 version: agent.version(),
+                name: agent.display_name,
                 model: agent.model,
                 persona_prompt: agent.persona_prompt,
                 definition: agent.definition,
@@ -231,6 +235,7 @@ impl AgentCfg {
         let (version, config) = self.selected_content(access, &agent, version).await?;
         let config = config.unwrap_or_else(|| agent.agent.config());
         let content = Content {
+            name: config.display_name,
             version,
             model: config.model,
             persona_prompt: config.persona_prompt,
@@ -363,6 +368,7 @@ impl AgentCfg {
             workspace: decision.workspace,
             budgets: decision.budgets,
             agent_id: agent_id.to_owned(),
+            agent_name: decision.agent_name,
             actor,
         }
     }

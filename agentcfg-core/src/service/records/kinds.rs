@@ -178,6 +178,7 @@ pub(in crate::service) fn agent(workspace: WorkspaceId, agent_id: &str) -> Entit
 #[derive(Deserialize)]
 pub(in crate::service) struct CalledAgent {
     pub(in crate::service) is_active: bool,
+    pub(in crate::service) display_name: String,
     pub(in crate::service) model: Option<String>,
     pub(in crate::service) persona_prompt: Option<String>,
     pub(in crate::service) definition: Option<Definition>,

@@ -29,6 +29,7 @@ use crate::api::receive::{holder, read_body, read_optional_json};
 use crate::api::route::Needs;
 use crate::api::routes::{self, Resource};
 use crate::api::strict_query;
+use crate::api::trace::RequestTrace;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::received_body::discard;
@@ -90,6 +91,7 @@ impl App {
             let shared = &*connected.shared;
             let observer = shared.observer.as_deref();
             let stopwatch = observer.map(|_| Stopwatch::start());
+            let trace = observer.and_then(|observer| RequestTrace::begin(observer, &head.headers));
             let path = head.uri.path();
             let catalogue = shared.service.catalogue();
             let resource = routes::find(path, catalogue);
@@ -107,6 +109,7 @@ impl App {
                 client: None,
                 holder: None,
                 request_id: request_id.clone(),
+                trace,
             };
             let mut values = FieldValues::default();
             let answered = match answer(&connected, &mut exchange).await {
@@ -190,6 +193,8 @@ struct Exchange<'a, B> {
     holder: Option<String>,
     /// The identifier of the request.
     request_id: HeaderValue,
+    /// Where the request is in a trace, for an observer that wants it.
+    trace: Option<Box<RequestTrace>>,
 }
 
 impl<B> Exchange<'_, B> {
@@ -220,6 +225,7 @@ impl<B> Exchange<'_, B> {
             refused_key: self.refused_key.as_deref(),
             client: self.client,
             bytes: response.body().size_hint().exact(),
+            span: self.trace.as_deref().map(RequestTrace::span),
         }
     }
 }
@@ -243,6 +249,7 @@ where
         client: _,
         holder: counted_for,
         request_id,
+        trace,
     } = exchange;
     let shared = &*connected.shared;
     let (service, headers) = (&shared.service, &head.headers);
@@ -305,6 +312,7 @@ where
         answers: &shared.answer_budget,
         observer: shared.observer.as_ref(),
         request_id: text(request_id),
+        trace: trace.as_deref(),
         rest: Rest::new(credential, &shared.browser, head),
     };
     let mut received = Received {

@@ -23,6 +23,7 @@ use crate::api::credential::{Credential, SessionCredential};
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
+use crate::api::trace::RequestTrace;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
@@ -51,6 +52,8 @@ pub struct Call<'a> {
     pub observer: Option<&'a Arc<dyn Observer>>,
     /// The identifier of the request, as in `X-Request-Id`.
     pub request_id: &'a str,
+    /// Where the request is in a trace, if it is traced.
+    pub trace: Option<&'a RequestTrace>,
     /// The rest of the request.
     pub(super) rest: Rest<'a>,
 }

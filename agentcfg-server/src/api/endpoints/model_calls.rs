@@ -150,7 +150,8 @@ impl CalledMethod for Post {
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
          consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
          `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
-         `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others. Where an answer reports its usage, `Accept-Encoding` is \
+         `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others; a server that sends spans to OpenTelemetry adds \
+         `Traceparent`, which continues the caller's trace. Where an answer reports its usage, `Accept-Encoding` is \
          narrowed to gzip, and a stream of chat completions gets `stream_options.include_usage`; the chunk that it adds is taken \
          out for a client that did not ask for it.\n\n\
          The provider's status, body, content type and `Retry-After` are returned unchanged; its \
@@ -241,6 +242,7 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
                 service: call.service,
                 request_id: call.request_id,
                 observer: call.observer,
+                trace: call.trace,
             },
         };
         let answered = calls.send(&decided, &sent, call.disconnect).await?;

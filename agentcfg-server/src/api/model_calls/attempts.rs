@@ -47,7 +47,9 @@ impl ModelCalls {
                 body,
                 metered,
             } = current;
-            let result = self.send_to(attempt, sent, body, disconnect).await;
+            let result = self
+                .send_to(attempt, sent, body, metered.traceparent(), disconnect)
+                .await;
             let is_failure = is_failure(&result);
             let failed = is_failure.then(|| text(&result));
             let is_bought = matches!(&result, Err(error) if error.may_have_been_bought());
@@ -56,8 +58,9 @@ impl ModelCalls {
                 Ok(answer) => Ok(metered.answered(answer)),
                 Err(error) => {
                     let may_be_bought = is_bought || matches!(error, CallError::CallerLeft);
+                    let kind = error.kind();
                     let failure = Failure::from(error);
-                    metered.failed(failure.status.as_u16(), may_be_bought);
+                    metered.failed(failure.status.as_u16(), kind, may_be_bought);
                     Err(failure)
                 }
             };

@@ -8,6 +8,9 @@ use agentcfg_core::model::Provider;
 use crate::http::errors::Failure;
 use crate::outbound::OutboundError;
 
+/// The kind of the failure of a call whose caller has left.
+pub(super) const CALLER_LEFT: &str = "caller_left";
+
 /// Why a call has no answer.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -36,6 +39,18 @@ impl CallError {
     /// Whether it is the provider that failed.
     pub(super) fn is_of_provider(&self) -> bool {
         !matches!(self, Self::CallerLeft | Self::Request(_))
+    }
+
+    /// The kind of the failure, for traces.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::Unreachable(..) => "unreachable",
+            Self::Broken(..) => "connection_broken",
+            Self::TimedOut(..) => "timeout",
+            Self::Protocol(_) => "protocol",
+            Self::CallerLeft => CALLER_LEFT,
+            Self::Request(_) => "internal",
+        }
     }
 
     /// Whether the provider may have run the call, and bills it.

@@ -32,6 +32,7 @@ pub use target::{Format, PathAgent, Target};
 pub use usage::Metering;
 
 use self::usage::MeteredBody;
+use crate::api::trace::TRACEPARENT;
 use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};
 
@@ -123,10 +124,14 @@ impl ModelCalls {
         attempt: &ModelAttempt,
         sent: &Sent<'_>,
         body: MeteredBody,
+        traceparent: Option<HeaderValue>,
         disconnect: &Disconnect,
     ) -> Result<Response<Relay>, CallError> {
         let provider = attempt.provider;
-        let request = request(attempt, sent, body)?;
+        let mut request = request(attempt, sent, body)?;
+        if let Some(traceparent) = traceparent {
+            request.headers_mut().insert(TRACEPARENT, traceparent);
+        }
         let answer = tokio::time::timeout(self.timeouts.first_byte, self.outbound.send(request));
         let response = tokio::select! {
             biased;

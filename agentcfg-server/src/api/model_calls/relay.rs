@@ -9,6 +9,7 @@ use bytes::{Bytes, BytesMut};
 use hyper::body::{Body, Frame, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
+use super::error::CALLER_LEFT;
 use crate::http::Disconnect;
 use crate::outbound;
 
@@ -56,6 +57,17 @@ pub enum BrokenAnswer {
     /// The caller closed the connection.
     #[error("the caller closed the connection")]
     Left,
+}
+
+impl BrokenAnswer {
+    /// The kind of the failure, for traces.
+    pub(super) fn kind(self) -> &'static str {
+        match self {
+            Self::Cut => "connection_broken",
+            Self::Idle => "timeout",
+            Self::Left => CALLER_LEFT,
+        }
+    }
 }
 
 impl Relay {

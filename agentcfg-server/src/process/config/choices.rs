@@ -20,6 +20,13 @@ pub enum Statements {
     Unnamed,
 }
 
+/// How spans are encoded and sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum OtlpProtocol {
+    /// Protocol buffers over HTTP.
+    HttpProtobuf,
+}
+
 /// Format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {

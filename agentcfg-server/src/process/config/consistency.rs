@@ -106,6 +106,9 @@ impl Config {
             }
             SessionProvider::Local | SessionProvider::Jwks | SessionProvider::Introspection => {}
         }
+        if is_of(&["otlp_"]) && self.otlp_endpoint.is_none() && self.otel.traces_url.is_none() {
+            return Some("otlp_endpoint is not set");
+        }
         if is_of(&["etcd_"]) && self.etcd_endpoints.is_none() {
             return Some("etcd_endpoints is not set");
         }

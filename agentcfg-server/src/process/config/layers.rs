@@ -12,6 +12,7 @@ use toml::de::{DeTable, DeValue};
 use super::error::ConfigError;
 use super::flags::Flags;
 use super::model_providers;
+use super::otlp::{self, StandardVariables};
 use super::settings::{Config, SETTINGS, Setting};
 use super::toml_mistakes;
 use super::value::{Value, WITHOUT_HOME, is_of_home};
@@ -36,8 +37,11 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
     if let Some(path) = &flags.config {
         layers.file(path);
     }
+    let env: Vec<_> = env.into_iter().collect();
+    let standard = StandardVariables::of(&env);
     layers.environment(env);
     layers.flags(&flags);
+    layers.standard(&standard);
     if layers.problems.is_empty() {
         layers.problems = layers.config.contradictions();
         layers.config.warn_of_unused(&flags, &layers.given);
@@ -261,6 +265,45 @@ impl Layers {
         }
         if let Some(seconds) = flags.wait_for {
             self.config.database_wait = std::time::Duration::from_secs(seconds.into());
+        }
+    }
+
+    /// The standard variables of OpenTelemetry, for what no setting of this server says.
+    fn standard(&mut self, variables: &StandardVariables) {
+        let whole = "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT";
+        if self.config.otlp_endpoint.is_none() && !variables.are_off() {
+            match variables
+                .first(&[whole])
+                .map(|(_, url)| otlp::traces_url(&Value::Text(url)))
+            {
+                Some(Ok(url)) => self.config.otel.traces_url = url,
+                Some(Err(fault)) => self.problems.push(format!("{whole} (environment): {fault}")),
+                None => self.set_by(variables, "otlp_endpoint", &["OTEL_EXPORTER_OTLP_ENDPOINT"]),
+            }
+        }
+        if self.config.otlp_endpoint.is_none() && self.config.otel.traces_url.is_none() {
+            return;
+        }
+        if self.config.otlp_headers.is_none() {
+            let names = ["OTEL_EXPORTER_OTLP_TRACES_HEADERS", "OTEL_EXPORTER_OTLP_HEADERS"];
+            self.set_by(variables, "otlp_headers", &names);
+        }
+        if self.config.otlp_protocol.is_none() {
+            let names = ["OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL"];
+            self.set_by(variables, "otlp_protocol", &names);
+        }
+        match variables.resource() {
+            Ok(resource) => self.config.otel.resource = resource,
+            Err(name) => self.config.warnings.push(format!(
+                "{name} is not used: it must be names and values such as deployment.environment.name=test,team=models"
+            )),
+        }
+    }
+
+    /// Sets a setting to the first of these variables that is there.
+    fn set_by(&mut self, variables: &StandardVariables, setting: &str, names: &[&'static str]) {
+        if let (Some((name, value)), Some(setting)) = (variables.first(names), Setting::find(setting)) {
+            self.set(setting, &Value::Text(value), name, "environment");
         }
     }
 

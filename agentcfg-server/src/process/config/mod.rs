@@ -11,6 +11,7 @@ mod flags;
 mod layers;
 mod model_providers;
 mod models;
+mod otlp;
 mod provider;
 mod rules;
 mod settings;
@@ -26,6 +27,7 @@ pub use choices::{LogFormat, SessionProvider, Statements};
 pub(in crate::process) use derived::on_this_machine;
 pub use error::ConfigError;
 pub use flags::Flags;
+pub use otlp::Tracing;
 pub use settings::{Config, DEFAULT_TOML, SETTINGS, Setting};
 pub(in crate::process) use value::is_of_home;
 

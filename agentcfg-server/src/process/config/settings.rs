@@ -12,9 +12,10 @@ use agentcfg_core::validate::{MAX_PERSONA_PROMPT, MAX_USER_ID, is_user_id};
 use agentcfg_etcd::{are_endpoints, is_prefix};
 use hyper::Uri;
 
-use super::choices::{LogFormat, SessionProvider, Statements};
+use super::choices::{LogFormat, OtlpProtocol, SessionProvider, Statements};
 use super::model_providers::{self, ProviderKeys};
 use super::models;
+use super::otlp::{self, Otel};
 use super::rules::{
     allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, networks, origin,
     plan, provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
@@ -89,13 +90,15 @@ macro_rules! settings {
             $(#[doc = $doc] pub $name: $type,)*
             /// Whether the command line, the environment or the file names the data directory.
             pub names_data: bool,
+            /// What the standard variables of OpenTelemetry say that has no setting.
+            pub otel: Otel,
             /// What was read and is doubtful, one sentence each, for the log.
             pub warnings: Vec<String>,
         }
 
         impl Default for Config {
             fn default() -> Self {
-                Self { $($name: $default,)* names_data: false, warnings: Vec::new() }
+                Self { $($name: $default,)* names_data: false, otel: Otel::default(), warnings: Vec::new() }
             }
         }
 
@@ -270,6 +273,12 @@ settings! {
     access_log: bool = false, |v| v.boolean();
     /// Addresses and networks of the proxies in front, whose word counts for the address of a client in the log.
     trusted_proxies: Vec<Network> = Vec::new(), networks;
+    /// Address of an OpenTelemetry collector that gets spans by OTLP over HTTP; `/v1/traces` is appended.
+    otlp_endpoint: Option<Uri> = None, otlp::endpoint;
+    /// Header fields for the collector, each `name=value` with the value percent-encoded, separated by commas.
+    otlp_headers: Option<Secret> = None, otlp::headers, secret;
+    /// How spans are sent: `http/protobuf`.
+    otlp_protocol: Option<OtlpProtocol> = None, otlp::protocol;
 
     /// Connections served at a time.
     max_connections: usize = Limits::default().max_connections, |v| v.integer(1, 1_000_000);

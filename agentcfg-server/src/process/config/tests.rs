@@ -1,4 +1,5 @@
 mod models;
+mod otlp;
 mod provider;
 
 use std::fs;

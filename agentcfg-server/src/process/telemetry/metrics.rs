@@ -30,6 +30,8 @@ pub struct Metrics {
     pub rate_limited: Counter,
     /// TLS handshakes that failed.
     pub failed_handshakes: Counter,
+    /// Spans that no collector has got.
+    pub dropped_spans: Counter,
     certificates: Family<CertificateLabels, Counter>,
     is_certificate_refused: Gauge,
     /// 1 while the store serves reads and changes, else 0.
@@ -182,6 +184,11 @@ impl Metrics {
                 all,
                 "webhook_lag_revisions",
                 "Revisions that the enabled webhooks have not read yet, added up",
+            ),
+            dropped_spans: registered(
+                all,
+                "spans_dropped",
+                "Spans that the collector of otlp_endpoint did not get",
             ),
             failed_handshakes: registered(all, "tls_handshakes_failed", "TLS handshakes that failed"),
             certificates: registered(
@@ -378,6 +385,7 @@ mod tests {
             refused_key: None,
             client: None,
             bytes: Some(2),
+            span: None,
         });
         metrics.answered(&Answered {
             method: &Method::from_bytes(b"BREW").unwrap(),
@@ -389,6 +397,7 @@ mod tests {
             refused_key: None,
             client: None,
             bytes: None,
+            span: None,
         });
         metrics.stream_opened();
         metrics.stream_opened();
@@ -419,6 +428,7 @@ mod tests {
             r#"agentcfg_tls_certificate_renewals_total{result="taken"} 1"#,
             "agentcfg_tls_certificate_refused 1",
             "agentcfg_tls_handshakes_failed_total 0",
+            "agentcfg_spans_dropped_total 0",
             "agentcfg_rate_limited_requests_total 0",
             concat!(r#"agentcfg_build_info{version=""#, env!("CARGO_PKG_VERSION"), r#""} 1"#),
             "# EOF",

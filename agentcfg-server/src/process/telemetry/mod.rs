@@ -7,6 +7,7 @@ mod model_calls;
 mod parts;
 mod process;
 mod register;
+mod spans;
 mod text_format;
 
 use std::io::{IsTerminal, stderr};
@@ -17,6 +18,7 @@ use tracing_subscriber::util::SubscriberInitExt;
 pub use access::AccessLog;
 pub use endpoint::serve_metrics;
 pub use metrics::{Metrics, StoreNumbers};
+pub use spans::SpanExport;
 
 use crate::process::config::{Config, LogFormat};
 

@@ -21,6 +21,7 @@ pub struct AnswerScanner {
 
 /// The coding of an answer.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "a call has one, and most are plain")]
 enum Coded {
     Plain(Text),
     Gzip(Box<GzDecoder<Text>>),
@@ -35,6 +36,8 @@ struct Text {
     finder: Finder,
     events: Option<Events>,
     reported: Reported,
+    /// The model that answers, where it is wanted.
+    model: Option<String>,
 }
 
 /// A stream of events, line by line.
@@ -59,8 +62,8 @@ enum Line {
 const DATA: &[u8] = b"data:";
 
 impl AnswerScanner {
-    /// A scanner for an answer with these header fields.
-    pub fn new(path: UsagePath, headers: &HeaderMap) -> Self {
+    /// A scanner for an answer with these header fields. It also reads which model answers, if that is wanted.
+    pub fn new(path: UsagePath, headers: &HeaderMap, wants_model: bool) -> Self {
         let starts_with = |name, prefix: &[u8]| {
             let value = headers.get(name).map(header::HeaderValue::as_bytes);
             value.is_some_and(|value| value.len() >= prefix.len() && value[..prefix.len()].eq_ignore_ascii_case(prefix))
@@ -68,7 +71,8 @@ impl AnswerScanner {
         let is_stream = starts_with(header::CONTENT_TYPE, b"text/event-stream");
         let text = Text {
             path,
-            finder: Finder::default(),
+            finder: Finder::new(wants_model),
+            model: None,
             events: is_stream.then(Events::default),
             reported: Reported::default(),
         };
@@ -108,6 +112,15 @@ impl AnswerScanner {
         }
     }
 
+    /// The model that answers, where that is wanted and was said.
+    pub fn model(&self) -> Option<&str> {
+        match &self.text {
+            Coded::Plain(text) => text.model.as_deref(),
+            Coded::Gzip(decoder) => decoder.get_ref().model.as_deref(),
+            Coded::Unknown => None,
+        }
+    }
+
     /// The tokens of a call that has ended: what was reported, and estimates of what was not, by a quarter of the bytes. Says
     /// whether there are estimates.
     pub fn usage(&self, sent: u64, received: u64) -> (TokenUsage, bool) {
@@ -133,10 +146,12 @@ impl Text {
             finder,
             events,
             reported,
+            model,
         } = self;
-        let mut found = |place: Place, usage: &[u8]| match path {
-            UsagePath::Messages => reported.take_messages(place, usage),
-            _ => reported.take_openai(usage),
+        let mut found = |place: Place, text: &[u8]| match (place, &path) {
+            (Place::Model, _) => *model = unquoted(text),
+            (_, UsagePath::Messages) => reported.take_messages(place, text),
+            _ => reported.take_openai(text),
         };
         match events {
             None => finder.read(bytes, &mut found),
@@ -184,7 +199,7 @@ impl Events {
             b'\n' | b'\r' => {
                 if matched == 0 {
                     // The event ends here.
-                    *finder = Finder::default();
+                    *finder = Finder::new(finder.wants_model());
                 }
                 self.after_return = byte == b'\r';
                 Line::Empty
@@ -195,6 +210,15 @@ impl Events {
             },
             _ => Line::Other,
         };
+    }
+}
+
+/// A text of JSON that lacks its quotes, as it is meant.
+fn unquoted(text: &[u8]) -> Option<String> {
+    let text = std::str::from_utf8(text).ok()?;
+    match text.contains('\\') {
+        false => Some(text.to_owned()),
+        true => serde_json::from_str(&format!("\"{text}\"")).ok(),
     }
 }
 
@@ -223,7 +247,7 @@ mod tests {
         for (name, value) in fields {
             headers.insert(*name, HeaderValue::from_static(value));
         }
-        let mut scanner = AnswerScanner::new(path, &headers);
+        let mut scanner = AnswerScanner::new(path, &headers, true);
         body.chunks(piece).for_each(|bytes| scanner.read(bytes));
         scanner
     }
@@ -241,12 +265,12 @@ mod tests {
 
     #[test]
     fn answers_and_streams_are_read_in_any_pieces() {
-        const CHAT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"\\\"usage\\\":{}\"}}],\"usage\":null}\n\n\
+        const CHAT: &str = "data: {\"model\":\"m\\\"1\",\"choices\":[{\"delta\":{\"content\":\"\\\"usage\\\":{}\"}}],\"usage\":null}\n\n\
                             data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3}}\n\ndata: [DONE]\n\n";
-        const RESPONSES: &str = "event: response.created\r\ndata: {\"response\":{\"usage\":null}}\r\n\r\n\
+        const RESPONSES: &str = "event: response.created\r\ndata: {\"response\":{\"model\":\"m\\\"1\",\"usage\":null}}\r\n\r\n\
                                  event: response.completed\r\ndata: {\"response\":{\"output\":[{\"usage\":{\"input_tokens\":1}}],\r\n\
                                  data: \"usage\":{\"input_tokens\":7,\"output_tokens\":3}}}\r\n\r\n";
-        const MESSAGES: &str = "event: message_start\ndata: {\"message\":{\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n\
+        const MESSAGES: &str = "event: message_start\ndata: {\"message\":{\"model\":\"m\\\"1\",\"usage\":{\"input_tokens\":7,\"output_tokens\":1}}}\n\n\
                                 : comment\ndata: {\"delta\":{}}\n\n\
                                 data: {\"type\":\"message_delta\",\"usage\":{\"output_tokens\":3}}\n\n";
         for (path, text) in [
@@ -257,6 +281,7 @@ mod tests {
             for piece in [1, 2, 5, 4096] {
                 let scanner = scanned(path, &[EVENTS], text.as_bytes(), piece);
                 assert!(scanner.is_stream);
+                assert_eq!(scanner.model(), Some("m\"1"), "{path:?} in pieces of {piece}");
                 assert_eq!(
                     scanner.usage(4, 4),
                     (used(7, 3), false),

@@ -3,6 +3,9 @@
 /// The longest `usage` that is kept. A longer one is none.
 const LONGEST: usize = 64 << 10;
 
+/// The longest name of a model that is kept.
+const MODEL: usize = 256;
+
 /// The longest name of a member that matters here.
 const NAME: usize = 8;
 
@@ -23,6 +26,11 @@ pub struct Finder {
     kept: Vec<u8>,
     /// The depth outside of the object that is being kept.
     keeping: Option<usize>,
+    /// Whether `model` is looked for too. It is found once.
+    wants_model: bool,
+    /// The text of `model` that is being read.
+    model: Vec<u8>,
+    in_model: bool,
 }
 
 /// A member of an object at one of the outer depths.
@@ -40,6 +48,7 @@ enum Name {
     #[default]
     Other,
     Usage,
+    Model,
     /// One whose value has a `usage` of its own.
     Outer,
 }
@@ -51,9 +60,24 @@ pub enum Place {
     Top,
     /// Within `response` or `message`.
     Within,
+    /// The text of `model`, without its quotes, in either place.
+    Model,
 }
 
 impl Finder {
+    /// One at the beginning of a text, that looks for `model` too where it is wanted.
+    pub fn new(wants_model: bool) -> Self {
+        Self {
+            wants_model,
+            ..Self::default()
+        }
+    }
+
+    /// Whether `model` is looked for still.
+    pub fn wants_model(&self) -> bool {
+        self.wants_model
+    }
+
     /// Reads on, and calls `found` for each `usage` that ends here.
     pub fn read(&mut self, bytes: &[u8], found: &mut impl FnMut(Place, &[u8])) {
         let mut rest = bytes;
@@ -75,6 +99,9 @@ impl Finder {
         if self.in_name && self.name.len() <= NAME {
             self.name.extend_from_slice(&bytes[..bytes.len().min(NAME + 1)]);
         }
+        if self.in_model && self.model.len() <= MODEL {
+            self.model.extend_from_slice(&bytes[..bytes.len().min(MODEL + 1)]);
+        }
         if self.keeping.is_some() {
             if self.kept.len() + bytes.len() > LONGEST {
                 self.keeping = None;
@@ -93,6 +120,7 @@ impl Finder {
             } else {
                 self.in_text = false;
                 self.end_name();
+                self.end_model(found);
             }
             return;
         }
@@ -102,6 +130,7 @@ impl Finder {
                 let member = self.member();
                 self.in_name = member.is_some_and(|member| member.in_object && member.at_name);
                 self.name.clear();
+                self.in_model = self.wants_model && !self.in_name && self.is_at_model();
             }
             b':' => self.set_at_name(false),
             b',' => self.set_at_name(true),
@@ -130,12 +159,35 @@ impl Finder {
         // The closing quote was taken too.
         let name = match self.name.strip_suffix(b"\"") {
             Some(b"usage") => Name::Usage,
+            Some(b"model") => Name::Model,
             Some(b"response" | b"message") => Name::Outer,
             _ => Name::Other,
         };
         if let Some(member) = self.member() {
             member.name = name;
         }
+    }
+
+    /// Whether the value that begins here is that of `model`.
+    fn is_at_model(&self) -> bool {
+        let [outer, inner] = &self.members;
+        match self.depth {
+            1 => outer.name == Name::Model,
+            2 => outer.name == Name::Outer && inner.in_object && inner.name == Name::Model,
+            _ => false,
+        }
+    }
+
+    fn end_model(&mut self, found: &mut impl FnMut(Place, &[u8])) {
+        if !std::mem::take(&mut self.in_model) {
+            return;
+        }
+        // The closing quote was taken too, unless the text is too long to be a name.
+        if let Some(model) = self.model.strip_suffix(b"\"") {
+            self.wants_model = false;
+            found(Place::Model, model);
+        }
+        self.model.clear();
     }
 
     fn open(&mut self, is_object: bool) {
@@ -217,6 +269,47 @@ mod tests {
                 let found = found(text, piece);
                 let found: Vec<_> = found.iter().map(|(place, text)| (*place, text.as_str())).collect();
                 assert_eq!(found, expected, "{text} in pieces of {piece}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_model_is_found_once_where_it_is_wanted() {
+        let long = format!(r#"{{"model":"{}"}}"#, "x".repeat(300));
+        for (text, expected) in [
+            (
+                r#"{"id":"model","x":{"model":"no"},"model":"gpt-5.5","y":["model","z"]}"#,
+                Some("gpt-5.5"),
+            ),
+            (
+                r#"{"type":"message_start","message":{"model":"claude","usage":{"a":1}}}"#,
+                Some("claude"),
+            ),
+            (
+                r#"{"response":{"output":[{"model":"no"}],"model":"a"},"model":"b"}"#,
+                Some("a"),
+            ),
+            (r#"{"model":["no"],"x":"no"}"#, None),
+            (r#"{"model":null,"x":"no"}"#, None),
+            (r#"["model","no"]"#, None),
+            (&long, None),
+        ] {
+            for piece in [1, 3, 1000] {
+                let mut finder = Finder::new(true);
+                let mut models = Vec::new();
+                for bytes in text.as_bytes().chunks(piece) {
+                    finder.read(bytes, &mut |place, text| {
+                        if place == Place::Model {
+                            models.push(String::from_utf8(text.to_vec()).unwrap());
+                        }
+                    });
+                }
+                let models: Vec<_> = models.iter().map(String::as_str).collect();
+                assert_eq!(
+                    models,
+                    expected.into_iter().collect::<Vec<_>>(),
+                    "{text} in pieces of {piece}"
+                );
             }
         }
     }

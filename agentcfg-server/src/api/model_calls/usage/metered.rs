@@ -12,13 +12,17 @@ use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
 use hyper::Response;
 use hyper::body::{Body, Frame, SizeHint};
+use hyper::header::HeaderValue;
 
 use super::answer::AnswerScanner;
 use super::extra_chunk::ExtraChunk;
 use super::output_cap::OutputMembers;
 use super::path::UsagePath;
 use super::request::MeteredBody;
+use super::traced::CallTrace;
+use crate::api::model_calls::relay::BrokenAnswer;
 use crate::api::observer::Observer;
+use crate::api::trace::RequestTrace;
 use crate::http::errors::Failure;
 
 /// The status of a call whose caller left before the answer.
@@ -37,6 +41,8 @@ pub struct MeteredCall {
     /// Whether the call may have been bought, so that what is not reported is estimated.
     may_be_bought: bool,
     scanner: Option<AnswerScanner>,
+    /// The span of the attempt, if it is traced.
+    trace: Option<Box<CallTrace>>,
 }
 
 /// What the ledger has to know of a call before its attempts.
@@ -47,6 +53,8 @@ pub struct Metering<'a> {
     pub request_id: &'a str,
     /// Observes the end of each attempt.
     pub observer: Option<&'a Arc<dyn Observer>>,
+    /// Where the request is in a trace, if it is traced.
+    pub trace: Option<&'a RequestTrace>,
 }
 
 impl fmt::Debug for Metering<'_> {
@@ -104,6 +112,10 @@ impl Metering<'_> {
             .is_stream(sent.is_stream)
             .attempt(u32::try_from(number).unwrap_or(u32::MAX))
             .request_id(self.request_id);
+        let trace = || {
+            let trace = CallTrace::begin(self.trace?, &**self.observer?, call, attempt)?;
+            Some(Box::new(trace.of((path, sent.path), number, self.request_id)))
+        };
         MeteredCall {
             meter: Some(self.service.meter(call, attempt, facts).reserved(reservation)),
             observer: self.observer.map(Arc::clone),
@@ -114,6 +126,7 @@ impl Metering<'_> {
             status: CALLER_LEFT,
             may_be_bought: true,
             scanner: None,
+            trace: trace(),
         }
     }
 }
@@ -129,14 +142,22 @@ fn refused(error: Error) -> Failure {
 }
 
 impl MeteredCall {
-    /// The call has failed, and is answered with this status.
-    pub fn failed(mut self, status: u16, may_be_bought: bool) {
+    /// The header field that continues the trace at the provider, if the call is traced.
+    pub fn traceparent(&self) -> Option<HeaderValue> {
+        self.trace.as_ref().and_then(|trace| trace.traceparent())
+    }
+
+    /// The call has failed in this way, and is answered with this status.
+    pub fn failed(mut self, status: u16, kind: &'static str, may_be_bought: bool) {
         self.status = status;
+        if let Some(trace) = &mut self.trace {
+            trace.error = Some(kind);
+        }
         self.may_be_bought = may_be_bought;
     }
 
     /// The head of the answer has arrived. The call ends with its body.
-    pub fn answered<B>(mut self, answer: Response<B>) -> Response<Measured<B>> {
+    pub fn answered<B: Body>(mut self, answer: Response<B>) -> Response<Measured<B>> {
         self.status = answer.status().as_u16();
         // The provider charges nothing for a refusal.
         self.may_be_bought = self.status < 400;
@@ -144,11 +165,14 @@ impl MeteredCall {
             meter.costs_nothing();
         }
         if let Some(path) = self.path.filter(|_| self.may_be_bought) {
-            self.scanner = Some(AnswerScanner::new(path, answer.headers()));
+            self.scanner = Some(AnswerScanner::new(path, answer.headers(), self.trace.is_some()));
         }
         let is_stream = self.scanner.as_ref().is_some_and(|scanner| scanner.is_stream);
         if let Some(meter) = &mut self.meter {
             meter.answered(is_stream);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.answer_began(answer.body().is_end_stream());
         }
         let filter = (self.asks_for_usage && is_stream).then(ExtraChunk::default);
         answer.map(|body| Measured {
@@ -172,6 +196,10 @@ impl Drop for MeteredCall {
         let ended = meter.end(self.status, used.map(|(usage, _)| usage), is_estimated);
         if let Some(observer) = &self.observer {
             observer.model_call_ended(&ended);
+            if let Some(trace) = &self.trace {
+                let model = self.scanner.as_ref().and_then(AnswerScanner::model);
+                observer.model_call_traced(&trace.ended(&ended, model, used.map(|_| is_estimated)));
+            }
         }
     }
 }
@@ -186,11 +214,21 @@ pub struct Measured<B> {
     call: Option<MeteredCall>,
 }
 
-impl<B: Body<Data = Bytes> + Unpin> Body for Measured<B> {
-    type Data = Bytes;
-    type Error = B::Error;
+impl<B> Measured<B> {
+    /// The answer has ended, or broken off in this way.
+    fn end(&mut self, error: Option<&'static str>) {
+        let Some(mut call) = self.call.take() else { return };
+        if let Some(trace) = &mut call.trace {
+            (trace.is_whole, trace.error) = (true, error);
+        }
+    }
+}
 
-    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+impl<B: Body<Data = Bytes, Error = BrokenAnswer> + Unpin> Body for Measured<B> {
+    type Data = Bytes;
+    type Error = BrokenAnswer;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BrokenAnswer>>> {
         loop {
             if self.has_ended {
                 let rest = self.filter.take().map(|mut filter| filter.rest());
@@ -200,16 +238,20 @@ impl<B: Body<Data = Bytes> + Unpin> Body for Measured<B> {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 None => {
                     self.has_ended = true;
-                    self.call = None;
+                    self.end(None);
                 }
                 Some(Err(error)) => {
-                    self.call = None;
+                    self.end(Some(error.kind()));
                     return Poll::Ready(Some(Err(error)));
                 }
                 Some(Ok(frame)) => {
                     let Ok(data) = frame.into_data() else { continue };
-                    if let Some(call) = &mut self.call {
+                    let Self { body, call, .. } = &mut *self;
+                    if let Some(call) = call {
                         call.received += data.len() as u64;
+                        if let Some(trace) = &mut call.trace {
+                            trace.is_whole = body.is_end_stream();
+                        }
                         if let Some(scanner) = &mut call.scanner {
                             scanner.read(&data);
                         }

@@ -9,6 +9,7 @@ mod output_cap;
 mod path;
 mod reported;
 mod request;
+mod traced;
 
 pub use metered::{Measured, MeteredCall, Metering};
 pub use path::UsagePath;

@@ -39,6 +39,14 @@ impl UsagePath {
         }
     }
 
+    /// The operation, as the conventions of OpenTelemetry name it.
+    pub fn operation(self) -> &'static str {
+        match self {
+            Self::ChatCompletions | Self::Responses | Self::Messages => "chat",
+            Self::Embeddings => "embeddings",
+        }
+    }
+
     /// The tokens of a call of which nothing was reported: a quarter of the bytes. Always marked as an estimate.
     pub fn estimate(self, sent: u64, received: u64) -> (TokenUsage, bool) {
         let output = match self {
