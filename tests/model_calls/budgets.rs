@@ -67,7 +67,7 @@ async fn a_call_is_held_to_what_the_budget_pays_for() {
     assert_eq!(spent(&studio), "0.03085");
 
     // Less than 256 tokens are not worth a call.
-    stage.upstream.next(used(0, 2200));
+    stage.upstream.next(used(0, 2290));
     call(&json!({"input": "x"})).send().await.whole().await.expect(200);
     stage.upstream.seen().await;
     let refused = call(&sent).refused(
@@ -88,9 +88,9 @@ async fn a_call_is_held_to_what_the_budget_pays_for() {
     let refused = poet.refused(402, &["0.1 USD a month"]).await;
     assert_eq!(refused.json()["error"]["type"], "billing_error");
     // What costs nothing is passed on.
-    stage
-        .call_with("openai/v1/moderations", &key)
-        .json(&sent)
+    let counted = stage.call_with("anthropic/v1/messages/count_tokens", &key);
+    counted
+        .json(&json!({"messages": []}))
         .send()
         .await
         .whole()

@@ -230,7 +230,11 @@ impl AgentCfg {
                 if slice.lock().reserve(amount, steady()) {
                     return Ok(Some(amount));
                 }
-                let Some(mut account) = self.exchange(slice, Wish::Take(slice.lack()), false).await? else {
+                let take = Wish::Take {
+                    lack: slice.lock().lacks(amount),
+                    waiting: slice.lack(),
+                };
+                let Some(mut account) = self.exchange(slice, take, false).await? else {
                     return Ok(Some(amount));
                 };
                 if slice.lock().reserve(amount, steady()) {

@@ -237,7 +237,10 @@ impl Slice {
         self.reconcile(account.holders.get(&own));
         if account.asked > self.answered {
             self.tight_until = Some(at.steady.saturating_add(TIGHT_FOR));
-            self.answered = account.asked;
+            // An exchange that keeps what is free is no answer.
+            if matches!(wish, Wish::Report | Wish::GiveBack) {
+                self.answered = account.asked;
+            }
         }
         if !self.is_tight(at.steady) {
             self.tight_until = None;
@@ -252,12 +255,12 @@ impl Slice {
             false => u64::MAX / 4,
         };
         match wish {
-            Wish::Take(lack) => {
-                let slice = match self.is_tight(at.steady) {
-                    true => 0,
-                    false => (limit.nanos / SLICES).min(rest / SLICES_OF_REST),
+            Wish::Take { lack, waiting } => {
+                let more = match self.is_tight(at.steady) {
+                    true => lack,
+                    false => waiting.max(lack).max((limit.nanos / SLICES).min(rest / SLICES_OF_REST)),
                 };
-                held = held.saturating_add(lack.max(slice).min(rest));
+                held = held.saturating_add(more.min(rest));
             }
             Wish::Keep => {}
             Wish::Report => {
@@ -314,8 +317,8 @@ impl Slice {
 /// What a process wants of an exchange besides reporting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// So much more, for calls that wait.
-    Take(u64),
+    /// What one call lacks, or all calls that wait.
+    Take { lack: u64, waiting: u64 },
     /// Nothing, and nothing is given back.
     Keep,
     /// Nothing. What is not needed is given back.

@@ -89,7 +89,7 @@ impl World {
                 let mut is_reserved = self.processes[process].slice.reserve(amount, now);
                 if !is_reserved {
                     let lack = self.processes[process].slice.lacks(amount);
-                    self.exchange(process, Wish::Take(lack));
+                    self.exchange(process, Wish::Take { lack, waiting: lack });
                     // The exchange may not have given it all.
                     is_reserved = self.processes[process].slice.reserve(amount, now);
                 }
@@ -201,7 +201,7 @@ proptest! {
             let mut is_reserved = slices[own].reserve(amount, now);
             if !is_reserved {
                 let lack = slices[own].lacks(amount);
-                exchange(&mut slices[own], &mut account, tag, Wish::Take(lack));
+                exchange(&mut slices[own], &mut account, tag, Wish::Take { lack, waiting: lack });
                 is_reserved = slices[own].reserve(amount, now);
             }
             if !is_reserved {
@@ -211,7 +211,7 @@ proptest! {
                     exchange(slice, &mut account, other as ProcessTag, Wish::Report);
                 }
                 let lack = slices[own].lacks(amount);
-                exchange(&mut slices[own], &mut account, tag, Wish::Take(lack));
+                exchange(&mut slices[own], &mut account, tag, Wish::Take { lack, waiting: lack });
                 is_reserved = slices[own].reserve(amount, now);
                 prop_assert_eq!(is_reserved, spent + amount <= limit.nanos, "{} of {}", spent + amount, limit.nanos);
             }
@@ -261,7 +261,7 @@ fn a_process_that_does_not_report_may_not_reserve() {
     };
     let (mut account, mut slice) = (BudgetAccount::default(), Slice::default());
     let at = Moment { now: 0, steady: 0 };
-    slice.exchange(&mut account, 1, limit, at, Wish::Take(100));
+    slice.exchange(&mut account, 1, limit, at, Wish::Take { lack: 100, waiting: 0 });
     slice.exchanged(&account, 1, 0);
     assert!(slice.reserve(10, 9_999));
     assert!(!slice.reserve(10, 10_000), "others may take it to be gone before long");
