@@ -51,6 +51,11 @@ DEFINITION = [
 # A limited API key knows its agent and its label; other callers name them.
 NO_AGENT = r"the query parameter agent_id is required"
 NO_LABEL = r"the query parameter label is required"
+LABEL = r"label must be 1 to 36 of a-z, .*"
+SCOPE_ID = r"scope_id (must not be given with the scope workspace|is required unless the scope is workspace)"
+# The agent of the examples has a model of one provider.
+OTHER_API = r"the agent's model \".*\" is one of .*, which does not speak the API of this path: .*"
+
 REFUSALS = {
     # Days that a month does not have, times before the workspace, and revisions that are not there yet.
     "listAgents": PAST,
@@ -65,8 +70,8 @@ REFUSALS = {
     "callChatCompletions": [NO_AGENT, OTHER_MODEL, *VARIABLES],
     "callResponses": [NO_AGENT, OTHER_MODEL, *VARIABLES],
     "callEmbeddings": [NO_AGENT, OTHER_MODEL, *VARIABLES],
-    "callMessages": [NO_AGENT, OTHER_MODEL, *VARIABLES],
-    "callCountTokens": [NO_AGENT, OTHER_MODEL, *VARIABLES],
+    "callMessages": [NO_AGENT, OTHER_MODEL, OTHER_API, *VARIABLES],
+    "callCountTokens": [NO_AGENT, OTHER_MODEL, OTHER_API, *VARIABLES],
     # Most paths of a provider take a body, but not all, and only those of which some is known refuse one that is missing.
     "callModel": [NO_AGENT, OTHER_MODEL, *VARIABLES, r"the body must (be (a JSON object|valid JSON)|have the header Content-Type).*"],
     # Header fields that must agree with the message; and to a schema, `1.0` is an integer.
@@ -93,7 +98,10 @@ REFUSALS = {
     # Only this service gives out cursors, for one workspace each.
     "readChanges": [r"(the query parameter after|the header Last-Event-ID|after) .*cursor.*", r"or send Last-Event-ID"],
     "replayWebhook": [r"after .*cursor.*"],
-    "listReleasedAgents": [NO_LABEL],
+    "listReleasedAgents": [NO_LABEL, LABEL],
+    # What a budget covers is named unless it is the workspace.
+    "setBudget": [SCOPE_ID],
+    "removeBudget": [SCOPE_ID],
     # Times that have passed, and permissions that the scope does not grant.
     "createApiKey": [
         r"expires_at must be in the future",

@@ -15,6 +15,7 @@ mod observer;
 mod openapi;
 mod paged_array;
 mod receive;
+mod request_trace;
 mod route;
 mod routes;
 mod schema;

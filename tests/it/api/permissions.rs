@@ -37,7 +37,7 @@ fn an_admin_key_has_the_seventeen_permissions() {
         .map(Permission::as_str)
         .filter(|name| !ADMIN.contains(name))
         .collect();
-    assert_eq!(more, ["models:invoke", "agents:release"]);
+    assert_eq!(more, ["models:invoke", "agents:release", "budgets:manage"]);
 }
 
 #[tokio::test]

@@ -51,6 +51,8 @@ const fn plain(method: &'static str, path: &'static str, query: &'static str) ->
 
 const AGENT: &str = "workspace_id={workspace}&agent_id={item}";
 const LABEL: &str = "workspace_id={workspace}&agent_id={item}&label=live";
+const BUDGET: &str = "workspace_id={workspace}&scope=user&scope_id=mel&period=day";
+const NO_BUDGET: &str = "workspace_id={workspace}&scope=user&scope_id=eve&period=day";
 const MEMBER: &str = "workspace_id={workspace}&user_id={item}";
 const PROVIDER: &str = "workspace_id={workspace}&provider=openai";
 const WEBHOOK: &str = "webhook_id={item}";
@@ -76,8 +78,13 @@ pub(super) fn recipe(method: &'static str, path: &'static str) -> Option<Recipe>
             | "/api/audit-log"
             | "/api/usage"
             | "/api/usage/calls"
+            | "/api/budgets"
             | "/api/webhooks",
         ) => with(Before::Nothing, WORKSPACE, None),
+        ("PUT", "/api/budgets") => with(Before::Nothing, BUDGET, Some(r#"{"limit_usd": "1"}"#)),
+        // There is none; 404 shows that the removal was permitted.
+        ("DELETE", "/api/budgets") => with(Before::Nothing, NO_BUDGET, None),
+        ("POST", "/api/budgets/settle") => with(Before::Nothing, WORKSPACE, None),
         ("GET", "/api/operator/workspaces") => with(Before::Nothing, "", None),
         ("GET" | "DELETE", "/api/operator/api-keys") => with(Before::Key, "key_id={item}", None),
         ("DELETE", "/api/operator/users") => with(Before::Member, "user_id={item}", None),

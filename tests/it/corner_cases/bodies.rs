@@ -170,6 +170,8 @@ fn unknown_fields_are_400_and_named_on_every_endpoint_that_reads_a_body() {
             ("provider", "openai"),
             ("label", "x"),
             ("webhook_id", &workspace),
+            ("scope", "workspace"),
+            ("period", "day"),
         ];
         let target = target_with(endpoint, &values);
         let request = studio.server.request(route.method, target).bearer(&studio.owner);

@@ -237,7 +237,7 @@ fn a_secret_from_the_environment_stays_out_of_log_data_and_backup() {
         .start();
     server
         .get("/api/workspaces")
-        .bearer(server.token("u"))
+        .bearer(forged("u"))
         .send()
         .expect(401);
     let backups = scratch();

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
 use super::known::PeriodSlice;
-use super::slice::{Gone, Moment, Threshold, Wish};
+use super::slice::{Gone, Limit, Moment, Threshold, Wish};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, Change as FieldChange, Changes, TargetType, Usd};
 use crate::service::access::Access;
@@ -42,7 +42,7 @@ impl AgentCfg {
         slice: &PeriodSlice,
         mut wish: Wish,
         mut asks: bool,
-    ) -> Result<Option<BudgetAccount>, Error> {
+    ) -> Result<Option<Exchanged>, Error> {
         let own = self.process_tag()?;
         let place = records::budget(slice.workspace, &slice.place);
         let key = records::budget_account(slice.workspace, slice.budget, &slice.period);
@@ -72,7 +72,7 @@ impl AgentCfg {
             let threshold = account.next_threshold(limit.nanos, counted, was_refused);
             if account == before && threshold.is_none() {
                 slice.lock().not_exchanged();
-                return Ok(Some(account));
+                return Ok(Some(Exchanged::of(account, limit)));
             }
             if let Some(threshold) = threshold {
                 account.notified |= threshold.bit;
@@ -86,7 +86,7 @@ impl AgentCfg {
                 }
             }
             if threshold.is_none() {
-                return Ok(Some(account));
+                return Ok(Some(Exchanged::of(account, limit)));
             }
             // Another threshold may be reached too.
             (wish, asks) = (Wish::Keep, false);
@@ -208,6 +208,23 @@ impl AgentCfg {
         let key = records::budget_account(slice.workspace, slice.budget, &slice.period);
         let found = self.read(key).await?;
         Ok(found.is_some_and(|found| slice.lock().is_asked(&found.value)))
+    }
+}
+
+/// An account after an exchange.
+pub(super) struct Exchanged {
+    pub(super) account: BudgetAccount,
+    /// What is neither spent nor held.
+    pub(super) rest: u64,
+}
+
+impl Exchanged {
+    fn of(account: BudgetAccount, limit: Limit) -> Self {
+        let rest = match limit.refuses {
+            true => limit.nanos.saturating_sub(account.spent).saturating_sub(account.held()),
+            false => u64::MAX,
+        };
+        Self { account, rest }
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
-use super::exchange::PAUSE;
+use super::exchange::{Exchanged, PAUSE};
 use super::known::{KnownBudget, PeriodSlice};
 use super::period;
 use super::reservation::{Part, Reservation};
@@ -18,6 +18,8 @@ use crate::service::records::StoredBudget;
 
 /// How often a call that waits for other processes to give back reads the account again, every [`PAUSE`].
 const PATIENCE: usize = 30;
+/// How often a call takes again what another call of its process has reserved first.
+const OVERTAKEN: usize = 100;
 /// The output tokens of a model whose greatest number is not known, where the call names no cap.
 const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
 /// A cap is lowered to this many tokens at least.
@@ -215,7 +217,7 @@ impl AgentCfg {
     /// that is removed meanwhile pays for everything.
     async fn reserve_of(&self, slice: &Arc<PeriodSlice>, amount: u64, least: u64) -> Result<Option<u64>, Error> {
         let steady = || self.inner.clock.steady_millis();
-        let (own, mut asked) = (self.process_tag()?, 0);
+        let (own, mut asked, mut overtaken) = (self.process_tag()?, 0, 0);
         let lack = {
             let mut held = slice.lock();
             if held.reserve(amount, steady()) {
@@ -234,17 +236,22 @@ impl AgentCfg {
                     lack: slice.lock().lacks(amount),
                     waiting: slice.lack(),
                 };
-                let Some(mut account) = self.exchange(slice, take, false).await? else {
+                let Some(Exchanged { mut account, rest }) = self.exchange(slice, take, false).await? else {
                     return Ok(Some(amount));
                 };
                 if slice.lock().reserve(amount, steady()) {
                     return Ok(Some(amount));
                 }
+                // Another call of this process has reserved what was taken for this one.
+                if slice.lock().lacks(amount) <= rest && overtaken < OVERTAKEN {
+                    overtaken += 1;
+                    continue;
+                }
                 let has_asked = slice.lock().has_asked(steady());
                 if account.has_others(own, self.gone()) && !account.awaits_others(own, self.gone()) && !has_asked {
                     slice.lock().note_asking(steady());
                     account = match self.exchange(slice, Wish::Keep, true).await? {
-                        Some(account) => account,
+                        Some(exchanged) => exchanged.account,
                         None => return Ok(Some(amount)),
                     };
                 }

@@ -23,7 +23,7 @@ use crate::api::credential::{Credential, SessionCredential};
 use crate::api::feed::Streams;
 use crate::api::model_calls::ModelCalls;
 use crate::api::observer::Observer;
-use crate::api::trace::RequestTrace;
+use crate::api::request_trace::RequestTrace;
 use crate::http::browser::Cookie;
 use crate::http::errors::Failure;
 use crate::http::query::Query;

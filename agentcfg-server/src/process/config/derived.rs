@@ -5,6 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use agentcfg_core::model::Provider;
 use agentcfg_core::routing::{Catalogue, InvalidCatalogue};
 
+use super::otlp::Tracing;
 use super::settings::Config;
 use crate::secret::Secret;
 
@@ -12,6 +13,11 @@ impl Config {
     /// Whether the store is in a database that servers share instead of the data directory.
     pub(in crate::process) fn is_shared(&self) -> bool {
         self.database_url.is_some() || self.etcd_endpoints.is_some()
+    }
+
+    /// Where spans are sent, if they are.
+    pub fn tracing(&self) -> Option<Tracing> {
+        Tracing::of(self.otlp_endpoint.as_ref(), self.otlp_headers.as_ref(), &self.otel)
     }
 
     /// The providers and the models that the settings name.

@@ -10,7 +10,6 @@ use hyper::header::{
 use percent_encoding::percent_decode_str;
 
 use super::choices::OtlpProtocol;
-use super::settings::Config;
 use super::value::Value;
 use crate::identity::is_plain_url;
 use crate::secret::Secret;
@@ -38,10 +37,10 @@ pub struct Tracing {
     pub resource: Vec<(String, String)>,
 }
 
-impl Config {
-    /// Where spans are sent, if they are.
-    pub fn tracing(&self) -> Option<Tracing> {
-        let url = match (&self.otlp_endpoint, &self.otel.traces_url) {
+impl Tracing {
+    /// Where spans are sent, if they are: by the setting, else by the standard variables.
+    pub(super) fn of(endpoint: Option<&Uri>, headers: Option<&Secret>, otel: &Otel) -> Option<Self> {
+        let url = match (endpoint, &otel.traces_url) {
             (Some(endpoint), _) => {
                 let endpoint = endpoint.to_string();
                 format!("{}{PATH}", endpoint.trim_end_matches('/')).parse().ok()?
@@ -49,11 +48,11 @@ impl Config {
             (None, Some(url)) => url.clone(),
             (None, None) => return None,
         };
-        let fields = self.otlp_headers.as_ref().and_then(|text| fields(text.expose()));
-        Some(Tracing {
+        let fields = headers.and_then(|text| fields(text.expose()));
+        Some(Self {
             url,
             fields: fields.unwrap_or_default(),
-            resource: self.otel.resource.clone(),
+            resource: otel.resource.clone(),
         })
     }
 }

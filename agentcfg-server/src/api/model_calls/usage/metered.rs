@@ -22,7 +22,7 @@ use super::request::MeteredBody;
 use super::traced::CallTrace;
 use crate::api::model_calls::relay::BrokenAnswer;
 use crate::api::observer::Observer;
-use crate::api::trace::RequestTrace;
+use crate::api::request_trace::RequestTrace;
 use crate::http::errors::Failure;
 
 /// The status of a call whose caller left before the answer.

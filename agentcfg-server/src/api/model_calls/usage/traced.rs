@@ -8,7 +8,8 @@ use hyper::header::HeaderValue;
 use super::path::UsagePath;
 use crate::api::model_calls::error::CALLER_LEFT;
 use crate::api::observer::{Observer, Stopwatch};
-use crate::api::trace::{RequestTrace, Span, TracedCall};
+use crate::api::request_trace::RequestTrace;
+use crate::api::trace::{Span, TracedCall};
 
 /// What the span of an attempt says of it. It is gathered only where the observer wants traces.
 #[derive(Debug)]

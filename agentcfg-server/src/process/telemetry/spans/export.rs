@@ -14,6 +14,7 @@ use tokio::time::{Instant, timeout_at};
 
 use super::Spans;
 use super::collector::{Collector, Outcome, WITHIN};
+use super::queue::Queue;
 use crate::outbound::{Options, Outbound};
 use crate::process::config::Tracing;
 
@@ -27,27 +28,6 @@ const TOGETHER: Duration = Duration::from_secs(1);
 const AT_STOP: Duration = Duration::from_secs(5);
 /// Shortest time between two lines of the log.
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
-
-/// The end of the queue that spans are added to.
-#[derive(Debug)]
-pub(super) struct Queue {
-    sender: mpsc::Sender<SpanData>,
-    dropped: Counter,
-}
-
-impl Queue {
-    pub(super) fn of_length(length: usize, dropped: Counter) -> (Self, mpsc::Receiver<SpanData>) {
-        let (sender, receiver) = mpsc::channel(length);
-        (Self { sender, dropped }, receiver)
-    }
-
-    /// Adds a span, or counts it as dropped where the queue is full. It never waits.
-    pub(super) fn add(&self, span: SpanData) {
-        if self.sender.try_send(span).is_err() {
-            self.dropped.inc();
-        }
-    }
-}
 
 /// Sends spans to a collector until the server stops.
 #[derive(Debug)]

@@ -3,6 +3,7 @@
 
 mod collector;
 mod export;
+mod queue;
 #[cfg(test)]
 mod tests;
 
@@ -14,8 +15,8 @@ use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, Tr
 use opentelemetry::{InstrumentationScope, KeyValue, Value};
 use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SpanData, SpanEvents, SpanLinks};
 
-use self::export::Queue;
 pub use self::export::SpanExport;
+use self::queue::Queue;
 use crate::api::{Answered, Observer, Span, TraceContext, TracedCall};
 
 /// The name of what makes the spans.
