@@ -235,11 +235,7 @@ fn a_secret_from_the_environment_stays_out_of_log_data_and_backup() {
         .set("log", "trace")
         .set("session_secret", SESSION_SECRET)
         .start();
-    server
-        .get("/api/workspaces")
-        .bearer(forged("u"))
-        .send()
-        .expect(401);
+    server.get("/api/workspaces").bearer(forged("u")).send().expect(401);
     let backups = scratch();
     let copy = backups.path().join("copy");
     run([
