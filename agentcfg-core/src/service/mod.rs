@@ -18,6 +18,7 @@ mod builder;
 mod change;
 mod chunked_reads;
 mod diff;
+mod each;
 mod entry;
 mod epoch;
 mod export;

@@ -2,7 +2,7 @@
 //! it, up to the end of the session.
 //!
 //! A provider may take each refresh token once, so one request renews and the others wait for it, on all servers: it holds a lease in
-//! the session's record. The exchange is a task of its own, because the new refresh token would be lost with a caller who leaves.
+//! the session's record. The exchange runs in a task of its own: a request that is cancelled would lose the new refresh token.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -95,6 +95,7 @@ impl AgentCfg {
         }
         Ok(removed)
     }
+
     /// Ends all browser sessions of a user.
     pub(super) async fn close_browser_sessions_of(&self, user_id: &UserId) -> Result<(), Error> {
         let mut pieces = Chunks::of(Entries::<StoredBrowserSession>::of(records::browser_sessions()));

@@ -6,14 +6,14 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
-use tokio::task::JoinSet;
 
 use super::known::PeriodSlice;
 use super::slice::{Gone, Limit, Moment, Threshold, Wish};
-use crate::error::{Error, ErrorKind};
-use crate::model::{Action, Actor, Change as FieldChange, Changes, TargetType, Usd};
+use crate::error::Error;
+use crate::model::{Action, Actor, Change as FieldChange, Changes, TargetType, Usd, WorkspaceId};
 use crate::service::access::Access;
 use crate::service::change::Change;
+use crate::service::each::for_each;
 use crate::service::records::{self, BudgetAccount, EntityKey, Outcome, Stored, StoredBudget, Transaction};
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Inner};
@@ -77,7 +77,8 @@ impl AgentCfg {
             if let Some(threshold) = threshold {
                 account.notified |= threshold.bit;
             }
-            match self.put_account(&budget, (&key, found, &account), threshold).await? {
+            let put = self.put_account(slice.workspace, &budget, (&key, found, &account), threshold);
+            match put.await? {
                 Outcome::Done(_) => slice.lock().exchanged(&account, own, at.steady),
                 Outcome::Raced | Outcome::Limit => {
                     slice.lock().not_exchanged();
@@ -96,6 +97,7 @@ impl AgentCfg {
     /// Commits an account, with the event of a threshold.
     async fn put_account(
         &self,
+        workspace: WorkspaceId,
         budget: &Stored<StoredBudget>,
         (key, found, account): (&EntityKey<BudgetAccount>, Option<Stored<BudgetAccount>>, &BudgetAccount),
         threshold: Option<Threshold>,
@@ -109,10 +111,6 @@ impl AgentCfg {
             return self.commit(transaction).await;
         };
         let stored = &budget.value;
-        let workspace = budget.key.raw().workspace().ok_or_else(|| {
-            let message = "a budget without a workspace";
-            Error::new(ErrorKind::Internal, message)
-        })?;
         let access = Access::without_membership(workspace, Actor::system("budgets"), budget.unchanged());
         let id = stored.id.to_string();
         let field = |name: &str, to: serde_json::Value| {
@@ -153,34 +151,13 @@ impl AgentCfg {
     ///
     /// When storage fails, for the first slice that was not reported.
     pub(in crate::service) async fn report_budgets(&self, wish: BudgetReport) -> Result<(), Error> {
-        let mut failure = None;
         let mut slices = self.inner.budgets.slices();
         slices.retain(|slice| !slice.lock().is_empty());
-        if slices.len() == 1 || Handle::try_current().is_err() {
-            for slice in slices {
-                failure = failure.or(self.report(&slice, wish).await.err());
-            }
-            return failure.map_or(Ok(()), Err);
-        }
-        let mut running = JoinSet::new();
-        let mut slices = slices.into_iter();
-        loop {
-            while running.len() < AT_ONCE
-                && let Some(slice) = slices.next()
-            {
-                let service = self.clone();
-                running.spawn(async move { service.report(&slice, wish).await });
-            }
-            match running.join_next().await {
-                None => return failure.map_or(Ok(()), Err),
-                Some(Ok(Ok(()))) => {}
-                Some(Ok(Err(error))) => failure = failure.or(Some(error)),
-                Some(Err(error)) => {
-                    let error = Error::new(ErrorKind::Internal, "a budget was not reported").because(error);
-                    failure = failure.or(Some(error));
-                }
-            }
-        }
+        for_each(slices, AT_ONCE, |slice| {
+            let service = self.clone();
+            async move { service.report(&slice, wish).await }
+        })
+        .await
     }
 
     async fn report(&self, slice: &PeriodSlice, report: BudgetReport) -> Result<(), Error> {
@@ -220,10 +197,7 @@ pub(super) struct Exchanged {
 
 impl Exchanged {
     fn of(account: BudgetAccount, limit: Limit) -> Self {
-        let rest = match limit.refuses {
-            true => limit.nanos.saturating_sub(account.spent).saturating_sub(account.held()),
-            false => u64::MAX,
-        };
+        let rest = account.rest(limit);
         Self { account, rest }
     }
 }

@@ -23,6 +23,7 @@ pub(super) struct KnownBudgets {
 pub(super) struct KnownBudget {
     pub(super) workspace: WorkspaceId,
     pub(super) stored: StoredBudget,
+    pub(super) place: BudgetPlace,
     /// The slices of each period, which all revisions of the budget share.
     slices: Arc<Slices>,
 }
@@ -89,13 +90,14 @@ impl KnownBudget {
         };
         Self {
             workspace,
+            place: stored.place(),
             stored,
             slices,
         }
     }
 
     pub(super) fn refuses(&self) -> bool {
-        self.stored.action != BudgetAction::Warn
+        self.stored.limit().refuses
     }
 
     /// The slice of the period that a moment is in.
@@ -109,7 +111,7 @@ impl KnownBudget {
         slices.retain(|_, slice| Arc::strong_count(slice) > 1 || !slice.lock().is_empty());
         let new = Arc::new(PeriodSlice {
             workspace: self.workspace,
-            place: self.stored.place(),
+            place: self.place.clone(),
             budget: self.stored.id,
             period: name.clone(),
             slice: Mutex::default(),

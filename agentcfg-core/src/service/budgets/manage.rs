@@ -1,5 +1,7 @@
 //! Listing, setting and removing budgets.
 
+use std::sync::Arc;
+
 use super::known::KnownBudget;
 use super::period;
 use super::reservation::nanos;
@@ -68,19 +70,27 @@ impl AgentCfg {
     /// The budgets of a workspace as the API shows them.
     pub(in crate::service) async fn shown_budgets(&self, workspace: WorkspaceId) -> Result<Vec<Budget>, Error> {
         let known = self.read_budgets(workspace).await?;
-        let now = self.now();
-        let keys = known
-            .budgets
-            .iter()
-            .map(|budget| account_key(workspace, &budget.stored, now));
-        let accounts = self.read(keys.collect::<Vec<_>>()).await?;
-        let mut shown = Vec::with_capacity(known.budgets.len());
-        for (budget, account) in known.budgets.iter().zip(accounts) {
-            let account = account.map(|account| account.value).unwrap_or_default();
-            shown.push(self.shown(budget, &account, now)?);
-        }
+        let mut shown = self.with_accounts(workspace, known.budgets.iter()).await?;
         shown.sort_by(|a, b| (a.scope, &a.scope_id, a.period).cmp(&(b.scope, &b.scope_id, b.period)));
         Ok(shown)
+    }
+
+    /// Budgets with their accounts of the current periods.
+    async fn with_accounts(
+        &self,
+        workspace: WorkspaceId,
+        budgets: impl Iterator<Item = &Arc<KnownBudget>> + Clone,
+    ) -> Result<Vec<Budget>, Error> {
+        let now = self.now();
+        let keys = budgets
+            .clone()
+            .map(|budget| account_key(workspace, &budget.stored, now));
+        let accounts = self.read(keys.collect::<Vec<_>>()).await?;
+        let shown = budgets.zip(accounts).map(|(budget, account)| {
+            let account = account.map(|account| account.value).unwrap_or_default();
+            self.shown(budget, &account, now)
+        });
+        shown.collect()
     }
 
     fn shown(&self, budget: &KnownBudget, account: &BudgetAccount, now: Timestamp) -> Result<Budget, Error> {
@@ -146,9 +156,12 @@ impl AgentCfg {
         let id = self
             .retry_lost_races(|| self.try_set_budget(caller, workspace, &place, &limit))
             .await?;
-        let shown = self.shown_budgets(workspace).await?;
-        let found = shown.into_iter().find(|budget| budget.id == id);
-        found.ok_or_else(|| Error::new(ErrorKind::Conflict, "the budget was removed meanwhile"))
+        let known = self.read_budgets(workspace).await?;
+        let shown = self.with_accounts(workspace, known.budgets.iter().filter(|budget| budget.stored.id == id));
+        shown
+            .await?
+            .pop()
+            .ok_or_else(|| Error::new(ErrorKind::Conflict, "the budget was removed meanwhile"))
     }
 
     async fn try_set_budget(

@@ -3,9 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::known::PeriodSlice;
-use crate::model::Usd;
-use crate::model::WorkspaceId;
+use super::known::{KnownBudget, PeriodSlice};
+use crate::model::{Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::records::CallGroup;
 
@@ -95,8 +94,8 @@ impl Reservation {
         }
     }
 
-    fn has(&self, slice: &Arc<PeriodSlice>) -> bool {
-        self.parts.iter().any(|part| part.slice.budget == slice.budget)
+    fn has(&self, budget: &KnownBudget) -> bool {
+        self.parts.iter().any(|part| part.slice.budget == budget.stored.id)
     }
 }
 
@@ -122,16 +121,14 @@ impl AgentCfg {
         if cost > Usd::ZERO
             && let Some(known) = self.inner.budgets.of(workspace)
         {
-            for budget in known
+            let has_reserved = |budget: &KnownBudget| reservation.as_ref().is_some_and(|parts| parts.has(budget));
+            let made_since = known
                 .budgets
                 .iter()
-                .filter(|budget| budget.stored.place().covers_group(group))
-            {
-                let slice = budget.at(self.now());
-                if !reservation.as_ref().is_some_and(|reservation| reservation.has(&slice)) {
-                    slice.lock().charge(nanos(cost));
-                    self.keep_up_budgets();
-                }
+                .filter(|budget| budget.place.covers_group(group) && !has_reserved(budget));
+            for budget in made_since {
+                budget.at(self.now()).lock().charge(nanos(cost));
+                self.keep_up_budgets();
             }
         }
         if let Some(reservation) = reservation {

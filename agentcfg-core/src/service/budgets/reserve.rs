@@ -160,9 +160,8 @@ impl AgentCfg {
         let known = self.budgets_at(call.workspace, call.budgets).await?;
         let id = |kind| (call.actor.kind == kind).then_some(&*call.actor.id);
         let (key, user) = (id(ActorType::ApiKey), id(ActorType::User));
-        let mut covering = known.budgets.iter();
-        let covers = |budget: &&Arc<KnownBudget>| budget.stored.place().covers(&call.agent_id, key, user);
-        let covering: Vec<_> = covering.by_ref().filter(covers).collect();
+        let covers = |budget: &&Arc<KnownBudget>| budget.place.covers(&call.agent_id, key, user);
+        let covering: Vec<_> = known.budgets.iter().filter(covers).collect();
         if covering.is_empty() {
             return Ok(None);
         }

@@ -22,6 +22,8 @@ const REPORT_EVERY: i64 = 5_000;
 const SLICES: u64 = 50;
 /// As a budget runs out, a slice is this part of the rest.
 const SLICES_OF_REST: u64 = 10;
+/// The rest of a budget that refuses nothing: sums with it do not overflow.
+const ENDLESS: u64 = u64::MAX / 4;
 
 /// A share of the limit that an event is made for, once in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -250,10 +252,7 @@ impl Slice {
         let mut held = self.held.saturating_sub(spent);
         account.holders.remove(&own);
         let taken = held.saturating_add(account.held());
-        let rest = match limit.refuses {
-            true => limit.nanos.saturating_sub(account.spent).saturating_sub(taken),
-            false => u64::MAX / 4,
-        };
+        let rest = account.rest(limit).saturating_sub(held);
         match wish {
             Wish::Take { lack, waiting } => {
                 let more = match self.is_tight(at.steady) {
@@ -328,6 +327,14 @@ pub(super) enum Wish {
 }
 
 impl BudgetAccount {
+    /// What is neither spent nor held. A budget that refuses nothing has no end.
+    pub(super) fn rest(&self, limit: Limit) -> u64 {
+        match limit.refuses {
+            true => limit.nanos.saturating_sub(self.spent).saturating_sub(self.held()),
+            false => ENDLESS,
+        }
+    }
+
     /// What processes hold.
     pub(super) fn held(&self) -> u64 {
         sum(self.holders.values())

@@ -3,14 +3,12 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use tokio::runtime::Handle;
-use tokio::task::JoinSet;
-
 use super::HOUR;
 use super::ledger::{OpenSum, SumKey};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::model::{CallId, Timestamp, WorkspaceId};
 use crate::service::AgentCfg;
+use crate::service::each::for_each;
 use crate::service::records::{self, Entries, Outcome, StoredCall, StoredSum, SumTime, Transaction};
 use crate::service::retry::Rounds;
 
@@ -39,33 +37,11 @@ impl AgentCfg {
                 "the usage of model calls is lost: the store did not take it for too long"
             );
         }
-        let mut failure = None;
-        let workspaces = ledger.workspaces();
-        if workspaces.len() == 1 || Handle::try_current().is_err() {
-            for workspace in workspaces {
-                failure = failure.or(self.write_usage_of(workspace).await.err());
-            }
-            return failure.map_or(Ok(()), Err);
-        }
-        let mut running = JoinSet::new();
-        let mut workspaces = workspaces.into_iter();
-        loop {
-            while running.len() < AT_ONCE
-                && let Some(workspace) = workspaces.next()
-            {
-                let service = self.clone();
-                running.spawn(async move { service.write_usage_of(workspace).await });
-            }
-            match running.join_next().await {
-                None => return failure.map_or(Ok(()), Err),
-                Some(Ok(Ok(()))) => {}
-                Some(Ok(Err(error))) => failure = failure.or(Some(error)),
-                Some(Err(error)) => {
-                    let error = Error::new(ErrorKind::Internal, "the usage was not written").because(error);
-                    failure = failure.or(Some(error));
-                }
-            }
-        }
+        for_each(ledger.workspaces(), AT_ONCE, |workspace| {
+            let service = self.clone();
+            async move { service.write_usage_of(workspace).await }
+        })
+        .await
     }
 
     async fn write_usage_of(&self, workspace: WorkspaceId) -> Result<(), Error> {

@@ -6,15 +6,15 @@ use std::time::{Duration, Instant};
 /// The time between two lines.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// While storage is down every request fails for the same reason: a line a second tells of all of them.
+/// While storage is down every request fails for the same reason: a line a second counts them all.
 #[derive(Debug, Default)]
-pub(super) struct Outages(Mutex<Told>);
+pub(super) struct Outages(Mutex<Lines>);
 
 #[derive(Debug, Default)]
-struct Told {
+struct Lines {
     last: Option<Instant>,
     /// The requests since then that are no line.
-    untold: u64,
+    left_out: u64,
 }
 
 impl Outages {
@@ -28,16 +28,16 @@ impl Outages {
     }
 
     fn next_at(&self, now: Instant) -> Option<u64> {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if told
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines
             .last
             .is_some_and(|last| now.saturating_duration_since(last) < EVERY)
         {
-            told.untold += 1;
+            lines.left_out += 1;
             return None;
         }
-        told.last = Some(now);
-        Some(std::mem::take(&mut told.untold))
+        lines.last = Some(now);
+        Some(std::mem::take(&mut lines.left_out))
     }
 }
 

@@ -7,6 +7,7 @@ mod attempts;
 mod error;
 mod headers;
 mod key_test;
+mod raw_json;
 mod refusal;
 mod relay;
 mod request_body;

@@ -14,6 +14,7 @@ use serde_json::error::Category;
 use serde_json::value::RawValue;
 use smallvec::SmallVec;
 
+use super::raw_json::range;
 use super::target::Format;
 use crate::http::errors::Failure;
 
@@ -273,12 +274,6 @@ fn says(value: &RawValue, wanted: &str) -> bool {
         return string(value).as_deref() == Some(wanted);
     }
     text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) == Some(wanted)
-}
-
-/// The range of a slice within the text that it was cut from.
-fn range(text: &str, part: &RawValue) -> Range<usize> {
-    let start = part.get().as_ptr().addr() - text.as_ptr().addr();
-    start..start + part.get().len()
 }
 
 fn object<'a>(body: &'a [u8], persona: Option<&'static str>) -> Result<(&'a str, Members<'a>), Failure> {

@@ -152,7 +152,8 @@ fn is_segment(segment: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
 }
 
-fn is_version(segment: &str) -> bool {
+/// Whether a segment of a path is a version such as `v1`.
+pub(super) fn is_version(segment: &str) -> bool {
     segment
         .strip_prefix('v')
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))

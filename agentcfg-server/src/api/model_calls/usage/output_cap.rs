@@ -5,9 +5,10 @@ use std::ops::Range;
 use agentcfg_core::model::Provider;
 use agentcfg_core::service::OutputCap;
 use bytes::Bytes;
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::super::raw_json::{present, range};
 use super::path::UsagePath;
 use crate::http::errors::Failure;
 
@@ -35,11 +36,6 @@ struct Members<'a> {
     max_output_tokens: Option<&'a RawValue>,
     #[serde(borrow, deserialize_with = "present")]
     n: Option<&'a RawValue>,
-}
-
-/// A value that is there, null too.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> Result<Option<&'a RawValue>, D::Error> {
-    Deserialize::deserialize(value).map(Some)
 }
 
 impl OutputMembers {
@@ -179,12 +175,6 @@ fn whole_number(name: &str, value: &RawValue) -> Result<Option<u64>, Failure> {
             "{name} must be a whole number that is not negative, because a budget covers this call"
         ))),
     }
-}
-
-/// The range of a value within the text that it was cut from.
-fn range(text: &str, part: &RawValue) -> Range<usize> {
-    let start = part.get().as_ptr().addr() - text.as_ptr().addr();
-    start..start + part.get().len()
 }
 
 #[cfg(test)]

@@ -3,6 +3,8 @@
 use agentcfg_core::model::TokenUsage;
 use hyper::Method;
 
+use super::super::target::is_version;
+
 /// The paths whose answers report their usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsagePath {
@@ -22,10 +24,6 @@ impl UsagePath {
         if method != Method::POST {
             return None;
         }
-        let is_version = |part: &str| {
-            let digits = part.strip_prefix('v').unwrap_or_default();
-            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-        };
         let path = match path.split_once('/') {
             Some((version, rest)) if is_version(version) => rest,
             _ => path,

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use hyper::header::{self, HeaderMap, HeaderValue};
-use serde::{Deserialize, Deserializer};
+use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::super::raw_json::{present, range};
 use super::path::UsagePath;
 use crate::http::errors::Failure;
 
@@ -106,11 +107,6 @@ impl MeteredBody {
     }
 }
 
-/// A value that is there, null too.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> Result<Option<&'a RawValue>, D::Error> {
-    Deserialize::deserialize(value).map(Some)
-}
-
 /// The text that asks for usage, and the range that it replaces; `None` where the body asks already, or has options that are none.
 fn asked(text: &str, options: Option<&RawValue>) -> Option<(Range<usize>, String)> {
     const INCLUDE: &str = "\"include_usage\":true";
@@ -142,12 +138,6 @@ fn asked(text: &str, options: Option<&RawValue>) -> Option<(Range<usize>, String
             Some((at..at, format!("{INCLUDE}{comma}")))
         }
     }
-}
-
-/// The range of a slice within the text that it was cut from.
-fn range(text: &str, part: &RawValue) -> Range<usize> {
-    let start = part.get().as_ptr().addr() - text.as_ptr().addr();
-    start..start + part.get().len()
 }
 
 #[cfg(test)]
