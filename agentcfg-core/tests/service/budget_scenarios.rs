@@ -8,7 +8,9 @@ use agentcfg_core::model::{
     WorkspaceId,
 };
 use agentcfg_core::service::{CallFacts, CallMeter, CostBound, ModelRequest, OutputCap};
-use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Store, StoreError};
+use agentcfg_core::store::{
+    Batch, CommitError, Committed, Key, Kind, Partition, Record, Scan, Scanned, Store, StoreError,
+};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 
 use super::support::{World, kind};
@@ -246,6 +248,19 @@ pub async fn of_scopes_and_periods(world: World) {
         .await
         .unwrap();
     end(meter, tokens(1, 1)).await;
+
+    // Accounts of earlier days are removed.
+    for _ in 0..4 {
+        world.clock.advance_millis(24 * 60 * 60 * 1000);
+        let (meter, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(80)))
+            .await
+            .unwrap();
+        end(meter, tokens(1, 1)).await;
+    }
+    let scan = Scan::all(Partition::Workspace(workspace), Kind::BudgetAccount);
+    let accounts = world.store.scan(&scan).await.unwrap().entries;
+    // Two of the agent's budget and two of the user's; the key has called on the first day alone.
+    assert_eq!(accounts.len(), 5, "{accounts:?}");
 
     // Rules and permissions.
     for (scope, id) in [(BudgetScope::Workspace, Some(&writer)), (BudgetScope::Agent, None)] {

@@ -22,6 +22,8 @@ use crate::service::{AgentCfg, Inner};
 const TICK: Duration = Duration::from_millis(500);
 /// The pause between the attempts of a call that waits for others to give back.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
+/// The most accounts of one budget that are removed at a time.
+const OLD_ACCOUNTS: usize = 64;
 /// The most slices that are reported at the same time.
 const AT_ONCE: usize = 16;
 
@@ -77,9 +79,15 @@ impl AgentCfg {
             if let Some(threshold) = threshold {
                 account.notified |= threshold.bit;
             }
+            let is_first = found.is_none();
             let put = self.put_account(slice.workspace, &budget, (&key, found, &account), threshold);
             match put.await? {
-                Outcome::Done(_) => slice.lock().exchanged(&account, own, at.steady),
+                Outcome::Done(_) => {
+                    slice.lock().exchanged(&account, own, at.steady);
+                    if is_first {
+                        self.remove_old_accounts(slice).await?;
+                    }
+                }
                 Outcome::Raced | Outcome::Limit => {
                     slice.lock().not_exchanged();
                     rounds.lost().await?;
@@ -92,6 +100,19 @@ impl AgentCfg {
             // Another threshold may be reached too.
             (wish, asks) = (Wish::Keep, false);
         }
+    }
+
+    /// Removes the accounts of a budget but for the last two periods: calls that began in the period before may be in flight.
+    async fn remove_old_accounts(&self, slice: &PeriodSlice) -> Result<(), Error> {
+        let accounts = records::accounts_from(slice.workspace, slice.budget).limit(OLD_ACCOUNTS);
+        let mut accounts: Vec<_> = self.scan(accounts).await?.into_keys().collect();
+        accounts.retain(|account| account.period_of(slice.budget).is_some());
+        accounts.truncate(accounts.len().saturating_sub(2));
+        if accounts.is_empty() {
+            return Ok(());
+        }
+        let transaction = accounts.into_iter().fold(Transaction::default(), Transaction::delete);
+        self.commit(transaction).await.map(drop)
     }
 
     /// Commits an account, with the event of a threshold.

@@ -18,6 +18,8 @@ use crate::validate::{IntoValid, Invalid};
 
 /// The most budgets of a workspace.
 const MOST: u64 = 500;
+/// More accounts than a budget has.
+const ACCOUNTS: usize = 64;
 /// Milliseconds of a day.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -280,7 +282,8 @@ impl AgentCfg {
         );
         let mut change = with_head(change.remove(found)?, head_key, head, -1)?;
         // Calls in flight do not write accounts of a budget that is removed.
-        let accounts = self.scan(records::accounts_from(workspace, id)).await?;
+        // There are those of the last two periods.
+        let accounts = self.scan(records::accounts_from(workspace, id).limit(ACCOUNTS)).await?;
         for account in accounts.into_keys() {
             if account.period_of(id).is_none() {
                 break;
