@@ -7,8 +7,9 @@
 //! Timers, deadlines and pauses are `tokio::time`'s, whose clock a test pauses, and hash tables have seeds of their own.
 //! Neither changes a record, an answer or a decision.
 
-use std::sync::Mutex;
+use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex};
 
 use uuid::Uuid;
 
@@ -185,6 +186,96 @@ impl Entropy for SystemEntropy {
     }
 }
 
+/// A clock that follows the clock of another machine, such as a database that several processes share, so that all of them
+/// show one time.
+///
+/// Between two readings of the other clock it goes by the monotonic clock, so a wall clock that is set on this machine has no
+/// influence. Until the first reading it shows the time of the clock that it was made with.
+///
+/// ```
+/// use std::sync::Arc;
+/// use agentcfg_core::clock::{Clock, FollowingClock, ManualClock};
+/// let machine = Arc::new(ManualClock::at("2026-11-20T09:30:00Z".parse()?));
+/// let clock = FollowingClock::new(machine.clone());
+/// // The database's clock is ten seconds ahead.
+/// clock.follow(machine.now().plus_millis(10_000));
+/// machine.step_millis(3_600_000);
+/// machine.advance_millis(1000);
+/// assert_eq!(clock.now().to_string(), "2026-11-20T09:30:11.000Z");
+/// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+/// ```
+pub struct FollowingClock {
+    machine: Arc<dyn Clock>,
+    /// The other clock less the monotonic one, in milliseconds; `UNKNOWN` before the first reading.
+    offset: AtomicI64,
+    /// When the offset was taken, on the monotonic clock.
+    taken_at: AtomicI64,
+}
+
+impl FollowingClock {
+    const UNKNOWN: i64 = i64::MIN;
+
+    /// How long the largest offset is kept. A reading is always late by its way here, so the largest offset of several is the
+    /// most exact; an older one may be one from before the other clock was set.
+    const KEPT: i64 = 10_000;
+
+    /// A clock that shows the time of this one until it has a reading to follow.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agentcfg_core::clock::{Clock, FollowingClock, ManualClock};
+    /// let machine = Arc::new(ManualClock::at("2026-11-20T09:30:00Z".parse()?));
+    /// assert_eq!(FollowingClock::new(machine.clone()).now(), machine.now());
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
+    pub fn new(machine: Arc<dyn Clock>) -> Self {
+        Self {
+            machine,
+            offset: AtomicI64::new(Self::UNKNOWN),
+            taken_at: AtomicI64::new(0),
+        }
+    }
+
+    /// Takes a reading of the other clock that arrived just now.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agentcfg_core::clock::{Clock, FollowingClock, SystemClock};
+    /// let clock = FollowingClock::new(Arc::new(SystemClock));
+    /// clock.follow("2026-11-20T09:30:00Z".parse()?);
+    /// assert!(clock.now() < "2026-11-20T09:31:00Z".parse()?);
+    /// # Ok::<(), agentcfg_core::model::InvalidTimestamp>(())
+    /// ```
+    pub fn follow(&self, reading: Timestamp) {
+        let steady = self.machine.steady_millis();
+        let offset = reading.unix_millis().saturating_sub(steady);
+        let is_old = steady.saturating_sub(self.taken_at.load(Ordering::Relaxed)) > Self::KEPT;
+        if is_old || offset > self.offset.load(Ordering::Relaxed) {
+            self.offset.store(offset, Ordering::Relaxed);
+            self.taken_at.store(steady, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Clock for FollowingClock {
+    fn now(&self) -> Timestamp {
+        match self.offset.load(Ordering::Relaxed) {
+            Self::UNKNOWN => self.machine.now(),
+            offset => Timestamp::from_unix_millis(self.machine.steady_millis().saturating_add(offset)),
+        }
+    }
+
+    fn steady_millis(&self) -> i64 {
+        self.machine.steady_millis()
+    }
+}
+
+impl fmt::Debug for FollowingClock {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FollowingClock").field("now", &self.now()).finish()
+    }
+}
+
 /// A clock for tests, which changes only when it is moved.
 ///
 /// Moving it forward also moves its steady reading. Moving it back acts as a wall clock that is set: the steady reading
@@ -294,6 +385,30 @@ impl Ids {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_that_follows_another_takes_the_reading_that_came_fastest() {
+        let machine = Arc::new(ManualClock::at(Timestamp::from_unix_millis(1_800_000_000_000)));
+        let clock = FollowingClock::new(machine.clone());
+        let start = machine.now();
+        let ahead = |millis: i64| start.plus_millis(machine.steady_millis() + millis);
+        clock.follow(ahead(9_700));
+        clock.follow(ahead(10_000));
+        machine.advance_millis(5_000);
+        // This reading took 400 ms more than the one before.
+        clock.follow(ahead(9_600));
+        assert_eq!(clock.now(), ahead(10_000));
+        // The other clock was set back: its readings are taken once the offset is old.
+        for (passed, shown) in [(4_000, 10_000), (2_000, -60_000)] {
+            machine.advance_millis(passed);
+            clock.follow(ahead(-60_000));
+            assert_eq!(clock.now(), ahead(shown));
+        }
+        // The wall clock of this machine is of no importance.
+        machine.step_millis(-3_600_000);
+        assert_eq!(clock.now(), ahead(-60_000));
+        assert_eq!(clock.steady_millis(), machine.steady_millis());
+    }
 
     #[test]
     fn identifiers_are_strictly_increasing() {

@@ -8,6 +8,7 @@ use agentcfg_core::model;
 
 mod budgets;
 mod changes;
+mod clocks;
 mod cluster;
 mod conformance;
 mod contract_misuse;

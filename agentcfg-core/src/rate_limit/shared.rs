@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use async_trait::async_trait;
 
 use super::{MemoryLimiter, RateDecision, RateLimiter, Subject, WINDOW_MILLIS};
-use crate::clock::Moment;
-use crate::model::RateStatus;
+use crate::clock::{FollowingClock, Moment};
+use crate::model::{RateStatus, Timestamp};
 use crate::store::{SharedWindows, StoreError};
 
 /// Counts in a shared counter. While the counter does not answer, it counts in this process alone.
 pub struct SharedLimiter {
     windows: Arc<dyn SharedWindows>,
+    clock: Option<Arc<FollowingClock>>,
     alone: MemoryLimiter,
     state: Arc<SharedState>,
 }
@@ -79,9 +80,29 @@ impl SharedLimiter {
     pub fn new(windows: Arc<dyn SharedWindows>) -> Self {
         Self {
             windows,
+            clock: None,
             alone: MemoryLimiter::default(),
             state: Arc::default(),
         }
+    }
+
+    /// Lets a clock follow that of the counter, which each count reads. Give the service the same clock, and all processes on
+    /// the counter show one time. Only a counter with a clock of its own is worth following.
+    ///
+    /// ```no_run
+    /// # use std::sync::Arc;
+    /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// use agentcfg_core::clock::{FollowingClock, SystemClock};
+    /// # fn example(limiter: agentcfg_core::rate_limit::SharedLimiter) {
+    /// let clock = Arc::new(FollowingClock::new(Arc::new(SystemClock)));
+    /// let limiter = limiter.followed_by(Arc::clone(&clock));
+    /// let service = AgentCfg::builder(MemoryStore::new()).rate_limiter(limiter).clock(clock).build();
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn followed_by(mut self, clock: Arc<FollowingClock>) -> Self {
+        self.clock = Some(clock);
+        self
     }
 
     /// The live state of the limiter; clones share it.
@@ -105,6 +126,9 @@ impl SharedLimiter {
             Subject::User(id) => format!("user {id}"),
         };
         let window = self.windows.hit(&name, WINDOW_MILLIS).await?;
+        if let Some(clock) = &self.clock {
+            clock.follow(Timestamp::from_unix_millis(window.now_millis));
+        }
         let remaining = u64::from(limit).saturating_sub(window.used);
         Ok(RateDecision {
             allowed: window.used <= u64::from(limit),

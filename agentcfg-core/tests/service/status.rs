@@ -1,7 +1,7 @@
 //! Live status of agents.
 
-use agentcfg_core::ErrorKind;
-use agentcfg_core::model::{AgentStatus, LiveStatus, Plan, Role, Scope, StatusReport};
+use agentcfg_core::model::{AgentPatch, AgentStatus, LiveStatus, Plan, Role, Scope, StatusReport};
+use agentcfg_core::{AgentCfg, ErrorKind};
 
 use super::support::{ANY, World, kind};
 
@@ -54,15 +54,66 @@ async fn a_report_expires_after_its_time_to_live() {
         .await
         .unwrap();
     assert_eq!(status().await[0], entry("writer", LiveStatus::Idle, None));
-    // Setting the clock back does not expire a report.
-    world.clock.advance_millis(-500_000);
-    assert_eq!(status().await[0], entry("writer", LiveStatus::Idle, None));
     world
         .service
         .report_status(&ada, None, "writer", StatusReport::offline())
         .await
         .unwrap();
     assert_eq!(status().await, [offline, editor]);
+}
+
+/// A wall clock that is set by hours, forward or back, neither ends a report nor lets it count longer.
+#[tokio::test]
+async fn a_report_ends_by_the_monotonic_clock() {
+    const HOUR: i64 = 3_600_000;
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    world.agent(workspace, "ada", "writer").await;
+    let status = async |service: &AgentCfg| {
+        let ada = service.trusted_user("ada").unwrap();
+        let list = service.status_list(&ada, workspace).await.unwrap();
+        let entries: Vec<AgentStatus> = serde_json::from_slice(&list.json()).unwrap();
+        assert_eq!(entries, service.agent_status(&ada, workspace).await.unwrap());
+        entries[0].status
+    };
+    for step in [-HOUR, HOUR, 5 * HOUR, -24 * HOUR] {
+        let report = StatusReport::working("t1", "Draft");
+        let reported = world.service.report_status(&ada, None, "writer", report).await;
+        assert_eq!(reported.unwrap().status, LiveStatus::Working);
+        assert_eq!(status(&world.service).await, LiveStatus::Working, "{step}");
+        world.clock.step_millis(step);
+        assert_eq!(status(&world.service).await, LiveStatus::Working, "{step}");
+        world.clock.advance_millis(119_999);
+        assert_eq!(status(&world.service).await, LiveStatus::Working, "{step}");
+        world.clock.advance_millis(1);
+        assert_eq!(status(&world.service).await, LiveStatus::Offline, "{step}");
+        // An edit of the agent makes another list, for which the report stays ended.
+        let patch = AgentPatch::default().display_name(format!("Writer {step}"));
+        let edited = world.service.update_agent(&ada, None, "writer", patch, ANY).await;
+        edited.unwrap();
+        assert_eq!(status(&world.service).await, LiveStatus::Offline, "{step}");
+    }
+}
+
+/// A process that starts after the clock was set back cannot know how old a report is. It counts for one time-to-live at most.
+#[tokio::test]
+async fn a_report_from_the_future_counts_for_one_time_to_live() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let ada = world.user("ada");
+    world.agent(workspace, "ada", "writer").await;
+    let report = StatusReport::working("t1", "Draft");
+    world.service.report_status(&ada, None, "writer", report).await.unwrap();
+    world.clock.step_millis(-7_200_000);
+    let started = world.another_instance();
+    let caller = started.trusted_user("ada").unwrap();
+    let status = async || started.agent_status(&caller, workspace).await.unwrap()[0].status;
+    assert_eq!(status().await, LiveStatus::Working);
+    world.clock.advance_millis(119_999);
+    assert_eq!(status().await, LiveStatus::Working);
+    world.clock.advance_millis(1);
+    assert_eq!(status().await, LiveStatus::Offline);
 }
 
 #[tokio::test]

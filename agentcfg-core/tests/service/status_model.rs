@@ -69,8 +69,7 @@ pub async fn follow(world: &World, seed: u64) {
                     );
                 }
                 4 => world.clock.advance_millis(TTL_MILLIS / 2 + 1),
-                5 => world.clock.advance_millis(-TTL_MILLIS / 3),
-                6 => world.clock.advance_millis(2 * TTL_MILLIS),
+                5 => world.clock.advance_millis(2 * TTL_MILLIS),
                 _ => {
                     world.clock.advance_millis(1);
                     let report = report(&mut numbers);

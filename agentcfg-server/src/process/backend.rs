@@ -9,6 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::clock::{Clock, FollowingClock, SystemClock};
 use agentcfg_core::rate_limit::{SharedLimiter, SharedState};
 use agentcfg_core::store::Store;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
@@ -135,6 +136,8 @@ pub enum Backend {
         database: Database,
         /// Counts requests in the database, together with other servers.
         limiter: Option<SharedLimiter>,
+        /// The time of all servers on the database.
+        clock: Arc<FollowingClock>,
         /// The state of the shared counter, for the metrics.
         state: Arc<SharedState>,
         /// The master keys, until the service takes them.
@@ -152,11 +155,16 @@ impl Backend {
         if let Some(location) = DatabaseLocation::of(config) {
             let vault = master_keys::find(config, None, false)?;
             let database = connect(config, &location).await?;
-            let limiter = SharedLimiter::new(database.windows());
+            let clock = Arc::new(FollowingClock::new(Arc::new(SystemClock)));
+            let mut limiter = SharedLimiter::new(database.windows());
+            if database.has_clock() {
+                limiter = limiter.followed_by(Arc::clone(&clock));
+            }
             let state = limiter.state();
             return Ok(Self::Shared {
                 database,
                 limiter: Some(limiter),
+                clock,
                 state,
                 vault,
             });
@@ -209,6 +217,14 @@ impl Backend {
         match self {
             Self::Embedded { .. } => None,
             Self::Shared { limiter, .. } => limiter.take(),
+        }
+    }
+
+    /// The clock of the service.
+    pub fn clock(&self) -> Arc<dyn Clock> {
+        match self {
+            Self::Embedded { .. } => Arc::new(SystemClock),
+            Self::Shared { clock, .. } => Arc::clone(clock) as _,
         }
     }
 

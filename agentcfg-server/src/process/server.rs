@@ -146,6 +146,7 @@ impl Server {
         if let Some(vault) = vault {
             builder = builder.vault(vault);
         }
+        builder = builder.clock(backend.clock());
         if let Some(limiter) = backend.take_limiter() {
             builder = builder.rate_limiter(limiter);
         }

@@ -325,7 +325,7 @@ impl AgentCfg {
         }
     }
 
-    pub(super) fn moment(&self) -> Moment {
+    pub(in crate::service) fn moment(&self) -> Moment {
         Moment::of(&*self.inner.clock)
     }
 }

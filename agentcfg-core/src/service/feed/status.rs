@@ -49,17 +49,15 @@ struct PublishedStatuses {
     held_back: BTreeSet<(i64, usize)>,
     /// The number of the last entry that was published.
     last: u64,
-    /// When an entry changes without a commit, in milliseconds since the Unix epoch.
+    /// When an entry changes without a commit, on the monotonic clock.
     due: Option<i64>,
-    /// When the table was read last, in milliseconds since the Unix epoch.
-    read_at: i64,
     is_read: bool,
 }
 
 /// A published entry.
 struct PublishedEntry {
     number: u64,
-    /// When it was published, in milliseconds since the Unix epoch.
+    /// When it was published, on the monotonic clock.
     at: i64,
     event: Arc<StatusEvent>,
 }
@@ -99,7 +97,6 @@ impl StatusFeeds {
                 held_back: BTreeSet::new(),
                 last: 0,
                 due: None,
-                read_at: i64::MIN,
                 is_read: false,
             }),
         });
@@ -134,7 +131,7 @@ impl StatusReader {
             .access(caller, self.feed.workspace, Permission::AgentsRead)
             .await?;
         let mut state = self.feed.state.lead().await;
-        let now = service.now().unix_millis();
+        let now = service.inner.clock.steady_millis();
         let is_new_enough = state.is_read && state.is_newer_than(begun);
         if !is_new_enough && state.may_have_changed(now) {
             let attempt = state.begin();
@@ -160,7 +157,7 @@ impl StatusReader {
     /// Waits for a report, or for the moment at which an entry changes without one.
     pub(super) async fn changed(&mut self, service: &AgentCfg) {
         let left = self.due.map(|due| {
-            let left = due.saturating_sub(service.now().unix_millis());
+            let left = due.saturating_sub(service.inner.clock.steady_millis());
             Duration::from_millis(left.try_into().unwrap_or_default())
         });
         match left {
@@ -204,8 +201,7 @@ impl Delta {
 impl PublishedStatuses {
     /// Whether the status list may differ from the one that was read.
     fn may_have_changed(&self, now: i64) -> bool {
-        // A clock that was set back may make reports count again.
-        let is_due = self.due.is_some_and(|due| due <= now) || now < self.read_at;
+        let is_due = self.due.is_some_and(|due| due <= now);
         !self.is_read || is_due || self.log.has_changed() || self.reports.has_changed()
     }
 
@@ -238,7 +234,7 @@ impl PublishedStatuses {
         self.read = Some((Arc::clone(&statuses), position));
         let held_back = self.held_back.first().map(|(at, _)| *at);
         self.due = table.ages_at().into_iter().chain(held_back).min();
-        (self.read_at, self.is_read) = (now, true);
+        self.is_read = true;
         Ok(())
     }
 

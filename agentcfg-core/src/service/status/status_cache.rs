@@ -46,8 +46,8 @@ pub(in crate::service) struct SharedStatuses {
 struct Published {
     texts: Arc<Texts>,
     cursor: Cursor,
-    /// The times at which it is valid: from the first to before the second.
-    holds: (i64, i64),
+    /// When it ends to be valid without a change, on the monotonic clock.
+    ends_at: i64,
 }
 
 impl Statuses {
@@ -61,14 +61,13 @@ impl Statuses {
     }
 
     /// The published list, if it is still valid.
-    fn published(&self, agents: Cursor, now: i64) -> Option<StatusList> {
+    fn published(&self, agents: Cursor, steady_millis: i64) -> Option<StatusList> {
         // The tracker is asked first: a reader that takes its changes withdraws the list before.
         if self.tracker.as_ref()?.has_changed() {
             return None;
         }
         let published = self.published.read().unwrap_or_else(PoisonError::into_inner).clone()?;
-        let (from, to) = published.holds;
-        let is_current = published.cursor == agents && (from..to).contains(&now);
+        let is_current = published.cursor == agents && steady_millis < published.ends_at;
         is_current.then(|| StatusList::new(published.texts))
     }
 
@@ -105,7 +104,7 @@ impl AgentCfg {
     pub(in crate::service) async fn shared_status_list(&self, access: &Access) -> Result<StatusList, Error> {
         let agents = self.agent_list(access).await?;
         let statuses = self.statuses(access);
-        if let Some(list) = statuses.published(agents.cursor(), self.now().unix_millis()) {
+        if let Some(list) = statuses.published(agents.cursor(), self.inner.clock.steady_millis()) {
             return Ok(list);
         }
         // Less frequent. Boxed, so that the future of the fast path stays small.
@@ -127,15 +126,10 @@ impl AgentCfg {
         statuses.publish(Some(Published {
             texts: Arc::clone(&texts),
             cursor: table.cursor(),
-            holds: table.holds(),
+            ends_at: table.ages_at().unwrap_or(i64::MAX),
         }));
-        let bytes = table.bytes() as u64;
         state.table = Some(table);
-        // A weight in the cache must not change, so the table is inserted again when it has grown or shrunk.
-        if bytes.abs_diff(state.bytes) > state.bytes / 8 || !self.inner.cache.has_statuses(statuses.workspace) {
-            state.bytes = bytes;
-            self.inner.cache.keep_statuses(statuses.workspace, statuses, bytes);
-        }
+        statuses.keep(self, &mut state);
         Ok(StatusList::new(texts))
     }
 }
@@ -143,7 +137,7 @@ impl AgentCfg {
 impl Statuses {
     /// The table, brought up to date.
     pub(in crate::service) async fn current(
-        &self,
+        self: &Arc<Self>,
         service: &AgentCfg,
         access: &Access,
     ) -> Result<Lead<'_, SharedStatuses>, Error> {
@@ -165,9 +159,20 @@ impl Statuses {
             (state.table, state.position) = (Some(table), position);
         }
         if let Some(table) = &mut state.table {
-            table.at(service.now().unix_millis());
+            table.at(service.moment());
         }
+        self.keep(service, &mut state);
         Ok(state)
+    }
+
+    /// Keeps the table in the cache. A weight there must not change, so it is inserted again when it has grown or shrunk.
+    fn keep(self: &Arc<Self>, service: &AgentCfg, state: &mut SharedStatuses) {
+        let cache = &service.inner.cache;
+        let bytes = state.table.as_ref().map_or(0, Table::bytes) as u64;
+        if bytes.abs_diff(state.bytes) > state.bytes / 8 || !cache.has_statuses(self.workspace) {
+            state.bytes = bytes;
+            cache.keep_statuses(self.workspace, self, bytes);
+        }
     }
 
     /// Applies the changes. If that fails or is cancelled, the table is lost, and the next read makes a new one.

@@ -2,6 +2,9 @@
 //!
 //! A row is decoded when its record changes. The JSON text is kept in blocks of rows, and only blocks with a row that shows
 //! something else are written again. An ordered set of the moments at which reports end finds the rows that grow old.
+//!
+//! The wall clock decides only how old a report is when its record is read first. From then on it ends by the monotonic
+//! clock, so a wall clock that is set lets no report count longer than its time-to-live, and none end early.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::RandomState;
@@ -12,6 +15,7 @@ use bytes::Bytes;
 use super::super::AgentList;
 use super::super::records::{ChangedRecords, Encoded, StoredStatus};
 use super::status_list::{StatusPiece, Texts};
+use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
 use crate::model::{AgentId, AgentStatus, Cursor, LiveStatus, StatusEvent, TextId};
 
@@ -35,10 +39,10 @@ pub(in crate::service) struct Table {
     by_id: Box<[u32]>,
     /// The text of each block, unless a row of it has changed.
     blocks: Vec<Option<StatusPiece>>,
-    /// The rows by the end of their current report, in milliseconds since the Unix epoch.
+    /// The rows whose report was not there at the last [`Self::at`], which decides when it ends.
+    undecided: Vec<u32>,
+    /// The rows by the end of their current report, on the monotonic clock.
     ends: BTreeSet<(i64, u32)>,
-    /// The latest end of a report that no longer counts.
-    ended: i64,
     /// The rows by the number of their last change.
     changes: BTreeMap<u64, u32>,
     last: u64,
@@ -59,6 +63,8 @@ struct Row {
     number: u64,
     /// Whether the report counts.
     is_live: bool,
+    /// When the report ends, on the monotonic clock; `None` until that is decided.
+    ends_at: Option<i64>,
     report: Option<Box<StoredStatus>>,
 }
 
@@ -107,8 +113,8 @@ impl Table {
             blocks: vec![None; rows.len().div_ceil(BLOCK).max(1)],
             by_id: (0..place(rows.len())).collect(),
             rows,
+            undecided: Vec::new(),
             ends: BTreeSet::new(),
-            ended: i64::MIN,
             changes: BTreeMap::new(),
             last,
             ttl,
@@ -124,12 +130,12 @@ impl Table {
             let before = older.as_mut().and_then(|older| {
                 let found = older.find(table.agent_id(i))?;
                 let row = &mut older.rows[found];
-                Some((row.fingerprint, row.report.take()))
+                Some((row.fingerprint, row.report.take(), row.ends_at))
             });
             match before {
-                Some((fingerprint, report)) => {
+                Some((fingerprint, report, ends_at)) => {
                     let row = &mut table.rows[i];
-                    (row.fingerprint, row.report) = (fingerprint, report);
+                    (row.fingerprint, row.report, row.ends_at) = (fingerprint, report, ends_at);
                     table.place_end(i);
                 }
                 None => missing.push(table.agent_id(i).into()),
@@ -205,8 +211,8 @@ impl Table {
             return Ok(());
         }
         let report = record.map(Encoded::value).transpose()?.map(Box::new);
-        if let Some(before) = &self.rows[i].report {
-            self.ends.remove(&(self.end_of(before), place(i)));
+        if let Some(end) = self.rows[i].ends_at.take() {
+            self.ends.remove(&(end, place(i)));
         }
         let row = &mut self.rows[i];
         let shows_the_same = shown(row.report.as_deref()) == shown(report.as_deref()) && row.is_live;
@@ -219,10 +225,12 @@ impl Table {
 
     /// Stores when the report of a row ends. Until [`Self::at`] decides, it counts as live.
     fn place_end(&mut self, i: usize) {
-        self.rows[i].is_live = self.rows[i].report.is_some();
-        if let Some(report) = &self.rows[i].report {
-            let end = self.end_of(report);
-            self.ends.insert((end, place(i)));
+        let row = &mut self.rows[i];
+        row.is_live = row.report.is_some();
+        match row.ends_at {
+            Some(end) => _ = self.ends.insert((end, place(i))),
+            None if row.is_live => self.undecided.push(place(i)),
+            None => {}
         }
     }
 
@@ -238,36 +246,34 @@ impl Table {
         }
     }
 
-    fn end_of(&self, report: &StoredStatus) -> i64 {
-        report.reported_at.unix_millis().saturating_add(self.ttl)
-    }
-
-    /// Decides which reports count at this moment, in milliseconds since the Unix epoch.
-    pub(super) fn at(&mut self, now: i64) {
-        if now < self.ended {
-            // The clock was set back, so reports may count again.
-            self.ended = i64::MIN;
-            for i in 0..self.rows.len() {
-                if self.rows[i].report.is_some() && !self.rows[i].is_live {
-                    self.place_end(i);
-                    self.touch(i, true);
-                }
+    /// Decides which reports count at this moment.
+    pub(super) fn at(&mut self, moment: Moment) {
+        for i in std::mem::take(&mut self.undecided) {
+            let row = &mut self.rows[i as usize];
+            // A report may be there no longer, or twice in the list.
+            if let (Some(report), None) = (&row.report, row.ends_at) {
+                let age = moment
+                    .now
+                    .unix_millis()
+                    .saturating_sub(report.reported_at.unix_millis());
+                let end = moment.steady_millis.saturating_add(self.ttl - age.clamp(0, self.ttl));
+                row.ends_at = Some(end);
+                self.ends.insert((end, i));
             }
         }
-        while let Some((end, i)) = self.ends.first().copied().filter(|(end, _)| *end <= now) {
+        while let Some((end, i)) = self
+            .ends
+            .first()
+            .copied()
+            .filter(|(end, _)| *end <= moment.steady_millis)
+        {
             self.ends.remove(&(end, i));
-            self.ended = self.ended.max(end);
             self.rows[i as usize].is_live = false;
             self.touch(i as usize, true);
         }
     }
 
-    /// The time for which the last [`Self::at`] holds: from the first moment to before the second.
-    pub(super) fn holds(&self) -> (i64, i64) {
-        (self.ended, self.ages_at().unwrap_or(i64::MAX))
-    }
-
-    /// When the first live report ends, in milliseconds since the Unix epoch.
+    /// When the first live report ends, on the monotonic clock. Until then the last [`Self::at`] holds.
     pub(in crate::service) fn ages_at(&self) -> Option<i64> {
         self.ends.first().map(|(end, _)| *end)
     }

@@ -114,6 +114,11 @@ impl Database {
         }
     }
 
+    /// Whether the rate windows go by a clock of the database. Those in etcd go by the clock of the server that counts.
+    pub fn has_clock(&self) -> bool {
+        matches!(self, Self::Postgres(_))
+    }
+
     /// Closes the connections of the store.
     pub async fn close(&self) {
         match self {
