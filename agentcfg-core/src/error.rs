@@ -137,6 +137,26 @@ impl Error {
         Some(*current)
     }
 
+    /// The failure of a call to the model of an agent.
+    pub(crate) fn of_model(self, model: Option<&str>) -> Self {
+        match (model, &self.source) {
+            (Some(model), None) => self.because(AgentsModel(model.to_owned())),
+            _ => self,
+        }
+    }
+
+    /// The agent's model that would have been called, when this is the refusal of a model call that names none itself.
+    ///
+    /// ```
+    /// use agentcfg_core::{Error, ErrorKind};
+    /// // Only the refusal of a model call has one.
+    /// assert_eq!(Error::new(ErrorKind::NotFound, "agent not found").agents_model(), None);
+    /// ```
+    pub fn agents_model(&self) -> Option<&str> {
+        let AgentsModel(model) = self.source.as_deref()?.downcast_ref()?;
+        Some(model)
+    }
+
     /// Which fields break which rules, when the failure is that of a value with faults; empty for every other.
     ///
     /// ```
@@ -187,6 +207,11 @@ impl Error {
 #[derive(Debug, thiserror::Error)]
 #[error("the current tag is {0}")]
 struct Stale(Tag);
+
+/// The cause of the refusal of a call to an agent's model, kept as [`Stale`] is.
+#[derive(Debug, thiserror::Error)]
+#[error("the agent's model is {0}")]
+struct AgentsModel(String);
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -66,6 +66,28 @@ async fn the_next_model_answers_where_the_agents_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_fallback_that_no_budget_pays_for_is_passed_over() {
+    let (stage, further) = with_providers().await;
+    // Without a price, too dear, and one that the rest pays for.
+    let models = ["llama-9", "gpt-5.4-mini", "qwen-9"];
+    let (studio, key) = with_agent(&stage, "gpt-5.5", &fallbacks(&models));
+    let budget = format!("/api/budgets?workspace_id={}&scope=workspace&period=total", studio.id);
+    let budget = stage.server.request("PUT", budget).bearer(&studio.owner);
+    budget.json(&json!({"limit_usd": "0.01"})).send().expect(200);
+    stage.upstream.next(whole(500, &[], "broken"));
+    let call = to(&stage, &key, "openai/@agent/v1/responses");
+    let call = call.json(&json!({"input": "x", "max_output_tokens": 300}));
+    let answer = call.send().await.whole().await.expect(200);
+    assert_eq!(
+        (answer.header("agent-model"), answer.header("agent-attempts")),
+        (Some("qwen-9"), Some("2"))
+    );
+    assert_eq!(stage.upstream.seen().await.json()["model"], "gpt-5.5");
+    assert_eq!(further.seen().await.json()["model"], "qwen-9");
+    assert!(stage.upstream.has_no_unseen_request().await && further.has_no_unseen_request().await);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn after_the_first_byte_there_is_no_fallback() {
     let (stage, further) = with_providers().await;
     let (_studio, key) = with_agent(&stage, "gpt-5.5", &fallbacks(&["llama-9"]));

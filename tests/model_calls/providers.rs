@@ -20,12 +20,12 @@ pub async fn with_providers() -> (Stage, Upstream) {
         ]
         provider_api_keys = {{ vllm = "sk-vllm" }}
         models = [
-            {{ id = "gpt-5.5", provider = "openai" }},
-            {{ id = "gpt-5.4-mini", provider = "openai" }},
+            {{ id = "gpt-5.5", provider = "openai", input_price = 1, output_price = 2 }},
+            {{ id = "gpt-5.4-mini", provider = "openai", input_price = 1000, output_price = 1000 }},
             {{ id = "gpt-7", provider = "openai", status = "coming_soon" }},
             {{ id = "claude-sonnet-5-5", provider = "anthropic" }},
             {{ id = "llama-9", provider = "vllm" }},
-            {{ id = "qwen-9", provider = "vllm" }},
+            {{ id = "qwen-9", provider = "vllm", input_price = 1, output_price = 2 }},
         ]"#,
     ));
     let stage = stage_with(|builder| {
@@ -145,6 +145,27 @@ async fn other_methods_are_passed_on_with_the_workspaces_own_key() {
         assert_eq!(seen.body, body);
         assert_eq!(seen.header("authorization"), Some(&*format!("Bearer {own}")));
     }
+    // A path is passed on as it is written.
+    for path in ["v1/models/ft:gpt-4o-mini:acme::abc", "v1/files/a%20b+c(1)%C3%A9"] {
+        for target in [
+            format!("openai/@writer/{path}"),
+            format!("openai/{path}?agent_id=writer"),
+        ] {
+            let target = format!("/api/agents/model-calls/{target}");
+            stage.server.request("GET", target).bearer(&key).send().expect(200);
+            assert_eq!(stage.upstream.seen().await.target, format!("/{path}"));
+        }
+    }
+    // Variables that the agent does not declare are refused whatever the method.
+    let path = "/api/agents/model-calls/openai/@writer/v1/models";
+    let request = stage
+        .server
+        .get(path)
+        .bearer(&key)
+        .header("agent-variables", r#"{"zz":"1"}"#);
+    request
+        .send()
+        .refused(400, &["variables.zz is not a variable of the agent"]);
     // Nothing is filled in but with POST.
     let path = "/api/agents/model-calls/openai/@writer/v1/responses";
     stage

@@ -338,6 +338,12 @@ async fn a_base_refuses_what_was_decided_on_an_older_state() {
         ErrorKind::Precondition
     );
     assert_eq!(kind(promote("other", "staging", base).await), ErrorKind::Precondition);
+    // What does not exist is said before what has moved.
+    let unknown = Promotion::new("other".parse().unwrap(), "staging".parse().unwrap())
+        .agent_ids(Some(vec!["none".parse().unwrap()]))
+        .base(Some(base));
+    let refused = service.promote_labels(&stage.ada, stage.workspace, unknown, true).await;
+    assert_eq!(kind(refused), ErrorKind::NotFound);
     assert!(promote("other", "production", base).await.is_ok());
     assert!(restore(base).await.is_ok());
     stage.set("b", "production", 1).await;

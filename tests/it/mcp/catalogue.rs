@@ -131,6 +131,28 @@ fn an_agent_with_a_persona_is_a_prompt() {
         (json!("You edit."), json!("You write.\n"))
     );
     assert_eq!(at("writer@latest"), "You edit.");
+    // A key that is pinned to a label gets the version at it, and no other.
+    let pinned = studio.key_with(&json!({"scope": "read", "label": "production"})).key;
+    let ask_pinned = |method: &str, params: Value| {
+        modern(studio.server, &pinned, method, &params)
+            .send()
+            .expect(200)
+            .json()
+    };
+    for name in ["writer", "writer@production"] {
+        let prompt = ask_pinned("prompts/get", json!({ "name": name }));
+        assert_eq!(
+            prompt["result"]["messages"][0]["content"]["text"], "You write.\n",
+            "{name}"
+        );
+    }
+    let resource = ask_pinned("resources/read", json!({"uri": "agentcfg://agents/writer/prompt"}));
+    assert_eq!(resource["result"]["contents"][0]["text"], "You write.\n");
+    let refused = ask_pinned("prompts/get", json!({"name": "writer@latest"}));
+    assert!(
+        refused["error"]["message"].as_str().unwrap().contains("pinned"),
+        "{refused}"
+    );
     for params in [
         json!({"name": "writer@none"}),
         json!({"name": "none@production"}),

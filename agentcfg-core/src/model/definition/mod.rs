@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 pub use self::settings::ModelSettings;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Number, Value};
 
 use crate::body::FromJson;
 use crate::json::{self, Json};
@@ -179,9 +179,7 @@ impl PartialEq for Definition {
 
 fn is_same(one: &Value, other: &Value) -> bool {
     match (one, other) {
-        (Value::Number(one), Value::Number(other)) => {
-            one == other || (one.as_f64() == other.as_f64() && !both_whole(one, other))
-        }
+        (Value::Number(one), Value::Number(other)) => is_same_number(one, other),
         (Value::Array(one), Value::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(one, other)| is_same(one, other))
         }
@@ -194,9 +192,20 @@ fn is_same(one: &Value, other: &Value) -> bool {
     }
 }
 
-/// Whether both numbers are integers of 64 bits, which are compared exactly: two of them can be one double.
-fn both_whole(one: &serde_json::Number, other: &serde_json::Number) -> bool {
-    !one.is_f64() && !other.is_f64()
+/// Whether two numbers are equal. An integer of 64 bits is compared with a double exactly: several of them round to one double.
+fn is_same_number(one: &Number, other: &Number) -> bool {
+    match (one.as_i128(), other.as_i128()) {
+        (Some(one), Some(other)) => one == other,
+        (None, None) => one.as_f64() == other.as_f64(),
+        (Some(whole), None) => is_whole(other, whole),
+        (None, Some(whole)) => is_whole(one, whole),
+    }
+}
+
+/// Whether a double is this integer. Each integral double of up to 2⁶⁴ is an integer of 128 bits, and a larger one saturates.
+fn is_whole(double: &Number, whole: i128) -> bool {
+    let double = double.as_f64().filter(|double| double.fract() == 0.0);
+    double.is_some_and(|double| double as i128 == whole)
 }
 
 impl fmt::Debug for Definition {
@@ -264,13 +273,23 @@ mod tests {
     #[test]
     fn numbers_are_compared_by_value() {
         let number = |text: &str| read(&format!("{{\"n\":{text}}}"));
-        for (one, other) in [("1", "1.0"), ("100", "1e2"), ("0", "-0.0"), ("0.1", "1e-1")] {
+        for (one, other) in [
+            ("1", "1.0"),
+            ("100", "1e2"),
+            ("9007199254740992", "9007199254740992.0"),
+            ("0", "-0.0"),
+            ("0.1", "1e-1"),
+        ] {
             assert_eq!(number(one), number(other), "{one} {other}");
         }
         for (one, other) in [
             ("1", "2"),
             ("1", "\"1\""),
             ("9007199254740993", "9007199254740992"),
+            ("9007199254740993", "9007199254740992.0"),
+            ("18446744073709551615", "18446744073709551616"),
+            ("-9223372036854775807", "-9223372036854775808.0"),
+            ("1", "1.5"),
             ("1", "true"),
         ] {
             assert_ne!(number(one), number(other), "{one} {other}");

@@ -7,7 +7,9 @@ use serde_json::{Map, Value};
 
 use super::prefetch::Prefetch;
 use crate::error::{Error, ErrorKind};
-use crate::model::{Actor, AgentId, Label, Message, Permission, PermissionSet, Scope, Timestamp, UserId, WorkspaceId};
+use crate::model::{
+    Actor, AgentId, Label, Message, Permission, PermissionSet, Scope, Timestamp, UserId, VersionSelector, WorkspaceId,
+};
 use crate::service::Settings;
 use crate::service::key_limits::{KeyLimits, permissions_of};
 use crate::service::records::{Profile, StoredApiKey};
@@ -300,6 +302,26 @@ impl Caller {
     /// ```
     pub fn pinned_label(&self) -> Option<&Label> {
         self.limits()?.label()
+    }
+
+    /// The version that a reader of released texts gets: the selected one, or that at the label which an API key is pinned to.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) for another selection than the pinned label.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// assert_eq!(ada.select_version(VersionSelector::Current)?, VersionSelector::Current);
+    /// let new = NewApiKey::new(studio, "Reader", Environment::Production, Scope::Read).label("production".parse::<Label>()?);
+    /// let reader = service.authenticate(&service.create_api_key(&ada, new).await?.key).await?;
+    /// assert_eq!(reader.select_version(VersionSelector::Current)?, VersionSelector::Label("production"));
+    /// assert!(reader.select_version(VersionSelector::Label("staging")).is_err());
+    /// # Ok(()) }) }
+    /// ```
+    pub fn select_version<'a>(&'a self, selector: VersionSelector<'a>) -> Result<VersionSelector<'a>, Error> {
+        self.limits().map_or(Ok(selector), |limits| limits.select(selector))
     }
 
     fn limits(&self) -> Option<&KeyLimits> {

@@ -80,12 +80,12 @@ impl AgentCfg {
             TargetType::Workspace,
             workspace.to_string(),
         );
+        let mut since = None;
         if let Some(base) = promotion.base {
             let head = self.read_head(workspace).await?;
             let last;
             (change, last) = change.decided_on(head);
-            self.require_unmoved(base, workspace, last, &[&promotion.from, to], access.limits())
-                .await?;
+            since = Some((base, last));
         }
         let (mut change, bearers) = match (&promotion.agent_ids, &promotion.set) {
             (Some(ids), _) => self.named_bearers(change, &promotion.from, ids).await?,
@@ -95,6 +95,11 @@ impl AgentCfg {
             },
             (None, None) => self.all_bearers(change, &promotion.from).await?,
         };
+        // After the agents that are named were found: 404 goes before 412.
+        if let Some((base, last)) = since {
+            self.require_unmoved(base, workspace, last, &[&promotion.from, to], access.limits())
+                .await?;
+        }
         if bearers.len() > MAX_PROMOTED {
             return Err(too_many_bearers(&promotion.from));
         }

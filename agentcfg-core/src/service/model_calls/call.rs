@@ -132,12 +132,15 @@ pub struct ModelAttempt {
 }
 
 impl ModelCall {
+    /// How many models are asked for one call at most. Those that a budget does not pay for are passed over and do not count.
+    pub const MAX_ATTEMPTS: usize = 3;
+
     /// Whether the workspace has, or had, budgets, so that the call must [reserve](crate::AgentCfg::reserve) what it can cost.
     pub fn may_have_budgets(&self) -> bool {
         self.budgets != 0
     }
 
-    /// The first attempt and the fallbacks, in order.
+    /// The first attempt and the fallbacks, in order. Of these at most [`Self::MAX_ATTEMPTS`] are to be sent.
     pub fn attempts(&self) -> impl Iterator<Item = &ModelAttempt> {
         std::iter::once(&self.first).chain(&self.fallbacks)
     }

@@ -52,9 +52,6 @@ struct Content {
 /// How often a key is read again because a rotation sealed it again meanwhile.
 const ROUNDS: usize = 4;
 
-/// The greatest number of attempts of a call.
-const MAX_ATTEMPTS: usize = 3;
-
 type OwnKey = Option<Encoded<StoredProviderKey>>;
 
 impl AgentCfg {
@@ -122,7 +119,7 @@ impl AgentCfg {
                     rounds -= 1;
                     last_version = version;
                 }
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.of_model(decision.first.model.as_deref())),
             }
         }
     }
@@ -167,7 +164,9 @@ impl AgentCfg {
             (None, Some(model)) => Asked::FilledIn(model),
             (None, None) => Asked::Nothing,
         };
-        let provider = routing::provider_of(self.catalogue(), named, asked)?;
+        let filled_in = asked.model().filter(|_| request.model.is_none()).map(str::to_owned);
+        let refused = |error: Error| error.of_model(filled_in.as_deref());
+        let provider = routing::provider_of(self.catalogue(), named, asked).map_err(refused)?;
         let fallbacks = match (asked, &content.definition) {
             (Asked::FilledIn(model), Some(definition)) => self.fallbacks(named.api(), model, definition),
             _ => Vec::new(),
@@ -176,7 +175,6 @@ impl AgentCfg {
         let others = fallbacks.iter().map(|(provider, _)| *provider).chain([provider]);
         self.read_other_keys(access, others, &mut own_keys).await?;
 
-        let filled_in = asked.model().filter(|_| request.model.is_none()).map(str::to_owned);
         let route = |provider, asked: Option<&str>, filled_in| {
             let own_key = own_keys.iter().find(|(of, _)| *of == provider);
             self.route(
@@ -191,7 +189,7 @@ impl AgentCfg {
                 ..route
             })
         };
-        let first = route(provider, asked.model(), filled_in)?;
+        let first = route(provider, asked.model(), filled_in.clone()).map_err(refused)?;
         let fallbacks = fallbacks.into_iter().filter_map(|(provider, model)| {
             let route = route(provider, Some(&model), Some(model.clone()));
             route.ok().filter(|route| route.source != CredentialSource::None)
@@ -350,8 +348,7 @@ impl AgentCfg {
         let mut fallbacks = Vec::new();
         for route in decision.fallbacks {
             match self.open(decision.workspace, &route) {
-                Ok(credential) if fallbacks.len() + 1 < MAX_ATTEMPTS => fallbacks.push(route.with(credential)),
-                Ok(_) => break,
+                Ok(credential) => fallbacks.push(route.with(credential)),
                 Err(error) => tracing::error!(%error, "a fallback model is passed over"),
             }
         }

@@ -231,7 +231,7 @@ impl Parameter for CalledPath {
         "path",
         Shape::Pattern {
             length: None,
-            pattern: "^[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~-]+)*$",
+            pattern: "^[A-Za-z0-9._~-]+(?:/[A-Za-z0-9._~!$&'()*+,=:@%-]+)*$",
         },
         "The path at the provider, slashes included, such as `v1/chat/completions`, `v1/responses` or `v1/messages`.",
     )

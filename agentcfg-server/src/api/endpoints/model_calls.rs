@@ -148,7 +148,8 @@ impl CalledMethod for Post {
          credential may be in `x-api-key` or `api-key`.\n\n\
          The usual paths are operations of their own; this one describes all others too. \
          The path is appended to the provider's address, and so are the other query parameters. Segments of the path \
-         consist of letters, digits and `-._~`; any other path is answered with 404. Of the header fields `Accept`, \
+         have the characters of RFC 3986, encoded or not, but for slashes, `?`, `#`, `;`, `%` and control characters within a segment; a path with one of these, with \
+         a segment of dots alone, or with `:` or `@` in its first segment is answered with 404. Of the header fields `Accept`, \
          `Accept-Encoding`, `Content-Type`, `User-Agent`, `Anthropic-Version`, `Anthropic-Beta`, `OpenAI-Beta`, \
          `Idempotency-Key` and `X-Client-Request-Id` are forwarded, no others; a server that sends spans to OpenTelemetry adds \
          `Traceparent`, which continues the caller's trace. Where an answer reports its usage, `Accept-Encoding` is \
@@ -220,8 +221,7 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
             .takes_agent_model(draft.takes_model())
             .version(version)
             .takes_persona(draft.takes_persona())
-            // Where no persona is filled in, there is nothing to replace.
-            .variables(variables.as_ref().filter(|_| method == Method::POST));
+            .variables(variables.as_ref());
         let resolved = call
             .service
             .resolve_model_call(call.caller, workspace, &*agent.agent_id, &request)
@@ -292,7 +292,8 @@ fn selected<'a>(
 /// The refusal of a call that was not sent. A missing credential is a failure that a retry does not help.
 fn refused(error: Error, model: Option<&str>) -> Failure {
     let is_final = error.kind() == ErrorKind::NotConfigured;
-    let failure = Failure::from(error).with_fields(named(model, 0));
+    let fields = named(model.or(error.agents_model()), 0);
+    let failure = Failure::from(error).with_fields(fields);
     match is_final {
         true => failure.should_retry(false),
         false => failure,

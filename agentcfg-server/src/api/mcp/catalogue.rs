@@ -68,9 +68,16 @@ pub(super) async fn read(service: &AgentCfg, caller: &Caller, params: &Map<Strin
         Some(agent_id) => (agent_id, true),
         None => (path, false),
     };
-    let agent = match service.get_agent(caller, workspace, agent_id).await {
+    let found = match wants_prompt {
+        true => prompted(service, caller, workspace, (agent_id, None)).await,
+        false => service
+            .get_agent(caller, workspace, agent_id)
+            .await
+            .map(|found| found.value),
+    };
+    let agent = match found {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown()),
-        other => other?.value,
+        other => other?,
     };
     if wants_prompt {
         let persona = persona(&agent).ok_or_else(unknown)?;
@@ -96,7 +103,8 @@ pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<St
     Ok(paged("prompts", prompts.collect(), offset, agents.len()))
 }
 
-/// Answers `prompts/get`. A name may end with `@` and a label: then the persona is that of the version at the label.
+/// Answers `prompts/get`. A name may end with `@` and a label: then the persona is that of the version at the label. An API key
+/// that is pinned to a label gets the version at that label.
 pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> RpcResult {
     let name = params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
@@ -108,17 +116,7 @@ pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<Str
         Some((agent_id, label)) => (agent_id, Some(label)),
         None => (name, None),
     };
-    let found = async {
-        let current = service.get_agent(caller, workspace, agent_id).await?.value;
-        let Some(label) = label else {
-            return Ok::<_, Error>(current);
-        };
-        let version = service
-            .get_version(caller, Some(workspace), agent_id, VersionSelector::Label(label))
-            .await?;
-        Ok(current.with_config(version.config))
-    };
-    let agent = match found.await {
+    let agent = match prompted(service, caller, workspace, (agent_id, label)).await {
         Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown()),
         other => other?,
     };
@@ -131,6 +129,22 @@ pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<Str
         "description": described(&agent),
         "messages": [{"role": "user", "content": {"type": "text", "text": text}}],
     })))
+}
+
+/// An agent as its prompt shows it: with the configuration of the version at the label, or of that which the API key is pinned to.
+async fn prompted(
+    service: &AgentCfg,
+    caller: &Caller,
+    workspace: WorkspaceId,
+    (agent_id, label): (&str, Option<&str>),
+) -> Result<Agent, Error> {
+    let selector = caller.select_version(label.map_or(VersionSelector::Current, VersionSelector::Label))?;
+    let current = service.get_agent(caller, workspace, agent_id).await?.value;
+    if selector == VersionSelector::Current {
+        return Ok(current);
+    }
+    let version = service.get_version(caller, Some(workspace), agent_id, selector).await?;
+    Ok(current.with_config(version.config))
 }
 
 /// The description of a prompt. Clients show it in their menus, so it is never empty.

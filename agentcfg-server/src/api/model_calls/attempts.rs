@@ -28,7 +28,7 @@ impl ModelCalls {
     /// # Errors
     ///
     /// When the last provider that was asked cannot be reached, breaks off or does not answer in time, the caller leaves, or a
-    /// budget does not pay for the call. A fallback that no budget pays for is not asked.
+    /// budget does not pay for the call. A fallback that the budgets do not pay for is passed over.
     pub(crate) async fn send(
         &self,
         call: &ModelCall,
@@ -38,6 +38,7 @@ impl ModelCalls {
         let attempts: Vec<_> = call.attempts().collect();
         let mut maybe_bought = false;
         let mut next = prepared(call, sent, &attempts, 1).await.map(Some)?;
+        let mut later = attempts.get(1..).unwrap_or_default();
         let mut tried = 0;
         while let Some(current) = next {
             tried += 1;
@@ -64,17 +65,18 @@ impl ModelCalls {
                     Err(failure)
                 }
             };
-            next = match failed {
-                Some(failed) if tried < attempts.len() => {
-                    let (provider, model) = (attempt.provider, model.unwrap_or_default());
-                    tracing::warn!(%provider, model, failed, "a model call failed, the next model is tried");
-                    prepared(call, sent, &attempts, tried + 1)
-                        .await
-                        .inspect_err(|refusal| tracing::warn!(refusal = refusal.message, "the next model is not tried"))
-                        .ok()
+            next = None;
+            if let Some(failed) = failed {
+                let provider = attempt.provider;
+                tracing::warn!(%provider, model = model.unwrap_or_default(), failed, "a model call failed");
+                while next.is_none() && tried < ModelCall::MAX_ATTEMPTS && !later.is_empty() {
+                    let refused = |refusal: &Failure| {
+                        tracing::warn!(refusal = refusal.message, "a fallback model is passed over")
+                    };
+                    next = prepared(call, sent, later, tried + 1).await.inspect_err(refused).ok();
+                    later = &later[1..];
                 }
-                _ => None,
-            };
+            }
             if next.is_some() {
                 maybe_bought |= is_bought;
                 continue;
@@ -97,14 +99,15 @@ impl ModelCalls {
     }
 }
 
-/// Fills in the body of an attempt, counted from 1, and reserves what it can cost of the budgets that cover the call.
+/// Fills in the body of the first of these attempts, and reserves what it can cost of the budgets that cover the call. `number`
+/// counts the attempts that are sent, from 1.
 async fn prepared<'a>(
     call: &'a ModelCall,
     sent: &'a Sent<'_>,
     attempts: &[&'a ModelAttempt],
     number: usize,
 ) -> Result<Prepared<'a>, Failure> {
-    let Some((attempt, later)) = attempts.get(number - 1..).and_then(<[_]>::split_first) else {
+    let Some((attempt, later)) = attempts.split_first() else {
         return Err(Failure::internal("an attempt without a provider"));
     };
     let persona = call.persona_prompt.as_deref();

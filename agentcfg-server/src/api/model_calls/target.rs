@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use agentcfg_core::model::{Provider, ProviderApi};
 use agentcfg_core::routing::Catalogue;
 use hyper::Method;
+use percent_encoding::percent_decode_str;
 
 /// A provider and a path below its base URL.
 ///
@@ -73,8 +74,9 @@ impl<'a> Target<'a> {
 
     /// Reads `{provider}/{path}` or `{provider}/@{agent}/{path}`; `None` when that is not a valid target.
     ///
-    /// An encoded slash counts as a slash, as some SDKs write it, and so do an encoded `@` and `:`. Segments consist of letters,
-    /// digits and `-._~`. So there is no way to write another host, to climb up, or to hide either in an encoding.
+    /// An encoded slash counts as a slash, as some SDKs write it, and so do an encoded `@` and `:`. A segment may have all the
+    /// characters that RFC 3986 gives it, encoded ones too, as in the name of a fine-tuned model `ft:gpt-5.5:acme::a1`. There is no way to
+    /// write another host, to climb up, or to hide either in an encoding: see [`is_segment`].
     pub fn parse(text: &'a str) -> Option<Self> {
         let (provider, path) = text.split_once('/')?;
         let provider = provider.parse().ok()?;
@@ -86,9 +88,9 @@ impl<'a> Target<'a> {
                 (Some(agent), path)
             }
         };
-        path.split('/')
-            .all(is_segment)
-            .then_some(Self { provider, agent, path })
+        // At the start of a path `:` and `@` would look like a scheme or a user name.
+        let is_plain_start = !path.split('/').next()?.contains([':', '@']);
+        (is_plain_start && path.split('/').all(is_segment)).then_some(Self { provider, agent, path })
     }
 
     /// The format of the body of a request, if something can be inserted there.
@@ -139,17 +141,32 @@ fn split(path: Cow<'_, str>) -> Option<(PathAgent<'_>, Cow<'_, str>)> {
     let is_id = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     let is_good = !agent.agent_id.is_empty()
         && agent.agent_id.bytes().all(is_id)
-        && agent.selector.as_deref().is_none_or(is_segment);
+        && agent.selector.as_deref().is_none_or(is_selector);
     is_good.then(|| (agent, part(end + 1..path.len())))
 }
 
+/// Whether a text may be a label or the number of a version.
+fn is_selector(text: &str) -> bool {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes().any(|byte| byte != b'.') && text.bytes().all(is_allowed)
+}
+
+/// Whether a text is a segment of a path that means the same to every URL parser and server.
+///
+/// Its characters are those of RFC 3986. Decoded it is not made of dots, and has none of the characters that end a segment for some
+/// reader: slashes, a question mark, `#`, a semicolon, a percent sign, or a control character.
 fn is_segment(segment: &str) -> bool {
-    // A segment of dots alone is resolved by URL parsers and would name another path.
-    let is_a_name = segment.bytes().any(|byte| byte != b'.');
-    is_a_name
-        && segment
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte))
+    let is_written = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@%".contains(&byte);
+    let encoded = segment.split('%').skip(1);
+    let is_encoded = |part: &str| part.len() >= 2 && part.as_bytes()[..2].iter().all(u8::is_ascii_hexdigit);
+    if !segment.bytes().all(is_written) || !encoded.into_iter().all(is_encoded) {
+        return false;
+    }
+    let Ok(decoded) = percent_decode_str(segment).decode_utf8() else {
+        return false;
+    };
+    let is_dots = decoded.chars().all(|char| char == '.');
+    !is_dots && !decoded.contains(|char: char| r"/\?#;%".contains(char) || char.is_control())
 }
 
 /// Whether a segment of a path is a version such as `v1`.
@@ -237,10 +254,32 @@ mod tests {
             "openai/@a@b/v1/responses",
             "openai/@../v1/responses",
             "openai/@evil.example/v1",
-            "openai/v1/@writer/responses",
             "openai/@writer/@editor/v1/responses",
         ] {
             assert_eq!(Target::parse(text), None, "{text}");
+        }
+    }
+
+    /// As RFC 3986 has them: names of fine-tuned models, identifiers of files and batches, methods behind a colon.
+    #[test]
+    fn a_path_is_passed_on_as_it_is_written() {
+        for (path, passed) in [
+            ("v1/models/ft:gpt-4o-mini:acme::abc", None),
+            (
+                "v1/models/ft%3Agpt-4o-mini%3aacme",
+                Some("v1/models/ft:gpt-4o-mini:acme"),
+            ),
+            ("v1/models/a%40b", Some("v1/models/a@b")),
+            ("v1/models/a@b", None),
+            ("v1beta/models/gemini:generateContent", None),
+            ("v1/files/a%20b", None),
+            ("v1/files/a+b,c=1", None),
+            ("v1/files/(a)'b'!*$&", None),
+            ("v1/files/%C3%A9%7E%2B", None),
+            ("v1/files/.hidden", None),
+        ] {
+            let text = format!("openai/@writer/{path}");
+            assert_eq!(Target::parse(&text).unwrap().path, passed.unwrap_or(path));
         }
     }
 
@@ -279,6 +318,17 @@ mod tests {
             "openai/https://evil.example",
             "openai/http:evil.example",
             "openai/v1;x",
+            "openai/v1/..;/admin",
+            "openai/v1/a%3bb",
+            "openai/v1/a%3fb",
+            "openai/v1/a%23b",
+            "openai/v1/%",
+            "openai/v1/%4",
+            "openai/v1/%zz",
+            "openai/v1/%ff",
+            "openai/v1/%7f",
+            "openai/v1/%0a",
+            "openai/%40writer%40/v1",
             "openai/v1/ü",
             "openai/v1/a b",
             "openai/v1?x",
@@ -298,7 +348,9 @@ mod tests {
                 let segments: Vec<_> = uri.path().split('/').skip(1).collect();
                 prop_assert_eq!(segments[0], "base");
                 prop_assert!(segments.iter().all(|segment| !matches!(*segment, "" | "." | "..")));
-                prop_assert!(!uri.path().contains(['%', '\\', '@', ':']));
+                let once = percent_decode_str(uri.path()).decode_utf8().unwrap();
+                prop_assert!(once.split('/').all(|segment| segment.is_empty() || !segment.trim_matches('.').is_empty()));
+                prop_assert!(!once.contains(['%', '\\']) && once.matches('/').count() == segments.len());
             }
         }
 
