@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::change::Change;
-use super::groups::is_group;
+use super::groups::{is_group, is_removed};
 use super::profiles::with_profile;
 use super::records::{self, EntityKey, Entries, Membership, Outcome};
 use super::retry::Attempt;
@@ -91,10 +91,15 @@ impl AgentCfg {
         self.check_group(user_id)?;
         let key = records::member(access.workspace(), user_id);
         let (found, user) = self.read((key.clone(), records::user(user_id))).await?;
+        let is_removed = is_removed(user.as_ref());
         let shown = |member| with_profile((member, user));
         let before = found.as_ref().map(|found| &found.value);
         let before_role = before.map(|member| member.role);
         only_owners_change_owners(&access, before_role, Some(role))?;
+        if before.is_none() && is_removed && access.role != Some(Role::Owner) {
+            let message = format!("an operator has removed the user {user_id:?}: only an owner lets the user in again");
+            return Err(Error::new(ErrorKind::Forbidden, message));
+        }
         let now = self.now();
         let after = match before {
             Some(member) if member.role == role => return Ok(Attempt::Done(shown(member.clone()))),

@@ -152,6 +152,10 @@ async fn a_removed_user_is_in_no_workspace_until_an_owner_says_so() {
     service.remove_user(&root, &user).await.unwrap();
     assert_eq!(world.log(second, "bob").await.len(), before);
 
+    let admin = world.member(second, "bob", "amy", Role::Admin).await;
+    let (refused, message) = failure(service.set_member(&admin, second, &user, Role::Member).await);
+    assert_eq!(refused, ErrorKind::Forbidden);
+    assert!(message.contains("only an owner lets the user in again"), "{message}");
     world.member(second, "bob", "eve", Role::Member).await;
     assert!(service.list_agents(&eve, second, &Default::default()).await.is_ok());
     assert_eq!(

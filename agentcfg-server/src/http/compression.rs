@@ -20,7 +20,7 @@ use self::pieces::Failed;
 pub(in crate::http) use self::stream::GzipBody;
 
 /// Shorter answers fit into one packet with their head, and are not compressed.
-const MIN_LENGTH: usize = 1 << 10;
+pub(super) const MIN_LENGTH: usize = 1 << 10;
 
 /// Longer ones are compressed on the blocking pool, so that other requests of the same worker need not wait.
 const MAX_INLINE: usize = 32 << 10;

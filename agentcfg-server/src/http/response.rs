@@ -183,11 +183,11 @@ impl Reply {
         values: &mut FieldValues,
     ) -> Result<Response<Body>, Failure> {
         if self.form == Form::Open
-            && compression.is_on()
-            && let Some(streamed) = self.relayed.take()
+            && let Some(compressor) = compression.compressor()
+            && let Some(response) = self.relayed.take()
         {
             let in_gzip = fields.has_accept_encoding && asks_for_gzip(&head.headers);
-            return Ok(Self::negotiated(*streamed, in_gzip));
+            return Ok(Box::pin(Self::negotiated(*response, compressor, in_gzip)).await);
         }
         let has_forms = self.form == Form::Open
             && (self.status.is_success() || self.status == StatusCode::NOT_MODIFIED)

@@ -192,6 +192,8 @@ fn naming_another_agent_is_forbidden() {
     // Not even an identifier that no agent can have is told from another one.
     for path in [
         "agents/versions?",
+        "agents/configs?",
+        "agents/configs?state=all&",
         "agents/released?label=production&",
         "agents/labels?",
     ] {

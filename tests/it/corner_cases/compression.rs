@@ -137,6 +137,14 @@ fn every_long_response_is_compressed() {
     compressed(accepting_gzip(create.json(&studio.agent("new", &long))).expect(201));
     let events = format!("/api/changes?workspace_id={}&after=start", studio.id);
     compressed(accepting_gzip(studio.server.get(events).bearer(&studio.owner)).expect(200));
+    // A refusal, and what a tool of an assistant answers.
+    let unknown: serde_json::Map<_, _> = (0..100).map(|i| (format!("unknown_{i}"), json!(1))).collect();
+    let create = studio.server.post("/api/agents/configs").bearer(&studio.owner);
+    compressed(accepting_gzip(create.json(&json!(unknown))).expect(400));
+    let list = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let list = studio.server.post("/mcp").bearer(&studio.owner).json(&list);
+    let known = plain(list.clone().send().expect(200));
+    assert_eq!(compressed(accepting_gzip(list)).plain_body(), known.body);
 }
 
 #[test]
@@ -173,7 +181,7 @@ fn what_is_streamed_is_compressed_as_it_goes() {
 }
 
 #[test]
-fn short_responses_and_errors_stay_plain() {
+fn short_responses_stay_plain() {
     let studio = studio();
     for (answer, status) in [
         (accepting_gzip(studio.list_request("&limit=1&offset=9")), 200),

@@ -288,6 +288,25 @@ impl Caller {
         agents.first().filter(|_| agents.len() == 1)
     }
 
+    /// Refuses an API key that is limited to other agents than this one.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) where the key is limited and this agent is not listed.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let new = NewApiKey::new(studio, "Writer", Environment::Production, Scope::Write).agents(vec!["writer".parse()?]);
+    /// let writer = service.authenticate(&service.create_api_key(&ada, new).await?.key).await?;
+    /// assert!(writer.may_name("writer").is_ok() && writer.may_name("editor").is_err());
+    /// assert!(ada.may_name("editor").is_ok(), "a user is not limited");
+    /// # Ok(()) }) }
+    /// ```
+    pub fn may_name(&self, agent_id: &str) -> Result<(), Error> {
+        self.limits().map_or(Ok(()), |limits| limits.require_agent(agent_id))
+    }
+
     /// The label that an API key is pinned to: it selects the version of model calls, prompts and releases.
     ///
     /// ```

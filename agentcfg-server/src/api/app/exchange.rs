@@ -30,6 +30,7 @@ use crate::api::request_trace::RequestTrace;
 use crate::api::route::Needs;
 use crate::api::routes::{self, Resource};
 use crate::api::strict_query;
+use crate::http::compression::asks_for_gzip;
 use crate::http::errors::Failure;
 use crate::http::query::Query;
 use crate::http::received_body::discard;
@@ -135,6 +136,8 @@ impl App {
                     if let Some(api) = Target::api_of(path, catalogue) {
                         in_form_of(api, &failure, &request_id, &mut refusal);
                     }
+                    let wants_gzip = exchange.fields.has_accept_encoding && asks_for_gzip(&head.headers);
+                    refusal = Box::pin(Reply::refused(refusal, &shared.compression, wants_gzip)).await;
                     complete(refusal.headers_mut(), exchange.rate.as_ref(), request_id, &mut values);
                     refusal
                 }

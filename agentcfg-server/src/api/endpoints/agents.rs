@@ -83,6 +83,10 @@ impl Endpoint for List {
             .offset(offset.unwrap_or(0))
             .limit(limit);
         let Tagged { value: list, tag } = call.service.list_agents(call.caller, workspace, &filter).await?;
+        if let Some(agent_id) = agent_id {
+            // The filter cannot name an agent that could never exist.
+            call.caller.may_name(agent_id)?;
+        }
         let version = list.version().filter(|_| !list.is_empty());
         // The revision of an earlier moment is not known here.
         let cursor = (!matches!(filter.as_of, Some(AsOf::At(_)))).then(|| list.cursor());

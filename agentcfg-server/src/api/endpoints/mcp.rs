@@ -60,6 +60,6 @@ impl Endpoint for Mcp {
     ) -> Result<Self::Answer, Failure> {
         let mirrored = Mirrored { version, method, name };
         let answer = mcp::exchange(call.service, call.caller, &mirrored, &body);
-        Ok(Reply::whole(call.while_connected(answer).await?).into())
+        Ok(Reply::negotiable(call.while_connected(answer).await?).into())
     }
 }

@@ -9,7 +9,7 @@ use hyper::{Response, StatusCode};
 
 use super::{CHANGE_CURSOR, FieldValues, Form, Reply, ReplyBody, UNCACHED, insert, json_response};
 use crate::http::body::{Body, BodyError};
-use crate::http::compression::GzipBody;
+use crate::http::compression::{Compression, Compressor, GzipBody, MIN_LENGTH};
 use crate::http::errors::Failure;
 
 pub(crate) const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -39,12 +39,31 @@ impl Failure {
     }
 }
 
+/// Whether a body in memory is so long that it is compressed.
+fn is_long(body: &Body) -> bool {
+    body.size_hint()
+        .exact()
+        .is_some_and(|length| length >= MIN_LENGTH as u64)
+}
+
 impl Reply {
     /// A whole response, as it is.
     pub fn whole(response: Response<Body>) -> Self {
         Self {
             relayed: Some(Box::new(response)),
             ..Self::ok(ReplyBody::Made(Bytes::new())).plain()
+        }
+    }
+
+    /// A whole response in the coding that the client prefers, where it is long.
+    pub fn negotiable(response: Response<Body>) -> Self {
+        let form = match is_long(response.body()) {
+            true => Form::Open,
+            false => Form::Plain,
+        };
+        Self {
+            form,
+            ..Self::whole(response)
         }
     }
 
@@ -98,18 +117,38 @@ impl Reply {
         }
     }
 
-    /// A streamed response in the coding that the client prefers.
-    pub(super) fn negotiated(mut response: Response<Body>, in_gzip: bool) -> Response<Body> {
-        let headers = response.headers_mut();
-        headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
-        if !in_gzip {
-            return response;
+    /// A refusal in the coding that the client prefers, where it is long.
+    pub(crate) async fn refused(refusal: Response<Body>, compression: &Compression, in_gzip: bool) -> Response<Body> {
+        match compression.compressor() {
+            Some(compressor) if is_long(refusal.body()) => Self::negotiated(refusal, compressor, in_gzip).await,
+            _ => refusal,
         }
-        headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
-        response.map(|body| match body {
-            Body::Streamed(body) => Body::Streamed(GzipBody::new(body).boxed_unsync()),
-            other => other,
-        })
+    }
+
+    /// A response in the coding that the client prefers. A streamed body is compressed as it is sent.
+    pub(super) async fn negotiated(response: Response<Body>, compressor: &Compressor, in_gzip: bool) -> Response<Body> {
+        let (mut head, body) = response.into_parts();
+        head.headers
+            .append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
+        let compressed = match body {
+            Body::Streamed(body) if in_gzip => Body::Streamed(GzipBody::new(body).boxed_unsync()),
+            Body::Whole(body) if in_gzip => {
+                let Ok(plain) = body.collect().await;
+                let plain = plain.to_bytes();
+                match compressor.compress(vec![plain.clone()]).await {
+                    Ok(body) => Body::Whole(body.into()),
+                    Err(error) => {
+                        tracing::warn!(error, "an answer could not be compressed, and goes out as it is");
+                        return Response::from_parts(head, Body::Whole(plain.into()));
+                    }
+                }
+            }
+            other => return Response::from_parts(head, other),
+        };
+        head.headers.remove(header::CONTENT_LENGTH);
+        head.headers
+            .insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        Response::from_parts(head, compressed)
     }
 
     /// A stream of server-sent events that begins at this position. It is never compressed, and its connection closes with it.
