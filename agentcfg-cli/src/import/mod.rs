@@ -121,8 +121,14 @@ pub fn read(format: &Format, paths: &[PathBuf]) -> Result<Reading> {
             files.retain(|path| is_of_format(path));
             reading.other_files += before - files.len();
         }
-        // Files beside those of agents are read first: hidden names come before others, and short paths before long ones.
-        files.sort_by_key(|path| (path.file_name().is_none_or(|name| name != ".mcp.json"), path.clone()));
+        // Files beside those of agents are read first.
+        let is_beside = |path: &Path| {
+            let name = path.file_name().unwrap_or_default();
+            [".mcp.json", "opencode.json", "opencode.jsonc"]
+                .iter()
+                .any(|beside| name == *beside)
+        };
+        files.sort_by_key(|path| (!is_beside(path), path.clone()));
         for path in files {
             one(format, root, &path, &mut reading);
         }

@@ -138,11 +138,14 @@ fn is_secret(text: &str, expects: Expected) -> bool {
         .iter()
         .find_map(|scheme| text.strip_prefix(scheme));
     let bare = bare.unwrap_or(text);
+    if let Some(default) = default_of(bare) {
+        return is_secret(default, expects);
+    }
     if is_reference(bare) {
         return has_password(text);
     }
     if bare.contains(char::is_whitespace) {
-        return has_password(text);
+        return expects == Expected::Secret || has_password(text);
     }
     let is_mixed = bare.contains(|c: char| c.is_ascii_digit()) && bare.contains(|c: char| c.is_ascii_alphabetic());
     let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '/' | '=');
@@ -151,17 +154,26 @@ fn is_secret(text: &str, expects: Expected) -> bool {
         Expected::Anything => false,
         Expected::Value => bare.len() >= 20 && is_mixed && !bare.starts_with('/') && bare.chars().all(is_token),
         Expected::Credential => bare.len() >= 12 && is_mixed,
-        Expected::Secret => bare.len() >= 6 && !is_plain_word(bare),
+        Expected::Secret => !bare.is_empty() && !is_plain_word(bare),
     };
     is_known || is_by_place || has_password(text)
 }
 
-/// `none`, `required`, `true`: a setting and no credential.
+/// `none`, `required`, `true`, `8`: a setting and no credential.
 fn is_plain_word(text: &str) -> bool {
-    [
-        "required", "optional", "enabled", "disabled", "bearer", "oauth2", "api_key",
-    ]
-    .contains(&text.to_lowercase().as_str())
+    const WORDS: &[&str] = &[
+        "required", "optional", "enabled", "disabled", "bearer", "oauth2", "api_key", "true", "false", "none", "null",
+        "yes", "no", "on", "off", "auto",
+    ];
+    WORDS.contains(&text.to_lowercase().as_str()) || (text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+/// The literal in `${X:-literal}` or `${X:literal}`, which stands for a variable that is not set.
+fn default_of(text: &str) -> Option<&str> {
+    let (name, default) = text.strip_prefix("${")?.strip_suffix('}')?.split_once(':')?;
+    let default = default.strip_prefix('-').unwrap_or(default);
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    (!name.is_empty() && name.chars().all(is_name)).then_some(default)
 }
 
 /// Whether a text stands for a value that is elsewhere: `${X}`, `$X`, `{{x}}`, `{env:X}`, `<your-key>`.
@@ -222,6 +234,14 @@ mod tests {
         };
         assert_eq!(in_env("DESK_TOKEN", "plain-literal"), 1);
         assert_eq!(in_env("DESK_TOKEN", "${DESK_TOKEN}"), 0);
+        assert_eq!(in_env("DB_PASSWORD", "${DB_PASSWORD:-hunter2}"), 1);
+        assert_eq!(in_env("DB_PASSWORD", "${DB_PASSWORD:-}"), 0);
+        assert_eq!(in_env("DB_PASSWORD", "${DB_PASSWORD:-${OTHER}}"), 0);
+        assert_eq!(in_env("DB_HOST", "${DB_HOST:-localhost}"), 0);
+        assert_eq!(in_env("DB_PASSWORD", "pw"), 1);
+        assert_eq!(in_env("DB_PASSWORD", "correct horse"), 1);
+        assert_eq!(in_env("Authorization", "Bearer abc"), 1);
+        assert_eq!(in_env("COOKIE_SECURE", "true"), 0);
         assert_eq!(in_env("LOG_LEVEL", "debugging"), 0);
         assert_eq!(in_env("Authorization", "Bearer abcdefgh"), 1);
         assert_eq!(in_env("Authorization", "Bearer $DESK_TOKEN"), 0);

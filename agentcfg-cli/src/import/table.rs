@@ -32,7 +32,7 @@ pub type Row = (&'static str, To, As);
 
 /// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers, the file of
 /// several agents, and whether a manifest had nothing around it.
-const BESIDE: &[&str] = &["$file", "$unnamed", "$mcp", "$yaml", "$bare"];
+const BESIDE: &[&str] = &["$file", "$unnamed", "$mcp", "$config", "$yaml", "$bare"];
 
 /// A format: its table, and what its files are.
 pub struct Format {

@@ -134,18 +134,19 @@ fn claude_code(source: &Source<'_>, reading: &mut Reading) {
         .iter()
         .rposition(|record| record.file != source.path)
         .map_or(0, |at| at + 1);
-    add_servers(source, reading, from);
+    add_beside(source, reading, from, SERVERS);
 }
 
-/// Gives the new agents the servers of the nearest `.mcp.json`, as Claude Code gives them to all agents of a project.
-fn add_servers(source: &Source<'_>, reading: &mut Reading, from: usize) {
+/// Gives the new agents the nearest file of these names that stands beside those of agents: as Claude Code gives the servers of
+/// `.mcp.json` to all agents of a project.
+fn add_beside(source: &Source<'_>, reading: &mut Reading, from: usize, (key, names): (&str, &[&str])) {
     let dirs = source
         .path
         .ancestors()
         .skip(1)
         .take_while(|dir| dir.starts_with(source.root) || source.root.starts_with(dir));
-    let dirs: Vec<_> = dirs.map(|dir| dir.join(".mcp.json")).collect();
-    let Some(path) = dirs.into_iter().find(|path| reading.beside.contains_key(path)) else {
+    let paths: Vec<_> = dirs.flat_map(|dir| names.iter().map(|name| dir.join(name))).collect();
+    let Some(path) = paths.into_iter().find(|path| reading.beside.contains_key(path)) else {
         return;
     };
     let records = &mut reading.records[from..];
@@ -158,13 +159,10 @@ fn add_servers(source: &Source<'_>, reading: &mut Reading, from: usize) {
         .unwrap_or(&path)
         .to_string_lossy()
         .into_owned();
-    let beside = Node::map(vec![
-        Entry::new("file", Node::text(file)),
-        Entry::new("content", node.clone()),
-    ]);
+    let beside = beside(&file, node.clone());
     let servers = servers_of(node.get("mcpServers"));
     for record in records {
-        record.beside.push(Entry::new("$mcp", beside.clone()));
+        record.beside.push(Entry::new(key, beside.clone()));
         record.servers.clone_from(&servers);
     }
 }
@@ -193,8 +191,13 @@ fn copilot(source: &Source<'_>, reading: &mut Reading) {
 }
 
 fn opencode(source: &Source<'_>, reading: &mut Reading) {
+    let from = reading.records.len();
     if !source.file_name().ends_with(".md") {
-        return objects(source, reading, "agent", false);
+        let has_agents = from_json(source.path, source.text).is_ok_and(|node| node.get("agent").is_some());
+        if !keep_config(source, reading) || has_agents {
+            objects(source, reading, "agent", false);
+        }
+        return add_beside(source, reading, from, CONFIG);
     }
     let name = source.relative.strip_suffix(".md").unwrap_or(source.relative);
     let below = ["agents/", "agent/"].iter().find_map(|dir| {
@@ -206,6 +209,39 @@ fn opencode(source: &Source<'_>, reading: &mut Reading) {
         true => Err("no front matter".to_owned()),
         false => Ok(name.clone()),
     });
+    add_beside(source, reading, from, CONFIG);
+}
+
+/// Keeps what a configuration of OpenCode has beside its agents, such as its servers, for all agents below its directory. A schema
+/// alone says nothing of them.
+fn keep_config(source: &Source<'_>, reading: &mut Reading) -> bool {
+    let Ok(node) = from_json(source.path, source.text) else {
+        return false;
+    };
+    let rest: Vec<_> = node
+        .entries()
+        .iter()
+        .filter(|entry| entry.key != "agent")
+        .cloned()
+        .collect();
+    if rest.iter().all(|entry| entry.key == "$schema") {
+        return false;
+    }
+    let secrets = secret_problems(source.path, &rest, &[]);
+    if secrets.is_empty() {
+        let (node, is_used) = (Node::map(rest), false);
+        reading.beside.insert(source.path.to_owned(), Beside { node, is_used });
+    }
+    reading.problems.extend(secrets);
+    true
+}
+
+/// A file that stands beside those of agents, as it is kept with each of them.
+fn beside(file: &str, content: Node) -> Node {
+    Node::map(vec![
+        Entry::new("file", Node::text(file)),
+        Entry::new("content", content),
+    ])
 }
 
 fn has(entries: &[Entry], key: &str) -> bool {
@@ -288,6 +324,22 @@ fn objects(source: &Source<'_>, reading: &mut Reading, below: &str, is_defined: 
     }
 }
 
+/// The files that stand beside those of agents: the key under which an agent keeps one, and the names that it may have.
+const SERVERS: (&str, &[&str]) = ("$mcp", &[".mcp.json"]);
+const CONFIG: (&str, &[&str]) = ("$config", &["opencode.json", "opencode.jsonc"]);
+
+/// The path and the text of a file that an agent keeps. A path that leads elsewhere is replaced by the name of the file.
+fn written_beside(shared: &Node, names: &[&str]) -> Option<(PathBuf, String)> {
+    let (path, content) = shared.text_of("file").map(PathBuf::from).zip(shared.get("content"))?;
+    let name = *names.iter().find(|name| path.ends_with(name))?;
+    let is_below = |part| matches!(part, std::path::Component::Normal(_));
+    let path = match path.components().all(is_below) {
+        true => path,
+        false => PathBuf::from(name),
+    };
+    Some((path, content.pretty()))
+}
+
 /// A file for each agent, and those that stood beside them.
 fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
     let mut files: Vec<(PathBuf, String)> = Vec::new();
@@ -297,19 +349,10 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
             _ => agent.end,
         };
         let path = agent.path(end);
-        if let Some(mcp) = agent.beside("$mcp") {
-            let shared = mcp.text_of("file").map(PathBuf::from).zip(mcp.get("content"));
-            if let Some((path, content)) = shared.filter(|(path, _)| path.ends_with(".mcp.json")) {
-                let path = match path
-                    .components()
-                    .all(|part| matches!(part, std::path::Component::Normal(_)))
-                {
-                    true => path,
-                    false => PathBuf::from(".mcp.json"),
-                };
-                if files.iter().all(|(one, _)| *one != path) {
-                    files.push((path, content.pretty()));
-                }
+        for (key, names) in [SERVERS, CONFIG] {
+            let shared = agent.beside(key).and_then(|shared| written_beside(shared, names));
+            if let Some((path, text)) = shared.filter(|(path, _)| files.iter().all(|(one, _)| one != path)) {
+                files.push((path, text));
             }
         }
         let body = take(&mut agent.entries, BODY)
