@@ -1,4 +1,4 @@
-//! SIGTERM and Ctrl-C.
+//! The signals of the process: SIGTERM and Ctrl-C shut down, SIGHUP reads the settings again, others are logged.
 
 use std::io;
 
@@ -26,6 +26,39 @@ pub fn shutdown() -> io::Result<impl Future<Output = ()> + Send + 'static> {
             tracing::warn!(signal = name, "second signal, exiting without waiting");
             std::process::exit(CUT_SHORT);
         });
+    })
+}
+
+/// Answers SIGHUP with `reload`, and logs signals that would otherwise end the process without a word. Returns when the signals can no
+/// longer be received, which does not happen while the runtime lives.
+///
+/// # Errors
+///
+/// When the handlers cannot be installed.
+pub fn others(reload: impl Fn() + Send + 'static) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let mut hangup = signal(SignalKind::hangup())?;
+    let mut quit = signal(SignalKind::quit())?;
+    let mut alarm = signal(SignalKind::alarm())?;
+    let mut first = signal(SignalKind::user_defined1())?;
+    let mut second = signal(SignalKind::user_defined2())?;
+    Ok(async move {
+        loop {
+            let name = tokio::select! {
+                Some(()) = hangup.recv() => {
+                    reload();
+                    continue;
+                }
+                Some(()) = quit.recv() => "SIGQUIT",
+                Some(()) = alarm.recv() => "SIGALRM",
+                Some(()) = first.recv() => "SIGUSR1",
+                Some(()) = second.recv() => "SIGUSR2",
+                else => return,
+            };
+            tracing::warn!(
+                signal = name,
+                "the signal is ignored: SIGTERM stops the server, SIGHUP reads the settings again"
+            );
+        }
     })
 }
 

@@ -42,6 +42,36 @@ fn sigterm_and_sigint_shut_down_with_exit_status_zero() {
 }
 
 #[test]
+fn a_hangup_reads_the_log_filter_again_and_other_signals_are_logged() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("settings.toml");
+    std::fs::write(&file, "log = \"info\"\n").unwrap();
+    let server = Server::builder().argument("--config").argument(&file).start();
+    let is_logged = |text: &str| {
+        server.get("/healthz").send().expect(200);
+        server.stderr().contains(text)
+    };
+    assert!(!is_logged("DEBUG"));
+    for (signal, name) in [
+        (Signal::QUIT, "SIGQUIT"),
+        (Signal::ALARM, "SIGALRM"),
+        (Signal::USR1, "SIGUSR1"),
+        (Signal::USR2, "SIGUSR2"),
+    ] {
+        server.signal(signal);
+        eventually("the signal is logged", || is_logged(name));
+    }
+    std::fs::write(&file, "log = \"no such level, at all=\"\n").unwrap();
+    server.signal(Signal::HUP);
+    eventually("the settings are refused", || is_logged("the old ones stay"));
+    std::fs::write(&file, "log = \"debug\"\n").unwrap();
+    server.signal(Signal::HUP);
+    eventually("the filter is taken", || is_logged("DEBUG"));
+    server.signal(Signal::TERM);
+    assert!(server.wait().success());
+}
+
+#[test]
 fn idle_connections_do_not_delay_the_shutdown() {
     let server = Server::start();
     let mut idle: Vec<_> = (0..5).map(|_| Wire::connect(server.address())).collect();

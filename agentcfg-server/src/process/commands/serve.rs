@@ -11,14 +11,20 @@ use crate::process::cli::ServeArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::server::{self, Server};
 use crate::process::service_manager::ServiceManager;
+use crate::process::telemetry::LogFilter;
 use crate::process::{signals, telemetry};
 
 pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
-    telemetry::init(&config)?;
+    let filter = telemetry::init(&config)?;
+    let reload = {
+        let flags = Flags::from(args);
+        move || reload(&flags, &filter)
+    };
     runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
         let shutdown = signals::shutdown()?;
+        let others = tokio::spawn(signals::others(reload)?);
         let manager = Arc::new(ServiceManager::from_env(|name| std::env::var_os(name)));
         let living = tokio::spawn({
             let manager = Arc::clone(&manager);
@@ -47,8 +53,26 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
         };
         server.run(listener, ready, shutdown).await?;
         living.abort();
+        others.abort();
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Reads the settings again, and takes the filter of the log from them. Settings that cannot be read change nothing.
+fn reload(flags: &Flags, filter: &LogFilter) {
+    let read = Config::load(flags.clone(), std::env::vars_os());
+    let applied = match &read {
+        Ok(config) => filter.apply(config).map_err(|error| error.to_string()),
+        Err(error) => Err(error.to_string()),
+    };
+    match (applied, read) {
+        (Ok(()), Ok(config)) => tracing::info!(
+            log = config.log,
+            "the settings were read again: log is taken, others at the next start; certificates are read when their files change"
+        ),
+        (Err(error), _) => tracing::error!(error, "the settings could not be read again, the old ones stay"),
+        (Ok(()), Err(_)) => {}
+    }
 }
 
 /// Prints the line that says that the server is ready, the only one on standard output.

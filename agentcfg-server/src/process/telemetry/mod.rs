@@ -12,8 +12,8 @@ mod text_format;
 
 use std::io::{IsTerminal, stderr};
 
-use tracing_subscriber::EnvFilter;
 use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, reload};
 
 pub use access::AccessLog;
 pub use endpoint::serve_metrics;
@@ -27,24 +27,48 @@ use crate::process::config::{Config, LogFormat};
 #[error("cannot start logging: {0}")]
 pub struct TelemetryError(String);
 
+/// Changes the filter of the log while the server runs.
+pub struct LogFilter(Box<dyn Fn(EnvFilter) -> Result<(), TelemetryError> + Send>);
+
+impl LogFilter {
+    /// Takes the filter of these settings.
+    ///
+    /// # Errors
+    ///
+    /// When it is not valid.
+    pub fn apply(&self, config: &Config) -> Result<(), TelemetryError> {
+        (self.0)(filter(config)?)
+    }
+}
+
 /// Installs the process-wide subscriber, and logs what is doubtful in the configuration. Only the binary calls this, once.
 ///
 /// # Errors
 ///
 /// When the filter is not valid, or a subscriber is already installed.
-pub fn init(config: &Config) -> Result<(), TelemetryError> {
+pub fn init(config: &Config) -> Result<LogFilter, TelemetryError> {
+    fn reloading<S: Send + Sync + 'static>(handle: reload::Handle<EnvFilter, S>) -> LogFilter {
+        let failed = |error: reload::Error| TelemetryError(error.to_string());
+        LogFilter(Box::new(move |filter| handle.reload(filter).map_err(failed)))
+    }
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter(config)?)
         .with_writer(stderr);
-    match config.log_format {
-        LogFormat::Text => builder.with_ansi(colours()).finish().try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),
-    }
-    .map_err(|error| TelemetryError(error.to_string()))?;
+    let (filter, installed) = match config.log_format {
+        LogFormat::Text => {
+            let builder = builder.with_ansi(colours()).with_filter_reloading();
+            (reloading(builder.reload_handle()), builder.finish().try_init())
+        }
+        LogFormat::Json => {
+            let builder = builder.json().flatten_event(true).with_filter_reloading();
+            (reloading(builder.reload_handle()), builder.finish().try_init())
+        }
+    };
+    installed.map_err(|error| TelemetryError(error.to_string()))?;
     for warning in &config.warnings {
         tracing::warn!("{warning}");
     }
-    Ok(())
+    Ok(filter)
 }
 
 /// Checks the filter of the log.
