@@ -15,7 +15,7 @@ use super::records::{self, Encoded, Entries, SealedKey, Stored, StoredMasterKeys
 use super::retry::{Attempt, Rounds};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Provider, WorkspaceId};
-use crate::vault::{KeyId, Vault};
+use crate::vault::{KeyId, Sealed, Vault};
 
 /// How many records one commit seals again at most.
 const BATCH: usize = 64;
@@ -59,6 +59,21 @@ pub enum MasterKeyError {
     /// The store failed.
     #[error(transparent)]
     Store(#[from] Error),
+}
+
+/// Checks that a keyring has the keys of these check values, and that they are the same keys.
+fn verify(vault: &Vault, check_values: &[Sealed]) -> Result<(), MasterKeyError> {
+    let given: Vec<KeyId> = vault.key_ids().collect();
+    let needed: Vec<KeyId> = check_values.iter().map(Sealed::key_id).collect();
+    if needed.iter().any(|id| !given.contains(id)) {
+        return Err(MasterKeyError::Missing { needed, given });
+    }
+    for check_value in check_values {
+        vault
+            .verify(check_value)
+            .map_err(|_| MasterKeyError::Damaged(check_value.key_id()))?;
+    }
+    Ok(())
 }
 
 fn shown(ids: &[KeyId]) -> String {
@@ -138,13 +153,7 @@ impl AgentCfg {
     /// ```
     pub async fn adopt_master_keys(&self) -> Result<(), MasterKeyError> {
         let Some(vault) = self.vault() else {
-            let needed = self.master_keys_needed().await?.keys;
-            let given = Vec::new();
-            return if needed.is_empty() {
-                Ok(())
-            } else {
-                Err(MasterKeyError::Missing { needed, given })
-            };
+            return self.verify_master_keys().await;
         };
         let mut rounds = Rounds::default();
         while let Attempt::Raced = self.try_adopt(&vault).await? {
@@ -153,21 +162,38 @@ impl AgentCfg {
         Ok(())
     }
 
+    /// Checks that the keyring has the keys that the store needs, and changes nothing. A process that is not sure of its keys asks
+    /// this of a store that was [opened for reading](crate::store::redb::RedbStore::open_to_read), and leaves one that they do not fit as it is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::adopt_master_keys`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// service.verify_master_keys().await?;
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn verify_master_keys(&self) -> Result<(), MasterKeyError> {
+        let Some(vault) = self.vault() else {
+            let needed = self.master_keys_needed().await?.keys;
+            let given = Vec::new();
+            return match needed.is_empty() {
+                true => Ok(()),
+                false => Err(MasterKeyError::Missing { needed, given }),
+            };
+        };
+        let list = self.read(records::master_keys()).await?;
+        verify(&vault, list.as_ref().map_or(&[], |list| &list.value.keys))
+    }
+
     async fn try_adopt(&self, vault: &Vault) -> Result<Attempt<()>, MasterKeyError> {
         let list = self.read(records::master_keys()).await?;
         let mut keys = list.as_ref().map_or_else(Vec::new, |list| list.value.keys.clone());
-        let needed: Vec<KeyId> = keys.iter().map(crate::vault::Sealed::key_id).collect();
-        let given: Vec<KeyId> = vault.key_ids().collect();
-        if needed.iter().any(|id| !given.contains(id)) {
-            return Err(MasterKeyError::Missing { needed, given });
-        }
-        for check_value in &keys {
-            vault
-                .verify(check_value)
-                .map_err(|_| MasterKeyError::Damaged(check_value.key_id()))?;
-        }
+        verify(vault, &keys)?;
         let sealing = vault.sealing_key();
-        if needed.first() == Some(&sealing) {
+        if keys.first().map(Sealed::key_id) == Some(sealing) {
             return Ok(Attempt::Done(()));
         }
         keys.retain(|check_value| check_value.key_id() != sealing);

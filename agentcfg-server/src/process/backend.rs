@@ -145,6 +145,9 @@ pub enum Backend {
     },
 }
 
+/// The length up to which a store file is opened for reading first.
+const CHECKED_FIRST: u64 = 1 << 30;
+
 impl Backend {
     /// Opens the store that the configuration names, and creates it if there is none.
     ///
@@ -171,10 +174,21 @@ impl Backend {
         }
         let dir = DataDir::open_or_create(&config.data)?;
         dir.refuse_lost_store()?;
-        let lock = dir.lock()?;
+        let mut lock = dir.lock_quietly()?;
         let is_new = !dir.has_store()?;
         // Invalid keys are refused before anything is created.
         let found = master_keys::find(config, Some(&dir), false)?;
+        // A start that the keys refuse leaves every byte of the store as it is. A long file may take seconds to be recovered, which is
+        // not done twice.
+        if !is_new && dir.store_bytes()? <= CHECKED_FIRST {
+            let store = open_store_to_read(&dir, config.cache_mb)?;
+            let mut builder = AgentCfg::builder(store);
+            if let Some(vault) = &found {
+                builder = builder.vault(Vault::clone(vault));
+            }
+            master_keys::verify_against_store(&builder.build(), config, &dir).await?;
+        }
+        lock.claim()?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
         // After the store: a crash between the two leaves a store without a key, which gets one at the next start. A
         // key without a store would look like a lost store.
@@ -358,13 +372,25 @@ pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendEr
     open_file(&lock.dir().store_path(), lock.dir(), cache_mb)
 }
 
+/// Opens the store in a data directory for reads and backups, and changes no byte of it.
+///
+/// # Errors
+///
+/// [`BackendError::Store`] with the way out.
+pub fn open_store_to_read(dir: &DataDir, cache_mb: u64) -> Result<RedbStore, BackendError> {
+    RedbStore::open_to_read(dir.store_path(), options(cache_mb)).map_err(|source| BackendError::in_dir(dir, source))
+}
+
 fn open_file(path: &Path, dir: &DataDir, cache_mb: u64) -> Result<RedbStore, BackendError> {
+    RedbStore::open(path, options(cache_mb)).map_err(|source| BackendError::in_dir(dir, source))
+}
+
+fn options(cache_mb: u64) -> RedbOptions {
     let shares = CacheShares::of(cache_mb);
     let bytes = |share| usize::try_from(share).unwrap_or(usize::MAX);
-    let options = RedbOptions::default()
+    RedbOptions::default()
         .cache_bytes(bytes(shares.pages))
-        .hot_bytes(bytes(shares.records));
-    RedbStore::open(path, options).map_err(|source| BackendError::in_dir(dir, source))
+        .hot_bytes(bytes(shares.records))
 }
 
 /// Carries out the orders of the owner of the data directory.

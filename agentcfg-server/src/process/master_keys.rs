@@ -159,26 +159,52 @@ pub async fn check_against_store(
     dir: Option<&DataDir>,
 ) -> Result<(), MasterKeyFault> {
     if service.vault().is_none() {
-        let needed = service.master_keys_needed().await?;
-        let any = !needed.keys.is_empty() || needed.any_sealed;
         let Some(dir) = dir else {
             // Without a master key no provider key can be saved; all else works.
-            return match any {
+            let needed = service.master_keys_needed().await?;
+            return match !needed.keys.is_empty() || needed.any_sealed {
                 true => Err(MasterKeyFault::NotConfigured { needed: needed.keys }),
                 false => Ok(()),
             };
         };
-        if any {
-            return Err(MasterKeyFault::FileMissing {
-                dir: dir.path().display().to_string(),
-                file: dir.master_key_path().display().to_string(),
-                needed: needed.keys,
-            });
-        }
+        missing_file(service, dir).await?;
         // The store was made by an app without master keys, or has just been restored.
         service.set_vault(keyring(dir.make_master_key()?)?);
     }
-    service.adopt_master_keys().await.map_err(|error| match error {
+    service
+        .adopt_master_keys()
+        .await
+        .map_err(|error| fault_of(error, config, dir))
+}
+
+/// Checks that the master keys fit the store, and changes nothing.
+///
+/// # Errors
+///
+/// When keys are missing or wrong, or storage fails.
+pub async fn verify_against_store(service: &AgentCfg, config: &Config, dir: &DataDir) -> Result<(), MasterKeyFault> {
+    if service.vault().is_none() {
+        return missing_file(service, dir).await;
+    }
+    let verified = service.verify_master_keys().await;
+    verified.map_err(|error| fault_of(error, config, Some(dir)))
+}
+
+/// Refuses a store that needs master keys, whose file is not there.
+async fn missing_file(service: &AgentCfg, dir: &DataDir) -> Result<(), MasterKeyFault> {
+    let needed = service.master_keys_needed().await?;
+    match !needed.keys.is_empty() || needed.any_sealed {
+        false => Ok(()),
+        true => Err(MasterKeyFault::FileMissing {
+            dir: dir.path().display().to_string(),
+            file: dir.master_key_path().display().to_string(),
+            needed: needed.keys,
+        }),
+    }
+}
+
+fn fault_of(error: MasterKeyError, config: &Config, dir: Option<&DataDir>) -> MasterKeyFault {
+    match error {
         MasterKeyError::Missing { needed, given } => match dir {
             Some(dir) => MasterKeyFault::Wrong {
                 dir: dir.path().display().to_string(),
@@ -192,7 +218,7 @@ pub async fn check_against_store(
             None => MasterKeyFault::WrongForDatabase { needed, given },
         },
         other => MasterKeyFault::Store(other.to_string()),
-    })
+    }
 }
 
 /// Whether provider keys may still be sealed under another key than the first.

@@ -21,7 +21,7 @@ use crate::http::{ByteBudget, Compression, Cors, Leaving, TrustedProxies};
 use crate::identity::CodeFlow;
 use crate::identity::Identity;
 use crate::listen::{self, Drained, Limits, Tls};
-use crate::outbound::WebhookTransport;
+use crate::outbound::{Options, WebhookTransport};
 use crate::process::backend::{self, Backend};
 use crate::process::certificate::{self, Certificate};
 use crate::process::config::Config;
@@ -83,6 +83,8 @@ pub struct Server {
     service: AgentCfg,
     identity: Identity,
     certificate: Option<Arc<Certificate>>,
+    outbound: Options,
+    metrics_listener: Option<TcpListener>,
     /// Where the dashboard signs in, if the settings name a client.
     #[cfg(feature = "dashboard")]
     sign_in: Option<Arc<CodeFlow>>,
@@ -119,6 +121,11 @@ impl Server {
         // Loaded before anything is created on disk.
         let certificate = Certificate::load(&config)?;
         let (catalogue, managed) = (config.catalogue()?, managed_credentials(&config)?);
+        let outbound = outbound_options(&config)?;
+        let metrics_listener = match config.metrics_listen {
+            Some(address) => Some(bind(address, "metrics_listen").await?),
+            None => None,
+        };
         let mut backend = Backend::open(&config).await?;
         // Checked before `session.key` is created: a start that the master keys refuse leaves no secret.
         let vault = fit_vault(&config, &mut backend).await?;
@@ -152,7 +159,7 @@ impl Server {
         }
         #[cfg(feature = "dashboard")]
         let sign_in = match config.dashboard {
-            true => sign_in::provider(&config, &outbound_options(&config)?)?,
+            true => sign_in::provider(&config, &outbound)?,
             false => None,
         };
         #[cfg(feature = "dashboard")]
@@ -166,6 +173,8 @@ impl Server {
             service,
             identity,
             certificate,
+            outbound,
+            metrics_listener,
             #[cfg(feature = "dashboard")]
             sign_in,
         })
@@ -232,8 +241,7 @@ impl Server {
         let mut tasks = JoinSet::new();
         let streams = Streams::new(self.config.max_streams);
         // Tests of webhooks have a transport of their own, so that many of them do not delay deliveries.
-        let options = outbound_options(&self.config)?;
-        let transport = || WebhookTransport::with_options(&self.config.webhook_allowed_hosts, &options);
+        let transport = || WebhookTransport::with_options(&self.config.webhook_allowed_hosts, &self.outbound);
         let sender = WebhookSender::new(&self.service, Arc::new(transport()?)).map_err(io::Error::other)?;
         metrics.follow_webhooks(sender.numbers());
         let app = self.app(address)?.with_streams(streams.clone());
@@ -245,8 +253,8 @@ impl Server {
             1 => app = app.with_observer(observers.swap_remove(0)),
             _ => app = app.with_observer(Arc::new(Observers(observers))),
         }
-        if let Some(address) = self.config.metrics_listen {
-            let (listener, end) = (bind(address, "metrics_listen").await?, until(stopped.clone()));
+        if let Some(listener) = self.metrics_listener.take() {
+            let end = until(stopped.clone());
             let served = (Arc::clone(&metrics), app.clone());
             tasks.spawn(telemetry::serve_metrics(listener, served, limits.clone(), end));
         }
@@ -309,8 +317,7 @@ impl Server {
             observers.push(Arc::clone(metrics) as _);
         }
         if let Some(tracing) = self.config.tracing() {
-            let options = outbound_options(&self.config)?;
-            let (spans, export) = SpanExport::new(&tracing, &options, metrics.dropped_spans.clone())?;
+            let (spans, export) = SpanExport::new(&tracing, &self.outbound, metrics.dropped_spans.clone())?;
             observers.push(Arc::new(spans));
             // It ends after those that make spans: they have ended when the server has stopped.
             tasks.spawn(export.run(until(stopped.clone())));
@@ -321,7 +328,6 @@ impl Server {
     /// The API with the options of the settings.
     fn app(&self, address: SocketAddr) -> Result<App, StartError> {
         let config = &self.config;
-        let options = outbound_options(config)?;
         let timeouts = CallTimeouts {
             first_byte: config.model_call_first_byte_timeout,
             idle: config.model_call_idle_timeout,
@@ -329,7 +335,7 @@ impl Server {
         let bodies = ByteBudget::of_bodies(config.max_body_mb_in_flight << 20, config.max_caller_body_mb << 20);
         let answers = ByteBudget::of_answers(config.max_answer_mb_in_flight << 20, config.max_caller_answer_mb << 20);
         let mut app = App::new(self.service.clone(), Cors::new(config.cors_origins.clone()))
-            .with_model_calls(ModelCalls::with_options(timeouts, options.clone())?)
+            .with_model_calls(ModelCalls::with_options(timeouts, self.outbound.clone())?)
             .with_body_budget(bodies)
             .with_answer_budget(answers)
             .with_browser(browser(config, address)?)

@@ -131,13 +131,21 @@ fn a_store_of_another_user_is_not_called_damaged() {
     }
     let store = data.join("store.redb");
     fs::set_permissions(&store, Permissions::from_mode(0o400)).unwrap();
-    let check = dir_of_user.run(&["check", "--data", data.to_str().unwrap()]);
-    for finished in [check, dir_of_user.serve(&data)] {
-        let said = finished.failed_with(&["Permission denied", "run as the owner of the data directory"]);
-        assert!(!said.contains("sound") && !said.contains("restore"), "{said}");
-    }
-    fs::set_permissions(&store, Permissions::from_mode(0o600)).unwrap();
+    let said = dir_of_user
+        .serve(&data)
+        .failed_with(&["Permission denied", "run as the owner of the data directory"]);
+    assert!(!said.contains("sound") && !said.contains("restore"), "{said}");
+    // What only reads works on a directory that cannot be written.
     fs::set_permissions(&data, Permissions::from_mode(0o500)).unwrap();
+    let text = data.to_str().unwrap();
+    dir_of_user.run(&["check", "--data", text]).succeeded();
+    let copy = dir_of_user.directory("copies", 0o700).join("copy");
+    let copy = copy.to_str().unwrap();
+    dir_of_user.run(&["backup", "--data", text, "--out", copy]).succeeded();
+    fs::set_permissions(&store, Permissions::from_mode(0o000)).unwrap();
+    let check = dir_of_user.run(&["check", "--data", text]);
+    check.failed_with(&["Permission denied", "run as the owner of the data directory"]);
+    fs::set_permissions(&store, Permissions::from_mode(0o600)).unwrap();
     fs::write(data.join("lock"), "").ok();
     dir_of_user.serve(&data).failed_with(&["denied", "owner"]);
 }

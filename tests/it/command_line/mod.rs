@@ -11,6 +11,7 @@ mod locked_directory;
 mod operator_mistakes;
 mod other_formats;
 mod package_files;
+mod refused_starts;
 mod serve;
 mod service_manager;
 mod settings;

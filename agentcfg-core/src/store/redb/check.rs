@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::path::Path;
 
 use redb::backends::FileBackend;
@@ -120,15 +120,18 @@ pub fn check(path: impl AsRef<Path>) -> Result<CheckReport, OpenError> {
     require_unwinding(cfg!(panic = "abort"))?;
     let path = path.as_ref();
     refuse_empty(path)?;
-    // The check never writes, but an exclusive lock requires a file opened for writing.
-    let file = FileBackend::new(OpenOptions::new().read(true).write(true).open(path)?)?;
-    check_backend(Blocks::new(file))
+    check_overlay(Overlay::shared(Blocks::new(FileBackend::new(File::open(path)?)?)))
 }
 
 /// Checks the store in a backend, without writing to it.
+#[cfg(test)]
 pub(super) fn check_backend(file: impl StorageBackend) -> Result<CheckReport, OpenError> {
+    check_overlay(Overlay::new(file))
+}
+
+fn check_overlay(file: Overlay<impl StorageBackend>) -> Result<CheckReport, OpenError> {
     let mut database = panic_as_damage(|| {
-        let database = builder(&RedbOptions::default()).create_with_backend(Overlay::new(file))?;
+        let database = builder(&RedbOptions::default()).create_with_backend(file)?;
         verify_tables(&database)?;
         Ok(database)
     })?;

@@ -19,12 +19,28 @@ pub(super) struct Health {
     blocks: Mutex<Option<WeakBlocks<FileBackend>>>,
     file: Mutex<Option<OpenedFile>>,
     room: Room,
+    /// Whether the file was opened for reading.
+    is_for_reading: bool,
     failures: AtomicU64,
     refused: AtomicU64,
     scrubbed: AtomicU64,
 }
 
 impl Health {
+    /// The condition of a file that was opened for reading.
+    pub(super) fn for_reading() -> Self {
+        Self {
+            is_for_reading: true,
+            ..Self::default()
+        }
+    }
+
+    /// Why no commit is taken, whatever the disk has room for.
+    fn for_reading_alone(&self) -> Option<String> {
+        self.is_for_reading
+            .then(|| "the store was opened for reading".to_owned())
+    }
+
     /// Sets the file that was just opened.
     pub(super) fn watch(&self, blocks: &Blocks<FileBackend>, file: OpenedFile) {
         *lock(&self.blocks) = Some(blocks.downgrade());
@@ -53,12 +69,16 @@ impl Health {
 
     /// Why a commit of this many bytes would fail or be lost; `None` if nothing is known that would make it fail.
     pub(super) fn refusal(&self, bytes: u64) -> Option<String> {
-        self.lost().or_else(|| self.room.refusal(bytes))
+        self.for_reading_alone()
+            .or_else(|| self.lost())
+            .or_else(|| self.room.refusal(bytes))
     }
 
     /// Why commits are refused: as long as the file is lost, or from a commit that found no room until there clearly is some.
     pub(super) fn read_only(&self) -> Option<String> {
-        self.lost().or_else(|| self.room.shortage())
+        self.for_reading_alone()
+            .or_else(|| self.lost())
+            .or_else(|| self.room.shortage())
     }
 
     /// Counts a failure of the engine.

@@ -14,6 +14,7 @@ use super::error::{Fault, OpenError, catch_panic, require_unwinding};
 use super::health::Health;
 use super::opened_file::OpenedFile;
 use super::options::RedbOptions;
+use super::overlay::Overlay;
 use super::schema::{begin_write, initialise, verify_tables};
 use super::shared_state::Opened;
 
@@ -51,6 +52,23 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health
                 database,
                 freeze: Some(Arc::new(blocks)),
             })
+        })
+    }))
+}
+
+/// Makes an opener of the file at `path` that changes no byte of it: what the engine writes, such as the recovery of a file that
+/// was not closed in order, stays in memory.
+pub(super) fn reading_opener(path: &Path, options: &RedbOptions) -> Result<Opener, OpenError> {
+    require_unwinding(cfg!(panic = "abort"))?;
+    refuse_empty(path)?;
+    let (path, options) = (path.to_owned(), options.clone());
+    Ok(Box::new(move || {
+        refuse_empty(&path)?;
+        panic_as_damage(|| {
+            let blocks = Blocks::new(FileBackend::new(File::open(&path)?)?);
+            let database = builder(&options).create_with_backend(Overlay::shared(blocks))?;
+            verify_tables(&database)?;
+            Ok(Opened { database, freeze: None })
         })
     }))
 }

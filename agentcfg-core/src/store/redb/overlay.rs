@@ -16,6 +16,8 @@ const BLOCK: u64 = 4096;
 #[derive(Debug)]
 pub(super) struct Overlay<B> {
     base: B,
+    /// Whether other readers of the file are let in.
+    is_shared: bool,
     /// Made at the first use: the engine locks the file before it uses it.
     state: OnceLock<Mutex<OverlayState>>,
 }
@@ -34,7 +36,16 @@ impl<B: StorageBackend> Overlay<B> {
     pub(super) fn new(base: B) -> Self {
         Self {
             base,
+            is_shared: false,
             state: OnceLock::new(),
+        }
+    }
+
+    /// An overlay of a file that was opened for reading. It takes shared locks, for which that is enough.
+    pub(super) fn shared(base: B) -> Self {
+        Self {
+            is_shared: true,
+            ..Self::new(base)
         }
     }
 
@@ -149,7 +160,10 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.base.try_lock_range(start, end)
+        match self.is_shared {
+            true => self.base.try_lock_shared_range(start, end),
+            false => self.base.try_lock_range(start, end),
+        }
     }
 
     fn try_lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
@@ -157,7 +171,10 @@ impl<B: StorageBackend> StorageBackend for Overlay<B> {
     }
 
     fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.base.lock_range(start, end)
+        match self.is_shared {
+            true => self.base.lock_shared_range(start, end),
+            false => self.base.lock_range(start, end),
+        }
     }
 
     fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {

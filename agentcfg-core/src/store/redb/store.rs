@@ -89,6 +89,30 @@ impl RedbStore {
         Self::start(opener, health, &options)
     }
 
+    /// Opens the store in the file at `path` for reads and backups, and changes no byte of it: its directory may be read-only. A file that
+    /// was not closed in order is recovered in memory. Commits are refused.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::open`], and [`OpenError::Io`] if there is no file.
+    ///
+    /// ```
+    /// # use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
+    /// # let directory = tempfile::tempdir()?;
+    /// # let path = directory.path().join("store.redb");
+    /// drop(RedbStore::open(&path, RedbOptions::default())?);
+    /// let before = std::fs::read(&path)?;
+    /// let store = RedbStore::open_to_read(&path, RedbOptions::default())?;
+    /// store.backup(std::io::sink()).expect("a backup");
+    /// drop(store);
+    /// assert!(std::fs::read(&path)? == before);
+    /// # Ok::<(), OpenError>(())
+    /// ```
+    pub fn open_to_read(path: impl AsRef<Path>, options: RedbOptions) -> Result<Self, OpenError> {
+        let opener = open::reading_opener(path.as_ref(), &options)?;
+        Self::start(opener, Arc::new(Health::for_reading()), &options)
+    }
+
     /// Whether reads and commits are served right now. Once a commit found no room on the disk, they are not until clearly more is free
     /// than it needs.
     ///

@@ -12,7 +12,7 @@ use super::preconditions::require_named_directory;
 use super::program::program;
 use super::stdout::say;
 use crate::process::backend::{
-    self, BackendError, BackupError, DatabaseLocation, OpenError, open_store, verify_backup,
+    self, BackendError, BackupError, DatabaseLocation, OpenError, open_store_to_read, verify_backup,
 };
 use crate::process::cli::{BackupArgs, CheckArgs};
 use crate::process::config::{Config, Flags};
@@ -36,10 +36,10 @@ pub(super) fn backup(args: &BackupArgs, environment: impl Environment) -> Result
         None => directory_with_store(&config, args.data.is_some())?,
     };
     let mut draft = Draft::create(&args.out)?;
-    match dir.lock() {
-        Ok(lock) => {
+    match dir.lock_to_read() {
+        Ok(_lock) => {
             dir.require_store()?;
-            let store = open_store(&lock, config.cache_mb)?;
+            let store = open_store_to_read(&dir, config.cache_mb)?;
             store.backup(&mut draft.file).map_err(|error| match error {
                 BackupError::Output(_) => format!("{error}; {OTHER_OUT}"),
                 error => format!("{error}; {}", check_hint(&dir)),
@@ -91,7 +91,7 @@ pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<E
     let config = Config::load(Flags::from(args), environment)?;
     require_named_directory(&config)?;
     let dir = directory_with_store(&config, args.data.is_some())?;
-    let _lock = dir.lock()?;
+    let _lock = dir.lock_to_read()?;
     let report = backend::check(dir.store_path()).map_err(|error| match error {
         OpenError::Damaged(_) => format!(
             "the store in {} is not sound: {error}; restore a backup into a new directory with `agentcfg-server restore`",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{self, Read, Seek, Write};
 use std::net::SocketAddr;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ pub(super) struct LockFile {
 }
 
 impl LockFile {
-    /// Takes the lock of this directory.
+    /// Takes the lock of this directory, and leaves the content of the file as it is.
     pub(super) fn take(dir: &Path) -> Result<Self, DataDirError> {
         let path = dir.join(NAME);
         let failed = |source| DataDirError::from_io("write to", &path, source);
@@ -50,9 +50,30 @@ impl LockFile {
         if !fs::metadata(&path).is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())) {
             return Self::take(dir);
         }
-        let mut lock = Self { path, file };
-        lock.write(&format!("pid {}\n", std::process::id()))?;
-        Ok(lock)
+        Ok(Self { path, file })
+    }
+
+    /// Takes a lock that other readers may share, without a change of the directory; `None` where no process has locked it yet.
+    pub(super) fn share(dir: &Path) -> Result<Option<File>, DataDirError> {
+        let path = dir.join(NAME);
+        let mut file = match File::open(&path) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(source) => return Err(DataDirError::from_io("read", &path, source)),
+        };
+        match file.try_lock_shared() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Err(DataDirError::Locked {
+                path: dir.to_owned(),
+                holder: holder(&mut file),
+            }),
+            Err(TryLockError::Error(source)) => Err(DataDirError::from_io("lock", &path, source)),
+        }
+    }
+
+    /// Writes into the file which process has the lock.
+    pub(super) fn claim(&mut self) -> Result<(), DataDirError> {
+        self.write(&format!("pid {}\n", std::process::id()))
     }
 
     /// Writes the address that the process serves into the file, and whether the secret of its session tokens is elsewhere.

@@ -18,7 +18,7 @@ mod session_key;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, DirBuilder};
+use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::net::SocketAddr;
 use std::os::unix::fs::DirBuilderExt;
@@ -113,6 +113,19 @@ impl DataDir {
             .map_err(|source| DataDirError::from_io("look into", &self.path, source))
     }
 
+    /// The length of the store file, 0 where there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the file system cannot be read.
+    pub fn store_bytes(&self) -> Result<u64, DataDirError> {
+        match fs::metadata(self.store_path()) {
+            Ok(found) => Ok(found.len()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(0),
+            Err(source) => Err(DataDirError::from_io("look into", &self.path, source)),
+        }
+    }
+
     /// Requires a store, for commands that work on one.
     ///
     /// # Errors
@@ -176,10 +189,30 @@ impl DataDir {
     ///
     /// [`DataDirError::Locked`] when another process has it; others when the directory is not writable.
     pub fn lock(&self) -> Result<DataLock, DataDirError> {
+        let mut lock = self.lock_quietly()?;
+        lock.claim()?;
+        Ok(lock)
+    }
+
+    /// As [`Self::lock`], without a word in the lock file until the holder [claims](DataLock::claim) it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::lock`].
+    pub fn lock_quietly(&self) -> Result<DataLock, DataDirError> {
         Ok(DataLock {
             dir: self.clone(),
             file: LockFile::take(&self.path)?,
         })
+    }
+
+    /// Keeps servers out while the directory is read, and changes nothing in it: it may be read-only.
+    ///
+    /// # Errors
+    ///
+    /// [`DataDirError::Locked`] when a process works on the directory.
+    pub fn lock_to_read(&self) -> Result<impl Drop + use<>, DataDirError> {
+        LockFile::share(&self.path).map(ReadLock)
     }
 
     /// The secret of the local identity provider. The first call creates it; concurrent calls get the same one.
@@ -271,7 +304,26 @@ pub struct DataLock {
     file: LockFile,
 }
 
+/// See [`DataDir::lock_to_read`].
+struct ReadLock(Option<File>);
+
+impl Drop for ReadLock {
+    fn drop(&mut self) {
+        // Closing the file releases the lock.
+        drop(self.0.take());
+    }
+}
+
 impl DataLock {
+    /// Writes into the lock file that this process has the directory.
+    ///
+    /// # Errors
+    ///
+    /// When the lock file cannot be written.
+    pub fn claim(&mut self) -> Result<(), DataDirError> {
+        self.file.claim()
+    }
+
     /// The directory that is held.
     pub fn dir(&self) -> &DataDir {
         &self.dir
