@@ -1,6 +1,6 @@
 /** Calls of the HTTP API, with relative addresses, so that the dashboard works below a path prefix. */
 import { Exact, parse, plain } from "./json-text";
-import { signal } from "@preact/signals";
+import { signal } from "./signals";
 
 /** Where the server is: the part of the page's address before `ui/`. */
 export const root: URL = (() => {

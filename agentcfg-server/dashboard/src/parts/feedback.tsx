@@ -1,5 +1,5 @@
 /** What the page says about itself: toasts, banners, errors. */
-import { signal } from "@preact/signals";
+import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, Unreachable } from "../base/api";

@@ -1,5 +1,5 @@
 /** The frame around the screens: navigation, connection, dialogs of the whole page. */
-import { signal } from "@preact/signals";
+import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 import { useStatuses } from "../base/data";
