@@ -59,7 +59,7 @@ async function small(script, nameCache) {
     nameCache,
     module: true,
     ecma: 2020,
-    compress: { passes: 3, unsafe_arrows: true, unsafe_methods: true },
+    compress: { passes: 3, unsafe_arrows: true },
     format: { comments: false },
   });
   return code;

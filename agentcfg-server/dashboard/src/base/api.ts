@@ -164,7 +164,8 @@ export class Raw {
 
 export function encode(value: unknown): string {
   if (value instanceof Raw) return value.text;
-  if (value && typeof value === "object" && !Array.isArray(value)) {
+  if (Array.isArray(value)) return `[${value.map(encode).join(",")}]`;
+  if (value && typeof value === "object") {
     const fields = Object.entries(value).filter(([, field]) => field !== undefined);
     return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${encode(field)}`).join(",")}}`;
   }

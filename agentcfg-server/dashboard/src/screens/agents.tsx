@@ -14,6 +14,8 @@ import { Reading, toast } from "../parts/feedback";
 import { Search, Segments, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { followRow, Rows } from "../parts/rows";
+import { isListKey, TickBox, useTicks } from "../parts/ticks";
+import { BulkBar } from "./bulk";
 
 type Show = "all" | Status | "deleted";
 type Column = "name" | "model" | "status" | "version" | "changed";
@@ -128,6 +130,9 @@ export function Agents() {
   // A table that goes away under the pointer is not left by it. At once, or it would undo the entry into the next one.
   useLayoutEffect(() => () => setInside(false), [show, found.length === 0]);
   const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
+  const ids = useMemo(() => held.rows.map(({ agent }) => agent.agent_id), [held.rows]);
+  const { ticked, tick, tickRow, onKey } = useTicks(ids, () => !deletedShown);
+  const marked = deletedShown ? [] : held.rows.filter(({ agent }) => ticked.has(agent.agent_id)).map(({ agent }) => agent);
   const counts = { working: 0, idle: 0, offline: 0 };
   for (const entry of statuses ?? []) counts[entry.status] += 1;
   // The chosen one stays a choice when no agent has it any more.
@@ -185,6 +190,7 @@ export function Agents() {
           onMouseLeave={() => setInside(false)}
           onFocusIn={() => setInside(true)}
           onFocusOut={() => setInside(false)}
+          onKeyDown={(event) => isListKey(event) && onKey(event) && event.preventDefault()}
         >
           {held.waiting > 0 && (
             <div class="waiting" role="status">
@@ -198,7 +204,23 @@ export function Agents() {
             <thead>
               <tr>
                 {HEADINGS.filter(([, , , ofActive]) => !ofActive || !deletedShown).map(([column, label, classes]) => (
-                  <Heading key={column} column={column} now={sort} direction={direction} class={classes}>
+                  <Heading
+                    key={column}
+                    column={column}
+                    now={sort}
+                    direction={direction}
+                    class={classes}
+                    before={
+                      column === "name" &&
+                      !deletedShown && (
+                        <TickBox
+                          name={`all ${number(ids.length)}`}
+                          on={marked.length === ids.length}
+                          onTick={(_, on) => tick(ids, on)}
+                        />
+                      )
+                    }
+                  >
                     {column === "changed" && deletedShown ? "Deleted" : label}
                   </Heading>
                 ))}
@@ -214,7 +236,15 @@ export function Agents() {
               id={({ agent }) => agent.agent_id}
               heights={[44, 52]}
               render={(row, index) => (
-                <AgentRow key={row.agent.agent_id} row={row} index={index} deleted={deletedShown} onRestore={setRestoring} />
+                <AgentRow
+                  key={row.agent.agent_id}
+                  row={row}
+                  index={index}
+                  deleted={deletedShown}
+                  onRestore={setRestoring}
+                  on={ticked.has(row.agent.agent_id)}
+                  onTick={(range) => tickRow(row.agent.agent_id, range)}
+                />
               )}
             />
           </table>
@@ -223,6 +253,7 @@ export function Agents() {
       {source.data && !deletedShown && source.data.length > 0 && (
         <Usage shown={filtered ? found.length : null} total={source.data.length} />
       )}
+      {marked.length > 0 && <BulkBar agents={marked} onClear={() => tick([...ticked], false)} />}
       {restoring && <Restore agent={restoring} onClose={() => setRestoring(null)} />}
     </Page>
   );
@@ -233,12 +264,15 @@ function Heading({
   now: sorted,
   direction,
   class: extra,
+  before,
   children,
 }: {
   column: Column;
   now: string;
   direction: string | undefined;
   class: string;
+  /** In front of the name. */
+  before?: preact.ComponentChildren;
   children: preact.ComponentChildren;
 }) {
   const on = sorted === column;
@@ -247,6 +281,7 @@ function Heading({
   const falling = down !== (column === "changed");
   return (
     <th scope="col" class={extra} aria-sort={on ? (falling ? "descending" : "ascending") : undefined}>
+      {before}
       <button type="button" class="sort" onClick={() => setParams({ sort: !on ? column : down ? null : `${column}.down` })}>
         {children}
         {on && <Icon name={falling ? "up" : "down"} small />}
@@ -262,20 +297,30 @@ function AgentRow({
   index,
   deleted,
   onRestore,
+  on,
+  onTick,
 }: {
   row: Row;
   index: number;
   deleted: boolean;
   onRestore: (agent: Agent) => void;
+  on: boolean;
+  onTick: (range: boolean) => void;
 }) {
   const { agent, status, version, labels } = row;
   const first = labels.find(({ label }) => label === "production") ?? labels[0];
   const at = touched.value.get(agent.agent_id) ?? 0;
   const fresh = at > 0 && Math.max(now.value, second.peek()) - at < MARKED;
   return (
-    <tr data-row={agent.agent_id} aria-rowindex={index + 2} onClick={followRow} class={cx("follow", fresh && "fresh")}>
+    <tr
+      data-row={agent.agent_id}
+      aria-rowindex={index + 2}
+      onClick={followRow}
+      class={cx("follow", fresh && "fresh", on && "ticked")}
+    >
       <td>
         <div class="agent-cell">
+          {!deleted && <TickBox name={agent.display_name} on={on} onTick={onTick} />}
           <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
           <div class="names">
             <a
