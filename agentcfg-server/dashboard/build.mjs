@@ -7,6 +7,7 @@ import { build, context } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { minify } from "terser";
+import { lean } from "./lean.mjs";
 import { FIRST, LIMITS, SCRIPTS } from "./limits.mjs";
 
 const here = new URL("./", import.meta.url);
@@ -40,6 +41,13 @@ const options = {
   jsxFragment: "Fragment",
   inject: ["src/jsx.ts"],
   tsconfigRaw: {},
+  plugins: [
+    {
+      name: "lean",
+      setup: ({ onLoad }) =>
+        onLoad({ filter: /preact\/dist\/preact\.mjs$/ }, async ({ path }) => ({ contents: lean(await readFile(path, "utf8")) })),
+    },
+  ],
 };
 
 const NOTICE = "/* agentcfg dashboard. Contains Preact (MIT). */";
@@ -167,7 +175,7 @@ async function check(made) {
 
 if (watching) {
   const onEnd = (bundle) => bundle.errors.length || files(bundle).then(write);
-  const watcher = await context({ ...options, plugins: [{ name: "write", setup: (b) => b.onEnd(onEnd) }] });
+  const watcher = await context({ ...options, plugins: [...options.plugins, { name: "write", setup: (b) => b.onEnd(onEnd) }] });
   await watcher.watch();
 } else {
   const made = await files(await build(options));

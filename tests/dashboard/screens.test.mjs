@@ -4,7 +4,7 @@ import { after, before, describe, test } from "node:test";
 import { fill, launch, open, receiver, Server, violations } from "./harness.mjs";
 
 const SCREENS = ["overview", "agents", "agents?show=deleted", "new-agent", "releases", "releases/history", "usage", "usage?range=24h&by=version&show=p95", "status", "status?view=list", "status?view=timeline", "audit-log", "connect", "api-keys", "members", "workspace", "ai-providers", "webhooks", "nothing-here"];
-const OF_AGENT = ["agents/writer", "agents/writer/history", "agents/writer/history?from=1&to=2&view=inline", "agents/writer/labels", "agents/writer/try", "agents/writer/usage", "agents/newsletter", "releases/review?from=staging&to=production", "releases/review?of=writer&to=staging&version=1&view=side"];
+const OF_AGENT = ["agents/writer", "agents/writer/history", "agents/writer/history?from=1&to=2&view=inline", "agents/writer/definition", "agents/writer/labels", "agents/writer/try", "agents/writer/usage", "agents/newsletter", "releases/review?from=staging&to=production", "releases/review?of=writer&to=staging&version=1&view=side"];
 const DIALOGS = ["api-keys?new=1", "members?new=1"];
 const SIZES = { wide: { width: 1280, height: 800 }, middle: { width: 900, height: 800 }, narrow: { width: 360, height: 740 } };
 

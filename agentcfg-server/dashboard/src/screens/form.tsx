@@ -19,6 +19,7 @@ import { PROVIDERS, useModels } from "../base/data";
 import { count, number } from "../base/text";
 import type { Model, Provider } from "../base/types";
 import { Avatar, Button, cx, Icon, SWATCHES } from "../parts/base";
+import { DefinitionView } from "../parts/definition";
 import { Area, Choices, Fault, Field, Input, Select } from "../parts/fields";
 
 export interface FormProps {
@@ -375,6 +376,15 @@ function TagsControl({ name, value, set, changed, readOnly, faults }: ControlPro
   );
 }
 
+function JsonControl(props: ControlProps<string>) {
+  return (
+    <>
+      <TextControl {...props} />
+      <DefinitionView text={props.value} persona={props.draft.persona_prompt} />
+    </>
+  );
+}
+
 const CONTROLS = {
   text: TextControl,
   model: ModelControl,
@@ -382,7 +392,7 @@ const CONTROLS = {
   choice: ChoiceControl,
   tags: TagsControl,
   numbers: NumbersControl,
-  json: TextControl,
+  json: JsonControl,
 } satisfies Record<AgentField["kind"], unknown>;
 
 /** The controls of the fields of a section. */
