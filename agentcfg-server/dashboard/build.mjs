@@ -41,6 +41,7 @@ const options = {
   jsxFragment: "Fragment",
   inject: ["src/jsx.ts"],
   tsconfigRaw: {},
+  alias: { "preact/hooks": "./src/base/hooks.ts" },
   plugins: [
     {
       name: "lean",

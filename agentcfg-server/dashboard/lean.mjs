@@ -1,5 +1,5 @@
-// Leaves out of Preact what the dashboard has no use for: hydration, suspense, portals, classes with a life of their own, contexts
-// and HTML as text. Each cut names the text that goes, and the build fails where Preact has another one.
+// Leaves out of Preact what the dashboard has no use for: hydration, suspense, portals, classes with a life of their own, contexts,
+// HTML as text, and more. Each cut names the text that goes, and the build fails where Preact has another one.
 
 const CUTS = [
   // Hydration and suspense.
@@ -49,6 +49,20 @@ const CUTS = [
   [
     "d.getChildContext&&(i=_({},i,d.getChildContext())),C&&u.__c&&d.getSnapshotBeforeUpdate&&(m=d.getSnapshotBeforeUpdate(k,b)),",
     "",
+  ],
+  [/n=\{__e:function\(n,t,r,u\)\{for\(.*?throw f=0,n\}\}/, "n={__e:function(n){throw f=0,n}}"],
+  // The hooks hold the state.
+  [/x\.prototype\.setState=function\(n,t\)\{.*?\},x\.prototype\.forceUpdate/, "x.prototype.forceUpdate"],
+  ["if(i.componentWillUnmount)try{i.componentWillUnmount()}catch(t){n.__e(t,r)}", ""],
+  // Formulas, HTML within pictures, comments in the page, and old names of attributes.
+  [':"math"==C?f="http://www.w3.org/1998/Math/MathML"', ""],
+  ['("foreignObject"==C||"http://www.w3.org/1998/Math/MathML"==f&&v.test(C))&&(f="http://www.w3.org/1999/xhtml"),', ""],
+  [',t=o;(t=t&&t.nextSibling)&&8==t.nodeType&&!t.data.startsWith("$s"););return t', ";return o&&o.nextSibling"],
+  ["for(t&&!t.parentNode", "t&&!t.parentNode"],
+  [",o=n.__e,e=t;e&&8==e.nodeType;)e=e.nextSibling;for(o!=e&&", ",o=n.__e,e=t;o!=e&&"],
+  [
+    'if("http://www.w3.org/2000/svg"==i)t=t.replace(/xlink(H|:h)/,"h").replace(/sName$/,"s");else if(',
+    'if("http://www.w3.org/2000/svg"!=i&&',
   ],
 ];
 

@@ -7,42 +7,11 @@ import { source } from "./source.mjs";
 const stage = prepare();
 const { definitionFault, definitionItems, variableNotes } = await source("base/definition", "definitionFault", "definitionItems", "variableNotes");
 
-const WRONG = [
-  [{ tools: ["search", ""] }, "definition.tools[1] must be a text of 1 to 200 characters."],
-  [{ tools: {} }, "definition.tools must be a list."],
-  [{ tools: [7] }, "definition.tools[0] must be a text or an object."],
-  [{ mcp_servers: [{ name: "files", command: "npx files" }, { command: "x" }] }, "definition.mcp_servers[1].name must be a text of 1 to 100 characters."],
-  [{ mcp_servers: [{ name: "files" }] }, "definition.mcp_servers[0] must have a url or a command."],
-  [{ mcp_servers: [{ name: "files", url: "ftp://x" }] }, "definition.mcp_servers[0].url must be an http or https address."],
-  [{ mcp_servers: [{ name: "a", command: "x" }, { name: "a", command: "y" }] }, "definition.mcp_servers[1].name is there twice: a."],
-  [{ model_settings: { stream: true } }, "definition.model_settings.stream is filled in by the server, and cannot be set."],
-  [{ model_settings: null }, "definition.model_settings must be an object."],
-  [{ fallback_models: ["a", "b", "c", "d", "e", "f"] }, "definition.fallback_models has 6 entries. The limit is 5."],
-  [{ variables: { "1st": {} } }, "definition.variables.1st: a name has letters, digits and _, at most 64."],
-  [{ variables: { who: { default: 5 } } }, "definition.variables.who.default must be a text."],
-  [{ variables: { who: { required: "yes" } } }, "definition.variables.who.required must be true or false."],
-  [{ metadata: { team: 7 } }, "definition.metadata.team must be a text of 0 to 1000 characters."],
-  [{ output_schema: [] }, "definition.output_schema must be an object."],
-];
-const RIGHT = [
-  {},
-  { tools: ["search", { type: "function", function: { name: "lookup", description: "Finds" } }], anything: [null] },
-  { mcp_servers: [{ name: "files", command: "npx files" }, { name: "web", url: "https://example.com/mcp" }], skills: ["write", { name: "edit" }] },
-  { model_settings: { temperature: 0.7, max_tokens: 900 }, variables: { who: { required: true }, tone: { default: "dry", description: "How it sounds" } } },
-];
-
-test("a definition is refused where the server refuses it, and the path is named", async () => {
-  for (const [definition, said] of WRONG) assert.equal(definitionFault(JSON.stringify(definition)), said);
-  for (const definition of RIGHT) assert.equal(definitionFault(JSON.stringify(definition)), null, JSON.stringify(definition));
+test("a text that is no JSON object is refused with its line", () => {
+  assert.equal(definitionFault('{"tools": ["search"]}'), null);
   assert.equal(definitionFault(" "), null, "an empty text is no definition");
   assert.match(definitionFault('{\n  "tools": [\n    "a" "b"\n  ]\n}'), /look at line 3/);
   assert.equal(definitionFault("[]"), "It must be a JSON object.");
-  const { server } = stage;
-  const id = await server.workspace("ruth", "Rules");
-  for (const [definition, well] of [...WRONG.map(([definition]) => [definition, false]), ...RIGHT.map((definition) => [definition, true])]) {
-    const answer = await server.raw("ruth", "POST", `/api/agents/apply?workspace_id=${id}&dry_run=true`, { agents: [{ agent_id: "a", display_name: "A", definition }] });
-    assert.equal(answer.status, well ? 200 : 400, `${JSON.stringify(definition)}: ${await answer.text()}`);
-  }
 });
 
 test("the parts of a definition are listed, unknown ones last", () => {
@@ -58,8 +27,9 @@ test("a definition is edited with its faults at the field, saved against its tag
   await page.show("agents/writer");
   await page.getByRole("navigation", { name: "Agent" }).getByRole("link", { name: "Definition" }).click();
   const area = page.getByRole("textbox", { name: "Definition" });
+  page.expect(400, "/api/agents/apply");
   await area.fill('{"mcp_servers": [{"name": "files", "command": "npx files"}, {"url": "https://example.com"}]}');
-  await page.getByText("definition.mcp_servers[1].name must be a text of 1 to 100 characters.").waitFor();
+  await page.getByText(/definition\.mcp_servers\[1\]\.name .+/).waitFor();
   await page.keyboard.press("Control+s");
   await page.until(() => document.activeElement.tagName === "TEXTAREA");
   assert.equal(await page.getByRole("dialog").count(), 0, "a fault is mended first");

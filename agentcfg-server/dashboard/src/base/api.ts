@@ -1,5 +1,5 @@
 /** Calls of the HTTP API, with relative addresses, so that the dashboard works below a path prefix. */
-import { Exact, parse, plain } from "./json-text";
+import { encode, Exact, parse, plain } from "./json-text";
 import { signal } from "./signals";
 
 /** Where the server is: the part of the page's address before `ui/`. */
@@ -155,19 +155,4 @@ export function decode(text: string): unknown {
   };
   const value = parse(text, exact);
   return found ? plain(value, "definition") : value;
-}
-
-/** JSON text that is sent as it is. */
-export class Raw {
-  constructor(readonly text: string) {}
-}
-
-export function encode(value: unknown): string {
-  if (value instanceof Raw) return value.text;
-  if (Array.isArray(value)) return `[${value.map(encode).join(",")}]`;
-  if (value && typeof value === "object") {
-    const fields = Object.entries(value).filter(([, field]) => field !== undefined);
-    return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${encode(field)}`).join(",")}}`;
-  }
-  return JSON.stringify(value);
 }

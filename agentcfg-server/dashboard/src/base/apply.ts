@@ -1,8 +1,9 @@
 /** Many agents in one change: what is sent, what it would do, and doing it. */
 import { useEffect, useRef, useState } from "preact/hooks";
-import { call, encode, isStatus } from "./api";
+import { ApiError, call, isStatus } from "./api";
 import { configOf, NAMES, toBody, toDraft, type Draft } from "./config";
 import { agentsChanged } from "./data";
+import { encode } from "./json-text";
 import { workspace } from "./session";
 import type { Agent, Change } from "./types";
 
@@ -36,6 +37,15 @@ const send = async (agents: Entry[], base: string | null, query: object): Promis
     })
   ).data;
 
+/** A refusal that says the agents by their ids in place of their numbers. */
+const named = ({ status, message, requestId, retryAfter }: ApiError, entries: Entry[]): ApiError =>
+  new ApiError(
+    status,
+    message.replace(/agents\[(\d+)\]\.?/g, (_, i: string) => `${entries[Number(i)]?.agent_id}: `),
+    requestId,
+    retryAfter,
+  );
+
 export interface Plan {
   entries: Entry[];
   cursor: string;
@@ -58,7 +68,7 @@ export function usePlan(entries: Entry[], base: string | null, stale: () => void
         ({ cursor, results }) => turn.current === mine && setPlan({ entries, cursor, outcomes: results }),
         (failed) => {
           if (isStatus(failed, 412)) stale();
-          if (turn.current === mine) setError(failed);
+          if (turn.current === mine) setError(isStatus(failed, 400) ? named(failed, entries) : failed);
         },
       );
     }, 150);

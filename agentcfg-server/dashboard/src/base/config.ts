@@ -1,8 +1,7 @@
 /** Drafts of the configurable fields of an agent: their checks, and what is sent. */
 import { FIELDS, NAMES, type AgentField, type Config, type FieldName, type JsonField, type Num } from "./agent-fields";
-import { Raw } from "./api";
 import { definitionFault } from "./definition";
-import { object, pretty } from "./json-text";
+import { object, pretty, Raw } from "./json-text";
 import { count, number, plural } from "./text";
 import type { Agent } from "./types";
 

@@ -1,7 +1,6 @@
 /** Values that are followed: a component or an effect that reads one runs again when it changes. */
-import { Component, options, type VNode } from "preact";
-// Its own steps are in place before those that are added here.
-import "preact/hooks";
+import { Component } from "preact";
+import { onStep } from "./hooks";
 
 interface Reader {
   run: () => void;
@@ -97,27 +96,16 @@ export function effect(run: () => void): void {
   reader.run();
 }
 
-/** The steps of Preact's work, under the names that its own hooks use. */
-const steps = options as Record<string, ((vnode: VNode) => void) | undefined>;
 const components = new WeakMap<Component, Reader>();
-const componentOf = (vnode: VNode) => (vnode as unknown as { __c: Component | null }).__c;
 
-const at = (step: string, then: (component: Component | null) => void): void => {
-  const before = steps[step];
-  steps[step] = (vnode) => {
-    before?.(vnode);
-    then(componentOf(vnode));
-  };
-};
-
-at("__r", (component) => {
+onStep("__r", (component) => {
   let reader = components.get(component!);
   if (!reader) components.set(component!, (reader = { run: () => component!.forceUpdate(), in: new Set() }));
   leave(reader);
   reading = reader;
 });
-for (const step of ["__b", "diffed"]) at(step, () => (reading = null));
-at("unmount", (component) => component && components.has(component) && leave(components.get(component)!));
+for (const step of ["__b", "diffed"]) onStep(step, () => (reading = null));
+onStep("unmount", (component) => component && components.has(component) && leave(components.get(component)!));
 
 /** A component that follows values is rendered with its parent only where its properties are others. */
 Component.prototype.shouldComponentUpdate = function (props: object) {

@@ -141,7 +141,15 @@ export function Agents() {
   const filtered = query !== "" || model !== "" || (show !== "all" && show !== "deleted");
 
   return (
-    <Page title="Agents" actions={<NewAgentLink kind="primary" />}>
+    <Page
+      title="Agents"
+      actions={
+        <>
+          {can("agents:configure") && <LinkButton to={href("import")}>Import</LinkButton>}
+          <NewAgentLink kind="primary" />
+        </>
+      }
+    >
       <div class="tools agents-tools">
         <Segments<Show>
           label="Show"

@@ -380,7 +380,7 @@ function JsonControl(props: ControlProps<string>) {
   return (
     <>
       <TextControl {...props} />
-      <DefinitionView text={props.value} persona={props.draft.persona_prompt} />
+      <DefinitionView id={props.id} text={props.value} persona={props.draft.persona_prompt} />
     </>
   );
 }
