@@ -84,6 +84,9 @@ export type Role = "viewer" | "member" | "admin" | "owner";
 
 export interface Member {
   user_id: string;
+  /** As the identity provider said at the last sign-in. */
+  name?: string;
+  email?: string;
   role: Role;
   created_at: string;
 }
