@@ -4,11 +4,6 @@
 const CUTS = [
   // Hydration and suspense.
   ["128&u.__u&&(c=32&u.__u,s=u.__c.__z)&&(r.__u|=c,p=o=[],8==s.nodeType?l=B(s,o):o.push(s),l=o[0]||l),", ""],
-  [
-    /if\(e\.length=v,r\.__v=null,c\|\|o\)if\(t&&t\.then\)\{.*?\}else o&&o\.some\(g\);else r\.__e=u\.__e;/,
-    "e.length=v,r.__v=null,r.__e=u.__e;",
-  ],
-  ["t&&t.then||D(r),", "D(r),"],
   ["r.__u&=-161,p&&p.some(g),", "r.__u&=-161,"],
   ['if("svg"==C', '"svg"==C'],
   [/,o\)for\(s=0;.*?break\}if\(!t\)\{/, ";if(!t){"],
@@ -50,7 +45,7 @@ const CUTS = [
     "d.getChildContext&&(i=_({},i,d.getChildContext())),C&&u.__c&&d.getSnapshotBeforeUpdate&&(m=d.getSnapshotBeforeUpdate(k,b)),",
     "",
   ],
-  [/n=\{__e:function\(n,t,r,u\)\{for\(.*?throw f=0,n\}\}/, "n={__e:function(n){throw f=0,n}}"],
+  [/n=\{__e:function\(n,t,r,u\)\{for\(.*?throw f=0,n\}\}/, "n={}"],
   // The hooks hold the state.
   [/x\.prototype\.setState=function\(n,t\)\{.*?\},x\.prototype\.forceUpdate/, "x.prototype.forceUpdate"],
   ["if(i.componentWillUnmount)try{i.componentWillUnmount()}catch(t){n.__e(t,r)}", ""],
@@ -64,6 +59,23 @@ const CUTS = [
     'if("http://www.w3.org/2000/svg"==i)t=t.replace(/xlink(H|:h)/,"h").replace(/sName$/,"s");else if(',
     'if("http://www.w3.org/2000/svg"!=i&&',
   ],
+  // What other hooks, tools and tests of Preact would use; an error of a component is one of the page.
+  ["&&i==n.debounceRendering||((i=n.debounceRendering)||queueMicrotask)(H)", "||queueMicrotask(H)"],
+  ["(i||queueMicrotask)(H)", "queueMicrotask(H)"],
+  ["return!o&&n.vnode&&n.vnode(e),e", "return e"],
+  ["n.vnode&&n.vnode(r),", ""],
+  ["u(n.event?n.event(r):r)", "u(r)"],
+  ["n.__c&&n.__c(r,t),", ""],
+  ["n.__&&n.__(t,r),", ""],
+  [
+    "try{t=r.__h,r.__h=[],t.some(function(n){n.call(r)})}catch(t){n.__e(t,r.__v)}",
+    "t=r.__h,r.__h=[],t.some(function(n){n.call(r)})",
+  ],
+  ['try{"function"==typeof t?r?', '"function"==typeof t?r?'],
+  ["t(null)):t.current=r}catch(t){n.__e(t,u)}", "t(null)):t.current=r"],
+  ["{v=e.length;try{if(M=r.props,", "{if(M=r.props,"],
+  [/\}catch\(t\)\{if\(e\.length=v,.*?n\.__e\(t,r,u\)\}\}else l=/, "}else l="],
+  [/function D\(n\)\{.*?\}function E/, "function E"],
 ];
 
 /** Preact's own text without them. */
