@@ -106,6 +106,8 @@ export interface Model {
 
 export interface ProviderKey {
   provider: Provider;
+  /** Tells two keys apart, and nothing of either. */
+  fingerprint: string;
   created_at: string;
   updated_at: string;
 }

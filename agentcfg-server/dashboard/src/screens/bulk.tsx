@@ -188,9 +188,7 @@ function DeleteMany({ agents: ticked, onClose }: { agents: Agent[]; onClose: () 
       failed="Not deleted."
       onClose={onClose}
     >
-      <p class="prose">
-        They leave lists and status, and their model calls are refused. Versions and ids stay: you can restore each at any time.
-      </p>
+      <p class="prose">They leave lists and status, and their model calls are refused. You can restore each at any time.</p>
       <ul class="review list" tabIndex={0} aria-label="Agents">
         {agents.map((agent) => (
           <li key={agent.id}>

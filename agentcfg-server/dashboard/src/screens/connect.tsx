@@ -61,7 +61,6 @@ export function Connect() {
           title="MCP client (Claude Code)"
           text={`claude mcp add --transport http agentcfg '${at("mcp")}' \\\n  --header "Authorization: Bearer $API_KEY"`}
         />
-        <Snippet title="OpenAPI description" text={`curl '${at("openapi.json")}'`} />
       </div>
     </Page>
   );

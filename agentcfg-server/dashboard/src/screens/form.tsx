@@ -400,6 +400,8 @@ export function Fields({ of, ...form }: FormProps & { of: Section }) {
   const lines: FieldName[][] = [];
   for (const name of NAMES) {
     if (FIELDS[name].section !== of) continue;
+    // A person has no persona, model and definition, but what was stored stays in sight.
+    if (form.draft.agent_type === "human" && /persona|model|defin/.test(name) && !form.draft[name]) continue;
     if (FIELDS[name].beside) lines.at(-1)!.push(name);
     else lines.push([name]);
   }

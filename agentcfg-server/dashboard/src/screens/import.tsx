@@ -96,7 +96,7 @@ export function Import() {
           </ul>
         </Banner>
       )}
-      {ignored.length > 0 && <p class="hint">No file of an agent: {ignored.join(", ")}.</p>}
+      {ignored.length > 0 && <p class="hint">Ignored: {ignored.join(", ")}.</p>}
       {entries.length > MOST && <Banner tone="warn">At most {number(MOST)} agents change at once: choose fewer files.</Banner>}
       <Failure what="Nothing is imported." error={refused ?? error} />
       {plan && (
