@@ -13,7 +13,7 @@ import { Confirm, copyId, Menu } from "../parts/dialog";
 import { agentQuery, agentsChanged, type AgentState, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
 import { attempt, Banner, Reading, toast } from "../parts/feedback";
 import { Editor } from "./editor";
-import { Restore, restore } from "./agents";
+import { Restore, restore } from "./restore";
 import { History } from "./history";
 import { LaterTab } from "../parts/later";
 import { Labels } from "./labels";

@@ -1,7 +1,6 @@
 /** The table of agents: live status, filters, sorting, deleted agents. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { call } from "../base/api";
-import { agentQuery, agentsChanged, useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
+import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
 import { drafts } from "../base/drafts";
 import { touched } from "../base/feed";
 import { href, route, setParams } from "../base/route";
@@ -9,13 +8,13 @@ import { can, workspace } from "../base/session";
 import { capital, list, now, number, plural, second } from "../base/text";
 import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
 import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
-import { Confirm } from "../parts/dialog";
-import { Reading, toast } from "../parts/feedback";
+import { Reading } from "../parts/feedback";
 import { Search, Segments, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { followRow, Rows } from "../parts/rows";
 import { isListKey, TickBox, useTicks } from "../parts/ticks";
 import { BulkBar } from "./bulk";
+import { Restore } from "./restore";
 
 type Show = "all" | Status | "deleted";
 type Column = "name" | "model" | "status" | "version" | "changed";
@@ -419,46 +418,5 @@ export function FirstAgent() {
     <Empty icon="agents" title="No agents yet" action={<NewAgentLink />}>
       An agent has a persona, a model and a status. Create one here, or push a folder with <code>agentcfg apply</code>.
     </Empty>
-  );
-}
-
-/** What the plan says about one more active agent. */
-export function placesLeft(): { full: boolean; text: string } {
-  const { active_agents: active, agent_limit: limit, plan } = workspace.value!;
-  if (active === undefined || limit === null || limit === undefined) return { full: false, text: "" };
-  return active >= limit
-    ? {
-        full: true,
-        text: `All ${number(limit)} agents of the ${capital(plan)} plan are in use. Delete one, or ask an operator for a larger plan.`,
-      }
-    : { full: false, text: `${number(active + 1)} of ${number(limit)}` };
-}
-
-export async function restore(agent: Agent): Promise<void> {
-  await call("POST", "api/agents/configs/restore", { query: agentQuery(agent) });
-  toast(`${agent.display_name} is restored.`);
-  agentsChanged();
-}
-
-export function Restore({ agent, onClose }: { agent: Agent; onClose: () => void }) {
-  const places = placesLeft();
-  return (
-    <Confirm
-      title={`Restore ${agent.display_name}?`}
-      verb="Restore agent"
-      blocked={places.full}
-      danger={false}
-      run={() => restore(agent)}
-      onClose={onClose}
-    >
-      {places.full ? (
-        places.text
-      ) : (
-        <>
-          It comes back as it was, with its history and labels, and counts as an active agent again
-          {places.text && `: ${places.text}`}.
-        </>
-      )}
-    </Confirm>
   );
 }

@@ -16,8 +16,8 @@ import { FormDialog } from "../parts/dialog";
 import { attempt, errorText, Failure, toast } from "../parts/feedback";
 import { Choices, Field, Input, MessageField, Select } from "../parts/fields";
 import { PlanTable } from "../parts/plan";
-import { restore } from "./agents";
 import { reviewAddress } from "./releases/picked";
+import { restore } from "./restore";
 
 type Doing = "model" | "capability" | "delete";
 
@@ -147,28 +147,20 @@ function ChangeMany({ agents, what, onClose }: { agents: Agent[]; what: "model" 
   );
 }
 
-/** How many are deleted at a time: each is a request. */
-const AT_ONCE = 4;
-
 function DeleteMany({ agents: ticked, onClose }: { agents: Agent[]; onClose: () => void }) {
   // Those that are deleted leave the list, and are ticked no more.
   const [agents] = useState(ticked);
   const [failures, setFailures] = useState<[agent: Agent, error: unknown][]>([]);
   const run = async (): Promise<boolean> => {
     const [done, failed]: [Agent[], typeof failures] = [[], []];
-    const left = [...agents];
-    const next = async (): Promise<void> => {
-      for (let agent = left.shift(); agent; agent = left.shift()) {
-        try {
-          await call("DELETE", "api/agents/configs", { query: agentQuery(agent) });
-          keep(agent.id, null);
-          done.push(agent);
-        } catch (error) {
-          failed.push([agent, error]);
-        }
+    for (const agent of agents)
+      try {
+        await call("DELETE", "api/agents/configs", { query: agentQuery(agent) });
+        keep(agent.id, null);
+        done.push(agent);
+      } catch (error) {
+        failed.push([agent, error]);
       }
-    };
-    await Promise.all(Array.from({ length: AT_ONCE }, next));
     agentsChanged();
     if (done.length)
       toast(`${plural(done.length, "agent")} deleted.`, {
