@@ -7,37 +7,51 @@ import { build, context } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { minify } from "terser";
+import { lean } from "./lean.mjs";
 import { FIRST, LIMITS, SCRIPTS } from "./limits.mjs";
 
 const here = new URL("./", import.meta.url);
 const dist = new URL("dist/", here);
 const mode = process.argv[2];
 
-const options = {
+const common = {
   absWorkingDir: here.pathname,
-  entryPoints: { app: "src/main.tsx" },
-  outdir: "dist",
   bundle: true,
   write: false,
-  minify: true,
+  // Names are shortened after it, so that both files call the same thing by the same name.
+  minifySyntax: true,
+  minifyWhitespace: true,
   format: "esm",
-  // The first screen is in app.js with chunk.js; later.js has the others, and is named by the file that it begins with.
+  target: ["es2022", "chrome117", "firefox121", "safari17"],
+  charset: "utf8",
+  legalComments: "none",
+  logLevel: "warning",
+};
+
+const options = {
+  ...common,
+  entryPoints: { app: "src/main.tsx" },
+  outdir: "dist",
+  // The first screen is in chunk.js, which app.js starts; later.js has the others, and is named by the file that it begins with.
   splitting: true,
   chunkNames: "[name]",
-  target: ["es2022", "chrome117", "firefox121", "safari17"],
   // Calls of h() are smaller than those of the automatic runtime; tsconfig.json would set that one.
   jsx: "transform",
   jsxFactory: "h",
   jsxFragment: "Fragment",
   inject: ["src/jsx.ts"],
   tsconfigRaw: {},
-  charset: "utf8",
-  legalComments: "none",
-  banner: {
-    js: "/* agentcfg dashboard. Contains Preact and @preact/signals (MIT). */",
-  },
-  logLevel: "warning",
+  alias: { "preact/hooks": "./src/base/hooks.ts" },
+  plugins: [
+    {
+      name: "lean",
+      setup: ({ onLoad }) =>
+        onLoad({ filter: /preact\/dist\/preact\.mjs$/ }, async ({ path }) => ({ contents: lean(await readFile(path, "utf8")) })),
+    },
+  ],
 };
+
+const NOTICE = "/* agentcfg dashboard. Contains Preact (MIT). */";
 
 /** Joins the lines of the page and removes the white space between tags. */
 const squeeze = (text) =>
@@ -49,9 +63,34 @@ const squeeze = (text) =>
 const watching = mode === "--watch";
 
 /** Terser after esbuild saves 3 % of what is sent; it is slow, and left out while the sources change. */
-async function small(script) {
-  const { code } = await minify(script, { module: true, ecma: 2020, compress: { passes: 3 }, format: { comments: /dashboard/ } });
+async function small(script, nameCache) {
+  const { code } = await minify(script, {
+    nameCache,
+    module: true,
+    ecma: 2020,
+    compress: { passes: 3, unsafe_arrows: true },
+    format: { comments: false },
+  });
   return code;
+}
+
+/**
+ * Puts the start of the page into the file of what the scripts share, which is smaller than both: app.js then has nothing but
+ * the name of the other one.
+ */
+async function join(scripts) {
+  const own = {
+    name: "own",
+    setup({ onResolve, onLoad }) {
+      onResolve({ filter: /^\.\/later\.js$/ }, ({ path }) => ({ path, external: true }));
+      onResolve({ filter: /\.js$/ }, ({ path }) => ({ path: path.split("/").at(-1), namespace: "own" }));
+      onLoad({ filter: /.*/, namespace: "own" }, ({ path }) => ({ contents: scripts.get(path) }));
+    },
+  };
+  const stdin = { contents: 'import "./app.js"; export * from "./chunk.js";' };
+  const { outputFiles } = await build({ ...common, stdin, plugins: [own] });
+  scripts.set("chunk.js", outputFiles[0].text);
+  scripts.set("app.js", 'import"./chunk.js";\n');
 }
 
 /** Exports what the scripts share under its names within chunk.js, so that no name of its own is sent for each. */
@@ -63,11 +102,10 @@ function unalias(scripts) {
     return `export{${[...names.values()].join()}};`;
   });
   if (!names.size) throw new Error("chunk.js: its exports were not found");
-  for (const [name, text] of scripts) {
-    const list = (_, list) =>
-      `import{${pairs(list).map(([alias, own = alias]) => (names.get(alias) === own ? own : `${names.get(alias)} as ${own}`))}}from"./chunk.js"`;
-    scripts.set(name, name === "chunk.js" ? shared : text.replace(/import\{([^}]*)\}from"\.\/chunk\.js"/g, list));
-  }
+  const imports = (_, list) =>
+    `import{${pairs(list).map(([alias, own = alias]) => (names.get(alias) === own ? own : `${names.get(alias)} as ${own}`))}}from"./chunk.js"`;
+  scripts.set("chunk.js", shared);
+  scripts.set("later.js", scripts.get("later.js").replace(/import\{([^}]*)\}from"\.\/chunk\.js"/g, imports));
 }
 
 /** The smallest gzip file that any reader takes; its bytes depend on nothing but the content. */
@@ -83,10 +121,16 @@ async function files(bundle) {
   const scripts = new Map();
   for (const { path, text } of bundle.outputFiles) {
     const name = path.split("/").at(-1);
-    if (name.endsWith(".js") && !watching) scripts.set(name, await small(text));
+    if (name.endsWith(".js")) scripts.set(name, text);
     else made.set(name, Buffer.from(text));
   }
-  if (scripts.size) unalias(scripts);
+  if (!watching) {
+    await join(scripts);
+    const names = {};
+    for (const name of ["chunk.js", "later.js"]) scripts.set(name, await small(scripts.get(name), names));
+    unalias(scripts);
+  }
+  scripts.set("app.js", `${NOTICE}\n${scripts.get("app.js")}`);
   for (const [name, text] of scripts) made.set(name, Buffer.from(text));
   for (const name of ["index.html", "icon.svg"]) {
     made.set(name, Buffer.from(squeeze(await readFile(new URL(`src/${name}`, here), "utf8"))));
@@ -132,7 +176,7 @@ async function check(made) {
 
 if (watching) {
   const onEnd = (bundle) => bundle.errors.length || files(bundle).then(write);
-  const watcher = await context({ ...options, plugins: [{ name: "write", setup: (b) => b.onEnd(onEnd) }] });
+  const watcher = await context({ ...options, plugins: [...options.plugins, { name: "write", setup: (b) => b.onEnd(onEnd) }] });
   await watcher.watch();
 } else {
   const made = await files(await build(options));

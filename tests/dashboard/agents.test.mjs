@@ -379,7 +379,7 @@ test("a definition is edited as JSON, and keeps numbers that JavaScript cannot h
   const { page, id } = await stage.studio("dora");
   const agent = { workspace_id: id, agent_id: "archivist", display_name: "Archivist", definition: { tools: ["search"] } };
   await stage.server.call("dora", "POST", "/api/agents/configs", agent);
-  await page.show("agents/archivist");
+  await page.show("agents/archivist/definition");
   const area = page.getByLabel("Definition");
   await page.until(() => document.body.innerText.includes("Archivist"));
   assert.equal(await area.inputValue(), '{\n  "tools": [\n    "search"\n  ]\n}');

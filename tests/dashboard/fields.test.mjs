@@ -62,10 +62,12 @@ test("each field has a control in both forms", async () => {
     await fill(server, "ada");
     const page = await open(browser, server);
     await page.signIn("ada");
-    for (const form of ["new-agent", "agents/writer"]) {
+    const all = Object.values(fields);
+    const apart = (wanted) => all.filter(({ label }) => (label === "Definition") === wanted);
+    for (const [form, of] of [["new-agent", all], ["agents/writer", apart(false)], ["agents/writer/definition", apart(true)]]) {
       await page.show(form);
-      for (const { label } of Object.values(fields))
-        await page.locator(".editor").getByText(label, { exact: true }).first().waitFor();
+      for (const { label } of of)
+        await page.locator("form.editor, .field, .group-box, fieldset").getByText(label, { exact: true }).first().waitFor();
     }
     page.faults();
   } finally {

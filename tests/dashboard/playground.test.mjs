@@ -87,3 +87,34 @@ test("an answer is shown as elements, never as HTML", async () => {
   await answer.getByText("<img src=x onerror=alert(1)>").waitFor();
   page.faults();
 });
+
+test("a draft answers beside the stored version, what is sent is shown, and the cost is that of the usage", async () => {
+  const { page, id } = await stage.studio("tilda");
+  await stage.server.call("tilda", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { persona_prompt: "Write for {{reader}}.", definition: { variables: { reader: { default: "all" } }, model_settings: { temperature: 0.25 } } });
+  await page.show("agents/writer");
+  await page.getByLabel("Persona prompt").fill("Rhyme for {{reader}}. {{other}}");
+  await page.getByRole("navigation", { name: "Agent" }).getByRole("link", { name: "Playground" }).click();
+  await page.getByRole("button", { name: "Add a column" }).click();
+  await page.getByLabel("Version").nth(1).selectOption("draft");
+  await page.getByLabel("{{reader}}").fill("bees");
+  await page.getByRole("button", { name: "What is sent" }).first().click();
+  const dialog = page.getByRole("dialog", { name: "What is sent" });
+  assert.match(await dialog.locator("pre").innerText(), /"model": "claude-sonnet-5-5"[\s\S]*"system": "Write for bees\."[\s\S]*"temperature": 0\.25/);
+  assert.deepEqual(await violations(page), []);
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await page.getByRole("button", { name: "What is sent" }).nth(1).click();
+  assert.match(await dialog.locator("pre").innerText(), /"system": "Rhyme for bees\. \{\{other\}\}"/);
+  await dialog.getByRole("button", { name: "Close" }).click();
+  await message(page).fill("Go");
+  const before = stage.models.asked.length;
+  await page.getByRole("button", { name: "Send to 2" }).click();
+  await page.getByRole("group", { name: "Answer 2" }).getByText(/Answered in/).waitFor();
+  await page.getByRole("group", { name: "Answer 1" }).getByText(/Answered in/).waitFor();
+  const bodies = stage.models.asked.slice(before).map(({ body }) => [JSON.stringify(body.system), body.model, body.temperature]);
+  assert.ok(bodies.some(([system]) => /Write for bees\./.test(system)), JSON.stringify(bodies));
+  assert.ok(bodies.some(([system, model, temperature]) => /Rhyme for bees\. \{\{other\}\}/.test(system) && model === "claude-sonnet-5-5" && temperature === 0.25), JSON.stringify(bodies));
+  const [spent] = (await stage.server.call("tilda", "GET", `/api/usage/calls?workspace_id=${id}`)).map(({ cost_usd }) => cost_usd);
+  assert.notEqual(spent, null);
+  await page.locator(".answer-foot").first().getByText(/^[\d.]+ ¢$|^\$/).waitFor();
+  page.faults();
+});

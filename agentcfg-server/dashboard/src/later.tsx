@@ -16,6 +16,7 @@ import { WebhookScreen } from "./screens/webhook";
 import { Playground } from "./screens/playground";
 import { Members } from "./screens/members";
 import { NewAgent } from "./screens/new-agent";
+import { Import } from "./screens/import";
 import { Usage } from "./screens/usage";
 import { Releases } from "./screens/releases";
 import { ChangesADay, CostToday, LastReleases, TheDay } from "./screens/overview/charts";
@@ -38,6 +39,7 @@ export const LATER: Record<string, () => JSX.Element> = {
   members: () => <Members />,
   connect: () => <Connect />,
   "new-agent": () => <NewAgent />,
+  import: () => <Import />,
 };
 
 /** Tabs of an agent. */

@@ -1,5 +1,5 @@
 /** Starts the dashboard: one page, one screen for each address. */
-import { effect } from "@preact/signals";
+import { effect } from "./base/signals";
 import { render } from "preact";
 import { keepFocus } from "./base/focus";
 import { SCREENS } from "./screens";

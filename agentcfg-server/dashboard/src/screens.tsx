@@ -34,7 +34,7 @@ export const PLACES: Record<string, Place> = {
     icon: "agents",
     group: "",
     needs: "agents:read",
-    also: ["agent", "new-agent"],
+    also: ["agent", "new-agent", "import"],
     show: () => <Agents />,
   },
   releases: { label: "Releases", icon: "label", group: "", needs: "agents:read", show: later("releases", "Releases") },
@@ -66,5 +66,6 @@ export const SCREENS: Record<string, Screen> = {
   ...PLACES,
   agent: { needs: "agents:read", show: () => <AgentScreen key={route.value.params.get("id")} /> },
   "new-agent": { needs: "agents:configure", show: later("new-agent", "New agent") },
+  import: { needs: "agents:configure", show: later("import", "Import") },
   webhook: { needs: "webhooks:read", show: later("webhook", "Webhook") },
 };

@@ -1,6 +1,7 @@
 /** A model call as an agent, streamed. */
-import { failure, send } from "./api";
+import { call, failure, send } from "./api";
 import { events } from "./events";
+import { can } from "./session";
 import type { Provider } from "./types";
 
 export interface Answer {
@@ -15,6 +16,8 @@ export interface Answer {
   attempts: number;
   input: number | null;
   output: number | null;
+  /** USD, as the usage says it, once it does. */
+  cost: number | null;
   /** Milliseconds until the first piece of text, and in all. */
   first: number | null;
   took: number;
@@ -36,7 +39,7 @@ interface Chunk {
 }
 
 export interface Message {
-  role: "user" | "assistant";
+  role: "system" | "user" | "assistant";
   content: string;
 }
 
@@ -52,15 +55,31 @@ export interface Asked {
   query: Record<string, string>;
   /** Only where it is not that of the version. */
   model: string | null;
+  /** What a draft says itself, because no version of the server has it. */
+  draft: { system: string; settings: object } | null;
   /** The version sets its own limit. */
   limited: boolean;
   messages: Message[];
   variables: Record<string, string>;
 }
 
+/** Usage is written within a second of the end of a call. */
+const WRITTEN = 1_500;
+
+async function costOf({ workspace_id, agent_id }: Record<string, string>, request: string): Promise<number | null> {
+  await new Promise((resolve) => setTimeout(resolve, WRITTEN));
+  const { data } = await call<{ request_id: string; cost_usd: string | null }[]>("GET", "api/usage/calls", {
+    query: { workspace_id, agent_id, limit: 100 },
+  });
+  const cost = data.find(({ request_id }) => request_id === request)?.cost_usd;
+  return cost == null ? null : Number(cost);
+}
+
 /** Asks, and shows each state of the answer. Every provider but Anthropic speaks the API of OpenAI. */
 export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answer) => void): Promise<void> {
-  const { provider, query, model, limited, messages, variables } = asked;
+  const { provider, query, model, draft, limited, messages, variables } = asked;
+  const anthropic = provider === "anthropic";
+  const { system } = draft ?? {};
   const started = performance.now();
   let answer: Answer = {
     text: "",
@@ -72,31 +91,26 @@ export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answ
     attempts: 1,
     input: null,
     output: null,
+    cost: null,
     first: null,
     took: 0,
   };
   const say = (change: Partial<Answer>): void => show((answer = { ...answer, ...change, took: performance.now() - started }));
   say({});
   try {
-    const response = await send(
-      "POST",
-      `api/agents/model-calls/${provider}/v1/${provider === "anthropic" ? "messages" : "chat/completions"}`,
-      {
-        query,
-        body: {
-          ...(model ? { model } : {}),
-          ...(provider !== "anthropic"
-            ? { stream_options: { include_usage: true } }
-            : limited
-              ? {}
-              : { max_tokens: MOST_TOKENS }),
-          stream: true,
-          messages,
-        },
-        ...(Object.keys(variables).length ? { headers: { "Agent-Variables": ascii(variables) } } : {}),
-        signal,
+    const response = await send("POST", `api/agents/model-calls/${provider}/v1/${anthropic ? "messages" : "chat/completions"}`, {
+      query,
+      body: {
+        ...draft?.settings,
+        ...(model ? { model } : {}),
+        ...(!anthropic ? { stream_options: { include_usage: true } } : limited ? {} : { max_tokens: MOST_TOKENS }),
+        ...(anthropic && system ? { system } : {}),
+        stream: true,
+        messages: !anthropic && system ? [{ role: "system", content: system }, ...messages] : messages,
       },
-    );
+      ...(Object.keys(variables).length ? { headers: { "Agent-Variables": ascii(variables) } } : {}),
+      signal,
+    });
     if (!response.ok) throw await failure(response, response.headers.get("WWW-Authenticate") !== null);
     say({
       version: response.headers.get("Agent-Version"),
@@ -118,6 +132,8 @@ export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answ
         });
     }
     say({ running: false });
+    const request = response.headers.get("X-Request-Id");
+    if (request && can("analytics:read")) show({ ...answer, cost: await costOf(query, request).catch(() => null) });
   } catch (error) {
     if (signal.aborted) say({ running: false, ended: "stopped" });
     else if (answer.text) say({ running: false, ended: "cut" });

@@ -1,6 +1,6 @@
 /** Calls of the HTTP API, with relative addresses, so that the dashboard works below a path prefix. */
-import { Exact, parse, plain } from "./json-text";
-import { signal } from "@preact/signals";
+import { encode, Exact, parse, plain } from "./json-text";
+import { signal } from "./signals";
 
 /** Where the server is: the part of the page's address before `ui/`. */
 export const root: URL = (() => {
@@ -155,18 +155,4 @@ export function decode(text: string): unknown {
   };
   const value = parse(text, exact);
   return found ? plain(value, "definition") : value;
-}
-
-/** JSON text that is sent as it is. */
-export class Raw {
-  constructor(readonly text: string) {}
-}
-
-export function encode(value: unknown): string {
-  if (value instanceof Raw) return value.text;
-  if (value && typeof value === "object" && !Array.isArray(value)) {
-    const fields = Object.entries(value).filter(([, field]) => field !== undefined);
-    return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${encode(field)}`).join(",")}}`;
-  }
-  return JSON.stringify(value);
 }

@@ -1,5 +1,5 @@
 /** What was read from the server: shared by the screens, shown at once when it is visited again, and read again when it changes. */
-import { signal, type Signal } from "@preact/signals";
+import { signal, type Signal } from "./signals";
 import { useLayoutEffect } from "preact/hooks";
 import { call, ended, isStatus, lostSince, type Query } from "./api";
 

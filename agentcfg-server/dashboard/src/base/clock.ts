@@ -1,5 +1,5 @@
 /** The time that pages show ages by. */
-import { signal } from "@preact/signals";
+import { signal } from "./signals";
 
 /** The present time, which components that show ages depend on; it moves while the page is visible. */
 export const second = signal(Date.now());

@@ -1,7 +1,7 @@
 /** Drafts of the configurable fields of an agent: their checks, and what is sent. */
 import { FIELDS, NAMES, type AgentField, type Config, type FieldName, type JsonField, type Num } from "./agent-fields";
-import { Raw } from "./api";
-import { object, pretty } from "./json-text";
+import { definitionFault } from "./definition";
+import { object, pretty, Raw } from "./json-text";
 import { count, number, plural } from "./text";
 import type { Agent } from "./types";
 
@@ -153,7 +153,7 @@ const json: Kind<Record<string, unknown> | string, string> = {
   value: (draft) => object(draft) ?? "",
   body: (draft) => new Raw(draft.trim() ? draft : "null"),
   same: (stored, draft) => stored === draft || (object(draft) !== null && pretty(object(draft)) === stored),
-  fault: (draft) => (!draft.trim() || object(draft) ? null : "It must be a JSON object."),
+  fault: definitionFault,
 };
 
 const KINDS: Record<AgentField["kind"], Kind> = { text, model: text, color, choice, tags, numbers, json };

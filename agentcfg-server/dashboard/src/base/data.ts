@@ -61,10 +61,11 @@ export function useStatuses(): Resource<StatusEntry[]> {
 /** How actors are called: a key by its name, where the role may read it. */
 export function useNames(): (actor: Actor | null) => string {
   const keys = useKeys().data;
+  const members = useMembers().data;
   return (actor) => {
     if (!actor) return "Unknown";
     if (actor.type === "system") return "The server";
-    if (actor.type !== "api_key") return actor.id;
+    if (actor.type !== "api_key") return members?.find(({ user_id }) => user_id === actor.id)?.name ?? actor.id;
     return keys?.find((key) => key.id === actor.id)?.name ?? `Key ${actor.id.slice(0, 6)}…`;
   };
 }

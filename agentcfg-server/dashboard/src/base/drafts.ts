@@ -1,5 +1,5 @@
 /** What is typed and not saved, in memory alone, kept while the page is open. */
-import { signal } from "@preact/signals";
+import { signal } from "./signals";
 import type { Draft } from "./config";
 import type { Side } from "./merge";
 import type { Agent } from "./types";

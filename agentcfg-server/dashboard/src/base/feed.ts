@@ -2,7 +2,7 @@
  * Live changes. One tab of the browser holds the stream of the feed and passes what it hears to the others; where the
  * server or the browser cannot do that, each tab asks again and again.
  */
-import { effect, signal } from "@preact/signals";
+import { effect, signal } from "./signals";
 import { address, ended, lostSince, root } from "./api";
 import { invalidate, type Topic } from "./cache";
 import { me, phase, recheck, refresh, workspace } from "./session";

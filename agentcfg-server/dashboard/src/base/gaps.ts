@@ -1,5 +1,5 @@
 /** The differences between versions, read for the rows in view alone, a few at a time: versions never change. */
-import { signal, type Signal } from "@preact/signals";
+import { signal, type Signal } from "./signals";
 import { useLayoutEffect } from "preact/hooks";
 import { call } from "./api";
 import { agentQuery } from "./data";

@@ -40,3 +40,18 @@ export function plain(value: unknown, but: string): unknown {
   if (!value || typeof value !== "object") return value;
   return Object.fromEntries(Object.entries(value).map(([name, member]) => [name, name === but ? member : plain(member, but)]));
 }
+
+/** JSON text that is sent as it is. */
+export class Raw {
+  constructor(readonly text: string) {}
+}
+
+export function encode(value: unknown): string {
+  if (value instanceof Raw) return value.text;
+  if (Array.isArray(value)) return `[${value.map(encode).join(",")}]`;
+  if (value && typeof value === "object") {
+    const fields = Object.entries(value).filter(([, field]) => field !== undefined);
+    return `{${fields.map(([name, field]) => `${JSON.stringify(name)}:${encode(field)}`).join(",")}}`;
+  }
+  return JSON.stringify(value);
+}

@@ -1,5 +1,5 @@
 /** The agents that were visited last, in this page. */
-import { signal } from "@preact/signals";
+import { signal } from "./signals";
 
 const MOST = 5;
 export const recent = signal<readonly string[]>([]);

@@ -2,7 +2,7 @@
  * The address of the page is its state: the path names the screen and what it shows, such as `ui/agents/writer/history`;
  * everything else is in the query.
  */
-import { signal } from "@preact/signals";
+import { signal } from "./signals";
 import { root } from "./api";
 import { holding } from "./drafts";
 

@@ -1,5 +1,5 @@
 /** Who is signed in, and what the session may do in the workspace that is shown. */
-import { computed, signal } from "@preact/signals";
+import { derived, signal } from "./signals";
 import { setLimits } from "./agent-fields";
 import { call, ended, isStatus, root } from "./api";
 import { forget } from "./cache";
@@ -13,7 +13,7 @@ export const phase = signal<Phase>("loading");
 export const failedWith = signal<unknown>(null);
 export const me = signal<Whoami | null>(null);
 
-export const workspace = computed<Workspace | null>(() => {
+export const workspace = derived<Workspace | null>(() => {
   const all = me.value?.workspaces ?? [];
   return (shownWorkspace.value ? all.find(({ id }) => id === shownWorkspace.value) : all[0]) ?? null;
 });

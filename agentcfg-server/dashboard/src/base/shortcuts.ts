@@ -1,5 +1,5 @@
 /** Keys that work on every page. */
-import { signal } from "@preact/signals";
+import { signal } from "./signals";
 import { menu } from "../parts/page";
 import { go, href } from "./route";
 import { can } from "./session";

@@ -84,6 +84,9 @@ export type Role = "viewer" | "member" | "admin" | "owner";
 
 export interface Member {
   user_id: string;
+  /** As the identity provider said at the last sign-in. */
+  name?: string;
+  email?: string;
   role: Role;
   created_at: string;
 }
@@ -103,6 +106,8 @@ export interface Model {
 
 export interface ProviderKey {
   provider: Provider;
+  /** Tells two keys apart, and nothing of either. */
+  fingerprint: string;
   created_at: string;
   updated_at: string;
 }

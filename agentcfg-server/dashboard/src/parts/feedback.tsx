@@ -1,5 +1,5 @@
 /** What the page says about itself: toasts, banners, errors. */
-import { signal } from "@preact/signals";
+import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, Unreachable } from "../base/api";
@@ -115,7 +115,7 @@ export function Banner({
 }
 
 /** The text of an error: the server's own message. */
-function errorText(error: unknown): string {
+export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
     const message = capital(error.message);
     const wait = error.status === 429 && error.retryAfter ? ` Try again in ${plural(error.retryAfter, "second")}.` : "";

@@ -1,5 +1,5 @@
 /** Screens and parts of the second file, which is loaded as soon as the first one is on its way. */
-import { signal } from "@preact/signals";
+import { signal } from "../base/signals";
 import type { JSX } from "preact";
 import type { AgentState } from "../base/data";
 import { Button, Skeleton } from "./base";

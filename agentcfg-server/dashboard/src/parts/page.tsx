@@ -1,5 +1,5 @@
 /** The frame of a screen: title, breadcrumb, actions, content. */
-import { signal } from "@preact/signals";
+import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { focusHeading } from "../base/focus";

@@ -1,5 +1,5 @@
 /** Tables: their heads, rows that open, and rows of which only those near the window are in the page. */
-import { signal } from "@preact/signals";
+import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { cx, Icon } from "./base";

@@ -1,5 +1,5 @@
 /** A secret that is shown once: a key of the API, the secret of a webhook. */
-import { signal } from "@preact/signals";
+import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { copy, selectText } from "../base/copy";

@@ -13,15 +13,16 @@ import { Confirm, copyId, Menu } from "../parts/dialog";
 import { agentQuery, agentsChanged, type AgentState, useAgent, useHistory, useLabels, useStatuses } from "../base/data";
 import { attempt, Banner, Reading, toast } from "../parts/feedback";
 import { Editor } from "./editor";
-import { Restore, restore } from "./agents";
+import { Restore, restore } from "./restore";
 import { History } from "./history";
 import { LaterTab } from "../parts/later";
 import { Labels } from "./labels";
 
-const TABS = ["configuration", "history", "labels", "try", "usage"] as const;
+const TABS = ["configuration", "definition", "history", "labels", "try", "usage"] as const;
 type Tab = (typeof TABS)[number];
 const TAB_NAMES: Record<Tab, string> = {
   configuration: "Configuration",
+  definition: "Definition",
   history: "History",
   labels: "Labels",
   try: "Playground",
@@ -61,6 +62,7 @@ export function AgentScreen() {
   const version = history.data?.[0]?.version ?? (Number(read.headers?.get("Agent-Version")) || null);
   const state: AgentState = { agent, etag: read.etag, version, history, labels };
   const tabs = TABS.filter((name) => {
+    if (name === "definition") return agent.agent_type === "ai" || agent.definition;
     if (name === "history") return !history.absent;
     if (name === "labels") return !allLabels.absent && !history.absent;
     if (name === "try") return agent.agent_type === "ai" && can("models:invoke") && agent.is_active;
@@ -149,7 +151,9 @@ export function AgentScreen() {
           It is in no list, and its model calls are refused. Nothing of it is lost.
         </Banner>
       )}
-      {shown === "configuration" && <Editor key={`${id} ${agent.is_active}`} state={state} />}
+      {(shown === "configuration" || shown === "definition") && (
+        <Editor key={`${id} ${agent.is_active}`} state={state} part={shown} />
+      )}
       {shown === "history" && <History state={state} />}
       {shown === "labels" && <Labels state={state} />}
       {shown === "try" && <LaterTab name="try" state={state} />}

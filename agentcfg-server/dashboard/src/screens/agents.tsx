@@ -1,7 +1,6 @@
 /** The table of agents: live status, filters, sorting, deleted agents. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { call } from "../base/api";
-import { agentQuery, agentsChanged, useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
+import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
 import { drafts } from "../base/drafts";
 import { touched } from "../base/feed";
 import { href, route, setParams } from "../base/route";
@@ -9,11 +8,13 @@ import { can, workspace } from "../base/session";
 import { capital, list, now, number, plural, second } from "../base/text";
 import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
 import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
-import { Confirm } from "../parts/dialog";
-import { Reading, toast } from "../parts/feedback";
+import { Reading } from "../parts/feedback";
 import { Search, Segments, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { followRow, Rows } from "../parts/rows";
+import { isListKey, TickBox, useTicks } from "../parts/ticks";
+import { BulkBar } from "./bulk";
+import { Restore } from "./restore";
 
 type Show = "all" | Status | "deleted";
 type Column = "name" | "model" | "status" | "version" | "changed";
@@ -128,6 +129,9 @@ export function Agents() {
   // A table that goes away under the pointer is not left by it. At once, or it would undo the entry into the next one.
   useLayoutEffect(() => () => setInside(false), [show, found.length === 0]);
   const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
+  const ids = useMemo(() => held.rows.map(({ agent }) => agent.agent_id), [held.rows]);
+  const { ticked, tick, tickRow, onKey } = useTicks(ids, () => !deletedShown);
+  const marked = deletedShown ? [] : held.rows.filter(({ agent }) => ticked.has(agent.agent_id)).map(({ agent }) => agent);
   const counts = { working: 0, idle: 0, offline: 0 };
   for (const entry of statuses ?? []) counts[entry.status] += 1;
   // The chosen one stays a choice when no agent has it any more.
@@ -136,7 +140,15 @@ export function Agents() {
   const filtered = query !== "" || model !== "" || (show !== "all" && show !== "deleted");
 
   return (
-    <Page title="Agents" actions={<NewAgentLink kind="primary" />}>
+    <Page
+      title="Agents"
+      actions={
+        <>
+          {can("agents:configure") && <LinkButton to={href("import")}>Import</LinkButton>}
+          <NewAgentLink kind="primary" />
+        </>
+      }
+    >
       <div class="tools agents-tools">
         <Segments<Show>
           label="Show"
@@ -185,6 +197,7 @@ export function Agents() {
           onMouseLeave={() => setInside(false)}
           onFocusIn={() => setInside(true)}
           onFocusOut={() => setInside(false)}
+          onKeyDown={(event) => isListKey(event) && onKey(event) && event.preventDefault()}
         >
           {held.waiting > 0 && (
             <div class="waiting" role="status">
@@ -198,7 +211,23 @@ export function Agents() {
             <thead>
               <tr>
                 {HEADINGS.filter(([, , , ofActive]) => !ofActive || !deletedShown).map(([column, label, classes]) => (
-                  <Heading key={column} column={column} now={sort} direction={direction} class={classes}>
+                  <Heading
+                    key={column}
+                    column={column}
+                    now={sort}
+                    direction={direction}
+                    class={classes}
+                    before={
+                      column === "name" &&
+                      !deletedShown && (
+                        <TickBox
+                          name={`all ${number(ids.length)}`}
+                          on={marked.length === ids.length}
+                          onTick={(_, on) => tick(ids, on)}
+                        />
+                      )
+                    }
+                  >
                     {column === "changed" && deletedShown ? "Deleted" : label}
                   </Heading>
                 ))}
@@ -214,7 +243,15 @@ export function Agents() {
               id={({ agent }) => agent.agent_id}
               heights={[44, 52]}
               render={(row, index) => (
-                <AgentRow key={row.agent.agent_id} row={row} index={index} deleted={deletedShown} onRestore={setRestoring} />
+                <AgentRow
+                  key={row.agent.agent_id}
+                  row={row}
+                  index={index}
+                  deleted={deletedShown}
+                  onRestore={setRestoring}
+                  on={ticked.has(row.agent.agent_id)}
+                  onTick={(range) => tickRow(row.agent.agent_id, range)}
+                />
               )}
             />
           </table>
@@ -223,6 +260,7 @@ export function Agents() {
       {source.data && !deletedShown && source.data.length > 0 && (
         <Usage shown={filtered ? found.length : null} total={source.data.length} />
       )}
+      {marked.length > 0 && <BulkBar agents={marked} onClear={() => tick([...ticked], false)} />}
       {restoring && <Restore agent={restoring} onClose={() => setRestoring(null)} />}
     </Page>
   );
@@ -233,12 +271,15 @@ function Heading({
   now: sorted,
   direction,
   class: extra,
+  before,
   children,
 }: {
   column: Column;
   now: string;
   direction: string | undefined;
   class: string;
+  /** In front of the name. */
+  before?: preact.ComponentChildren;
   children: preact.ComponentChildren;
 }) {
   const on = sorted === column;
@@ -247,6 +288,7 @@ function Heading({
   const falling = down !== (column === "changed");
   return (
     <th scope="col" class={extra} aria-sort={on ? (falling ? "descending" : "ascending") : undefined}>
+      {before}
       <button type="button" class="sort" onClick={() => setParams({ sort: !on ? column : down ? null : `${column}.down` })}>
         {children}
         {on && <Icon name={falling ? "up" : "down"} small />}
@@ -262,20 +304,30 @@ function AgentRow({
   index,
   deleted,
   onRestore,
+  on,
+  onTick,
 }: {
   row: Row;
   index: number;
   deleted: boolean;
   onRestore: (agent: Agent) => void;
+  on: boolean;
+  onTick: (range: boolean) => void;
 }) {
   const { agent, status, version, labels } = row;
   const first = labels.find(({ label }) => label === "production") ?? labels[0];
   const at = touched.value.get(agent.agent_id) ?? 0;
   const fresh = at > 0 && Math.max(now.value, second.peek()) - at < MARKED;
   return (
-    <tr data-row={agent.agent_id} aria-rowindex={index + 2} onClick={followRow} class={cx("follow", fresh && "fresh")}>
+    <tr
+      data-row={agent.agent_id}
+      aria-rowindex={index + 2}
+      onClick={followRow}
+      class={cx("follow", fresh && "fresh", on && "ticked")}
+    >
       <td>
         <div class="agent-cell">
+          {!deleted && <TickBox name={agent.display_name} on={on} onTick={onTick} />}
           <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
           <div class="names">
             <a
@@ -366,46 +418,5 @@ export function FirstAgent() {
     <Empty icon="agents" title="No agents yet" action={<NewAgentLink />}>
       An agent has a persona, a model and a status. Create one here, or push a folder with <code>agentcfg apply</code>.
     </Empty>
-  );
-}
-
-/** What the plan says about one more active agent. */
-export function placesLeft(): { full: boolean; text: string } {
-  const { active_agents: active, agent_limit: limit, plan } = workspace.value!;
-  if (active === undefined || limit === null || limit === undefined) return { full: false, text: "" };
-  return active >= limit
-    ? {
-        full: true,
-        text: `All ${number(limit)} agents of the ${capital(plan)} plan are in use. Delete one, or ask an operator for a larger plan.`,
-      }
-    : { full: false, text: `${number(active + 1)} of ${number(limit)}` };
-}
-
-export async function restore(agent: Agent): Promise<void> {
-  await call("POST", "api/agents/configs/restore", { query: agentQuery(agent) });
-  toast(`${agent.display_name} is restored.`);
-  agentsChanged();
-}
-
-export function Restore({ agent, onClose }: { agent: Agent; onClose: () => void }) {
-  const places = placesLeft();
-  return (
-    <Confirm
-      title={`Restore ${agent.display_name}?`}
-      verb="Restore agent"
-      blocked={places.full}
-      danger={false}
-      run={() => restore(agent)}
-      onClose={onClose}
-    >
-      {places.full ? (
-        places.text
-      ) : (
-        <>
-          It comes back as it was, with its history and labels, and counts as an active agent again
-          {places.text && `: ${places.text}`}.
-        </>
-      )}
-    </Confirm>
   );
 }

@@ -5,6 +5,7 @@ import { useKeys, useMembers, useNames } from "../base/data";
 import { useResource } from "../base/cache";
 import { route, setParams } from "../base/route";
 import { ACTIONS, changeLine, changeRows, FAMILIES, said, targetName } from "../base/audit-words";
+import { saveFile } from "../base/save-file";
 import { workspace } from "../base/session";
 import { DAY, date, number, plural, time, utc } from "../base/text";
 import type { AuditEntry } from "../base/types";
@@ -103,16 +104,11 @@ export function AuditLog() {
         if (next.length < 1000 || !end) break;
         before = end;
       }
-      const link = document.createElement("a");
-      link.href = URL.createObjectURL(
-        new Blob(
-          all.map((entry) => `${JSON.stringify(entry)}\n`),
-          { type: "application/x-ndjson" },
-        ),
+      saveFile(
+        `audit-log-${new Date().toISOString().slice(0, 10)}.ndjson`,
+        all.map((entry) => `${JSON.stringify(entry)}\n`),
+        "application/x-ndjson",
       );
-      link.download = `audit-log-${new Date().toISOString().slice(0, 10)}.ndjson`;
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
     });
     setBusy(null);
   };

@@ -6,16 +6,17 @@ import { workspace } from "../base/session";
 import { Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { Snippet } from "../parts/secret";
+import { CallSnippet } from "./call-snippet";
 import { KeyHint } from "./keys";
 
 export function Connect() {
   const agents = useAgents().data ?? [];
   const asked = route.value.params.get("agent");
   // The commands are pasted into shells, so the address chooses among the agents and adds nothing of its own.
-  const picked = (agents.find((agent) => agent.agent_id === asked) ?? agents[0])?.agent_id ?? "AGENT_ID";
+  const agent = agents.find((agent) => agent.agent_id === asked) ?? agents[0];
+  const picked = agent?.agent_id ?? "AGENT_ID";
   const id = workspace.value!.id;
   const at = (path: string): string => new URL(path, root).href;
-  const calls = at("api/agents/model-calls");
   const header = '  -H "Authorization: Bearer $API_KEY"';
   return (
     <Page title="Connect" width="text">
@@ -51,33 +52,15 @@ export function Connect() {
           title="Report a status"
           text={`curl -X PUT '${at("api/agents/status")}?agent_id=${picked}' \\\n${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '{"status":"working","current_task_id":"task-1","current_task_title":"Try it"}'`}
         />
-        <Snippet
-          title="Call a model with the agent's persona"
-          text={`curl '${calls}/anthropic/v1/messages?agent_id=${picked}' \\\n${header} \\\n  -H 'Content-Type: application/json' \\\n  -d '{"max_tokens":256,"messages":[{"role":"user","content":"Hello"}]}'`}
-        />
-        {[
-          ["OpenAI", "openai/v1", "api_key"],
-          ["Anthropic", "anthropic", "auth_token"],
-        ].map(([name, path, key]) => (
-          <Snippet
-            key={name}
-            title={`${name} SDK (Python)`}
-            text={`import os\nfrom ${name!.toLowerCase()} import ${name}\n\nclient = ${name}(\n    base_url="${calls}/${path}",\n    ${key}=os.environ["API_KEY"],\n    default_query={"agent_id": "${picked}"},\n)`}
-          />
-        ))}
+        <CallSnippet agent={agent} />
         <Snippet
           title="Follow changes"
           text={`curl -N '${at("api/changes")}?workspace_id=${id}&after=now&status=true' \\\n${header} \\\n  -H 'Accept: text/event-stream'`}
         />
         <Snippet
-          title="Rust client (agentcfg-client)"
-          text={`let client = Client::builder("${root.href.slice(0, -1)}")\n    .api_key(std::env::var("API_KEY")?)\n    .build()?;\nlet agents = client\n    .list_agents("${id}".parse()?, &AgentFilter::default())\n    .await?;`}
-        />
-        <Snippet
           title="MCP client (Claude Code)"
           text={`claude mcp add --transport http agentcfg '${at("mcp")}' \\\n  --header "Authorization: Bearer $API_KEY"`}
         />
-        <Snippet title="OpenAPI description" text={`curl '${at("openapi.json")}'`} />
       </div>
     </Page>
   );

@@ -49,7 +49,8 @@ export async function latest(agent: Agent): Promise<{ agent: Agent | undefined; 
   return { agent: answer.data[0], etag: answer.etag, version: answer.version };
 }
 
-export function Editor({ state }: { state: AgentState }) {
+/** `part` is the tab: all tabs edit one draft. */
+export function Editor({ state, part }: { state: AgentState; part: "configuration" | "definition" }) {
   const { agent } = state;
   const kept = drafts.value.get(agent.id);
   const base = kept?.base ?? agent;
@@ -190,26 +191,29 @@ export function Editor({ state }: { state: AgentState }) {
           Your role may look at agents and not change them.
         </Banner>
       )}
-      <div class="editor" ref={form}>
-        <div class="group">
-          <Fields {...props} of="persona" />
-          <Fields {...props} of="description" />
-        </div>
-        <div>
-          <div class="group">
-            <Fields {...props} of="model" />
-          </div>
-          <div class="group">
-            <Fields {...props} of="parameters" />
-          </div>
-          <div class="group">
-            <Fields {...props} of="identity" />
-            <Fields {...props} of="capabilities" />
-          </div>
-          <div class="group">
-            <Fields {...props} of="definition" />
-          </div>
-        </div>
+      <div class={part === "definition" ? "stack pad-top" : "editor"} ref={form}>
+        {part === "definition" ? (
+          <Fields {...props} of="definition" />
+        ) : (
+          <>
+            <div class="group">
+              <Fields {...props} of="persona" />
+              <Fields {...props} of="description" />
+            </div>
+            <div>
+              <div class="group">
+                <Fields {...props} of="model" />
+              </div>
+              <div class="group">
+                <Fields {...props} of="parameters" />
+              </div>
+              <div class="group">
+                <Fields {...props} of="identity" />
+                <Fields {...props} of="capabilities" />
+              </div>
+            </div>
+          </>
+        )}
       </div>
       {dirty && (
         <div class="save-bar">

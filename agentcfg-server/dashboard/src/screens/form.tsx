@@ -19,6 +19,7 @@ import { PROVIDERS, useModels } from "../base/data";
 import { count, number } from "../base/text";
 import type { Model, Provider } from "../base/types";
 import { Avatar, Button, cx, Icon, SWATCHES } from "../parts/base";
+import { DefinitionView } from "../parts/definition";
 import { Area, Choices, Fault, Field, Input, Select } from "../parts/fields";
 
 export interface FormProps {
@@ -375,6 +376,15 @@ function TagsControl({ name, value, set, changed, readOnly, faults }: ControlPro
   );
 }
 
+function JsonControl(props: ControlProps<string>) {
+  return (
+    <>
+      <TextControl {...props} />
+      <DefinitionView id={props.id} text={props.value} persona={props.draft.persona_prompt} />
+    </>
+  );
+}
+
 const CONTROLS = {
   text: TextControl,
   model: ModelControl,
@@ -382,7 +392,7 @@ const CONTROLS = {
   choice: ChoiceControl,
   tags: TagsControl,
   numbers: NumbersControl,
-  json: TextControl,
+  json: JsonControl,
 } satisfies Record<AgentField["kind"], unknown>;
 
 /** The controls of the fields of a section. */
@@ -390,6 +400,8 @@ export function Fields({ of, ...form }: FormProps & { of: Section }) {
   const lines: FieldName[][] = [];
   for (const name of NAMES) {
     if (FIELDS[name].section !== of) continue;
+    // A person has no persona, model and definition, but what was stored stays in sight.
+    if (form.draft.agent_type === "human" && /persona|model|defin/.test(name) && !form.draft[name]) continue;
     if (FIELDS[name].beside) lines.at(-1)!.push(name);
     else lines.push([name]);
   }

@@ -88,10 +88,13 @@ export function Members() {
                 <tr key={member.user_id}>
                   <td>
                     <div class="agent-cell">
-                      <Avatar id={member.user_id} name={member.user_id} type="human" />
-                      <span class="clip strong" title={member.user_id}>
-                        {member.user_id}
-                      </span>
+                      <Avatar id={member.user_id} name={member.name ?? member.user_id} type="human" />
+                      <div class="two-lines">
+                        <span class="clip block strong" dir="auto" title={member.email ?? member.user_id}>
+                          {member.name ?? member.user_id}
+                        </span>
+                        {member.name && <code class="clip block">{member.user_id}</code>}
+                      </div>
                       {isSelf(member.user_id) && <Badge>You</Badge>}
                     </div>
                   </td>

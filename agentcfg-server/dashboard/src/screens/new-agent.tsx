@@ -24,7 +24,7 @@ import { Button } from "../parts/base";
 import { Banner, Failure, toast, useSending } from "../parts/feedback";
 import { Field, focusFault, Input, useTouched } from "../parts/fields";
 import { Page } from "../parts/page";
-import { placesLeft } from "./agents";
+import { placesLeft } from "./restore";
 import { Fields } from "./form";
 
 interface Typed {

@@ -1,21 +1,26 @@
 /** The playground: the same message to versions of an agent and models, side by side. */
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ask, type Answer, type Message } from "../base/answer";
+import { call } from "../base/api";
 import { useResource } from "../base/cache";
+import { toConfig } from "../base/config";
 import { agentQuery, type AgentState, PROVIDERS, useModels } from "../base/data";
 import { words } from "../base/diff";
-import { useTyped } from "../base/drafts";
+import { drafts, useTyped } from "../base/drafts";
+import { pretty } from "../base/json-text";
 import { href, route } from "../base/route";
 import { can } from "../base/session";
 import { number, plural } from "../base/text";
 import type { Config, FullVersion, Model } from "../base/types";
 import { price, took } from "../base/usage";
 import { Button, cx, LinkButton } from "../parts/base";
-import { Banner, Failure } from "../parts/feedback";
+import { Dialog } from "../parts/dialog";
+import { attempt, Banner, Failure } from "../parts/feedback";
 import { Area, Field, Input, Segments, Select } from "../parts/fields";
 import { Markdown } from "../parts/markdown";
+import { Snippet } from "../parts/secret";
 
-/** A version, named by "label x", "version 3" or "" for the current one, and a model in place of its own. */
+/** A version, named by "label x", "version 3", "draft" or "" for the current one, and a model in place of its own. */
 interface Column {
   id: number;
   of: string;
@@ -44,7 +49,10 @@ interface Source {
 const settingsOf = (config: Config) =>
   (config.definition ?? {}) as { variables?: Record<string, Variable>; model_settings?: object };
 
+const DRAFT = "draft";
+
 function useSources(columns: Column[], { agent, version }: AgentState): (Source | null)[] {
+  const draft = drafts.value.get(agent.id)?.draft;
   // At most so many columns: the number of hooks stays the same.
   const read = Array.from({ length: MOST }, (_, i) => {
     const [kind, name] = columns[i]?.of.split(" ") ?? [];
@@ -54,7 +62,15 @@ function useSources(columns: Column[], { agent, version }: AgentState): (Source 
     });
   });
   return columns.map(({ of }, i) =>
-    of ? (read[i]!.data ? { config: read[i]!.data!.config, version: read[i]!.data!.version } : null) : { config: agent, version },
+    of === DRAFT
+      ? draft
+        ? { config: toConfig(draft), version: null }
+        : null
+      : of
+        ? read[i]!.data
+          ? { config: read[i]!.data!.config, version: read[i]!.data!.version }
+          : null
+        : { config: agent, version },
   );
 }
 
@@ -67,7 +83,14 @@ function modelOf(column: Column, source: Source | null, models: Model[]) {
   return { own, id, known, provider };
 }
 
+/** A persona with the values of its variables, by the rule of the server. */
+const filled = (persona: string, declared: Record<string, Variable>, values: Record<string, string>): string =>
+  persona.replace(/\{\{ *(\w+) *\}\}/g, (all, name: string) =>
+    Object.hasOwn(declared, name) ? values[name] || declared[name]!.default || "" : all,
+  );
+
 function cost(answer: Answer, model: Model | undefined): number | null {
+  if (answer.cost !== null) return answer.cost;
   if (answer.input === null || answer.output === null || model?.input_price == null) return null;
   return (answer.input * model.input_price + answer.output * (model.output_price ?? 0)) / 1e6;
 }
@@ -82,6 +105,7 @@ export function Playground({ state }: { state: AgentState }) {
   const [turns, setTurns] = useState<Turn[]>([]);
   const [values, setValues] = useState<Record<string, string>>({});
   const [tried, setTried] = useState(false);
+  const [sent, setSent] = useState<unknown>(null);
   const stop = useRef<AbortController | null>(null);
   const sources = useSources(columns, state);
   useEffect(() => () => stop.current?.abort(), []);
@@ -98,6 +122,32 @@ export function Playground({ state }: { state: AgentState }) {
 
   const change = (id: number, to: Partial<Column>): void =>
     setColumns(columns.map((column) => (column.id === id ? { ...column, ...to } : column)));
+  /** What a column sends besides the messages. */
+  const askedBy = (column: Column, i: number) => {
+    const config = sources[i]!.config;
+    const declared = settingsOf(config).variables ?? {};
+    const [kind, name] = column.of.split(" ");
+    const isDraft = kind === DRAFT;
+    const settings = settingsOf(config).model_settings ?? {};
+    return {
+      query: { ...agentQuery(agent), ...(name ? { [kind!]: name } : {}) },
+      model: column.model || (isDraft ? config.model : null),
+      draft: isDraft ? { system: filled(config.persona_prompt ?? "", declared, values), settings } : null,
+      limited: "max_tokens" in settings,
+      variables: Object.fromEntries(Object.entries(isDraft ? {} : values).filter(([key, value]) => value && declared[key])),
+    };
+  };
+  const show = (column: Column, i: number): Promise<void> =>
+    attempt("Not read.", async () => {
+      const { query, model, draft, variables } = askedBy(column, i);
+      if (draft) return setSent({ model, system: draft.system, ...draft.settings });
+      const { data } = await call<{ model: string | null; prompt: string | null; model_settings: object }>(
+        "POST",
+        "api/agents/prompt",
+        { query, body: { variables } },
+      );
+      setSent({ model: model ?? data.model, system: data.prompt, ...data.model_settings });
+    });
   const send = (): void => {
     if (running || blocked) return;
     setTried(true);
@@ -117,16 +167,11 @@ export function Playground({ state }: { state: AgentState }) {
             ]
           : [];
       });
-      const [kind, name] = column.of.split(" ");
-      const declared = settingsOf(sources[i]!.config);
       void ask(
         {
+          ...askedBy(column, i),
           provider: used[i]!.provider,
-          query: { ...agentQuery(agent), ...(kind ? { [kind]: name! } : {}) },
-          model: column.model || null,
-          limited: "max_tokens" in (declared.model_settings ?? {}),
           messages: [...before, { role: "user", content: text }],
-          variables: Object.fromEntries(Object.entries(values).filter(([key, value]) => value && declared.variables?.[key])),
         },
         signal,
         (answer) =>
@@ -191,6 +236,7 @@ export function Playground({ state }: { state: AgentState }) {
                 <div class="row">
                   <Select tool aria-label="Version" value={column.of} onPick={(of) => change(column.id, { of })}>
                     <option value="">Current{version ? ` (v${version})` : ""}</option>
+                    {drafts.value.has(agent.id) && <option value={DRAFT}>Your draft</option>}
                     {labels.map(({ label, version }) => (
                       <option key={label} value={`label ${label}`}>
                         {label} (v{version})
@@ -214,6 +260,9 @@ export function Playground({ state }: { state: AgentState }) {
                         </option>
                       ))}
                   </Select>
+                  {sources[i] && (
+                    <Button kind="quiet" small icon="info" label="What is sent" onClick={() => void show(column, i)} />
+                  )}
                   {several && (
                     <Button
                       kind="quiet"
@@ -262,10 +311,7 @@ export function Playground({ state }: { state: AgentState }) {
             ))}
         </div>
       </div>
-      <Field
-        label="Message"
-        hint="A real call for each column. What is stored is used, not unsaved changes; nothing of it is kept by the server."
-      >
+      <Field label="Message" hint="A real call for each column. Nothing of it is kept by the server.">
         {(field) => (
           <Area
             {...field}
@@ -305,6 +351,16 @@ export function Playground({ state }: { state: AgentState }) {
           {running ? "Answering" : turns.length ? "Answered" : ""}
         </span>
       </div>
+      {sent !== null && (
+        <Dialog
+          wide
+          title="What is sent"
+          onClose={() => setSent(null)}
+          foot={<Button onClick={() => setSent(null)}>Close</Button>}
+        >
+          <Snippet title="Before your messages" text={pretty(sent)} />
+        </Dialog>
+      )}
     </form>
   );
 }
@@ -392,7 +448,12 @@ function Row({
                   </span>
                   {foot.length > 0 && `, ${foot.join(", ")}`}
                 </span>
-                {costs[i] != null && <span class={cx(done.length > 1 && costs[i] === cheap && "best")}>{price(costs[i]!)}</span>}
+                {costs[i] != null && (
+                  <span class={cx(done.length > 1 && costs[i] === cheap && "best")}>
+                    {answer.cost === null && "≈ "}
+                    {price(costs[i]!)}
+                  </span>
+                )}
               </p>
             )}
           </div>

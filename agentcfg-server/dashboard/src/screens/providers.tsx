@@ -8,7 +8,7 @@ import { capital, date, list, number, plural } from "../base/text";
 import type { Agent, Model, Provider, ProviderKey } from "../base/types";
 import { Badge, Button, Skeleton } from "../parts/base";
 import { Confirm } from "../parts/dialog";
-import { Banner, Failure, toast, useSending } from "../parts/feedback";
+import { attempt, badToast, Banner, Failure, toast, useSending } from "../parts/feedback";
 import { Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { Table } from "../parts/rows";
@@ -107,9 +107,6 @@ export function Providers() {
               );
             })}
           </Table>
-          <p class="table-foot">
-            Own keys are part of Pro, Team and Enterprise. If the plan drops to Free, they stay stored and are not used.
-          </p>
         </>
       )}
     </Page>
@@ -148,6 +145,14 @@ function ProviderCard({
     invalidate("providers", "audit");
     toast(`Your ${name} key is saved.`);
   };
+  const test = (): Promise<void> =>
+    attempt("Not tested.", async () => {
+      const { data } = await call<{ ok: boolean; message: string }>("POST", "api/provider-keys/test", {
+        query: { workspace_id: workspace.value!.id, provider },
+      });
+      if (data.ok) toast(`The ${name} key is valid.`);
+      else badToast(`The ${name} key failed: ${data.message}`);
+    });
   const entering = may && !free && (!stored || replacing);
   return (
     <section ref={card} class="card provider" aria-label={name}>
@@ -174,7 +179,7 @@ function ProviderCard({
       </div>
       {stored && (
         <p class="prose">
-          Saved {date(Date.parse(stored.updated_at))}.{" "}
+          Saved {date(Date.parse(stored.updated_at))}, fingerprint <code>{stored.fingerprint}</code>.{" "}
           {free ? "Not used on this plan." : `The next call of each ${name} model is paid with it.`}
         </p>
       )}
@@ -193,11 +198,7 @@ function ProviderCard({
             if (key && !fault) void send(save);
           }}
         >
-          <Field
-            label={`Your ${name} key`}
-            error={fault}
-            hint="Not checked until the first call. You can replace or delete it, not read it."
-          >
+          <Field label={`Your ${name} key`} error={fault} hint="You can test, replace or delete it, not read it.">
             {(field) => (
               <div class="row">
                 <Input
@@ -233,6 +234,7 @@ function ProviderCard({
       <Failure what="Not saved." error={error} kept="Your key is still in the field." />
       {stored && may && !replacing && (
         <div class="row">
+          <Button onClick={() => void test()}>Test key</Button>
           {!free && <Button onClick={() => setReplacing(true)}>Replace key</Button>}
           <Button kind="quiet danger" onClick={() => setDeleting(true)}>
             Delete key

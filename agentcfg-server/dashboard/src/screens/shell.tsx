@@ -1,5 +1,5 @@
 /** The frame around the screens: navigation, connection, dialogs of the whole page. */
-import { signal } from "@preact/signals";
+import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useState } from "preact/hooks";
 import { useStatuses } from "../base/data";
@@ -11,12 +11,13 @@ import { go, href, route, shownWorkspace } from "../base/route";
 import { can, me, signOut, workspace } from "../base/session";
 import { listen, MAC, sheet } from "../base/shortcuts";
 import { capital, number, plural, second, time } from "../base/text";
-import { Avatar, Button, Icon, LinkButton, StatusShape } from "../parts/base";
+import { Avatar, Button, cx, Icon, LinkButton, StatusShape } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
 import { attempt, Banner, Toasts } from "../parts/feedback";
 import { LaterPart } from "../parts/later";
 import { SecretDialog } from "../parts/secret";
 import { PLACES } from "../screens";
+import { usePoints } from "./overview/attention";
 import { NewWorkspace } from "./workspace";
 
 const creating = signal(false);
@@ -24,12 +25,29 @@ const leaving = signal(false);
 
 const GROUPS = ["", "Settings", "Integrations"];
 
+/** Where the navigation says what needs a person, and in which words. */
+const WARNINGS = {
+  webhook: ["webhooks", "disabled"],
+  budget: ["usage", "near its limit"],
+  key: ["api-keys", "expiring"],
+  provider: ["ai-providers", "missing"],
+} as const;
+
 function Navigation() {
   const { screen } = route.value;
   const working = useStatuses().data?.filter(({ status }) => status === "working").length ?? 0;
   const counts: Record<string, string> = {};
-  if (workspace.value?.active_agents !== undefined) counts["agents"] = number(workspace.value.active_agents);
+  const { active_agents: active, agent_limit: limit } = workspace.value ?? {};
+  const full = !!limit && active! >= limit;
+  if (active !== undefined) counts["agents"] = number(active) + (full ? ` of ${number(limit)}` : "");
   if (working) counts["status"] = `${number(working)} working`;
+  const points = usePoints();
+  for (const [kind, [place, said]] of Object.entries(WARNINGS)) {
+    const found = points.filter(({ cure }) => cure.kind === kind).length;
+    if (found) counts[place] = `${number(found)} ${said}`;
+  }
+  const warned = Object.values(WARNINGS).flatMap(([place]) => counts[place] ?? []);
+  if (full) warned.push(counts["agents"]!);
   return (
     <>
       {GROUPS.map((group) => {
@@ -47,7 +65,7 @@ function Navigation() {
                 >
                   <Icon name={icon} />
                   {label}
-                  {counts[name] && <span class="count">{counts[name]}</span>}
+                  {counts[name] && <span class={cx("count", warned.includes(counts[name]) && "warn-text")}>{counts[name]}</span>}
                 </a>
               ))}
             </nav>

@@ -1,5 +1,5 @@
 /** Sign-in: by a one-time link, by a session token, or with the identity provider of the server. */
-import { signal } from "@preact/signals";
+import { signal } from "../base/signals";
 import { useEffect, useState } from "preact/hooks";
 import { isStatus, root } from "../base/api";
 import { phase, signInWithCode, signInWithToken } from "../base/session";

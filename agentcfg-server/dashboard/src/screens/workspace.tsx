@@ -1,5 +1,5 @@
 /** The workspace itself: name, plan, export, end. */
-import { batch } from "@preact/signals";
+import { batch } from "../base/signals";
 import { useState } from "preact/hooks";
 import { address, call } from "../base/api";
 import { forget } from "../base/cache";

@@ -1,6 +1,6 @@
 /** What needs a person, each with one way to cure it. */
 import { useState } from "preact/hooks";
-import { attention, type Cure, type StatusChange } from "../../base/attention";
+import { attention, type Cure, type Point, type StatusChange } from "../../base/attention";
 import { useBudgetName } from "../../base/budget-names";
 import { useResource, type Resource } from "../../base/cache";
 import { PROVIDERS, useAgents, useKeys, useModels, useWebhooks } from "../../base/data";
@@ -24,26 +24,29 @@ export function useStatusHistory(): Resource<StatusChange[]> {
   return useResource("status", few ? "api/agents/status/history" : null, { workspace_id: workspace.value!.id });
 }
 
-export function Attention() {
-  const agents = useAgents();
+/** What needs a person now, as far as the role may know it. */
+export function usePoints(): Point[] {
   const hooks = useWebhooks().data ?? [];
-  const models = useModels().data ?? [];
-  const changes = useStatusHistory().data ?? [];
   const allKeys = useKeys().data ?? [];
   const budgets = useBudgets().data ?? [];
   const weights = useWeekdays(budgets.length > 0);
   const nameOf = useBudgetName();
-  const [rotating, setRotating] = useState<ApiKey | null>(null);
-  const points = attention({
+  return attention({
     now: now.value,
     webhooks: hooks,
     budgets: budgets.map((budget) => ({ budget, name: nameOf(budget), look: outlook(budget, now.value, weights) })),
-    agents: agents.data ?? [],
-    models,
+    agents: useAgents().data ?? [],
+    models: useModels().data ?? [],
     providers: (id) => PROVIDERS[id as keyof typeof PROVIDERS] ?? id,
-    changes,
+    changes: useStatusHistory().data ?? [],
     keys: allKeys.filter((key) => key.expires_at !== null && isLive(key, now.value) && !isReplaced(key, allKeys)),
   });
+}
+
+export function Attention() {
+  const agents = useAgents();
+  const points = usePoints();
+  const [rotating, setRotating] = useState<ApiKey | null>(null);
   return (
     <section class="card">
       <header>

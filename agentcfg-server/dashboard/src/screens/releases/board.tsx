@@ -10,6 +10,7 @@ import { Avatar, Button, cx, Empty, LinkButton, options } from "../../parts/base
 import { Reading } from "../../parts/feedback";
 import { Search, Segments, Select } from "../../parts/fields";
 import { Rows } from "../../parts/rows";
+import { isListKey, TickBox, useTicks } from "../../parts/ticks";
 import { Columns, columnsKept } from "./columns";
 import { reviewAddress } from "./picked";
 import { gapText, Rail, Station } from "./station";
@@ -99,7 +100,6 @@ function Table({
   const items: Item[] = groups.filter((group) => group.rows.length).flatMap((group) => [group, ...group.rows]);
 
   const may = can("agents:release");
-  const [ticked, setTicked] = useState<ReadonlySet<string>>(new Set());
   const [pair, setPair] = useState<{ from: string; to: string } | null>(null);
   const from = pair?.from ?? columns.at(-2)!;
   const to = pair?.to ?? (last === LATEST ? columns.find((label) => label !== LATEST)! : last);
@@ -107,36 +107,14 @@ function Table({
     () => new Set(rows.filter((row) => step(row, from, to)).map(({ agent }) => agent.agent_id)),
     [rows, from, to],
   );
-  const chosen = found.filter(({ agent }) => ticked.has(agent.agent_id) && ready.has(agent.agent_id));
-  const anchor = useRef<string | null>(null);
-  const tick = (ids: string[], on: boolean): void => {
-    const next = new Set(ticked);
-    for (const id of ids)
-      if (on && ready.has(id)) next.add(id);
-      else next.delete(id);
-    setTicked(next);
-  };
-  /** Ticks a row, or all from the one before to it. */
-  const tickRow = (id: string, range: boolean): void => {
-    const ids = found.map(({ agent }) => agent.agent_id);
-    const [start, end] = [range && anchor.current ? ids.indexOf(anchor.current) : ids.indexOf(id), ids.indexOf(id)];
-    tick(ids.slice(Math.min(start < 0 ? end : start, end), Math.max(start, end) + 1), !ticked.has(id));
-    anchor.current = id;
-  };
-  const review = (): void =>
-    go(
-      reviewAddress(
-        from,
-        to,
-        chosen.map(({ agent }) => agent.agent_id),
-      ),
-    );
+  const ids = found.map(({ agent }) => agent.agent_id);
+  const { ticked, tick, tickRow, onKey } = useTicks(ids, (id) => may && ready.has(id));
+  const chosen = ids.filter((id) => ticked.has(id) && ready.has(id));
+  const review = (): void => go(reviewAddress(from, to, chosen));
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest("input[type=search], select, dialog"))
-      return;
-    const row = (event.target as Element).closest<HTMLElement>("tr[data-row]")?.dataset["row"];
+    if (!isListKey(event)) return;
     const key = event.key.toLowerCase();
-    if (key === "x" && row && may) tickRow(row, event.shiftKey);
+    if (onKey(event)) event.preventDefault();
     else if (key === "b") setParams({ show: show === "behind" ? null : "behind" });
     else if (key === "r" && chosen.length) review();
     else return;
@@ -265,7 +243,7 @@ function Table({
             </Select>
           </span>
           <div class="actions">
-            <Button kind="quiet" onClick={() => setTicked(new Set())}>
+            <Button kind="quiet" onClick={() => tick(chosen, false)}>
               Clear
             </Button>
             <Button kind="primary" onClick={review}>
@@ -309,14 +287,7 @@ function Head({
     <tr class="group-row">
       <th scope="rowgroup" colSpan={columns}>
         <div class="row">
-          {onTick && (
-            <input
-              type="checkbox"
-              aria-label={`Tick all: ${title}`}
-              checked={on ?? false}
-              onChange={(event) => onTick(event.currentTarget.checked)}
-            />
-          )}
+          {onTick && <TickBox name={`all: ${title}`} on={on ?? false} onTick={(_, on) => onTick(on)} />}
           <b>{title}</b>
           <span class="dim">
             {number(rows.length)}
@@ -344,21 +315,11 @@ function Row({
   onTick: (range: boolean) => void;
 }) {
   const { agent } = row;
-  const range = useRef(false);
   return (
     <tr data-row={agent.agent_id} class={cx(on && "ticked")}>
       <td class="c-name">
         <div class="agent-cell">
-          {may && (
-            <input
-              type="checkbox"
-              aria-label={`Tick ${agent.display_name}`}
-              checked={on}
-              disabled={!ready}
-              onClick={(event) => (range.current = event.shiftKey)}
-              onChange={() => onTick(range.current)}
-            />
-          )}
+          {may && <TickBox name={agent.display_name} on={on} disabled={!ready} onTick={onTick} />}
           <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
           <div class="two-lines">
             <a data-name dir="auto" class="clip block strong" href={href("agent", { id: agent.agent_id, tab: "labels" })}>

@@ -1,5 +1,5 @@
 /** Which labels the board shows, and in which order. */
-import { signal } from "@preact/signals";
+import { signal } from "../../base/signals";
 import { useState } from "preact/hooks";
 import { LATEST } from "../../base/releases";
 import { setParams } from "../../base/route";

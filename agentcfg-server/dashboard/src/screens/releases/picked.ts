@@ -1,5 +1,5 @@
 /** The agents of a review: in its address, or in memory where they are too many for one. */
-import { signal } from "@preact/signals";
+import { signal } from "../../base/signals";
 import { href, route } from "../../base/route";
 
 const IN_ADDRESS = 50;

@@ -1,0 +1,96 @@
+/** The definition of an agent: what the server says of it, and its parts for reading. */
+import { Exact, object, parse, pretty } from "./json-text";
+import { signal } from "./signals";
+import { list } from "./text";
+
+type Members = Record<string, unknown>;
+
+const members = (value: unknown): Members | null =>
+  value && typeof value === "object" && !Array.isArray(value) && !(value instanceof Exact) ? (value as Members) : null;
+
+/** The parts that the server knows, with their names on screen. */
+const PARTS = new Map(
+  Object.entries({
+    model_settings: "Model settings",
+    fallback_models: "Fallback models",
+    variables: "Variables",
+    tools: "Tools",
+    mcp_servers: "MCP servers",
+    skills: "Skills",
+    output_schema: "Output schema",
+    metadata: "Metadata",
+  }),
+);
+
+/** The last definition that the server has refused, and why. */
+export const refused = signal<{ text: string; why: string } | null>(null);
+
+/** What is wrong with a text that is a definition, with its place: the line of JSON, or the path of a value. */
+export function definitionFault(text: string): string | null {
+  if (!text.trim()) return null;
+  try {
+    parse(text, () => 0);
+  } catch (error) {
+    // Browsers name the line or the place in the text, or nothing.
+    const [, what, at] = /(line|position) (\d+)/.exec((error as Error).message) ?? [];
+    return `It is no JSON: look at line ${what === "line" ? at : text.slice(0, Number(at ?? Infinity)).split("\n").length}.`;
+  }
+  if (!object(text)) return "It must be a JSON object.";
+  return refused.value?.text === text ? refused.value.why : null;
+}
+
+/** Something of a definition: the part it is in, its name, and what is to be known of it. */
+export interface Item {
+  part: string;
+  name: string;
+  note: string;
+}
+
+const written = (value: unknown): string =>
+  typeof value === "string" ? value : value instanceof Exact ? value.source : pretty(value);
+
+const noteOf = (value: unknown): string => {
+  const of = members(value);
+  if (!of) return written(value);
+  const known = ["description", "url", "command"].map((name) => of[name]).find((note) => typeof note === "string");
+  return [of["required"] === true && "required", of["default"] !== undefined && `default: ${written(of["default"])}`, known]
+    .filter(Boolean)
+    .join(" · ");
+};
+
+/** What a definition has, in the order of its parts; unknown ones come last. */
+export function definitionItems(definition: Members): Item[] {
+  const names = new Set([...PARTS.keys(), ...Object.keys(definition)]);
+  return [...names].flatMap((part): Item[] => {
+    const value = definition[part];
+    const label = PARTS.get(part) ?? part;
+    if (value === undefined) return [];
+    if (part === "output_schema" || !PARTS.has(part)) return [{ part: label, name: "", note: written(value) }];
+    if (!Array.isArray(value))
+      return Object.entries(members(value) ?? {}).map(([name, member]) => ({ part: label, name, note: noteOf(member) }));
+    return value.map((item: unknown) => {
+      const of = members(item);
+      const inner = of && (members(of["function"]) ?? of);
+      const name = inner ? written(inner["name"] ?? inner["type"] ?? "") : written(item);
+      return { part: label, name, note: inner ? noteOf(inner) : "" };
+    });
+  });
+}
+
+/** What a persona and the declared variables do not agree on. */
+export function variableNotes(persona: string, definition: Members | null): string[] {
+  const declared = Object.keys(members(definition?.["variables"]) ?? {});
+  const used = [...new Set([...persona.matchAll(/\{\{ *([A-Za-z_]\w{0,63}) *\}\}/g)].map(([, name]) => name!))];
+  const said = (names: string[], what: string): string[] =>
+    names.length ? [`${list(names.map((name) => `{{${name}}}`))} ${names.length === 1 ? "is" : "are"} ${what}.`] : [];
+  return [
+    ...said(
+      used.filter((name) => !declared.includes(name)),
+      "in the persona and not declared: sent as written",
+    ),
+    ...said(
+      declared.filter((name) => !used.includes(name)),
+      "declared and not in the persona",
+    ),
+  ];
+}

@@ -1,0 +1,49 @@
+/** Bringing deleted agents back, as far as the plan has places. */
+import { call } from "../base/api";
+import { agentQuery, agentsChanged } from "../base/data";
+import { workspace } from "../base/session";
+import { capital, number } from "../base/text";
+import type { Agent } from "../base/types";
+import { Confirm } from "../parts/dialog";
+import { toast } from "../parts/feedback";
+
+/** What the plan says about one more active agent. */
+export function placesLeft(): { full: boolean; text: string } {
+  const { active_agents: active, agent_limit: limit, plan } = workspace.value!;
+  if (active === undefined || limit === null || limit === undefined) return { full: false, text: "" };
+  return active >= limit
+    ? {
+        full: true,
+        text: `All ${number(limit)} agents of the ${capital(plan)} plan are in use. Delete one, or ask an operator for a larger plan.`,
+      }
+    : { full: false, text: `${number(active + 1)} of ${number(limit)}` };
+}
+
+export async function restore(agent: Agent): Promise<void> {
+  await call("POST", "api/agents/configs/restore", { query: agentQuery(agent) });
+  toast(`${agent.display_name} is restored.`);
+  agentsChanged();
+}
+
+export function Restore({ agent, onClose }: { agent: Agent; onClose: () => void }) {
+  const places = placesLeft();
+  return (
+    <Confirm
+      title={`Restore ${agent.display_name}?`}
+      verb="Restore agent"
+      blocked={places.full}
+      danger={false}
+      run={() => restore(agent)}
+      onClose={onClose}
+    >
+      {places.full ? (
+        places.text
+      ) : (
+        <>
+          It comes back as it was, with its history and labels, and counts as an active agent again
+          {places.text && `: ${places.text}`}.
+        </>
+      )}
+    </Confirm>
+  );
+}

@@ -1,0 +1,62 @@
+// The definition of an agent: its rules, its parts for reading, and its way through review, save and history.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { prepare, violations } from "./harness.mjs";
+import { source } from "./source.mjs";
+
+const stage = prepare();
+const { definitionFault, definitionItems, variableNotes } = await source("base/definition", "definitionFault", "definitionItems", "variableNotes");
+
+test("a text that is no JSON object is refused with its line", () => {
+  assert.equal(definitionFault('{"tools": ["search"]}'), null);
+  assert.equal(definitionFault(" "), null, "an empty text is no definition");
+  assert.match(definitionFault('{\n  "tools": [\n    "a" "b"\n  ]\n}'), /look at line 3/);
+  assert.equal(definitionFault("[]"), "It must be a JSON object.");
+});
+
+test("the parts of a definition are listed, unknown ones last", () => {
+  const items = definitionItems({ other: [1], tools: ["search", { function: { name: "lookup", description: "Finds" } }], variables: { who: { required: true }, tone: { default: "dry", description: "Sound" } }, mcp_servers: [{ name: "web", url: "https://x" }], model_settings: { temperature: 0.5 } });
+  assert.deepEqual(items.map(({ part, name, note }) => [part, name, note].join("|")), ["Model settings|temperature|0.5", "Variables|who|required", "Variables|tone|default: dry · Sound", "Tools|search|", "Tools|lookup|Finds", "MCP servers|web|https://x", "other||[\n  1\n]"]);
+  assert.deepEqual(variableNotes("Write for {{ who }} in {{style}}.", { variables: { who: {}, tone: {} } }), ["{{style}} is in the persona and not declared: sent as written.", "{{tone}} is declared and not in the persona."]);
+  assert.deepEqual(variableNotes("None.", null), []);
+});
+
+test("a definition is edited with its faults at the field, saved against its tag, and shown in the history", async () => {
+  const { page, id } = await stage.studio("vera");
+  const { server } = stage;
+  await page.show("agents/writer");
+  await page.getByRole("navigation", { name: "Agent" }).getByRole("link", { name: "Definition" }).click();
+  const area = page.getByRole("textbox", { name: "Definition" });
+  page.expect(400, "/api/agents/apply");
+  await area.fill('{"mcp_servers": [{"name": "files", "command": "npx files"}, {"url": "https://example.com"}]}');
+  await page.getByText(/definition\.mcp_servers\[1\]\.name .+/).waitFor();
+  await page.keyboard.press("Control+s");
+  await page.until(() => document.activeElement.tagName === "TEXTAREA");
+  assert.equal(await page.getByRole("dialog").count(), 0, "a fault is mended first");
+  await area.fill('{"tools": ["search"], "mcp_servers": [{"name": "files", "command": "npx files"}], "variables": {"tone": {"default": "dry"}}, "model_settings": {"temperature": 0.5}}');
+  const parts = page.getByRole("table", { name: "What the definition has" });
+  await parts.getByText("npx files").waitFor();
+  await parts.getByText("default: dry").waitFor();
+  await page.getByText("{{tone}} is declared and not in the persona.").waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.keyboard.press("Control+s");
+  const asked = page.waitForRequest((request) => request.method() === "PATCH");
+  await page.getByRole("dialog").getByRole("button", { name: "Save as v3" }).click();
+  assert.ok((await asked).headers()["if-match"], "it is saved against its tag");
+  await page.getByText("Writer is saved as v3.").waitFor();
+  const [stored] = await server.call("vera", "GET", `/api/agents/configs?workspace_id=${id}&agent_id=writer`);
+  assert.deepEqual(stored.definition.model_settings, { temperature: 0.5 });
+  assert.equal(stored.role, "Long-form writer", "other fields stay");
+  await page.show("agents/writer/history?from=2&to=3");
+  await page.getByRole("region", { name: /^Definition: 0 lines removed/ }).getByText('"npx files"').waitFor();
+  // What a draft of one tab holds is there on the other one.
+  await page.show("agents/writer");
+  await page.getByLabel("Role").fill("Essayist");
+  await page.getByRole("navigation", { name: "Agent" }).getByRole("link", { name: "Definition" }).click();
+  await page.getByText("1 unsaved change").waitFor();
+  await page.getByRole("button", { name: "Discard" }).click();
+  await page.show("agents/mira");
+  assert.equal(await page.getByRole("navigation", { name: "Agent" }).getByRole("link", { name: "Definition" }).count(), 0, "people have none");
+  page.faults();
+  await page.context().close();
+});

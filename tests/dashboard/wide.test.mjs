@@ -1,0 +1,36 @@
+// What wide windows show: tables use the width, and their filters and heads stay in sight.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { prepare, violations } from "./harness.mjs";
+
+const stage = prepare();
+
+test("at 1920 the table of agents uses the width, and its filters and head stay while it scrolls", async () => {
+  const { page, id } = await stage.studio("wilma");
+  const [agent] = await stage.server.call("wilma", "GET", `/api/agents/configs?workspace_id=${id}&agent_id=writer`);
+  const agents = Array.from({ length: 150 }, (_, i) => ({ ...agent, id: `${agent.id}${i}`, agent_id: `many-${i}`, display_name: `Many ${i}` }));
+  await page.route(/api\/agents\/configs\?workspace_id=[^&]*$/, (route) => route.fulfill({ json: agents }));
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    for (const [width, least] of [[1440, 1100], [1920, 1500]]) {
+      await page.setViewportSize({ width, height: 900 });
+      await page.show("agents");
+      await page.getByRole("link", { name: "Many 120", exact: true }).scrollIntoViewIfNeeded();
+      const places = await page.evaluate(() => ["table", ".tools", "thead th"].map((name) => document.querySelector(name).getBoundingClientRect()).map(({ top, width, bottom }) => ({ top, width, bottom })));
+      assert.ok(places[0].width > least, `${width}: the table is ${places[0].width} wide`);
+      assert.equal(places[1].top, 0, "the filters stick");
+      assert.ok(Math.abs(places[2].top - places[1].bottom) <= 1, `the head is below them: ${places[2].top}, ${places[1].bottom}`);
+      assert.equal(await page.evaluate(() => document.elementFromPoint(700, 66).closest("thead") !== null), true, "no row is over the head");
+      assert.deepEqual(await violations(page), []);
+    }
+    for (const width of [390, 768]) {
+      await page.setViewportSize({ width, height: 844 });
+      await page.show("agents");
+      await page.getByLabel("Tick Many 1", { exact: true }).check();
+      assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${width} scrolls sideways`);
+      assert.deepEqual(await violations(page), []);
+    }
+  }
+  page.faults();
+  await page.context().close();
+});
