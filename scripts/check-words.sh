@@ -16,6 +16,7 @@ words=(
     'looks? at' 'looked at'   # read, check
     'lent'                    # shared, borrowed
     'stands? still'           # blocks, stalls
+    'extension, chapter'      # a document that is not here: say what is meant
 )
 pattern=$(IFS='|'; echo "${words[*]}")
 

@@ -68,7 +68,7 @@ impl Client {
         self.send(search(workspace, filter), ApiResponse::json).await
     }
 
-    /// Lists entries as [`Self::search_audit_log`], without the values (extension, chapter 28): an entry of a thousand agents is short
+    /// Lists entries as [`Self::search_audit_log`], without the values: an entry of a thousand agents is short
     /// then.
     ///
     /// # Errors

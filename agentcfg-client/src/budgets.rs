@@ -1,4 +1,4 @@
-//! Budgets of model calls (extension, chapter 25).
+//! Budgets of model calls.
 
 use agentcfg_core::model::{Budget, BudgetLimit, BudgetPeriod, BudgetScope, UserId, WorkspaceId};
 

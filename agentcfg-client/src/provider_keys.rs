@@ -66,7 +66,7 @@ impl Client {
         self.send(call, ApiResponse::json).await
     }
 
-    /// Tests the workspace's own key for a provider: the provider is asked for its list of models (extension, chapter 28).
+    /// Tests the workspace's own key for a provider: the provider is asked for its list of models.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! The usage of model calls (extension, chapter 25).
+//! The usage of model calls.
 
 use agentcfg_core::model::{UsageCall, UsageCallFilter, UsageColumn, UsageFilter, UsageRow, WorkspaceId};
 

@@ -121,7 +121,7 @@ impl Client {
             .await
     }
 
-    /// Compares what two labels point at, for each active agent that has both (extension, chapter 28). `latest` is the current
+    /// Compares what two labels point at, for each active agent that has both. `latest` is the current
     /// version.
     ///
     /// # Errors

@@ -249,7 +249,7 @@ record! {
     }],
 }
 
-/// An entry of an audit log without the values: what changed, and not from what to what (extension, chapter 28).
+/// An entry of an audit log without the values: what changed, and not from what to what.
 ///
 /// ```
 /// use agentcfg_core::model::AuditSummary;

@@ -1,4 +1,4 @@
-//! Budgets: limits of what model calls may cost (extension, chapter 25).
+//! Budgets: limits of what model calls may cost.
 
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ use crate::body::{body, record};
 use crate::rules;
 
 word_enum! {
-    /// Which calls a budget covers (extension, chapter 25).
+    /// Which calls a budget covers.
     BudgetScope {
         /// All calls of the workspace.
         Workspace = "workspace",
@@ -23,7 +23,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// After which time a budget begins again (extension, chapter 25).
+    /// After which time a budget begins again.
     BudgetPeriod {
         /// Each day in UTC.
         Day = "day",
@@ -35,7 +35,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// What happens to calls that a budget does not pay for (extension, chapter 25).
+    /// What happens to calls that a budget does not pay for.
     BudgetAction {
         /// They are refused.
         Refuse = "refuse",

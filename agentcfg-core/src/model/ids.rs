@@ -33,7 +33,7 @@ pub struct WorkspaceId(Uuid);
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WebhookId(Uuid);
 
-/// The identifier of a model call, a UUID (extension, chapter 25). It is read and written as a [`WorkspaceId`] is. Later calls have
+/// The identifier of a model call, a UUID. It is read and written as a [`WorkspaceId`] is. Later calls have
 /// greater ones.
 ///
 /// ```

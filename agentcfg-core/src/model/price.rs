@@ -1,4 +1,4 @@
-//! Prices of models and amounts of money, in exact integers (extension, chapter 25).
+//! Prices of models and amounts of money, in exact integers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,7 +9,7 @@ use crate::body::{FromJson, mismatch};
 use crate::json::Json;
 use crate::validate::Faults;
 
-/// A price in USD per million tokens, with at most 3 decimals, up to 1,000,000 (extension, chapter 25).
+/// A price in USD per million tokens, with at most 3 decimals, up to 1,000,000.
 ///
 /// A thousandth of a USD per million tokens is a billionth of a USD per token, so costs are products of integers.
 ///
@@ -23,7 +23,7 @@ use crate::validate::Faults;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Price(u32);
 
-/// An amount in USD with at most 9 decimals (extension, chapter 25).
+/// An amount in USD with at most 9 decimals.
 ///
 /// It is written as a decimal text without trailing zeros, and read from such a text or from a number.
 ///
@@ -266,7 +266,7 @@ fn decimal<T: FromStr<Err = InvalidAmount>>(
         .ok()
 }
 
-/// The prices of a model (extension, chapter 25).
+/// The prices of a model.
 ///
 /// ```
 /// use agentcfg_core::model::{ModelPrices, TokenUsage};
@@ -326,7 +326,7 @@ impl ModelPrices {
     }
 }
 
-/// The tokens of a model call (extension, chapter 25).
+/// The tokens of a model call.
 ///
 /// ```
 /// use agentcfg_core::model::TokenUsage;

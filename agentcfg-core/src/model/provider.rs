@@ -14,8 +14,8 @@ use crate::validate::Invalid;
 
 /// The identifier of a model provider: 1–32 of `a-z`, `0-9` and `-`, the first a letter.
 ///
-/// Each deployment has [`Provider::OPENAI`] and [`Provider::ANTHROPIC`], and can have others that speak the API of one of them
-/// (extension, chapter 24). A value is a copy of the text, without an allocation.
+/// Each deployment has [`Provider::OPENAI`] and [`Provider::ANTHROPIC`], and can have others that speak the API of one of them.
+/// A value is a copy of the text, without an allocation.
 ///
 /// ```
 /// use agentcfg_core::model::Provider;
@@ -123,7 +123,7 @@ impl schemars::JsonSchema for Provider {
 }
 
 word_enum! {
-    /// The API that a provider speaks (extension, chapter 24).
+    /// The API that a provider speaks.
     ProviderApi {
         /// That of Anthropic: `messages`.
         Anthropic = "anthropic",
@@ -133,7 +133,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// The header field in which a provider takes its credential (extension, chapter 24).
+    /// The header field in which a provider takes its credential.
     CredentialHeader {
         /// `Authorization: Bearer <credential>`.
         Authorization = "authorization",
@@ -236,14 +236,14 @@ record! {
         /// When the key was last replaced.
         updated_at: required Timestamp,
         /// The beginning of a keyed hash of the key, 8 hexadecimal digits: the same key has the same in this workspace until the master
-        /// key is another (extension, chapter 28).
+        /// key is another.
         fingerprint: required String,
     }
     examples: [],
 }
 
 record! {
-    /// What a provider says of a saved key (extension, chapter 28).
+    /// What a provider says of a saved key.
     ///
     /// ```
     /// use agentcfg_core::model::ProviderKeyTest;

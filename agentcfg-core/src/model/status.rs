@@ -20,7 +20,7 @@ word_enum! {
 }
 
 record! {
-    /// A change of what an agent is doing (extension, chapter 28).
+    /// A change of what an agent is doing.
     ///
     /// ```
     /// use agentcfg_core::model::StatusChange;

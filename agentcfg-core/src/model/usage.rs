@@ -1,4 +1,4 @@
-//! The usage of model calls: sums, and single calls (extension, chapter 25).
+//! The usage of model calls: sums, and single calls.
 
 use super::price::Usd;
 use super::word_enum::word_enum;
@@ -7,7 +7,7 @@ use crate::body::record;
 use crate::model::into_field::settable;
 
 word_enum! {
-    /// What sums of usage can be grouped by (extension, chapter 25).
+    /// What sums of usage can be grouped by.
     UsageColumn {
         /// The hour in which calls ended.
         Hour = "hour",

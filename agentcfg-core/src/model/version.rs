@@ -123,7 +123,7 @@ record! {
 }
 
 record! {
-    /// What moving a label of an agent to where another one points would change (extension, chapter 28).
+    /// What moving a label of an agent to where another one points would change.
     ///
     /// ```
     /// use agentcfg_core::model::LabelDiff;
@@ -159,7 +159,7 @@ record! {
     }],
 }
 
-/// A comparison: of two versions of an agent, or of two labels of all agents (extension, chapters 14 and 28).
+/// A comparison: of two versions of an agent, or of two labels of all agents.
 ///
 /// ```
 /// use agentcfg_core::model::Comparison;

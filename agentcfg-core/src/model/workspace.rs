@@ -24,7 +24,7 @@ word_enum! {
 }
 
 word_enum! {
-    /// Who may create workspaces in a deployment (extension, chapter 27).
+    /// Who may create workspaces in a deployment.
     WorkspaceCreation {
         /// Each user.
         Anyone = "anyone",

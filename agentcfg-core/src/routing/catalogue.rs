@@ -6,7 +6,7 @@ use super::models::{self, CatalogueModel, EmbeddingModel};
 use super::provider::CatalogueProvider;
 use crate::model::{ModelPrices, ModelStatus, Provider, ProviderApi};
 
-/// For which models managed credentials pay (extension, chapter 24).
+/// For which models managed credentials pay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum ManagedModels {
@@ -289,8 +289,7 @@ impl Catalogue {
         self.models.iter().find(|model| model.id == id)
     }
 
-    /// What the tokens of a model cost, where that is known: of one that is listed, or of one for embeddings (extension,
-    /// chapter 25).
+    /// What the tokens of a model cost, where that is known: of one that is listed, or of one for embeddings.
     ///
     /// ```
     /// use agentcfg_core::routing::Catalogue;

@@ -30,13 +30,13 @@ pub struct CatalogueModel {
     pub display_name: String,
     /// Whether the model can be called.
     pub status: ModelStatus,
-    /// What its tokens cost, where that is known (extension, chapter 25).
+    /// What its tokens cost, where that is known.
     pub prices: Option<ModelPrices>,
-    /// The most tokens of an answer, where that is known (extension, chapter 25).
+    /// The most tokens of an answer, where that is known.
     pub max_output_tokens: Option<u64>,
 }
 
-/// A model for embeddings: managed credentials pay for it, and the list of models does not show it (extension, chapter 24).
+/// A model for embeddings: managed credentials pay for it, and the list of models does not show it.
 ///
 /// ```
 /// use agentcfg_core::model::Provider;
@@ -54,7 +54,7 @@ pub struct EmbeddingModel {
     pub id: String,
     /// The provider that serves the model.
     pub provider: Provider,
-    /// What its tokens cost, where that is known (extension, chapter 25).
+    /// What its tokens cost, where that is known.
     pub input_price: Option<Price>,
 }
 

@@ -6,7 +6,7 @@ use super::base_url::base_url;
 use super::invalid::{InvalidCatalogue, check_text};
 use crate::model::{CredentialHeader, Provider, ProviderApi};
 
-/// A provider of the catalogue: where it is, and which API it speaks (extension, chapter 24).
+/// A provider of the catalogue: where it is, and which API it speaks.
 ///
 /// ```
 /// use agentcfg_core::model::{CredentialHeader, ProviderApi};

@@ -35,14 +35,14 @@ settable! {
         write_scope_configures_agents: bool,
         /// Users who may change the plan of any workspace, list all workspaces, revoke any API key and remove users.
         operators: BTreeSet<String>,
-        /// Who may create workspaces (extension, chapter 27).
+        /// Who may create workspaces.
         workspace_creation: WorkspaceCreation,
-        /// The claims that every session token must have (extension, chapter 27).
+        /// The claims that every session token must have.
         required_claims: Vec<RequiredClaim>,
-        /// The claim of session tokens that names the groups of a user (extension, chapter 27): a member `group:<name>` stands for
+        /// The claim of session tokens that names the groups of a user: a member `group:<name>` stands for
         /// each user whose token names that group.
         groups_claim: Option<String>,
-        /// How many days single model calls are kept; their sums are kept for good (extension, chapter 25).
+        /// How many days single model calls are kept; their sums are kept for good.
         usage_retention_days: u32,
         /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443.
         webhook_allowed_hosts: Vec<AllowedHost>,

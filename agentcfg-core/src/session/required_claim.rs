@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use serde_json::{Map, Value};
 
-/// A claim that every session token must have, written `name=value` (extension, chapter 27).
+/// A claim that every session token must have, written `name=value`.
 ///
 /// The claim equals the value, or is an array with an element that does. A claim that is no text is compared as its JSON text, so
 /// `email_verified=true` means the boolean: a text never equals a number or a boolean.

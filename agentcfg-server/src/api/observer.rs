@@ -77,7 +77,7 @@ pub trait Observer: Send + Sync {
     /// A stream of changes has ended. The default does nothing.
     fn stream_closed(&self) {}
 
-    /// A model call has ended (extension, chapter 25). The default does nothing.
+    /// A model call has ended. The default does nothing.
     fn model_call_ended(&self, call: &EndedCall) {
         let _ = call;
     }

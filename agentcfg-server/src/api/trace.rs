@@ -108,7 +108,7 @@ pub struct Span {
     pub has_remote_parent: bool,
 }
 
-/// One attempt of a model call that has ended, with its span (extension, chapter 25). It has nothing of what was sent or answered.
+/// One attempt of a model call that has ended, with its span. It has nothing of what was sent or answered.
 ///
 /// ```
 /// use agentcfg_server::TracedCall;

@@ -118,7 +118,7 @@ impl Definition {
             .map_or_else(|_| ModelSettings::default(), |read: Settings| read.model_settings)
     }
 
-    /// The models that stand in for the agent's when it fails, in order (extension, chapter 24).
+    /// The models that stand in for the agent's when it fails, in order.
     ///
     /// ```
     /// use agentcfg_core::model::Definition;

@@ -46,8 +46,7 @@ impl BudgetPlace {
 }
 
 impl AgentCfg {
-    /// The budgets of a workspace with what is spent of each in its current period, by scope, what they cover, and period (extension,
-    /// chapter 25).
+    /// The budgets of a workspace with what is spent of each in its current period, by scope, what they cover, and period.
     ///
     /// # Errors
     ///
@@ -121,7 +120,7 @@ impl AgentCfg {
         })
     }
 
-    /// Makes a budget, or changes its limit and action (extension, chapter 25). Calls of all servers are held to it from then on; a
+    /// Makes a budget, or changes its limit and action. Calls of all servers are held to it from then on; a
     /// new one counts what its current period has spent already.
     ///
     /// `scope_id` names the agent, the API key or the user, which need not exist; it is `None` for the whole workspace.
@@ -219,7 +218,7 @@ impl AgentCfg {
         self.apply(change).await?.attempt(id)
     }
 
-    /// Removes a budget (extension, chapter 25).
+    /// Removes a budget.
     ///
     /// # Errors
     ///

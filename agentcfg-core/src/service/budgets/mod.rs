@@ -1,4 +1,4 @@
-//! Budgets: limits of what model calls may cost (extension, chapter 25).
+//! Budgets: limits of what model calls may cost.
 //!
 //! What a period has spent, and what each process holds of the rest, is one record: the account of the budget. A call reserves what it
 //! can cost at most from the [`Slice`](slice::Slice) of its process, so that it needs no round trip of its own; its end replaces the

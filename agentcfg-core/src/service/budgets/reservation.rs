@@ -8,7 +8,7 @@ use crate::model::{Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::records::CallGroup;
 
-/// What a model call has reserved of the budgets that cover it, until its end (extension, chapter 25).
+/// What a model call has reserved of the budgets that cover it, until its end.
 ///
 /// [`CallMeter::reserved`](crate::service::CallMeter::reserved) takes it. Dropped without a meter, it is given back.
 ///

@@ -25,7 +25,7 @@ const DEFAULT_OUTPUT_TOKENS: u64 = 4096;
 /// A cap is lowered to this many tokens at least.
 const LEAST_OUTPUT_TOKENS: u64 = 256;
 
-/// The cap of a call on the tokens of its output (extension, chapter 25).
+/// The cap of a call on the tokens of its output.
 ///
 /// ```
 /// use agentcfg_core::service::OutputCap;
@@ -41,7 +41,7 @@ pub enum OutputCap {
     Given(u64),
 }
 
-/// What a model call can cost at most (extension, chapter 25).
+/// What a model call can cost at most.
 ///
 /// ```
 /// use agentcfg_core::service::{CostBound, OutputCap};
@@ -127,7 +127,7 @@ impl Rate {
 }
 
 impl AgentCfg {
-    /// Reserves what a model call can cost at most of each budget that covers it (extension, chapter 25). `None` where none does.
+    /// Reserves what a model call can cost at most of each budget that covers it. `None` where none does.
     ///
     /// Where the rest of a budget is smaller, the [cap](Reservation::output_cap) is lowered to what it pays for, if that is at least
     /// 256 tokens.

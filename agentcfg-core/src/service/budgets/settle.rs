@@ -15,7 +15,7 @@ const AFTER_REPORT: i64 = 60 * 60 * 1000;
 
 impl AgentCfg {
     /// Replaces what servers held of the budgets of a workspace that ended without giving it back by what the usage says that they
-    /// have spent (extension, chapter 25), and returns the budgets.
+    /// have spent, and returns the budgets.
     ///
     /// # Errors
     ///

@@ -78,7 +78,7 @@ pub struct ModelCall {
     /// Where the call goes.
     pub first: ModelAttempt,
     /// What is tried in turn when the one before fails before it answers. There are some only where the agent's model is filled
-    /// in and its definition has `fallback_models` (extension, chapter 24).
+    /// in and its definition has `fallback_models`.
     pub fallbacks: Vec<ModelAttempt>,
     /// The number of the version of the agent that the model and the persona are of.
     pub version: u64,

@@ -10,7 +10,7 @@ use crate::validate::DEFAULT_LIMIT;
 use super::selection::Calls;
 
 impl AgentCfg {
-    /// The model calls of a workspace that a filter selects, newest first, for as long as they are kept (extension, chapter 25).
+    /// The model calls of a workspace that a filter selects, newest first, for as long as they are kept.
     ///
     /// # Errors
     ///

@@ -10,7 +10,7 @@ use crate::service::model_calls::{ModelAttempt, ModelCall};
 use crate::service::records::{CallGroup, StoredCall};
 
 settable! {
-    /// What is known of a model call before it is sent, besides what [`ModelCall`] says (extension, chapter 25).
+    /// What is known of a model call before it is sent, besides what [`ModelCall`] says.
     ///
     /// ```
     /// use agentcfg_core::service::CallFacts;
@@ -44,7 +44,7 @@ impl Default for CallFacts {
     }
 }
 
-/// Measures one model call, from when it is sent to its end (extension, chapter 25).
+/// Measures one model call, from when it is sent to its end.
 ///
 /// ```
 /// use agentcfg_core::model::TokenUsage;
@@ -105,7 +105,7 @@ pub struct EndedCall {
 }
 
 impl AgentCfg {
-    /// Begins to measure an attempt of a model call that is sent now (extension, chapter 25).
+    /// Begins to measure an attempt of a model call that is sent now.
     pub fn meter(&self, call: &ModelCall, attempt: &ModelAttempt, facts: CallFacts) -> CallMeter {
         let id = |kind| (call.actor.kind == kind).then(|| call.actor.id.clone());
         CallMeter {

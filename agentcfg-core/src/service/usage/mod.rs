@@ -1,4 +1,4 @@
-//! The usage of model calls (extension, chapter 25): a meter for each call, the ledger that the calls are written to, and its
+//! The usage of model calls: a meter for each call, the ledger that the calls are written to, and its
 //! readers.
 //!
 //! A call that ends is put into the [`Ledger`] of the process. A task writes what is there several times a second: each call as a

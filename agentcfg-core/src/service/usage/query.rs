@@ -33,7 +33,7 @@ enum Value {
 type Groups = HashMap<Vec<Value>, Sums>;
 
 impl AgentCfg {
-    /// Sums over the model calls of a workspace, in the order of what they are grouped by (extension, chapter 25).
+    /// Sums over the model calls of a workspace, in the order of what they are grouped by.
     ///
     /// # Errors
     ///

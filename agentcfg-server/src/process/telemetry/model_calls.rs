@@ -1,4 +1,4 @@
-//! The metrics of model calls (extension, chapter 25): by provider and model, never by agent or key.
+//! The metrics of model calls: by provider and model, never by agent or key.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU64;

@@ -1,4 +1,4 @@
-//! The usage of model calls (extension, chapter 25): which paths report it, how it is asked for, and how it is read out of the
+//! The usage of model calls: which paths report it, how it is asked for, and how it is read out of the
 //! answer while that passes.
 
 mod answer;

@@ -1,5 +1,5 @@
-//! Spans for OpenTelemetry: of each request, and of each attempt of a model call by the conventions for generative AI
-//! (extension, chapter 25). They say who called which model and what it took, never what was sent or answered.
+//! Spans for OpenTelemetry: of each request, and of each attempt of a model call by the conventions for generative AI.
+//! They say who called which model and what it took, never what was sent or answered.
 
 mod collector;
 mod export;
