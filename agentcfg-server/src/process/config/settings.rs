@@ -159,6 +159,8 @@ settings! {
     operators: Vec<String> = Vec::new(), |v| v.list(&format!("user ids of 1 to {MAX_USER_ID} characters"), is_user_id);
     /// Who may create workspaces.
     workspace_creation: WorkspaceCreation = Settings::default().workspace_creation, workspace_creation;
+    /// Workspaces that a user may own and still create one; 0 is unlimited.
+    max_workspaces_per_user: u32 = Settings::default().max_workspaces_per_user.unwrap_or_default(), |v| v.integer(0, MANY);
     /// Plan of a new workspace.
     default_plan: Plan = Settings::default().default_plan, plan;
     /// Active agents on the free plan; 0 is unlimited.
