@@ -297,7 +297,7 @@ settings! {
     /// Request bodies that one caller may have in flight, in MiB.
     max_caller_body_mb: usize = ByteBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
     /// Answers that the server holds until they are read, in MiB.
-    max_answer_mb_in_flight: usize = ByteBudget::SERVER_MB, |v| v.integer(10, 1_048_576);
+    max_answer_mb_in_flight: usize = ByteBudget::SERVER_ANSWERS_MB, |v| v.integer(10, 1_048_576);
     /// Answers that one caller may leave unread, in MiB.
     max_caller_answer_mb: usize = ByteBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
     /// Time that a connection may stay open between requests, in seconds.
