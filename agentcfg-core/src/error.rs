@@ -37,6 +37,8 @@ pub enum ErrorKind {
     BudgetExceeded,
     /// The limit of the plan is reached: remove an agent or change the plan. (422)
     PlanLimit,
+    /// The caller holds as many long answers as it may: read those first, and try again. (429)
+    TooManyRequests,
     /// Storage or a service behind it does not answer: nothing changed, try again later. (503)
     Unavailable,
     /// A change may or may not have been made: read before trying again. (503)
@@ -66,6 +68,7 @@ impl ErrorKind {
             Self::Precondition => 412,
             Self::TooLarge => 413,
             Self::PlanLimit => 422,
+            Self::TooManyRequests => 429,
             Self::Internal => 500,
             Self::Unavailable | Self::OutcomeUnknown | Self::NotConfigured => 503,
         }

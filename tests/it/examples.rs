@@ -27,7 +27,14 @@ fn a_custom_store_passes_the_conformance_suite() {
 #[test]
 fn the_router_is_mounted_in_an_axum_app() {
     let said = Run::new([""; 0]).binary(example("mount_in_axum")).finish().succeeded();
-    assert!(said.contains("/agentcfg has the agent writer"), "{said}");
+    for line in [
+        "/agentcfg leads to \"/agentcfg/\"",
+        "/agentcfg/ answers 200",
+        "/agentcfg/app.js answers 200",
+        "/agentcfg has the agent writer",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
 }
 
 #[test]

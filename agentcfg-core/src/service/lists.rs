@@ -82,7 +82,7 @@ impl AgentCfg {
         let mut found = match cached {
             Some(list) => list.tagged(),
             // Less frequent. Boxed, so that the future of the fast path stays small.
-            None => Box::pin(self.chosen_list(&access, as_of, filter)).await?,
+            None => Box::pin(self.chosen_list((caller, &access), as_of, filter)).await?,
         };
         if *offset > 0 || limit.is_some() {
             let offset = usize::try_from(*offset).unwrap_or(usize::MAX);
@@ -95,13 +95,19 @@ impl AgentCfg {
     /// The agents that a filter selects, or the page of them that it names.
     async fn chosen_list(
         &self,
-        access: &Access,
+        (caller, access): (&Caller, &Access),
         as_of: Option<AsOf>,
         filter: &AgentFilter,
     ) -> Result<Tagged<AgentList>, Error> {
         if let Some(agent_id) = &filter.agent_id {
             access.limits().require_agent(agent_id)?;
         }
+        // A list of the past or of the agents of a key is made for this request alone.
+        let is_own = filter.agent_id.is_none() && (as_of.is_some() || access.limits().agents().is_some());
+        let _begun = match is_own {
+            true => Some(self.begin_answer(caller).await?),
+            false => None,
+        };
         match (as_of, &filter.agent_id, access.limits().agents()) {
             (Some(as_of), ..) => self.past_list(access, as_of, filter).await,
             (None, Some(agent_id), _) => self.list_one(access, agent_id, filter.state).await,

@@ -8,35 +8,19 @@
 //! it until all of its work has ended, and is polled whatever its caller does, as long as its runtime runs. So a caller that leaves frees no core that is still
 //! at work, and a caller that does not poll keeps no permit from others.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::available_parallelism;
 
 use tokio::runtime::Handle;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use super::AgentCfg;
+use super::fair_permits::FairPermits;
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 
-/// The permits of long reads, granted in the order of the requests for them.
-#[derive(Debug)]
-pub(super) struct LongReads {
-    all: Arc<Semaphore>,
-    /// How many one workspace may have at once, so that the permits go round between workspaces.
-    of_workspace: usize,
-    /// The semaphores of the workspaces that have long reads.
-    workspaces: Mutex<HashMap<WorkspaceId, Arc<Semaphore>>>,
-}
-
-/// The right to run a piece of a long read, as long as it is held.
-#[derive(Debug)]
-#[must_use]
-struct Permit {
-    reads: Arc<LongReads>,
-    workspace: WorkspaceId,
-    held: Option<(OwnedSemaphorePermit, OwnedSemaphorePermit)>,
-}
+/// The permits of long reads, which go round between the workspaces.
+pub(super) type LongReads = FairPermits<WorkspaceId>;
 
 impl LongReads {
     /// On a remote store a read waits most of its time, so that more may run.
@@ -46,35 +30,6 @@ impl LongReads {
             true => 2 * cores,
             false => (cores - 1).max(1),
         })
-    }
-
-    fn of(all: usize) -> Arc<Self> {
-        Arc::new(Self {
-            all: Arc::new(Semaphore::new(all)),
-            of_workspace: all.div_ceil(2),
-            workspaces: Mutex::default(),
-        })
-    }
-
-    /// Waits for a permit.
-    async fn permit(self: Arc<Self>, workspace: WorkspaceId) -> Result<Permit, Error> {
-        let of_workspace = {
-            let mut workspaces = self.workspaces();
-            let known = workspaces
-                .entry(workspace)
-                .or_insert_with(|| Arc::new(Semaphore::new(self.of_workspace)));
-            Arc::clone(known)
-        };
-        let of_all = Arc::clone(&self.all);
-        let mut permit = Permit {
-            reads: self,
-            workspace,
-            held: None,
-        };
-        let closed = |error| Error::new(ErrorKind::Internal, "long reads are closed").because(error);
-        let of_workspace = of_workspace.acquire_owned().await.map_err(closed)?;
-        permit.held = Some((of_workspace, of_all.acquire_owned().await.map_err(closed)?));
-        Ok(permit)
     }
 
     /// Runs a piece as a task that holds a permit; see [`AgentCfg::long_read`].
@@ -106,24 +61,6 @@ impl LongReads {
         result.await.map_err(|error| {
             Error::new(ErrorKind::Internal, "a piece of a long read was not finished").because(error)
         })?
-    }
-
-    fn workspaces(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<Semaphore>>> {
-        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.held = None;
-        let mut workspaces = self.reads.workspaces();
-        // Each permit and each waiting one holds the semaphore of its workspace.
-        if workspaces
-            .get(&self.workspace)
-            .is_some_and(|known| Arc::strong_count(known) == 1)
-        {
-            workspaces.remove(&self.workspace);
-        }
     }
 }
 
@@ -175,7 +112,7 @@ impl AgentCfg {
 mod tests {
     use std::future::{pending, poll_fn, ready};
     use std::pin::{Pin, pin};
-    use std::sync::mpsc;
+    use std::sync::{Mutex, mpsc};
     use std::task::Poll;
 
     use uuid::Uuid;
@@ -183,6 +120,7 @@ mod tests {
     use super::*;
     use crate::model::{AgentFilter, AgentId, AsOf, AuditFilter, NewAgent, NewWorkspace};
     use crate::service::blocking::blocking;
+    use crate::service::fair_permits;
     use crate::service::{Caller, chunked_reads};
     use crate::store::{
         Batch, CommitError, Committed, Key, Kind, MemoryStore, Partition, Record, Scan, Scanned, Store, StoreError,
@@ -192,6 +130,7 @@ mod tests {
         WorkspaceId::new(Uuid::from_u128(number))
     }
 
+    type Permit = fair_permits::Permit<WorkspaceId>;
     type Waiting = Pin<Box<dyn Future<Output = Result<Permit, Error>>>>;
 
     async fn poll<T>(waiting: &mut Pin<Box<dyn Future<Output = Result<T, Error>>>>) -> Option<T> {
@@ -237,9 +176,9 @@ mod tests {
         );
         drop(one);
         drop(two);
-        assert_eq!(reads.workspaces().len(), 1);
+        assert_eq!(reads.known().len(), 1);
         drop(waiting);
-        assert!(reads.workspaces().is_empty());
+        assert!(reads.known().is_empty());
         assert_eq!(reads.all.available_permits(), 3);
     }
 
@@ -309,7 +248,7 @@ mod tests {
         tokio::task::yield_now().await;
         drop(waiting);
         drop(permit);
-        until(|| reads.workspaces().is_empty()).await;
+        until(|| reads.known().is_empty()).await;
         assert_eq!(reads.all.available_permits(), 1);
     }
 

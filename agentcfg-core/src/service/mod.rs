@@ -22,6 +22,7 @@ mod each;
 mod entry;
 mod epoch;
 mod export;
+mod fair_permits;
 mod feed;
 mod groups;
 mod history;
@@ -29,6 +30,7 @@ mod key_limits;
 mod labels;
 mod lists;
 mod log_since;
+mod long_answers;
 mod long_reads;
 mod master_keys;
 mod members;
@@ -81,6 +83,8 @@ use self::feed::{Heads, RecentEvents, StatusFeeds};
 pub use self::labels::LabelHistory;
 use self::lists::Cache;
 pub use self::lists::{AgentList, ListText, ReleasedList};
+use self::long_answers::LongAnswers;
+pub use self::long_answers::{AnswerBudget, LongAnswer};
 use self::long_reads::LongReads;
 pub use self::master_keys::{MasterKeyError, MasterKeysNeeded, RewrapProgress};
 pub use self::model_calls::{ModelAttempt, ModelCall, ModelRequest};
@@ -124,6 +128,8 @@ use crate::vault::{SealError, Vault};
 #[derive(Clone)]
 pub struct AgentCfg {
     inner: Arc<Inner>,
+    /// Counts the long answers, where this handle has a budget of them.
+    answers: Option<Arc<LongAnswers>>,
 }
 
 struct Inner {
@@ -162,6 +168,11 @@ struct Inner {
 }
 
 impl AgentCfg {
+    /// A handle without a budget of answers.
+    fn of(inner: Arc<Inner>) -> Self {
+        Self { inner, answers: None }
+    }
+
     /// The settings of the deployment.
     ///
     /// ```

@@ -11,6 +11,10 @@ use crate::model::{
 };
 use crate::validate::{Faults, IntoValid, Invalid, shown};
 
+/// How many bytes a prompt may have once its variables are filled in. A persona that names a variable many times would otherwise
+/// make gigabytes of one request.
+const MAX_FILLED_IN: usize = 4 << 20;
+
 impl AgentCfg {
     /// Renders the prompt of an agent: what a model call with these values of variables would fill in.
     ///
@@ -18,7 +22,7 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a value of a variable that the agent does not declare and for a required one without a value,
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a value of a variable that the agent does not declare, for a required one without a value, and for a prompt of more than 4 MiB,
     /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read`, [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent and where the
     /// selector finds no version.
     ///
@@ -76,7 +80,8 @@ struct Declared {
 ///
 /// # Errors
 ///
-/// Each value of a variable that is not declared, and each required variable without a value if there is a persona.
+/// Each value of a variable that is not declared, each required variable without a value if there is a persona, and a prompt of
+/// more than [`MAX_FILLED_IN`].
 pub(super) fn render(
     persona: Option<String>,
     definition: Option<&Definition>,
@@ -119,30 +124,35 @@ pub(super) fn render(
         let variable = declared.get(name)?;
         Some(given(name).or(variable.default.as_ref()).map_or("", String::as_str))
     };
-    let rendered = replaced(text, value);
+    let mut length = 0;
+    fill_in(text, value, |piece| length += piece.len());
+    if length > MAX_FILLED_IN {
+        let rule = format!("must be at most {MAX_FILLED_IN} bytes once its variables are filled in, got {length}");
+        return Err(Invalid::new("persona_prompt", rule));
+    }
+    let mut rendered = String::with_capacity(length);
+    fill_in(text, value, |piece| rendered.push_str(piece));
     Ok(Some(rendered).filter(|rendered| !rendered.is_empty()))
 }
 
-/// A text with `{{name}}` replaced where there is a value for the name. Spaces may surround the name.
-fn replaced<'v>(text: &str, value: impl Fn(&str) -> Option<&'v str>) -> String {
-    let mut replaced = String::with_capacity(text.len());
+/// Gives the pieces of a text with `{{name}}` replaced where there is a value for the name. Spaces may surround the name.
+fn fill_in<'v>(text: &str, value: impl Fn(&str) -> Option<&'v str>, mut push: impl FnMut(&str)) {
     let mut rest = text;
     while let Some(at) = rest.find("{{") {
         let (before, opening) = rest.split_at(at);
-        replaced.push_str(before);
+        push(before);
         match named(opening).and_then(|(name, after)| Some((value(name)?, after))) {
             Some((value, after)) => {
-                replaced.push_str(value);
+                push(value);
                 rest = after;
             }
             None => {
-                replaced.push('{');
+                push("{");
                 rest = &opening[1..];
             }
         }
     }
-    replaced.push_str(rest);
-    replaced
+    push(rest);
 }
 
 /// The name between the braces that a text begins with, and what follows them.
@@ -220,6 +230,24 @@ mod tests {
             );
         }
         assert_eq!(render(Some(String::new()), None, None).unwrap(), None);
+    }
+
+    #[test]
+    fn a_prompt_that_would_be_too_long_is_not_made() {
+        let value = "x".repeat(1 << 20);
+        let with = |names: usize, more: &str| {
+            rendered(
+                &format!("{}{more}", "{{a}}".repeat(names)),
+                r#"{"a":{}}"#,
+                &[("a", &value)],
+            )
+        };
+        assert_eq!(with(4, "").unwrap().map(|prompt| prompt.len()), Some(MAX_FILLED_IN));
+        assert_eq!(
+            with(4, "é").unwrap_err(),
+            "persona_prompt must be at most 4194304 bytes once its variables are filled in, got 4194306"
+        );
+        assert!(with(1000, "").unwrap_err().ends_with("got 1048576000"));
     }
 
     #[test]

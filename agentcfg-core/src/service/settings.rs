@@ -37,6 +37,8 @@ settable! {
         operators: BTreeSet<String>,
         /// Who may create workspaces.
         workspace_creation: WorkspaceCreation,
+        /// How many workspaces a user may own before the user can create no more; `None` for any number. Operators have no limit.
+        max_workspaces_per_user: Option<u32>,
         /// The claims that every session token must have.
         required_claims: Vec<RequiredClaim>,
         /// The claim of session tokens that names the groups of a user: a member `group:<name>` stands for
@@ -60,6 +62,7 @@ impl Default for Settings {
             write_scope_configures_agents: true,
             operators: BTreeSet::new(),
             workspace_creation: WorkspaceCreation::Anyone,
+            max_workspaces_per_user: Some(100),
             required_claims: Vec::new(),
             groups_claim: None,
             usage_retention_days: 30,

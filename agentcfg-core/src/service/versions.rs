@@ -107,6 +107,7 @@ impl AgentCfg {
     ) -> Result<Vec<AgentVersion>, Error> {
         let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
         let workspace = access.workspace();
+        let _begun = self.begin_answer(caller).await?;
         let mut agents = self.labelled_agents(workspace, true).await?;
         let mut rows = Vec::new();
         while let Some(mut piece) = agents.next().await? {

@@ -21,7 +21,7 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] for the name, [`ErrorKind::Forbidden`] for an API key, for a user whom an operator has removed, and where
-    /// the settings leave it to operators.
+    /// the settings leave it to operators, [`ErrorKind::PlanLimit`] for a user who owns as many as [`Settings::max_workspaces_per_user`](super::Settings).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -82,7 +82,7 @@ impl AgentCfg {
         };
         let key = records::workspace(id);
         let access = Access::without_membership(id, caller.actor(), key.absent());
-        let change = Change::new(
+        let mut change = Change::new(
             &access,
             now,
             Action::WorkspaceCreated,
@@ -94,6 +94,19 @@ impl AgentCfg {
         .put(records::workspace_place(id), &WorkspacePlace {})?
         .put(records::member(id, user_id), &owner)?
         .put(records::membership(user_id, id), &Membership {})?;
+        let limit = self.settings().max_workspaces_per_user;
+        if let Some(most) = limit.filter(|_| !self.is_operator(user_id)) {
+            let most = u64::from(most);
+            if self.number_of_owned(user_id).await? >= most {
+                return Err(Error::new(
+                    ErrorKind::PlanLimit,
+                    format!("a user owns at most {most} workspaces, delete one first"),
+                ));
+            }
+            // A change of the user's record, read before the count, so that of creations at the same time each counts those before it.
+            let user = user.map(|found| found.value).unwrap_or_default();
+            change = change.put(records::user(user_id), &user)?;
+        }
         // The identifier is fresh, so only the user's record can have changed.
         self.apply(change).await?.attempt(workspace)
     }
@@ -128,6 +141,23 @@ impl AgentCfg {
         };
         views.sort_unstable_by_key(order);
         Ok(views)
+    }
+
+    /// How many workspaces a user owns.
+    async fn number_of_owned(&self, user_id: &UserId) -> Result<u64, Error> {
+        let entries = Entries::<Membership>::of(records::memberships(user_id));
+        let keys = |memberships: &[EntityKey<Membership>]| {
+            let keys = memberships
+                .iter()
+                .map(|membership| Ok(records::member(membership.workspace()?, user_id)));
+            keys.collect::<Result<Vec<_>, Error>>()
+        };
+        let (_, members) = self.scan_linked(entries, keys).await?;
+        let owned = members
+            .into_iter()
+            .flatten()
+            .filter(|member| member.value.role == Role::Owner);
+        Ok(owned.count() as u64)
     }
 
     /// The workspaces of a user, in the order of the list, each with the number of its active agents.

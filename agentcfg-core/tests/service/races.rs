@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::AgentFilter;
-use agentcfg_core::model::{AgentPatch, NewAgent, Parameters, Patch, Precondition, Role, Scope};
+use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Parameters, Patch, Precondition, Role, Scope};
 use tokio::task::JoinSet;
 
 use super::support::ANY;
@@ -31,6 +31,24 @@ fn one_concurrent_creation_takes_the_last_slot() {
         .await;
         assert_eq!(tally(&results, ErrorKind::PlanLimit), (1, 7));
         assert_eq!(world.listed(workspace, "ada").await.len(), 3);
+    });
+}
+
+#[test]
+fn concurrent_creations_make_as_many_workspaces_as_a_user_may_own() {
+    everywhere(Some(3), |world| async move {
+        let results = at_once(8, |number| {
+            let (service, ada) = (world.service.clone(), world.user("ada"));
+            async move {
+                service
+                    .create_workspace(&ada, NewWorkspace::new(format!("{number}")))
+                    .await
+            }
+        })
+        .await;
+        assert_eq!(tally(&results, ErrorKind::PlanLimit), (3, 5));
+        let listed = world.service.list_workspaces(&world.user("ada")).await;
+        assert_eq!(listed.unwrap().len(), 3);
     });
 }
 

@@ -39,6 +39,37 @@ async fn the_founder_is_the_owner_and_the_plan_is_the_default() {
 }
 
 #[tokio::test]
+async fn a_user_owns_a_limited_number_of_workspaces() {
+    let world = World::with(|settings| settings.max_workspaces_per_user = Some(2));
+    let (ada, root) = (world.user("ada"), world.user("root"));
+    let create = async |caller| {
+        world
+            .service
+            .create_workspace(caller, NewWorkspace::new("Studio"))
+            .await
+    };
+    // A membership alone does not count.
+    let other = world.workspace("bob").await;
+    world.member(other, "bob", "ada", Role::Admin).await;
+    let first = create(&ada).await.unwrap();
+    create(&ada).await.unwrap();
+    assert_eq!(
+        failure(create(&ada).await),
+        (
+            ErrorKind::PlanLimit,
+            "a user owns at most 2 workspaces, delete one first".to_owned()
+        )
+    );
+    assert_eq!(world.service.list_workspaces(&ada).await.unwrap().len(), 3);
+    world.service.delete_workspace(&ada, first.id, "Studio").await.unwrap();
+    create(&ada).await.unwrap();
+    // An operator has no limit.
+    for _ in 0..4 {
+        create(&root).await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn a_user_sees_memberships_and_a_key_its_own_workspace() {
     let world = World::new();
     let first = world.workspace("ada").await;

@@ -127,7 +127,9 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_answer_budget(&self, answer_budget: ByteBudget) -> Self {
+        let shared = &self.connected.shared;
         Self::make(AppShared {
+            service: shared.service.with_answer_budget(Arc::new(answer_budget.clone())),
             answer_budget,
             ..self.connected.shared.with_own_request_ids()
         })
@@ -334,15 +336,16 @@ struct AppShared {
 impl AppShared {
     /// The parts of an app that has nothing but a service.
     fn new(service: AgentCfg, cors: Cors) -> Self {
+        let answer_budget = ByteBudget::of_answers(ByteBudget::SERVER_ANSWERS_MB << 20, ByteBudget::CALLER_MB << 20);
         Self {
-            service,
+            service: service.with_answer_budget(Arc::new(answer_budget.clone())),
             cors: cors.allows_any().then_some(cors),
             compression: Compression::on(),
             request_ids: RequestIds::new(),
             model_calls: None,
             webhooks: None,
             body_budget: ByteBudget::of_bodies(ByteBudget::SERVER_MB << 20, ByteBudget::CALLER_MB << 20),
-            answer_budget: ByteBudget::of_answers(ByteBudget::SERVER_MB << 20, ByteBudget::CALLER_MB << 20),
+            answer_budget,
             streams: Streams::default(),
             browser: Browser::default(),
             #[cfg(feature = "dashboard")]

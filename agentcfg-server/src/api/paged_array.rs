@@ -7,8 +7,7 @@ use serde::Serialize;
 
 use super::answer::{LongList, Written};
 use super::call::{Call, PATIENCE};
-use super::receive::holder;
-use crate::http::byte_budget::HeldBytes;
+use crate::http::byte_budget::{HeldBytes, holder};
 use crate::http::errors::Failure;
 use crate::http::pull_body::{NextPiece, PullBody};
 use crate::http::response::Reply;
@@ -84,6 +83,7 @@ struct PagedArray<P> {
 impl<P: Pages> PagedArray<P> {
     /// The answer. A long one is written when the client takes it.
     async fn begin<T>(mut self, call: &Call<'_>) -> Result<Written<LongList<T>>, Failure> {
+        let _begun = call.service.begin_streamed_answer(call.caller).await?;
         while let Some(page) = self.pages.next_page().await? {
             self.add(&page).map_err(Failure::internal)?;
             if self.text.len() > LONG {

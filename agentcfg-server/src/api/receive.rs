@@ -1,6 +1,5 @@
 //! Receives the body of a request, as its endpoint declares it.
 
-use agentcfg_core::Caller;
 use agentcfg_core::routing::Catalogue;
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
@@ -13,12 +12,6 @@ use crate::api::model_calls::Target;
 use crate::http::byte_budget::Share;
 use crate::http::errors::Failure;
 use crate::http::received_body::{check_json, whole_body};
-
-/// The name of a caller in the limits of bodies and streams.
-pub(super) fn holder(caller: &Caller) -> String {
-    let actor = caller.actor();
-    format!("{} {}", actor.kind, actor.id)
-}
 
 pub(super) async fn read_body<B>(
     endpoint: &Definition,

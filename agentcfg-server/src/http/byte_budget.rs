@@ -1,9 +1,10 @@
 //! Budgets of the memory that request bodies and answers take, in total and for each caller.
 
 use std::collections::HashMap;
-use std::collections::hash_map::Entry;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use agentcfg_core::service::AnswerBudget;
+use agentcfg_core::{Caller, Error, ErrorKind};
 use bytes::Bytes;
 
 use crate::http::errors::Failure;
@@ -15,14 +16,16 @@ pub const SMALL_BODY: usize = 16 << 10;
 /// The longest answer that is not counted.
 pub const SMALL_ANSWER: usize = 64 << 10;
 
-/// What a streamed answer counts as: its pieces are made one after the other, and most are shorter.
+/// What a streamed answer counts as, and one whose length is not known yet: its pieces are made one after the other, and most
+/// are shorter.
 const STREAMED_ANSWER: usize = 4 << 20;
 
 /// A budget of bytes in flight: of the request bodies that are being received or whose calls have not ended, or of the answers
 /// that their clients have not read.
 ///
 /// A body of a declared length takes its share before the first byte is read, and a body of unknown length as its bytes
-/// arrive. An answer takes its share once its length is known; texts that answers share are not counted. What does not fit is
+/// arrive. An answer takes its share once its length is known, and a long one also while it is made; texts that answers share are
+/// not counted. What does not fit is
 /// refused at once: a queue would hold connections and credentials instead. Clones share the budget.
 #[derive(Debug, Clone)]
 pub struct ByteBudget {
@@ -36,13 +39,36 @@ pub struct ByteBudget {
 #[derive(Debug, Default)]
 struct AllHeld {
     total: usize,
-    /// The bytes of each caller that holds some.
-    callers: HashMap<String, usize>,
+    /// What each caller holds that holds some.
+    callers: HashMap<String, OfCaller>,
+}
+
+#[derive(Debug, Default)]
+struct OfCaller {
+    bytes: usize,
+    /// The longest answer of the caller since it held none: the next one is taken to be as long, so that no work is lost on one
+    /// that does not fit.
+    longest: usize,
+}
+
+impl AllHeld {
+    fn give_back(&mut self, caller: &str, bytes: usize) {
+        self.total -= bytes;
+        if let Some(of_caller) = self.callers.get_mut(caller) {
+            of_caller.bytes -= bytes;
+            if of_caller.bytes == 0 {
+                self.callers.remove(caller);
+            }
+        }
+    }
 }
 
 impl ByteBudget {
-    /// The default for all callers together, in MiB, of bodies and of answers.
+    /// The default for all callers together, in MiB, of bodies.
     pub const SERVER_MB: usize = 256;
+
+    /// The same of answers. While they are made they take memory beyond their text.
+    pub const SERVER_ANSWERS_MB: usize = 128;
 
     /// The default for each caller, in MiB, of bodies and of answers.
     pub const CALLER_MB: usize = 64;
@@ -92,6 +118,9 @@ impl ByteBudget {
     /// 429 beyond the budget of the caller, 503 beyond that of the server. An answer that is longer than a whole budget goes alone.
     pub(crate) fn answer(&self, caller: String, length: usize) -> Result<HeldBytes, Failure> {
         self.add(&caller, length, true)?;
+        if let Some(of_caller) = self.held().callers.get_mut(&caller) {
+            of_caller.longest = of_caller.longest.max(length);
+        }
         Ok(HeldBytes {
             budget: self.clone(),
             caller,
@@ -108,30 +137,48 @@ impl ByteBudget {
         self.answer(caller, STREAMED_ANSWER)
     }
 
-    fn add(&self, caller: &str, more: usize, may_go_alone: bool) -> Result<(), Failure> {
+    fn add(&self, caller: &str, more: usize, may_go_alone: bool) -> Result<(), Error> {
         let mut held = self.held();
-        let of_caller = held.callers.get(caller).copied().unwrap_or_default();
+        let of_caller = held.callers.get(caller).map_or(0, |of_caller| of_caller.bytes);
         let fits = |held: usize, limit: usize| held + more <= limit || may_go_alone && held == 0;
         if !fits(of_caller, self.caller) {
-            return Err(refused(Failure::too_many_requests(format!(
-                "your {} in flight must be at most {} bytes together",
-                self.of, self.caller
-            ))));
+            return Err(Error::new(
+                ErrorKind::TooManyRequests,
+                format!(
+                    "your {} in flight must be at most {} bytes together",
+                    self.of, self.caller
+                ),
+            ));
         }
         if !fits(held.total, self.server) {
-            return Err(refused(Failure::unavailable(format!(
-                "the server holds as many bytes of {} as it may",
-                self.of
-            ))));
+            return Err(Error::new(
+                ErrorKind::Unavailable,
+                format!("the server holds as many bytes of {} as it may", self.of),
+            ));
         }
         held.total += more;
-        *held.callers.entry(caller.to_owned()).or_default() += more;
+        held.callers.entry(caller.to_owned()).or_default().bytes += more;
         Ok(())
     }
 
     fn held(&self) -> MutexGuard<'_, AllHeld> {
         // After a panic elsewhere the sums are still right: each change is one addition or one subtraction.
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl AnswerBudget for ByteBudget {
+    fn begin(&self, caller: &Caller) -> Result<Box<dyn Send + Sync>, Error> {
+        let caller = holder(caller);
+        let longest = self
+            .held()
+            .callers
+            .get(&caller)
+            .map_or(0, |of_caller| of_caller.longest);
+        let bytes = STREAMED_ANSWER.max(longest);
+        self.add(&caller, bytes, true)?;
+        let budget = self.clone();
+        Ok(Box::new(HeldBytes { budget, caller, bytes }))
     }
 }
 
@@ -173,6 +220,15 @@ pub(crate) struct HeldBytes {
 }
 
 impl HeldBytes {
+    /// Gives back what is beyond this length.
+    pub(crate) fn shrink(&mut self, length: usize) {
+        let Some(less) = self.bytes.checked_sub(length) else {
+            return;
+        };
+        self.bytes = length;
+        self.budget.held().give_back(&self.caller, less);
+    }
+
     /// The text of the answer, which holds the share until the connection has taken all of it.
     pub(crate) fn hold(self, text: Bytes) -> Bytes {
         Bytes::from_owner(HeldText { text, _share: self })
@@ -181,15 +237,14 @@ impl HeldBytes {
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        let mut held = self.budget.held();
-        held.total -= self.bytes;
-        if let Entry::Occupied(mut known) = held.callers.entry(std::mem::take(&mut self.caller)) {
-            *known.get_mut() -= self.bytes;
-            if *known.get() == 0 {
-                known.remove();
-            }
-        }
+        self.budget.held().give_back(&self.caller, self.bytes);
     }
+}
+
+/// The name of a caller in the limits of bodies, answers and streams.
+pub(crate) fn holder(caller: &Caller) -> String {
+    let actor = caller.actor();
+    format!("{} {}", actor.kind, actor.id)
 }
 
 struct HeldText {
@@ -203,16 +258,11 @@ impl AsRef<[u8]> for HeldText {
     }
 }
 
-/// Other bodies and answers end soon, so a retry makes sense.
-fn refused(failure: Failure) -> Failure {
-    Failure {
-        retry_after: Some(1),
-        ..failure
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use agentcfg_core::AgentCfg;
+    use agentcfg_core::store::MemoryStore;
+
     use super::*;
 
     fn name(name: &'static str) -> impl Fn() -> String + Sync {
@@ -244,6 +294,40 @@ mod tests {
         drop((second, third, fourth));
         let held = budget.held();
         assert!(held.total == 0 && held.callers.is_empty(), "{held:?}");
+    }
+
+    #[test]
+    fn a_long_answer_takes_a_share_before_it_is_made() {
+        let service = AgentCfg::builder(MemoryStore::new()).build();
+        let (ada, bob) = (
+            service.trusted_user("ada").unwrap(),
+            service.trusted_user("bob").unwrap(),
+        );
+        let budget = ByteBudget::of_answers(30 << 20, 20 << 20);
+        let begun = budget.begin(&ada).unwrap();
+        assert_eq!(budget.held().total, STREAMED_ANSWER);
+        drop(begun);
+        // The next one is taken to be as long as the longest that the caller holds.
+        let unread = budget.answer(holder(&ada), 11 << 20).unwrap();
+        let refused = Failure::from(budget.begin(&ada).err().unwrap());
+        assert_eq!((refused.status.as_u16(), refused.retry_after), (429, Some(1)));
+        let others = budget.answer("eve".into(), 17 << 20).unwrap();
+        let refused = Failure::from(budget.begin(&bob).err().unwrap());
+        assert_eq!((refused.status.as_u16(), refused.retry_after), (503, Some(1)));
+        drop((unread, others));
+        assert!(budget.begin(&ada).is_ok());
+        assert_eq!(budget.held().total, 0);
+    }
+
+    #[test]
+    fn a_share_shrinks_to_the_length_of_the_answer() {
+        let budget = ByteBudget::of_answers(250_000, 100_000);
+        let mut share = budget.answer("ada".into(), 90_000).unwrap();
+        share.shrink(95_000);
+        share.shrink(40_000);
+        assert_eq!(budget.held().total, 40_000);
+        drop(share);
+        assert_eq!(budget.held().total, 0);
     }
 
     #[test]

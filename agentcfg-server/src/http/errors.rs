@@ -197,7 +197,7 @@ impl From<Error> for Failure {
         Self {
             cause: std::error::Error::source(&error).map(ToString::to_string),
             // A change whose outcome is unknown must not be repeated before the stored record was read.
-            retry_after: (error.kind() == ErrorKind::Unavailable).then_some(1),
+            retry_after: matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TooManyRequests).then_some(1),
             ..Self::new(status(error.kind()), error.message())
         }
     }

@@ -189,6 +189,11 @@ impl Reply {
             let in_gzip = fields.has_accept_encoding && asks_for_gzip(&head.headers);
             return Ok(Box::pin(Self::negotiated(*response, compressor, in_gzip)).await);
         }
+        // Counted before it is compressed, which takes a while.
+        let share = match caller {
+            Some(caller) if head.method != Method::HEAD => Some(budget.answer(caller, self.body.len())?),
+            _ => None,
+        };
         let has_forms = self.form == Form::Open
             && (self.status.is_success() || self.status == StatusCode::NOT_MODIFIED)
             && self.body.len() >= compression.from_length;
@@ -198,10 +203,8 @@ impl Reply {
                 self = Box::pin(self.in_gzip(compression)).await;
             }
         }
-        if let Some(caller) = caller
-            && head.method != Method::HEAD
-        {
-            let share = budget.answer(caller, self.body.len())?;
+        if let Some(mut share) = share {
+            share.shrink(self.body.len());
             self.body = ReplyBody::Made(share.hold(self.body.whole()));
         }
         Ok(self.written(values))

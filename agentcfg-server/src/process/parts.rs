@@ -105,6 +105,7 @@ pub(super) fn settings(config: &Config) -> Settings {
         .status_ttl_seconds(u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX))
         .write_scope_configures_agents(config.write_scope_configures_agents)
         .workspace_creation(config.workspace_creation)
+        .max_workspaces_per_user(limit(config.max_workspaces_per_user.into()))
         .required_claims(config.oidc_required_claims.clone())
         .groups_claim(config.oidc_groups_claim.clone())
         .operators(config.operators.iter().cloned().collect::<BTreeSet<_>>())

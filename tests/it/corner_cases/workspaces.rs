@@ -24,6 +24,30 @@ async fn the_creator_of_a_workspace_is_its_owner() {
 }
 
 #[test]
+fn a_user_owns_as_many_workspaces_as_the_setting_says() {
+    let server = Server::builder()
+        .set("max_workspaces_per_user", "3")
+        .set("operators", "root")
+        .start();
+    let create = |user: &str| {
+        let request = server.post("/api/workspaces").bearer(server.token(user));
+        request.json(&json!({"name": "Studio"})).send()
+    };
+    // At once, so that all of them count the same workspaces.
+    let answers: Vec<u16> = std::thread::scope(|scope| {
+        let tasks: Vec<_> = (0..12).map(|_| scope.spawn(|| create("ada").status)).collect();
+        tasks.into_iter().map(|task| task.join().unwrap()).collect()
+    });
+    let of = |status| answers.iter().filter(|answer| **answer == status).count();
+    assert_eq!((of(201), of(422)), (3, 9), "{answers:?}");
+    create("ada").refused(422, &["at most 3 workspaces"]);
+    create("bob").expect(201);
+    for _ in 0..5 {
+        create("root").expect(201);
+    }
+}
+
+#[test]
 fn a_workspace_has_five_fields_and_a_listed_one_the_role_too() {
     let studio = Studio::open();
     let fields = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();

@@ -213,7 +213,7 @@ fn opencode(source: &Source<'_>, reading: &mut Reading) {
 }
 
 /// Keeps what a configuration of OpenCode has beside its agents, such as its servers, for all agents below its directory. A schema
-/// alone says nothing of them.
+/// alone is not kept.
 fn keep_config(source: &Source<'_>, reading: &mut Reading) -> bool {
     let Ok(node) = from_json(source.path, source.text) else {
         return false;

@@ -240,7 +240,7 @@ async fn keep_up(service: Weak<Inner>, wake: Arc<Notify>) {
             () = wake.notified() => {}
         }
         let Some(inner) = service.upgrade() else { return };
-        let service = AgentCfg { inner };
+        let service = AgentCfg::of(inner);
         if service.inner.lifetime.check().is_err() {
             return;
         }

@@ -61,6 +61,9 @@ pub(super) struct ReadEvents<E> {
 pub(super) struct PageLimits {
     pub(super) events: usize,
     pub(super) bytes: usize,
+    /// Whether the events are one answer. Those of a stream are shared, and counted by it; and a stream that is not polled must keep no
+    /// place from others.
+    pub(super) are_answer: bool,
     /// Whether events are likely. If not, a store behind a network is first asked for the head of the log alone.
     pub(super) expects_events: bool,
 }
@@ -96,6 +99,7 @@ impl AgentCfg {
         let limits = PageLimits {
             events: limit.max(1),
             bytes: PAGE_BYTES,
+            are_answer: true,
             expects_events: true,
         };
         let read = self.read_changes(caller, workspace, after.into(), limits).await?;
@@ -169,6 +173,7 @@ impl AgentCfg {
         // One record more than the page holds shows whether another page follows.
         let mut count = limits.events.saturating_add(1).min(chunked_reads::RECORDS);
         let mut is_first = true;
+        let mut begun = None;
         loop {
             let next = match after {
                 After::Cursor(_) if is_first && !self.store().is_shared() => {
@@ -183,6 +188,9 @@ impl AgentCfg {
             let part = match next {
                 Some(part) => part,
                 None => {
+                    if begun.is_none() && limits.are_answer {
+                        begun = Some(self.begin_answer(caller).await?);
+                    }
                     let after = Cursor::new(epoch, workspace, revision);
                     self.read_part(caller, after, count).await?
                 }

@@ -42,6 +42,7 @@ impl AgentCfg {
         let (from, to) = (from.try_into()?, to.try_into()?);
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
         let workspace = access.workspace();
+        let _begun = self.begin_answer(caller).await?;
         let mut pairs = self.pairs(workspace, &from, &to, access.limits()).await?.into_iter();
         let mut compared = Vec::with_capacity(pairs.len());
         loop {

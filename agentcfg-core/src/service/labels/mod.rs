@@ -62,6 +62,7 @@ impl AgentCfg {
             }
             return Ok(rows);
         }
+        let _begun = self.begin_answer(caller).await?;
         for record in self
             .scan(Entries::<StoredLabels>::in_workspace(access.workspace()))
             .await?

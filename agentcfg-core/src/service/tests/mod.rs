@@ -41,6 +41,7 @@ fn builder(store: Arc<dyn Store>) -> Builder {
         .settings(Settings {
             default_plan: Plan::Pro,
             operators: ["olga".to_owned()].into(),
+            max_workspaces_per_user: None,
             ..Settings::default()
         })
 }

@@ -193,7 +193,7 @@ async fn write_on(service: Weak<Inner>, wake: Arc<Notify>) {
         wake.notified().await;
         tokio::time::sleep(GATHER).await;
         let Some(inner) = service.upgrade() else { return };
-        let service = AgentCfg { inner };
+        let service = AgentCfg::of(inner);
         if service.inner.lifetime.check().is_err() {
             return;
         }

@@ -9,8 +9,10 @@ use tokio::task::JoinSet;
 
 use super::{World, Yielding, limits};
 
+/// `limit` is that of a workspace's active agents, and of a user's workspaces.
 fn settings(limit: Option<u32>) -> Settings {
-    Settings::default().plan_limits(limits(limit))
+    let settings = Settings::default().plan_limits(limits(limit));
+    settings.max_workspaces_per_user(limit)
 }
 
 /// Runs a scenario on threads with both stores, and on one thread in a hundred interleavings.

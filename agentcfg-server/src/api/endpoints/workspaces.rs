@@ -31,10 +31,12 @@ impl Endpoint for Create {
         "createWorkspace",
         WORKSPACES,
         "Create a workspace",
-        "Creates a workspace on the deployment's default plan and makes the caller its owner.",
+        "Creates a workspace on the deployment's default plan and makes the caller its owner. 422 means that the caller owns as \
+         many workspaces as the deployment allows.",
     )
     .bodies(&[Example("workspace", r#"{"name": "Studio North"}"#)])
-    .answer("The new workspace.", &[Example("created", r#"{"plan": "free"}"#)]);
+    .answer("The new workspace.", &[Example("created", r#"{"plan": "free"}"#)])
+    .failures(&[422]);
 
     type Input = ();
     type Body = Valid<NewWorkspace>;

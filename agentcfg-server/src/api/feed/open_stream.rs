@@ -13,7 +13,7 @@ use super::stream_limits::{ObservedSlot, Streams};
 use super::stream_state::{StreamState, UnreadEvents};
 use crate::api::credential::SessionCredential;
 use crate::api::observer::Observer;
-use crate::api::receive::holder;
+use crate::http::byte_budget::holder;
 use crate::http::errors::Failure;
 use crate::http::{ByteBudget, Disconnect};
 

@@ -23,6 +23,9 @@ use crate::http::errors::Failure;
 /// How often a stream has a bookmark. It also shows a proxy that the connection is alive.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(15);
 
+/// What events from before a stream count as while they are read: a read has about as many bytes at most.
+const LONG_READ: usize = 1 << 20;
+
 /// The range of `retry`, in milliseconds: clients of a server that restarts do not come back all at once.
 const RETRY_MILLIS: (u64, u64) = (1000, 5000);
 
@@ -62,6 +65,13 @@ impl UnreadEvents {
             caller,
             share: None,
         }
+    }
+
+    /// Takes a share for events that are about to be read, of which there may be many.
+    fn begin(&mut self) -> Result<(), Failure> {
+        self.share = None;
+        self.share = Some(self.budget.answer(self.caller.clone(), LONG_READ)?);
+        Ok(())
     }
 
     /// Counts these events in place of those before, which were sent.
@@ -167,6 +177,11 @@ impl StreamState {
                 None => {
                     if let Wake::End(reason) = self.wait().await {
                         return self.end("end", reason);
+                    }
+                    if !self.is_live
+                        && let Err(full) = self.unread.begin()
+                    {
+                        return self.end("end", &full.message);
                     }
                     let update = match self.read().await {
                         Ok(update) => update,

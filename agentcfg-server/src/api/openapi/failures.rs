@@ -195,7 +195,7 @@ pub(super) const FAILURES: &[FailureDoc] = &[
     },
     FailureDoc {
         component: "PlanLimitReached",
-        description: "The workspace has as many active agents as its plan allows, or as many webhooks or budgets, or an agent as many labels, as there can be.",
+        description: "The workspace has as many active agents as its plan allows, or as many webhooks or budgets, or an agent as many labels, as there can be; or the caller owns as many workspaces as the deployment allows.",
         is_counted: true,
         headers: &[],
         examples: &[

@@ -159,6 +159,8 @@ settings! {
     operators: Vec<String> = Vec::new(), |v| v.list(&format!("user ids of 1 to {MAX_USER_ID} characters"), is_user_id);
     /// Who may create workspaces.
     workspace_creation: WorkspaceCreation = Settings::default().workspace_creation, workspace_creation;
+    /// Workspaces that a user may own and still create one; 0 is unlimited.
+    max_workspaces_per_user: u32 = Settings::default().max_workspaces_per_user.unwrap_or_default(), |v| v.integer(0, MANY);
     /// Plan of a new workspace.
     default_plan: Plan = Settings::default().default_plan, plan;
     /// Active agents on the free plan; 0 is unlimited.
@@ -295,7 +297,7 @@ settings! {
     /// Request bodies that one caller may have in flight, in MiB.
     max_caller_body_mb: usize = ByteBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
     /// Answers that the server holds until they are read, in MiB.
-    max_answer_mb_in_flight: usize = ByteBudget::SERVER_MB, |v| v.integer(10, 1_048_576);
+    max_answer_mb_in_flight: usize = ByteBudget::SERVER_ANSWERS_MB, |v| v.integer(10, 1_048_576);
     /// Answers that one caller may leave unread, in MiB.
     max_caller_answer_mb: usize = ByteBudget::CALLER_MB, |v| v.integer(10, 1_048_576);
     /// Time that a connection may stay open between requests, in seconds.
