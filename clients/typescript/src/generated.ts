@@ -379,7 +379,7 @@ export interface Budget {
   updated_at: Timestamp;
 }
 
-/** What happens to calls that a budget does not pay for (extension, chapter 25). */
+/** What happens to calls that a budget does not pay for. */
 export type BudgetAction = "refuse" | "warn";
 
 /** The limit of a budget. */
@@ -393,10 +393,10 @@ export interface BudgetLimit {
   action?: (BudgetAction | null) | undefined;
 }
 
-/** After which time a budget begins again (extension, chapter 25). */
+/** After which time a budget begins again. */
 export type BudgetPeriod = "day" | "month" | "total";
 
-/** Which calls a budget covers (extension, chapter 25). */
+/** Which calls a budget covers. */
 export type BudgetScope = "workspace" | "agent" | "key" | "user";
 
 /** What kind of credential a request has. */
@@ -644,7 +644,7 @@ export interface Health {
 /** A name that points at a version of an agent. */
 export type Label = string;
 
-/** What moving a label of an agent to where another one points would change (extension, chapter 28). */
+/** What moving a label of an agent to where another one points would change. */
 export interface LabelDiff {
   /** Identifier within the workspace, fixed at creation. */
   agent_id: AgentId;
@@ -928,12 +928,12 @@ export interface ProviderKeyInfo {
   updated_at: Timestamp;
   /**
    * The beginning of a keyed hash of the key, 8 hexadecimal digits: the same key has the same in this workspace until
-   * the master key is another (extension, chapter 28).
+   * the master key is another.
    */
   fingerprint: string;
 }
 
-/** What a provider says of a saved key (extension, chapter 28). */
+/** What a provider says of a saved key. */
 export interface ProviderKeyTest {
   /** Whether the provider takes it. */
   ok: boolean;
@@ -1048,7 +1048,7 @@ export interface SignIn {
   code: string;
 }
 
-/** A change of what an agent is doing (extension, chapter 28). */
+/** A change of what an agent is doing. */
 export interface StatusChange {
   /** Identifier within the workspace, fixed at creation. */
   agent_id: AgentId;

@@ -597,7 +597,8 @@ class AsyncMethods:
     async def create_workspace(self, body: types.NewWorkspace) -> types.Workspace:
         """Create a workspace.
 
-        Creates a workspace on the deployment's default plan and makes the caller its owner.
+        Creates a workspace on the deployment's default plan and makes the caller its owner. 422 means that the caller
+        owns as many workspaces as the deployment allows.
 
         No permission is needed. API keys are refused: a session token is needed.
         """

@@ -426,7 +426,7 @@ class Budget(TypedDict):
 
 
 BudgetAction = Literal["refuse", "warn"]
-"""What happens to calls that a budget does not pay for (extension, chapter 25)."""
+"""What happens to calls that a budget does not pay for."""
 
 
 class BudgetLimitRequired(TypedDict):
@@ -446,10 +446,10 @@ class BudgetLimit(BudgetLimitRequired, total=False):
 
 
 BudgetPeriod = Literal["day", "month", "total"]
-"""After which time a budget begins again (extension, chapter 25)."""
+"""After which time a budget begins again."""
 
 BudgetScope = Literal["workspace", "agent", "key", "user"]
-"""Which calls a budget covers (extension, chapter 25)."""
+"""Which calls a budget covers."""
 
 CallerType = Literal["api_key", "user"]
 """What kind of credential a request has."""
@@ -750,7 +750,7 @@ LabelDiff = TypedDict(
         "lines_removed": "int",
     },
 )
-"""What moving a label of an agent to where another one points would change (extension, chapter 28)."""
+"""What moving a label of an agent to where another one points would change."""
 
 LabelMove = TypedDict("LabelMove", {"agent_id": "AgentId", "from": "int | None", "to": "int | None"})
 """The move of a label of one agent."""
@@ -1048,12 +1048,12 @@ class ProviderKeyInfo(TypedDict):
     """When the key was last replaced."""
     fingerprint: str
     """The beginning of a keyed hash of the key, 8 hexadecimal digits: the same key has the same in this workspace
-    until the master key is another (extension, chapter 28).
+    until the master key is another.
     """
 
 
 class ProviderKeyTest(TypedDict):
-    """What a provider says of a saved key (extension, chapter 28)."""
+    """What a provider says of a saved key."""
 
     ok: bool
     """Whether the provider takes it."""
@@ -1176,7 +1176,7 @@ class SignIn(TypedDict):
 
 
 class StatusChange(TypedDict):
-    """A change of what an agent is doing (extension, chapter 28)."""
+    """A change of what an agent is doing."""
 
     agent_id: AgentId
     """Identifier within the workspace, fixed at creation."""
