@@ -109,7 +109,7 @@ impl AgentCfg {
         })
     }
 
-    /// As [`Self::begin_answer`] for an answer whose pieces are counted as they are sent: waits for the place alone, in
+    /// Begins a long answer whose pieces are counted as they are sent, so that it takes no share here: waits for the place alone, in
     /// which its first piece is made.
     ///
     /// # Errors

@@ -79,7 +79,7 @@ fn crowd(server: &Server, request: &Request, count: usize) -> Vec<TcpStream> {
 fn statuses(crowd: &[TcpStream]) -> (usize, usize) {
     let mut found = (0, 0);
     for mut stream in crowd {
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(240))).unwrap();
         let mut line = [0; 12];
         stream.read_exact(&mut line).unwrap();
         match &line {
