@@ -191,7 +191,9 @@ impl Reply {
         }
         // Counted before it is compressed, which takes a while.
         let share = match caller {
-            Some(caller) if head.method != Method::HEAD => Some(budget.answer(caller, self.body.len())?),
+            Some(caller) if head.method == Method::GET => Some(budget.answer(caller, self.body.len())?),
+            // A change that was made is answered, whatever its caller has not read.
+            Some(caller) if head.method != Method::HEAD => budget.answer(caller, self.body.len()).ok(),
             _ => None,
         };
         let has_forms = self.form == Form::Open
