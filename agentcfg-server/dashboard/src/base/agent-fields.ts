@@ -3,8 +3,6 @@
  * checks, requests, comparisons and merges follow from it; a test compares it with the OpenAPI document of the server.
  */
 
-import type { Limits } from "./types";
-
 /** A number; as it is written where JavaScript cannot hold it. */
 export type Num = number | string;
 
@@ -97,6 +95,11 @@ const rows: Record<FieldName, AgentField> = { ...TABLE };
 export type JsonField = { [N in FieldName]: Table[N] extends { kind: "json" } ? N : never }[FieldName];
 
 export const FIELDS: Readonly<Record<FieldName, AgentField>> = rows;
+
+/** The limits of the deployment. */
+export interface Limits {
+  persona_prompt: number;
+}
 
 /** Takes over the limits of the deployment; the table has the default ones. */
 export function setLimits(limits: Limits | undefined): void {

@@ -1,5 +1,5 @@
 /** Resources of the API, as the server sends them. */
-import type { Config } from "./agent-fields";
+import type { Config, Limits } from "./agent-fields";
 
 export type { Config };
 export type AgentType = Config["agent_type"];
@@ -169,11 +169,6 @@ export interface Workspace {
   active_agents?: number;
   agent_limit?: number | null;
   limits?: Limits;
-}
-
-/** The limits of the deployment. */
-export interface Limits {
-  persona_prompt: number;
 }
 
 export interface Whoami {

@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { isBack } from "../../base/releases";
 import type { AgentState } from "../../base/data";
-import { date, DAY, moment, number, plural, time } from "../../base/text";
+import { DAY, number, plural } from "../../base/text";
 import { change, HOUR, onAxis, percent, price, startOf, stepName, sum, type Span, type UsageRow } from "../../base/usage";
 import { useCalls, useMoves, useSpan, useUsage, within } from "../../base/usage-data";
 import { bandsOf, byVersion, callCost, type Band } from "../../base/usage-versions";
@@ -194,10 +194,3 @@ function CallCost({
     </section>
   );
 }
-
-/** "17 Nov to 22 Nov", "since 14:11" */
-export const bandText = ({ from, to }: Band, now: number): string => {
-  const words = (at: number): string => (now - at < DAY ? time(at) : date(at));
-  if (to >= now) return `since ${words(from)}`;
-  return to - from < DAY ? `${moment(from)}, ${Math.max(1, Math.round((to - from) / HOUR))} h` : `${words(from)} to ${words(to)}`;
-};

@@ -2,7 +2,7 @@
 import { useRef } from "preact/hooks";
 import { route, setParams } from "../../base/route";
 import { can } from "../../base/session";
-import { sum, type By, type Metric, type Range, type Span, type UsageRow } from "../../base/usage";
+import { sum, type By, type Metric, type Range } from "../../base/usage";
 import { useCalls, useSpan, useUsage, within } from "../../base/usage-data";
 import { cx, Empty, Skeleton } from "../../parts/base";
 import { Reading } from "../../parts/feedback";
@@ -13,18 +13,7 @@ import { FirstCall } from "./first-call";
 import { Stacks } from "./stacks";
 import { Stats } from "./stats";
 import { UsageTable } from "./table";
-
-/** What is drawn, all of one reading. */
-export interface View {
-  span: Span;
-  by: By;
-  /** By step and the chosen, by the chosen, by step, and of all. */
-  steps: UsageRow[];
-  sums: UsageRow[];
-  whole: UsageRow[];
-  total: UsageRow;
-  before: UsageRow | null;
-}
+import type { View } from "./view";
 
 export function RangePicker({ range }: { range: Range }) {
   return (

@@ -24,7 +24,7 @@ import { useCalled, useMoves } from "../../base/usage-data";
 import { cx } from "../../parts/base";
 import { Bars, Line, Numbers, Plot, Swatch, type Marker } from "../../parts/chart";
 import { Segments } from "../../parts/fields";
-import type { View } from "./index";
+import type { View } from "./view";
 
 const METRICS: Record<Metric, string> = {
   cost: "Cost",

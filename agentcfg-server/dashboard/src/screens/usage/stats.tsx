@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { brief, change, money, percent, took, type Metric, type UsageRow } from "../../base/usage";
 import { number } from "../../base/text";
-import type { View } from "./index";
+import type { View } from "./view";
 
 export interface Stat {
   id: Metric;

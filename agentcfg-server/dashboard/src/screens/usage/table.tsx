@@ -10,7 +10,7 @@ import { Avatar, cx, Empty, Icon } from "../../parts/base";
 import { Sparkline } from "../../parts/chart";
 import { followRow, Rows } from "../../parts/rows";
 import { shareOfErrors } from "./stats";
-import type { View } from "./index";
+import type { View } from "./view";
 
 type Order = "cost" | "calls" | "errors" | "call";
 const perCall = (row: UsageRow): number => callCost(row) ?? 0;

@@ -1,11 +1,10 @@
 /** The versions of an agent that were called, and what their calls cost. */
 import { href, route } from "../../base/route";
-import { now, number } from "../../base/text";
-import { brief, money, percent, price, took } from "../../base/usage";
+import { date, DAY, moment, now, number, time } from "../../base/text";
+import { brief, HOUR, money, percent, price, took } from "../../base/usage";
 import { callCost, FEW, type Band, type byVersion } from "../../base/usage-versions";
 import { cx, LabelBadge } from "../../parts/base";
 import { Table } from "../../parts/rows";
-import { bandText } from "./agent";
 
 export function VersionsTable({
   rows,
@@ -82,3 +81,10 @@ export function VersionsTable({
     </Table>
   );
 }
+
+/** "17 Nov to 22 Nov", "since 14:11" */
+const bandText = ({ from, to }: Band, at: number): string => {
+  const words = (when: number): string => (at - when < DAY ? time(when) : date(when));
+  if (to >= at) return `since ${words(from)}`;
+  return to - from < DAY ? `${moment(from)}, ${Math.max(1, Math.round((to - from) / HOUR))} h` : `${words(from)} to ${words(to)}`;
+};
