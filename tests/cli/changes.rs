@@ -182,10 +182,26 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
     assert!(desk.ok("status").contains("offline"));
     let audit = desk.json("audit --action agent.* --target-id writer --limit 2", 0);
     assert_eq!(audit[0]["action"], "agent.restored");
+    // Actors are shown by their names, which the records do not have.
+    let actor = format!("key ({})", audit[0]["actor"]["id"].as_str().unwrap());
+    for line in ["audit --limit 1", "versions writer", "label list", "label history production"] {
+        let shown = desk.ok(line);
+        assert!(shown.contains(&actor), "{line}: {shown}");
+    }
     desk.run_with(&["agents", "delete", "writer", "--message", &"x".repeat(501)])
         .finish()
         .exited(1)
         .failed_with(&["message must be at most 500"]);
+}
+
+#[test]
+fn the_list_of_keys_shows_what_each_is_limited_to() {
+    let desk = Desk::open();
+    let limits = json!({"scope": "write", "agents": ["a", "b"], "permissions": ["agents:read"], "label": "production"});
+    let limited = desk.studio.key_with(&limits);
+    let list = desk.ok("keys list");
+    let row = list.lines().find(|line| line.contains(&limited.id)).unwrap();
+    assert!(row.ends_with("agents a, b; permissions agents:read; label production"), "{row}");
 }
 
 #[test]

@@ -271,7 +271,7 @@ fn help_completions_and_manual_pages_cover_all_commands() {
 fn budgets_are_set_listed_and_removed() {
     let desk = Desk::open();
     let set = desk.ok("budgets set 250");
-    assert_eq!(set, "the budget of the workspace is 250 USD a period (month)\n");
+    assert_eq!(set, "the budget of the workspace is 250 USD a month\n");
     desk.ok("budgets set 2.5 --agent writer --period day --warn");
     let listed = desk.json("budgets list", 0);
     assert_eq!(listed[1]["scope_id"], "writer");

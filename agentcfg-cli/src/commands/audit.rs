@@ -2,6 +2,7 @@
 
 use agentcfg_client::model::{AuditEntry, AuditFilter};
 
+use super::actors::ActorNames;
 use super::context::Context;
 use crate::args::Audit;
 use crate::failure::{Code, Result};
@@ -20,16 +21,15 @@ pub async fn list(context: &mut Context, filter: Audit) -> Result<Code> {
         .offset(0)
         .limit(filter.limit);
     let session = context.session()?;
-    let entries = session
-        .client
-        .search_audit_log(session.workspace().await?, &filter)
-        .await?;
+    let workspace = session.workspace().await?;
+    let entries = session.client.search_audit_log(workspace, &filter).await?;
+    let names = ActorNames::read(&session, workspace, &context.output).await;
     context.output.show(&entries, |output| {
         let row = |entry: &AuditEntry| {
             vec![
                 entry.revision.to_string(),
                 minute(entry.created_at),
-                entry.actor.id.clone(),
+                names.shown(&entry.actor),
                 entry.action.to_string(),
                 entry.target.id.clone(),
                 or_dash(entry.message.as_ref()),

@@ -22,8 +22,15 @@ pub async fn run(context: &mut Context, command: Budgets) -> Result<Code> {
                 .set_budget(workspace, place.scope, place.id.as_ref(), place.period, &limit)
                 .await?;
             output.show(&set, |output| {
-                let (of, limit, period) = (of(&set), set.limit_usd, set.period);
-                output.line(format_args!("the budget of {of} is {limit} USD a period ({period})"))
+                let period = match set.period {
+                    BudgetPeriod::Total => "in total".to_owned(),
+                    period => format!("a {period}"),
+                };
+                output.line(format_args!(
+                    "the budget of {} is {} USD {period}",
+                    of(&set),
+                    set.limit_usd
+                ))
             })?;
         }
         Budgets::Remove { budget } => {

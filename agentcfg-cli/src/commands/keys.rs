@@ -103,11 +103,36 @@ async fn list(session: &Session, output: &mut Output) -> Result<()> {
                 key.rate_limit.to_string(),
                 or_dash(key.last_used_at.map(minute)),
                 or_dash(end(key)),
+                or_dash(limits(key)),
             ]
         };
-        let header = ["KEY_ID", "NAME", "SCOPE", "ENVIRONMENT", "RATE", "LAST USED", "END"];
+        let header = [
+            "KEY_ID",
+            "NAME",
+            "SCOPE",
+            "ENVIRONMENT",
+            "RATE",
+            "LAST USED",
+            "END",
+            "LIMITED TO",
+        ];
         output.table(&header, keys.iter().map(row).collect())
     })
+}
+
+/// What a key is limited to beyond its scope.
+fn limits(key: &ApiKey) -> Option<String> {
+    fn listed<T: ToString>(what: &str, values: Option<&Vec<T>>) -> Option<String> {
+        let values: Vec<_> = values?.iter().map(ToString::to_string).collect();
+        Some(format!("{what} {}", values.join(", ")))
+    }
+    let limits = [
+        listed("agents", key.agents.as_ref()),
+        listed("permissions", key.permissions.as_ref()),
+        key.label.as_ref().map(|label| format!("label {label}")),
+    ];
+    let limits: Vec<_> = limits.into_iter().flatten().collect();
+    (!limits.is_empty()).then(|| limits.join("; "))
 }
 
 /// How a key has ended, or when it will.

@@ -8,6 +8,7 @@ use agentcfg_client::model::{
 };
 use agentcfg_core::validate::nearest;
 
+use super::actors::ActorNames;
 use super::context::Context;
 use crate::args::Label;
 use crate::failure::{Code, CommandFailure, Result};
@@ -61,7 +62,9 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
             let filter = LabelFilter::default()
                 .agent_id(agent.as_deref())
                 .label(label.as_deref());
-            let labels = session.client.list_labels(session.workspace().await?, filter).await?;
+            let workspace = session.workspace().await?;
+            let labels = session.client.list_labels(workspace, filter).await?;
+            let names = ActorNames::read(&session, workspace, output).await;
             output.show(&labels, |output| {
                 let row = |label: &AgentLabel| {
                     vec![
@@ -69,7 +72,7 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                         label.label.to_string(),
                         label.version.to_string(),
                         minute(label.updated_at),
-                        label.actor.id.clone(),
+                        names.shown(&label.actor),
                     ]
                 };
                 output.table(
@@ -128,12 +131,13 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 .client
                 .label_history(workspace, &parse("label", &label)?, filter)
                 .await?;
+            let names = ActorNames::read(&session, workspace, output).await;
             output.show(&rows, |output| {
                 let row = |row: &LabelMoves| {
                     vec![
                         row.revision.to_string(),
                         minute(row.created_at),
-                        row.actor.id.clone(),
+                        names.shown(&row.actor),
                         moves(&row.moves),
                         or_dash(row.message.as_ref()),
                     ]

@@ -1,5 +1,6 @@
 //! The commands, one file for each noun.
 
+mod actors;
 mod agents;
 mod audit;
 mod budgets;

@@ -26,6 +26,18 @@ pub async fn list(context: &mut Context, usage: Usage) -> Result<Code> {
     context.output.show(&rows, |output| {
         let mut header: Vec<String> = by.iter().map(|column| column.as_str().to_uppercase()).collect();
         header.extend(["CALLS", "ERRORS", "INPUT", "OUTPUT", "USD", "P50 MS", "P95 MS"].map(str::to_owned));
+        // Calls without a price or without a report of the provider make the cost too low or inexact.
+        let (has_unpriced, has_estimated) = (
+            rows.iter().any(|row| row.unpriced_calls > 0),
+            rows.iter().any(|row| row.estimated_calls > 0),
+        );
+        let further = [(has_unpriced, "NO PRICE"), (has_estimated, "ESTIMATED")];
+        header.extend(
+            further
+                .iter()
+                .filter(|(is_shown, _)| *is_shown)
+                .map(|(_, name)| (*name).to_owned()),
+        );
         let header: Vec<&str> = header.iter().map(String::as_str).collect();
         let cells = |row: &UsageRow| {
             let numbers = [row.calls, row.errors, row.input_tokens, row.output_tokens];
@@ -33,6 +45,13 @@ pub async fn list(context: &mut Context, usage: Usage) -> Result<Code> {
             cells.extend(numbers.map(|number| number.to_string()));
             cells.push(row.cost_usd.to_string());
             cells.extend([row.p50_ms, row.p95_ms].map(|number| number.to_string()));
+            let further = [(has_unpriced, row.unpriced_calls), (has_estimated, row.estimated_calls)];
+            cells.extend(
+                further
+                    .iter()
+                    .filter(|(is_shown, _)| *is_shown)
+                    .map(|(_, calls)| calls.to_string()),
+            );
             cells
         };
         output.table(&header, rows.iter().map(cells).collect())

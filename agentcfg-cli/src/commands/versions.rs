@@ -2,6 +2,7 @@
 
 use agentcfg_client::model::{AgentVersion, Precondition, Rollback, VersionPage, VersionSelector};
 
+use super::actors::ActorNames;
 use super::context::Context;
 use super::plan;
 use crate::args::Reason;
@@ -13,6 +14,7 @@ pub async fn list(context: &mut Context, agent_id: &str, limit: Option<u32>, bef
     let session = context.session()?;
     let page = VersionPage::default().before(before).limit(limit);
     let versions = session.client.list_versions(session.named, agent_id, page).await?;
+    let names = ActorNames::read(&session, session.workspace().await?, &context.output).await;
     context.output.show(&versions, |output| {
         let row = |version: &AgentVersion| {
             let labels: Vec<_> = version.labels.iter().map(|label| label.as_str()).collect();
@@ -20,7 +22,7 @@ pub async fn list(context: &mut Context, agent_id: &str, limit: Option<u32>, bef
                 version.version.to_string(),
                 labels.join(" "),
                 minute(version.created_at),
-                or_dash(version.actor.as_ref().map(|actor| actor.id.as_str())),
+                or_dash(version.actor.as_ref().map(|actor| names.shown(actor))),
                 message(version),
             ]
         };

@@ -7,6 +7,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::clock::{Clock, FollowingClock, SystemClock};
@@ -129,6 +130,8 @@ pub enum Backend {
         vault: Option<Vault>,
         /// The control socket, while the server runs.
         control: Option<Control>,
+        /// When the last backup ended, in seconds since 1970; 0 before the first.
+        last_backup: Arc<AtomicI64>,
     },
     /// A database that servers share.
     Shared {
@@ -202,6 +205,7 @@ impl Backend {
             is_new,
             vault,
             control: None,
+            last_backup: Arc::default(),
         })
     }
 
@@ -264,13 +268,17 @@ impl Backend {
     /// When the directory cannot be written.
     pub fn announce(&mut self, address: SocketAddr, service: &AgentCfg, config: &Config) -> Result<(), BackendError> {
         if let Self::Embedded {
-            store, lock, control, ..
+            store,
+            lock,
+            control,
+            last_backup,
+            ..
         } = self
         {
             let is_own = config.session_provider == SessionProvider::Local && config.session_secret.is_none();
             lock.announce(address, !is_own)?;
             let orders = executor(
-                Arc::clone(store),
+                (Arc::clone(store), Arc::clone(last_backup)),
                 service.clone(),
                 lock.dir().clone(),
                 (address, config.clone()),
@@ -282,10 +290,10 @@ impl Backend {
         Ok(())
     }
 
-    /// The embedded store; `None` for a database.
-    pub fn embedded(&self) -> Option<Arc<RedbStore>> {
+    /// The embedded store, with the time of its last backup; `None` for a database.
+    pub fn embedded(&self) -> Option<(Arc<RedbStore>, Arc<AtomicI64>)> {
         match self {
-            Self::Embedded { store, .. } => Some(Arc::clone(store)),
+            Self::Embedded { store, last_backup, .. } => Some((Arc::clone(store), Arc::clone(last_backup))),
             Self::Shared { .. } => None,
         }
     }
@@ -395,7 +403,7 @@ fn options(cache_mb: u64) -> RedbOptions {
 
 /// Carries out the orders of the owner of the data directory.
 fn executor(
-    store: Arc<RedbStore>,
+    (store, last_backup): (Arc<RedbStore>, Arc<AtomicI64>),
     service: AgentCfg,
     dir: DataDir,
     (address, config): (SocketAddr, Config),
@@ -404,7 +412,11 @@ fn executor(
     let configured = !config.master_keys.is_empty();
     let is_local = config.session_provider == SessionProvider::Local;
     move |order, out| match *order {
-        Order::Backup => store.backup(out).map(drop).map_err(io::Error::other),
+        Order::Backup => {
+            store.backup(out).map_err(io::Error::other)?;
+            last_backup.store(SystemClock.now().unix_millis() / 1000, Ordering::Relaxed);
+            Ok(())
+        }
         Order::LoginLink { .. } if !is_local => Err(io::Error::other(
             "session_provider is not local: users sign in with the identity provider",
         )),

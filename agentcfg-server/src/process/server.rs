@@ -371,9 +371,9 @@ impl Server {
             metrics.follow_certificate(move || shown.expiry());
             tasks.spawn(certificate::renew(certificate, Arc::clone(metrics), end()));
         }
-        if let Some(store) = self.backend.embedded() {
+        if let Some((store, last_backup)) = self.backend.embedded() {
             let shown = Arc::clone(&store);
-            metrics.follow_store(move || numbers(&shown));
+            metrics.follow_store(move || numbers(&shown, &last_backup));
             tasks.spawn(check_store(store, end()));
         }
         let store = self.backend.maintenance();

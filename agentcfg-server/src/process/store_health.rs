@@ -2,6 +2,7 @@
 //! its disk has room, and whether its blocks match their checksums (the scrub).
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use crate::process::backend::{FileStore, Scrub};
@@ -20,7 +21,7 @@ const PAUSE_FACTOR: u32 = 50;
 const PAUSES: (u32, u32) = (20, 2 * 3600);
 
 /// The current numbers of a store, for the metrics.
-pub(super) fn numbers(store: &FileStore) -> StoreNumbers {
+pub(super) fn numbers(store: &FileStore, last_backup: &AtomicI64) -> StoreNumbers {
     let condition = store.condition();
     StoreNumbers {
         is_ready: store.is_ready(),
@@ -30,6 +31,7 @@ pub(super) fn numbers(store: &FileStore) -> StoreNumbers {
         refused_commits: condition.refused_commits,
         file_bytes: condition.file_bytes,
         free_bytes: condition.free_bytes,
+        last_backup: last_backup.load(Ordering::Relaxed),
     }
 }
 

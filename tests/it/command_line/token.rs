@@ -5,6 +5,15 @@ use std::ffi::OsStr;
 use agentcfg_tests::harness::{Run, Server, run, scratch};
 
 #[test]
+fn a_group_is_no_user() {
+    let dir = scratch();
+    let data = dir.path().join("data");
+    Run::new(["token", "--user", "group:dev", "--data", data.to_str().unwrap()])
+        .finish()
+        .failed_with(&["--user must be a user"]);
+}
+
+#[test]
 fn standard_output_is_the_token_alone() {
     let server = Server::shared();
     let data = server.data().to_str().unwrap();

@@ -40,6 +40,11 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
             dir.path().display()
         );
     }
+    if args.user.starts_with("group:") {
+        return Err(
+            "--user must be a user: ids that begin with group: stand for the groups of an identity provider".into(),
+        );
+    }
     let token = local_sessions(&config, dir.as_ref())?.issue(&args.user, args.ttl, SystemClock.now())?;
     print(&format!("{token}\n"))?;
     Ok(ExitCode::SUCCESS)

@@ -84,6 +84,8 @@ pub struct StoreNumbers {
     pub file_bytes: u64,
     /// The free bytes of its disk, if they are known.
     pub free_bytes: Option<u64>,
+    /// When the last backup ended, in seconds since 1970; 0 before the first.
+    pub last_backup: i64,
 }
 
 /// Reads the numbers of a store.
@@ -295,7 +297,8 @@ impl Metrics {
             ] {
                 raise_to(counter, count);
             }
-            self.file.set(numbers.file_bytes, numbers.free_bytes);
+            self.file
+                .set(numbers.file_bytes, numbers.free_bytes, numbers.last_backup);
         }
         let parts = [
             self.store.get().map(|_| self.file.registry()),
@@ -456,6 +459,7 @@ mod tests {
                 refused_commits: 3 * round,
                 file_bytes: 5000 * round,
                 free_bytes: Some(7000 * round),
+                last_backup: 1_700_000_001,
             }
         });
         assert!(!metrics.render().contains("agentcfg_tls_certificate_expiry"));
@@ -471,6 +475,7 @@ mod tests {
             "agentcfg_storage_refused_commits_total 3\n",
             "agentcfg_storage_file_bytes 5000\n",
             "agentcfg_storage_free_bytes 7000\n",
+            "agentcfg_last_backup_timestamp_seconds 1700000001\n",
             "agentcfg_tls_certificate_expiry_timestamp_seconds 1700000000\n",
         ] {
             assert!(text.contains(line), "{line} in {text}");

@@ -12,6 +12,7 @@ use super::register::{bytes, seconds};
 pub(super) struct FileMetrics {
     file_bytes: Gauge,
     free_bytes: Gauge,
+    last_backup: Gauge,
     registry: Registry,
 }
 
@@ -22,11 +23,18 @@ impl FileMetrics {
         Self {
             file_bytes: bytes(all, "storage_file", "Length of the store file"),
             free_bytes: bytes(all, "storage_free", "Bytes that are free on the disk of the store file"),
+            last_backup: seconds(
+                all,
+                "last_backup_timestamp",
+                "When this server finished a backup last, in seconds since 1970, and 0 before the first",
+                Gauge::default(),
+            ),
             registry,
         }
     }
 
-    pub(super) fn set(&self, file: u64, free: Option<u64>) {
+    pub(super) fn set(&self, file: u64, free: Option<u64>, last_backup: i64) {
+        self.last_backup.set(last_backup);
         self.file_bytes.set(whole(file));
         // A system that does not tell is never full.
         self.free_bytes.set(free.map_or(i64::MAX, whole));
