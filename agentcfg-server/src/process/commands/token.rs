@@ -15,6 +15,9 @@ use crate::process::server::local_sessions;
 pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     require_local_provider(&config, "token")?;
+    if args.user.starts_with("group:") {
+        return Err("--user must be a user: ids that begin with group: stand for the groups of an identity provider".into());
+    }
     // With a database there is no data directory, and the secret comes from the configuration.
     let dir = match config.is_shared() {
         true => None,
@@ -38,11 +41,6 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
         eprintln!(
             "note: session.key was missing in {} and was made again; session tokens from before are refused",
             dir.path().display()
-        );
-    }
-    if args.user.starts_with("group:") {
-        return Err(
-            "--user must be a user: ids that begin with group: stand for the groups of an identity provider".into(),
         );
     }
     let token = local_sessions(&config, dir.as_ref())?.issue(&args.user, args.ttl, SystemClock.now())?;
