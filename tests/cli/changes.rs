@@ -184,7 +184,12 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
     assert_eq!(audit[0]["action"], "agent.restored");
     // Actors are shown by their names, which the records do not have.
     let actor = format!("key ({})", audit[0]["actor"]["id"].as_str().unwrap());
-    for line in ["audit --limit 1", "versions writer", "label list", "label history production"] {
+    for line in [
+        "audit --limit 1",
+        "versions writer",
+        "label list",
+        "label history production",
+    ] {
         let shown = desk.ok(line);
         assert!(shown.contains(&actor), "{line}: {shown}");
     }
@@ -201,7 +206,10 @@ fn the_list_of_keys_shows_what_each_is_limited_to() {
     let limited = desk.studio.key_with(&limits);
     let list = desk.ok("keys list");
     let row = list.lines().find(|line| line.contains(&limited.id)).unwrap();
-    assert!(row.ends_with("agents a, b; permissions agents:read; label production"), "{row}");
+    assert!(
+        row.ends_with("agents a, b; permissions agents:read; label production"),
+        "{row}"
+    );
 }
 
 #[test]

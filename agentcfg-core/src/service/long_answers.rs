@@ -61,8 +61,9 @@ pub(super) struct LongAnswers {
 #[derive(Default)]
 #[must_use]
 pub struct LongAnswer {
-    _place: Option<Permit<String>>,
+    // Given back in this order: the next answer in the place finds the share free.
     _share: Option<Box<dyn Send + Sync>>,
+    _place: Option<Permit<String>>,
 }
 
 impl Debug for LongAnswer {

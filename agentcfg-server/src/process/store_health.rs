@@ -125,13 +125,13 @@ mod tests {
         let store = FileStore::open(&path, RedbOptions::default()).unwrap();
         let mut checks = HealthChecks::default();
         checks.round(&store);
-        let found = numbers(&store);
+        let found = numbers(&store, &AtomicI64::new(0));
         assert!(found.is_ready && found.damaged_blocks == 0 && found.failures == 0);
         assert_eq!(found.file_bytes, std::fs::metadata(&path).unwrap().len());
         assert!(found.free_bytes.is_some_and(|free| free > 0));
         assert!(found.scrubbed_bytes > 0 && checks.pause > 0);
         std::fs::remove_file(&path).unwrap();
         checks.round(&store);
-        assert!(checks.is_lost && !numbers(&store).is_ready);
+        assert!(checks.is_lost && !numbers(&store, &AtomicI64::new(0)).is_ready);
     }
 }

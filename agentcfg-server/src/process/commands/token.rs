@@ -16,7 +16,9 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     require_local_provider(&config, "token")?;
     if args.user.starts_with("group:") {
-        return Err("--user must be a user: ids that begin with group: stand for the groups of an identity provider".into());
+        return Err(
+            "--user must be a user: ids that begin with group: stand for the groups of an identity provider".into(),
+        );
     }
     // With a database there is no data directory, and the secret comes from the configuration.
     let dir = match config.is_shared() {
