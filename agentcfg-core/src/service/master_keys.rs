@@ -163,7 +163,8 @@ impl AgentCfg {
     }
 
     /// Checks that the keyring has the keys that the store needs, and changes nothing. A process that is not sure of its keys asks
-    /// this of a store that was [opened for reading](crate::store::redb::RedbStore::open_to_read), and leaves one that they do not fit as it is.
+    /// this of a store that was [opened for reading](crate::store::redb::RedbStore::open_to_read), and leaves one that they do
+    /// not fit as it is.
     ///
     /// # Errors
     ///

@@ -22,7 +22,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a value of a variable that the agent does not declare, for a required one without a value, and for a prompt of more than 4 MiB,
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a value of a variable that the agent does not
+    /// declare, for a required one without a value, and for a prompt of more than 4 MiB,
     /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read`, [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent and where the
     /// selector finds no version.
     ///

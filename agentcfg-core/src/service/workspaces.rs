@@ -21,7 +21,8 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Invalid`] for the name, [`ErrorKind::Forbidden`] for an API key, for a user whom an operator has removed, and where
-    /// the settings leave it to operators, [`ErrorKind::PlanLimit`] for a user who owns as many as [`Settings::max_workspaces_per_user`](super::Settings).
+    /// the settings leave it to operators, [`ErrorKind::PlanLimit`] for a user who owns as many as
+    /// [`Settings::max_workspaces_per_user`](super::Settings).
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -95,20 +95,17 @@ pub const OPENCODE: Format = Format {
 
 fn claude_code(source: &Source<'_>, reading: &mut Reading) {
     match source.file_name() {
-        ".mcp.json" => match from_json(source.path, source.text) {
-            Ok(node) => {
-                let secrets = secret_problems(source.path, node.entries(), &[]);
-                if secrets.is_empty() {
-                    reading
-                        .beside
-                        .insert(source.path.to_owned(), Beside { node, is_used: false });
-                }
-                reading.problems.extend(secrets);
+        ".mcp.json" => {
+            if let Some(node) = json(source, reading) {
+                keep_beside(source, reading, node);
             }
-            Err(problem) => reading.problems.push(problem),
-        },
+        }
         "SKILL.md" => reading.skip(source, "a skill, which is no agent"),
-        name if name.ends_with(".json") => objects(source, reading, "agents", true),
+        name if name.ends_with(".json") => {
+            if let Some(node) = json(source, reading) {
+                objects(source, reading, &node, "agents", true);
+            }
+        }
         _ => {
             let is_plugin = is_of_plugin(source.path);
             let before = reading.records.len();
@@ -193,11 +190,13 @@ fn copilot(source: &Source<'_>, reading: &mut Reading) {
 fn opencode(source: &Source<'_>, reading: &mut Reading) {
     let from = reading.records.len();
     if !source.file_name().ends_with(".md") {
-        let has_agents = from_json(source.path, source.text).is_ok_and(|node| node.get("agent").is_some());
-        if !keep_config(source, reading) || has_agents {
-            objects(source, reading, "agent", false);
+        if let Some(node) = json(source, reading) {
+            if !keep_config(source, reading, &node) || node.get("agent").is_some() {
+                objects(source, reading, &node, "agent", false);
+            }
+            add_beside(source, reading, from, CONFIG);
         }
-        return add_beside(source, reading, from, CONFIG);
+        return;
     }
     let name = source.relative.strip_suffix(".md").unwrap_or(source.relative);
     let below = ["agents/", "agent/"].iter().find_map(|dir| {
@@ -214,10 +213,7 @@ fn opencode(source: &Source<'_>, reading: &mut Reading) {
 
 /// Keeps what a configuration of OpenCode has beside its agents, such as its servers, for all agents below its directory. A schema
 /// alone is not kept.
-fn keep_config(source: &Source<'_>, reading: &mut Reading) -> bool {
-    let Ok(node) = from_json(source.path, source.text) else {
-        return false;
-    };
+fn keep_config(source: &Source<'_>, reading: &mut Reading, node: &Node) -> bool {
     let rest: Vec<_> = node
         .entries()
         .iter()
@@ -227,13 +223,25 @@ fn keep_config(source: &Source<'_>, reading: &mut Reading) -> bool {
     if rest.iter().all(|entry| entry.key == "$schema") {
         return false;
     }
-    let secrets = secret_problems(source.path, &rest, &[]);
+    keep_beside(source, reading, Node::map(rest));
+    true
+}
+
+/// Keeps a file for the agents below its directory, unless it has literal secrets.
+fn keep_beside(source: &Source<'_>, reading: &mut Reading, node: Node) {
+    let secrets = secret_problems(source.path, node.entries(), &[]);
     if secrets.is_empty() {
-        let (node, is_used) = (Node::map(rest), false);
-        reading.beside.insert(source.path.to_owned(), Beside { node, is_used });
+        let beside = Beside { node, is_used: false };
+        reading.beside.insert(source.path.to_owned(), beside);
     }
     reading.problems.extend(secrets);
-    true
+}
+
+/// The content of a JSON file; one that cannot be read is a problem.
+fn json(source: &Source<'_>, reading: &mut Reading) -> Option<Node> {
+    from_json(source.path, source.text)
+        .map_err(|problem| reading.problems.push(problem))
+        .ok()
 }
 
 /// A file that stands beside those of agents, as it is kept with each of them.
@@ -286,11 +294,7 @@ fn markdown(source: &Source<'_>, reading: &mut Reading, name: &dyn Fn(&[Entry]) 
 
 /// Reads agents by their names from JSON: those below a key, or all of the file. An agent that is defined there has a prompt; one that
 /// only changes an agent of the tool need not have one.
-fn objects(source: &Source<'_>, reading: &mut Reading, below: &str, is_defined: bool) {
-    let node = match from_json(source.path, source.text) {
-        Ok(node) => node,
-        Err(problem) => return reading.problems.push(problem),
-    };
+fn objects(source: &Source<'_>, reading: &mut Reading, node: &Node, below: &str, is_defined: bool) {
     let is_agent = |entry: &Entry| entry.node.is_map() && (!is_defined || entry.node.text_of(BODY).is_some());
     let of_key = node.get(below).filter(|node| node.entries().iter().any(is_agent));
     let is_whole = is_defined && !node.entries().is_empty() && node.entries().iter().all(is_agent);

@@ -65,7 +65,8 @@ pub struct StatusChanges {
 }
 
 impl AgentCfg {
-    /// The changes of the live status of a workspace's agents in the last 24 hours, as this process saw them, oldest first. A report that counts no longer is a change too. At most 288 changes of an agent are kept.
+    /// The changes of the live status of a workspace's agents in the last 24 hours, as this process saw them, oldest first. A report
+    /// that counts no longer is a change too. At most 288 changes of an agent are kept.
     ///
     /// # Errors
     ///

@@ -161,7 +161,9 @@ impl Statuses {
         if let Some(table) = &mut state.table {
             table.at(service.moment());
         }
-        self.keep(service, &mut state);
+        if !service.inner.cache.has_statuses(self.workspace) {
+            self.keep(service, &mut state);
+        }
         Ok(state)
     }
 

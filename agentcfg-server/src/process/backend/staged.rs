@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use agentcfg_core::store::redb::{BackupSummary, RedbStore, RestoreError, restore};
 
-use super::{BackendError, open_file};
+use super::BackendError;
+use super::file_store::open_file;
 use crate::process::datadir::{DataDir, DataDirError, DataLock};
 use crate::process::files;
 

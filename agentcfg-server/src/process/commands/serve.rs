@@ -60,18 +60,17 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
 
 /// Reads the settings again, and takes the filter of the log from them. Settings that cannot be read change nothing.
 fn reload(flags: &Flags, filter: &LogFilter) {
-    let read = Config::load(flags.clone(), std::env::vars_os());
-    let applied = match &read {
-        Ok(config) => filter.apply(config).map_err(|error| error.to_string()),
+    let read = Config::load(flags.clone(), std::env::vars_os()).map_err(|error| error.to_string());
+    let applied = read.and_then(|config| match filter.apply(&config) {
+        Ok(()) => Ok(config),
         Err(error) => Err(error.to_string()),
-    };
-    match (applied, read) {
-        (Ok(()), Ok(config)) => tracing::info!(
+    });
+    match applied {
+        Ok(config) => tracing::info!(
             log = config.log,
             "the settings were read again: log is taken, others at the next start; certificates are read when their files change"
         ),
-        (Err(error), _) => tracing::error!(error, "the settings could not be read again, the old ones stay"),
-        (Ok(()), Err(_)) => {}
+        Err(error) => tracing::error!(error, "the settings could not be read again, the old ones stay"),
     }
 }
 
