@@ -25,6 +25,8 @@ pub(super) struct AgentWrites {
     pub(super) changes: Vec<u8>,
     /// The identifiers and times that differ, for the change feed.
     pub(super) rebuilding: Vec<u8>,
+    /// The version that the change makes.
+    pub(super) version: Option<u64>,
 }
 
 impl AgentChange {
@@ -81,6 +83,12 @@ impl AgentChange {
         i64::from(self.after.agent.is_active) - i64::from(before)
     }
 
+    /// The version that the change makes, if it changes the content.
+    fn made_version(&self) -> Option<u64> {
+        let before = self.found.as_ref().map_or(0, |found| found.value.version());
+        Some(self.after.version()).filter(|version| *version > before)
+    }
+
     /// The fields that differ, as they are in an audit entry.
     pub(super) fn changes(&self) -> Result<Vec<u8>, Error> {
         let before = self.found.as_ref().map(|found| &found.value);
@@ -109,8 +117,11 @@ impl AgentChange {
             .check_all(self.given.clone());
         let mut history = history::HistoryWriter::new(access, transaction);
         match &self.found {
-            Some(found) => history.add_change(&found.value, &self.after, &after, self.restored_from)?,
-            None => history.add_version(&self.after, &after, None)?,
+            Some(found) => {
+                let before = before.as_ref().ok_or_else(records::missing)?;
+                history.add_change((&found.value, before), (&self.after, &after), self.restored_from)?;
+            }
+            None => history.add_version(&self.after, None, &after, None)?,
         }
         let mut transaction = history.finish().put_subject(key, after.into_text());
         if !agent.is_active {
@@ -121,6 +132,7 @@ impl AgentChange {
             transaction,
             changes,
             rebuilding,
+            version: self.made_version(),
         })
     }
 }

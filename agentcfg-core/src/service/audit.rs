@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use super::blocking::{LONG, blocking_if};
 use super::chunked_reads;
-use super::past::missing;
-use super::records::{self, Entries, Scanned, StoredEntry, StoredEntryHead};
+use super::records::{self, Encoded, Entries, Scanned, StoredEntry, StoredEntryHead};
 use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{AuditEntry, AuditFilter, Permission, Timestamp, WorkspaceId, event_family};
@@ -147,7 +146,7 @@ impl AgentCfg {
             let key = records::audit_entry::<StoredEntryHead>(workspace, middle);
             // An entry may have long changes, over which its decoding goes too.
             let entry = self.read_many(vec![key]).await?.pop().flatten();
-            match holds(&entry.ok_or_else(missing)?.value) {
+            match holds(&entry.ok_or_else(records::missing)?.value) {
                 true => low = middle,
                 false => high = middle,
             }
@@ -253,16 +252,34 @@ impl AuditPages {
             .bounded(count, chunked_reads::BYTES);
         let piece = async move {
             let found = service.scan(entries).await?;
-            blocking_if(found.bytes() >= LONG, move || position.select(&filter, found)).await?
+            let is_long = found.bytes() >= LONG;
+            let (heads, position) = blocking_if(is_long, move || position.select(&filter, found)).await??;
+            let found: Vec<Encoded<StoredEntry>> = service.unpacked_as(heads).await?;
+            let bytes = found.iter().map(Encoded::bytes).sum();
+            let decode = move || found.iter().map(shown).collect::<Result<_, Error>>();
+            Ok(Selected {
+                entries: blocking_if(bytes >= LONG, decode).await??,
+                bytes,
+                position,
+            })
         };
         self.service.long_read_if(is_search, self.workspace, piece).await
     }
 }
 
+/// An entry as the log shows it.
+fn shown(entry: &Encoded<StoredEntry>) -> Result<AuditEntry, Error> {
+    Ok(entry.value()?.shown(entry.key().entry_number()?))
+}
+
 impl Position {
     /// Selects entries from what was read here, and moves on past the last one that was decided on.
-    fn select(mut self, filter: &AuditFilter, found: Scanned<StoredEntryHead>) -> Result<Selected, Error> {
-        let (mut entries, mut bytes) = (Vec::new(), 0);
+    fn select(
+        mut self,
+        filter: &AuditFilter,
+        found: Scanned<StoredEntryHead>,
+    ) -> Result<(Vec<Encoded<StoredEntryHead>>, Self), Error> {
+        let (mut selected, mut bytes) = (Vec::new(), 0);
         if found.is_empty() {
             self.last = 0;
         }
@@ -281,18 +298,14 @@ impl Position {
                 self.skip -= 1;
                 continue;
             }
-            bytes += entry.bytes();
-            entries.push(entry.value_as::<StoredEntry>()?.shown(self.last + 1));
+            bytes += entry.unpacked_bytes();
+            selected.push(entry);
             self.left -= 1;
-            if self.left == 0 {
+            if self.left == 0 || bytes >= chunked_reads::BYTES {
                 break;
             }
         }
-        Ok(Selected {
-            entries,
-            bytes,
-            position: self,
-        })
+        Ok((selected, self))
     }
 }
 

@@ -5,8 +5,9 @@ use uuid::Uuid;
 
 use super::access::Access;
 use super::agent_change::AgentChange;
+use super::changes_of_agents::ChangesOfAgents;
 use super::moment::OneMoment;
-use super::records::{self, Entity, EntityKey, NumberKey, Outcome, Stored, Transaction, Turn};
+use super::records::{self, Entity, EntityKey, NumberKey, Outcome, PackedPaths, Stored, Transaction, Turn};
 use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, diff};
 use crate::error::Error;
@@ -28,6 +29,8 @@ pub(super) struct Change<'a> {
     version: Option<u64>,
     /// The agents that an apply changed, for webhooks.
     applied: Vec<AppliedRow>,
+    /// Which of the changes leave their values to versions.
+    packed: PackedPaths,
     transaction: Transaction,
 }
 
@@ -66,6 +69,7 @@ impl<'a> Change<'a> {
             rebuilding: None,
             version: None,
             applied: Vec::new(),
+            packed: PackedPaths::default(),
             transaction: access.transaction(),
         }
     }
@@ -128,7 +132,10 @@ impl<'a> Change<'a> {
     pub(super) fn agent(mut self, decided: &AgentChange) -> Result<Self, Error> {
         let written = decided.write(self.access, self.transaction)?;
         self.transaction = written.transaction;
-        self.changes = written.changes;
+        self.changes = match written.version {
+            Some(version) => self.packed.without_values(written.changes, version)?,
+            None => written.changes,
+        };
         self.rebuilding = Some(written.rebuilding);
         Ok(self.about_version(decided.after().version()))
     }
@@ -139,12 +146,17 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Adds the change of one agent of several. Returns its changed fields: those for the audit log, and those that the
-    /// change feed adds. [`Self::audit_text`] takes those of all agents.
-    pub(super) fn one_agent(mut self, decided: &AgentChange) -> Result<(Self, Vec<u8>, Vec<u8>), Error> {
-        let written = decided.write(self.access, self.transaction)?;
-        self.transaction = written.transaction;
-        Ok((self, written.changes, written.rebuilding))
+    /// Adds the change of one agent of several to the transaction, and its changed fields to those of the others, which
+    /// [`Self::audit_of_agents`] takes. Returns them.
+    pub(super) fn one_agent(
+        mut self,
+        decided: &AgentChange,
+        of_agents: &mut ChangesOfAgents,
+    ) -> Result<(Self, Vec<u8>), Error> {
+        let mut written = decided.write(self.access, std::mem::take(&mut self.transaction))?;
+        self.transaction = std::mem::take(&mut written.transaction);
+        of_agents.add(&decided.after().agent.agent_id, &written)?;
+        Ok((self, written.changes))
     }
 
     /// Names the agents that an apply changed.
@@ -153,10 +165,10 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Lists these changes in the audit entry, and those that only the change feed shows.
-    pub(super) fn audit_text(mut self, changes: Vec<u8>, rebuilding: Vec<u8>) -> Self {
-        self.changes = changes;
-        self.rebuilding = Some(rebuilding);
+    /// Lists the changes of several agents in the audit entry.
+    pub(super) fn audit_of_agents(mut self, changed: ChangesOfAgents) -> Self {
+        let (changes, rebuilding, packed) = changed.into_texts();
+        (self.changes, self.rebuilding, self.packed) = (changes, Some(rebuilding), packed);
         self
     }
 
@@ -245,7 +257,9 @@ impl AgentCfg {
             version: change.version,
             applied: change.applied,
         };
-        let entry = entry(&head, change.rebuilding.as_deref(), &change.changes)?;
+        let entry = change
+            .packed
+            .written(entry(&head, change.rebuilding.as_deref(), &change.changes)?)?;
         let transaction = change.transaction.append(workspace_id, entry);
         self.commit_in_turn(transaction, turn).await
     }

@@ -2,7 +2,7 @@
 
 use super::AgentCfg;
 use super::blocking::{LONG, blocking_if};
-use super::records::{self, Encoded, Entity, EntityKey, Entries, Query, Scanned, Stored};
+use super::records::{self, Encoded, Entity, EntityKey, Entries, NumberKey, Query, Scanned, Stored};
 use super::retry::Rounds;
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
@@ -32,7 +32,7 @@ impl<T: Entity> Chunks<T> {
     /// Pieces are of several moments, so this suits records that never change, such as those of a log, and readers to which
     /// each record is a matter of its own.
     pub(super) async fn next(&mut self, service: &AgentCfg) -> Result<Option<Scanned<T>>, Error> {
-        let next = self.next_with(service, Vec::<EntityKey<T>>::new()).await?;
+        let next = self.next_with(service, Vec::<NumberKey>::new()).await?;
         Ok(next.map(|(found, _)| found).filter(|found| !found.is_empty()))
     }
 

@@ -1,13 +1,8 @@
 //! The changes in an audit entry: the fields in which two records differ.
 
-use std::collections::BTreeMap;
-
-use serde_json::value::RawValue;
-
 use super::records;
 use super::serialized_record::SerializedRecord;
 use crate::error::Error;
-use crate::model::change_path;
 
 /// Fields that are left out: identifiers and times, because the entry has them itself, the hash of a secret, and what the
 /// service notes about an agent's history.
@@ -69,40 +64,6 @@ fn changes_of(
     }
     text.push(b'}');
     Ok(text)
-}
-
-/// The changes of several agents in one entry, under paths such as `agents/writer/role`.
-pub(super) struct OfAgents {
-    text: Vec<u8>,
-}
-
-impl Default for OfAgents {
-    fn default() -> Self {
-        Self { text: b"{".to_vec() }
-    }
-}
-
-impl OfAgents {
-    /// Adds the changes of an agent, which [`changes`] has written.
-    pub(super) fn add(&mut self, agent_id: &str, changes: &[u8]) -> Result<(), Error> {
-        let fields: BTreeMap<&str, &RawValue> = serde_json::from_slice(changes).map_err(records::not_read)?;
-        for (field, change) in fields {
-            if self.text.len() > 1 {
-                self.text.push(b',');
-            }
-            let path = change_path::of_agent(agent_id, field);
-            serde_json::to_writer(&mut self.text, &path).map_err(records::not_written)?;
-            self.text.push(b':');
-            self.text.extend_from_slice(change.get().as_bytes());
-        }
-        Ok(())
-    }
-
-    /// The changes as the JSON object of an entry.
-    pub(super) fn into_text(mut self) -> Vec<u8> {
-        self.text.push(b'}');
-        self.text
-    }
 }
 
 #[cfg(test)]

@@ -4,9 +4,11 @@
 //! numbers have no gaps, however many writers there are. Versions and touches are never written again.
 
 use super::access::Access;
-use super::records::{self, AgentPlace, CalledAgent, Entity, EntityKey, StoredTouch, StoredVersion, Transaction};
+use super::records::{
+    self, AgentPlace, CalledAgent, Entity, EntityKey, PackedTexts, StoredTouch, StoredVersion, Transaction,
+};
 use super::serialized_record::SerializedRecord;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::model::{Agent, AgentConfig, AgentHistory, StoredAgent};
 
 /// The history of a new agent.
@@ -66,17 +68,16 @@ impl<'a> HistoryWriter<'a> {
         self.transaction
     }
 
-    /// Adds what the state that [follows](StoredAgent::followed_by) another one adds to the history. `next_text` is the text of
-    /// the next state, and `restored_from` the version whose content it takes.
+    /// Adds what the state that [follows](StoredAgent::followed_by) another one adds to the history, each state with its text.
+    /// `restored_from` is the version whose content the next one takes.
     pub(super) fn add_change(
         &mut self,
-        before: &StoredAgent,
-        next: &StoredAgent,
-        next_text: &SerializedRecord,
+        (before, before_text): (&StoredAgent, &SerializedRecord),
+        (next, next_text): (&StoredAgent, &SerializedRecord),
         restored_from: Option<u64>,
     ) -> Result<(), Error> {
         if next.version() > before.version() {
-            self.add_version(next, next_text, restored_from)?;
+            self.add_version(next, Some(before_text), next_text, restored_from)?;
         }
         if next.history.touches > before.history.touches {
             self.add_touch(next)?;
@@ -84,10 +85,11 @@ impl<'a> HistoryWriter<'a> {
         Ok(())
     }
 
-    /// Adds the current version of an agent, from its text.
+    /// Adds the current version of an agent, from its text and that of the version before.
     pub(super) fn add_version(
         &mut self,
         agent: &StoredAgent,
+        before: Option<&SerializedRecord>,
         text: &SerializedRecord,
         restored_from: Option<u64>,
     ) -> Result<(), Error> {
@@ -102,7 +104,7 @@ impl<'a> HistoryWriter<'a> {
         };
         let agent = &agent.agent;
         let key = records::version::<AgentConfig>(agent.workspace_id, &agent.agent_id, head.version);
-        self.put(key, version_text(&head, text)?);
+        self.put(key, version_text(&head, before, text)?);
         Ok(())
     }
 
@@ -125,18 +127,22 @@ impl<'a> HistoryWriter<'a> {
     }
 }
 
-/// The text of a version. Its content is copied from the text of the record, so that it is written once.
-fn version_text(head: &StoredVersion<()>, record: &SerializedRecord) -> Result<Vec<u8>, Error> {
-    let config = record
-        .object_of(AgentConfig::FIELDS)
-        .ok_or_else(|| Error::new(ErrorKind::Internal, "the record of an agent has other fields"))?;
+/// The text of a version. Its content is copied from the text of the record, so that it is written once, but for long texts that
+/// are kept as edits of those `before`.
+fn version_text(
+    head: &StoredVersion<()>,
+    before: Option<&SerializedRecord>,
+    record: &SerializedRecord,
+) -> Result<Vec<u8>, Error> {
+    let packed = PackedTexts::of(head.version, |name| before?.get(name), |name| record.get(name));
+    let config = record.object_of(AgentConfig::FIELDS, |name| packed.has(name));
     let mut text = Vec::with_capacity(256 + config.len());
     serde_json::to_writer(&mut text, head).map_err(records::not_written)?;
     text.pop();
     for part in [b",\"config\":", &config[..], b"}"] {
         text.extend_from_slice(part);
     }
-    Ok(text)
+    packed.written(text)
 }
 
 #[cfg(test)]
@@ -180,7 +186,6 @@ mod tests {
     fn a_stored_agent_reads_back() {
         let stored = StoredAgent::new(agent());
         let text = SerializedRecord::of(&stored).unwrap();
-        assert!(text.object_of(AgentConfig::FIELDS).is_some());
         let text = text.into_text();
         assert!(text.ends_with(br#","history":{"versions":1,"touches":0}}"#));
         let read: StoredAgent = serde_json::from_slice(&text).unwrap();
@@ -199,7 +204,7 @@ mod tests {
             restored_from: None,
             config: (),
         };
-        let text = version_text(&head, &SerializedRecord::of(&stored).unwrap()).unwrap();
+        let text = version_text(&head, None, &SerializedRecord::of(&stored).unwrap()).unwrap();
         let text = crate::store::with_revision(7, &text);
         let read: StoredVersion = serde_json::from_slice(&text).unwrap();
         assert_eq!((read.revision, read.version, read.config), (7, 1, agent().config()));

@@ -16,6 +16,7 @@ mod blocking;
 mod budgets;
 mod builder;
 mod change;
+mod changes_of_agents;
 mod chunked_reads;
 mod diff;
 mod each;

@@ -18,7 +18,6 @@ use crate::model::{
     Agent, AgentConfig, AgentFilter, AgentId, AgentState, AsOf, Cursor, StoredAgent, Tag, Tagged, Timestamp,
     WorkspaceId,
 };
-use crate::store::StoreError;
 
 impl AsOf {
     /// Whether this is a point in time that has not passed: it means the present, also where a clock was set back.
@@ -168,7 +167,7 @@ impl AgentCfg {
         };
         let mut configs: Vec<Option<AgentConfig>> = searched.iter().map(|_| None).collect();
         for (index, stored) in indexes.into_iter().zip(stored) {
-            configs[index] = Some(stored.ok_or_else(missing)?.value.config);
+            configs[index] = Some(stored.ok_or_else(records::missing)?.value.config);
         }
         found.extend(
             searched
@@ -215,7 +214,7 @@ impl AgentCfg {
             }
             let keys: Vec<_> = probes.iter().map(|(.., key)| key.clone()).collect();
             for ((index, number, _), found) in probes.into_iter().zip(self.read_many(keys).await?) {
-                let record = found.ok_or_else(missing)?.value;
+                let record = found.ok_or_else(records::missing)?.value;
                 let (revision, at) = record.moment();
                 part(&mut searched[index]).learn(number, record, past.includes(revision, at));
             }
@@ -421,11 +420,6 @@ pub(super) fn is_there(revision: u64, head: u64) -> Result<(), Error> {
         ErrorKind::Invalid,
         format!("revision must be 1 to {head}, which is the workspace's present revision, got {revision}"),
     ))
-}
-
-/// The error of a version or a touch that its agent's record counts and that is not stored.
-pub(super) fn missing() -> Error {
-    StoreError::Corrupt("a part of the history of an agent is missing".into()).into()
 }
 
 #[cfg(test)]

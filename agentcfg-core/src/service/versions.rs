@@ -8,7 +8,7 @@ use super::agent_labels::Labels;
 use super::agents::agent_key;
 use super::blocking::blocking;
 use super::chunked_reads;
-use super::past::{PastAgent, is_there, missing};
+use super::past::{PastAgent, is_there};
 use super::records::{self, Entries, StoredLabels, StoredVersion, VersionHead};
 use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, Caller, diff, not_found};
@@ -73,11 +73,11 @@ impl AgentCfg {
             let page = entries.descending().bounded(count, chunked_reads::BYTES);
             let page = self.scan(page).await?;
             if page.is_empty() {
-                return Err(missing());
+                return Err(records::missing());
             }
             for version in chunked_reads::values(page).await? {
                 if version.version != last {
-                    return Err(missing());
+                    return Err(records::missing());
                 }
                 versions.push(found.labelled(&version));
                 last -= 1;
@@ -136,7 +136,7 @@ impl AgentCfg {
             .into_iter()
             .zip(found)
             .map(|(((agent, version), labels), found)| {
-                let head = found.ok_or_else(missing)?.value;
+                let head = found.ok_or_else(records::missing)?.value;
                 let order = (agent.created_at, agent.id);
                 Ok((order, shown(agent.agent_id, &head, labels.of_version(version))))
             });
@@ -297,7 +297,7 @@ impl AgentCfg {
     /// Reads a version that is known to exist.
     pub(super) async fn version(&self, agent: &StoredAgent, number: u64) -> Result<StoredVersion, Error> {
         let key = records::version(agent.agent.workspace_id, &agent.agent.agent_id, number);
-        Ok(self.read(key).await?.ok_or_else(missing)?.value)
+        Ok(self.read(key).await?.ok_or_else(records::missing)?.value)
     }
 }
 

@@ -19,6 +19,7 @@ mod faults;
 mod histories;
 mod labels;
 mod lists;
+mod long_texts;
 mod members;
 mod model;
 mod moments;

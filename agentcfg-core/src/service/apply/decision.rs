@@ -8,12 +8,13 @@ use crate::model::{
     Action, Agent, AgentId, AgentSet, AgentSpec, AppliedAgent, ApplyAction, ApplyAgents, SetName, StoredAgent,
     TargetType, Timestamp, WorkspaceId,
 };
+use crate::service::AgentCfg;
 use crate::service::access::Access;
 use crate::service::agent_change::AgentChange;
 use crate::service::agents::over_limit;
 use crate::service::change::Change;
+use crate::service::changes_of_agents::ChangesOfAgents;
 use crate::service::records::{self, SetMember, Stored, WorkspacePlan};
-use crate::service::{AgentCfg, diff};
 use crate::store::Check;
 use crate::webhook::AppliedRow;
 
@@ -199,18 +200,15 @@ impl ApplyDecision {
         }
         change = write_set(change, workspace, self.set_name, self.set, self.joined, self.left)?;
         let mut results = Vec::with_capacity(self.agents.len());
-        let (mut changed, mut rebuilt) = (diff::OfAgents::default(), diff::OfAgents::default());
+        let mut changed = ChangesOfAgents::default();
         for (i, agent) in self.agents.into_iter().enumerate() {
             if i % YIELD_AFTER == YIELD_AFTER - 1 {
                 tokio::task::yield_now().await;
             }
             match agent {
                 AgentDecision::Change(action, decided) => {
-                    let (with, changes, rebuilding) = change.one_agent(&decided)?;
+                    let (with, changes) = change.one_agent(&decided, &mut changed)?;
                     change = with;
-                    let agent_id = &decided.after().agent.agent_id;
-                    changed.add(agent_id, &changes)?;
-                    rebuilt.add(agent_id, &rebuilding)?;
                     results.push(applied(action, decided.after(), &changes)?);
                 }
                 AgentDecision::Keep(found) => {
@@ -226,7 +224,7 @@ impl ApplyDecision {
             version: applied.version,
         });
         change = change.about_applied(done.collect());
-        Ok((change.audit_text(changed.into_text(), rebuilt.into_text()), results))
+        Ok((change.audit_of_agents(changed), results))
     }
 }
 

@@ -1,9 +1,9 @@
 //! The forms of an event: as a value, and as text that readers share.
 
 use super::super::blocking::{LONG, blocking_if};
-use super::super::records::{self, Encoded, StoredEntry};
+use super::super::records::{self, Encoded, StoredEntry, StoredEntryHead};
 use crate::error::Error;
-use crate::model::{Action, ChangeEvent, Cursor, TargetType, change_path};
+use crate::model::{Action, ChangeEvent, Cursor, Epoch, TargetType, change_path};
 use crate::service::AgentCfg;
 use crate::service::key_limits::KeyLimits;
 
@@ -18,23 +18,62 @@ pub(super) trait EventForm: Clone + Send + Sync + 'static {
     /// The event as a caller with these limits sees it: with the changes of its agents alone, and not at all without any.
     fn limited_to(self, limits: &KeyLimits) -> Result<Option<Self>, Error>;
 
-    /// As [`Self::of`], or the event that another reader of this process has made of the same entry.
-    fn shared(_: &AgentCfg, cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error> {
-        Self::of(cursor, entry)
+    /// A hash of the entry, by which [`Self::known`] finds its event.
+    fn fingerprint(_: &AgentCfg, _: &Encoded<StoredEntryHead>) -> u64 {
+        0
     }
+
+    /// The event that another reader of this process has made of the entry with this fingerprint.
+    fn known(_: &AgentCfg, _: Cursor, _fingerprint: u64) -> Option<Self> {
+        None
+    }
+
+    /// Keeps the event for other readers.
+    fn keep(&self, _: &AgentCfg, _: Cursor, _fingerprint: u64) {}
 
     /// Reads the event before this position; `None` when its entry does not exist.
     fn read(service: &AgentCfg, cursor: Cursor) -> impl Future<Output = Result<Option<Logged<Self>>, Error>> + Send {
         async move {
             let key = records::audit_entry(cursor.workspace(), cursor.revision()).encoded();
-            let Some(entry) = service.read(key).await? else {
+            let Some(head) = service.read(key).await? else {
                 return Ok(None);
             };
-            let length = entry.bytes();
-            let event = blocking_if(length >= LONG, move || Self::of(cursor, &entry)).await??;
-            Ok(Some(Logged::new(cursor, length, event)))
+            Ok(logged(service, cursor.epoch(), vec![head]).await?.pop())
         }
     }
+}
+
+/// The events of entries of one workspace that were read by their heads.
+pub(super) async fn logged<E: EventForm>(
+    service: &AgentCfg,
+    epoch: Epoch,
+    heads: Vec<Encoded<StoredEntryHead>>,
+) -> Result<Vec<Logged<E>>, Error> {
+    let mut events = Vec::with_capacity(heads.len());
+    let mut unknown = Vec::new();
+    let mut rest = Vec::new();
+    for head in heads {
+        let cursor = head.key().cursor(epoch)?;
+        let (length, fingerprint) = (head.unpacked_bytes(), E::fingerprint(service, &head));
+        let known = E::known(service, cursor, fingerprint);
+        if known.is_none() {
+            unknown.push((events.len(), cursor, length, fingerprint));
+            rest.push(head);
+        }
+        events.push(known.map(|event| Logged::new(cursor, length, event)));
+    }
+    let rest: Vec<Encoded<StoredEntry>> = service.unpacked_as(rest).await?;
+    let is_long = rest.iter().map(Encoded::bytes).sum::<usize>() >= LONG;
+    let make = move || {
+        let made = unknown.into_iter().zip(rest);
+        let made = made.map(|(unknown, entry)| Ok((unknown, E::of(unknown.1, &entry)?)));
+        made.collect::<Result<Vec<_>, Error>>()
+    };
+    for ((place, cursor, length, fingerprint), event) in blocking_if(is_long, make).await?? {
+        event.keep(service, cursor, fingerprint);
+        events[place] = Some(Logged::new(cursor, length, event));
+    }
+    Ok(events.into_iter().flatten().collect())
 }
 
 /// An event, with the facts about its entry that a page needs.

@@ -6,12 +6,12 @@ use std::time::Duration;
 use tokio::time::{Sleep, sleep};
 
 use super::super::access::Access;
-use super::super::blocking::{LONG, blocking_if};
+use super::super::blocking::LONG;
 use super::super::chunked_reads;
 use super::super::entry::{CallerKind, unauthorized};
-use super::super::records::{self, Encoded, Entries, StoredEntry};
+use super::super::records::{self, Entries, StoredEntryHead};
 use super::super::{AgentCfg, Caller, groups};
-use super::event_form::{EventForm, Logged};
+use super::event_form::{EventForm, Logged, logged};
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, Timestamp, WorkspaceId};
 use crate::store::Kind;
@@ -312,7 +312,7 @@ impl AgentCfg {
         self.require_session(caller)?;
         let (epoch, workspace) = (after.epoch(), after.workspace());
         let after = records::audit_entry(workspace, after.revision());
-        let entries = Entries::in_workspace(workspace)
+        let entries = Entries::<StoredEntryHead>::in_workspace(workspace)
             .after(&after)
             .bounded(count, chunked_reads::BYTES);
         let head = records::revision(workspace);
@@ -331,16 +331,13 @@ impl AgentCfg {
             }
         };
         access.require(Permission::AgentsRead)?;
+        let found = found.into_cut();
         let has_more = found.has_more();
-        let service = self.clone();
-        let event = move |entry: Encoded<StoredEntry>| {
-            let cursor = Cursor::new(epoch, workspace, entry.key().entry_number()?);
-            Ok(Logged::new(cursor, entry.bytes(), E::shared(&service, cursor, &entry)?))
-        };
         let is_long = found.bytes() >= LONG;
-        let decode = async move { blocking_if(is_long, move || found.into_iter().map(event).collect()).await? };
+        let service = self.clone();
+        let events = async move { logged(&service, epoch, found.into_iter().collect()).await };
         // Long parts wait for each other, so that a reader finds what another one has just decoded.
-        let events = self.long_read_if(is_long, workspace, decode).await?;
+        let events = self.long_read_if(is_long, workspace, events).await?;
         Ok(LogPart {
             events,
             has_more,

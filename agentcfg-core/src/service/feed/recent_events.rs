@@ -18,7 +18,7 @@ use crate::model::{Action, Actor, ChangeEvent, Cursor, Message, Target, Timestam
 use crate::service::AgentCfg;
 use crate::service::blocking::{LONG, blocking_if};
 use crate::service::key_limits::KeyLimits;
-use crate::service::records::{self, Encoded, StoredEntry};
+use crate::service::records::{self, Encoded, StoredEntry, StoredEntryHead};
 use crate::service::weighted_cache::weighted_cache;
 
 /// The total length of the kept texts, in bytes.
@@ -233,25 +233,28 @@ impl EventForm for SerializedEvent {
         Self::of(cursor, entry)
     }
 
-    fn shared(service: &AgentCfg, cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error> {
-        let recent = &service.inner.recent;
-        let key = (cursor.workspace(), cursor.revision());
-        let fingerprint = entry.fingerprint(&recent.hasher);
-        if let Some(known) = recent.texts.get(&key)
-            && known.fingerprint == fingerprint
-        {
-            return Ok(known.event);
-        }
-        let event = Self::of(cursor, entry)?;
-        let made = EventJson {
-            event: event.clone(),
-            fingerprint,
-        };
-        recent.texts.insert(key, made);
-        Ok(event)
+    fn fingerprint(service: &AgentCfg, head: &Encoded<StoredEntryHead>) -> u64 {
+        head.fingerprint(&service.inner.recent.hasher)
     }
 
-    /// One reader reads and encodes for all concurrent ones.
+    fn known(service: &AgentCfg, cursor: Cursor, fingerprint: u64) -> Option<Self> {
+        let known = service
+            .inner
+            .recent
+            .texts
+            .get(&(cursor.workspace(), cursor.revision()))?;
+        (known.fingerprint == fingerprint).then_some(known.event)
+    }
+
+    fn keep(&self, service: &AgentCfg, cursor: Cursor, fingerprint: u64) {
+        let made = EventJson {
+            event: self.clone(),
+            fingerprint,
+        };
+        let key = (cursor.workspace(), cursor.revision());
+        service.inner.recent.texts.insert(key, made);
+    }
+
     fn limited_to(self, limits: &KeyLimits) -> Result<Option<Self>, Error> {
         let whole = self.decode()?;
         let changes = whole.changes.len();
@@ -267,13 +270,16 @@ impl EventForm for SerializedEvent {
         }))
     }
 
+    /// One reader reads and encodes for all concurrent ones.
     async fn read(service: &AgentCfg, cursor: Cursor) -> Result<Option<Logged<Self>>, Error> {
         let key = (cursor.workspace(), cursor.revision());
         let recent = &service.inner.recent;
         let made = recent.texts.get_or_insert_async(&key, async {
-            let entry = records::audit_entry(key.0, key.1).encoded();
-            let entry = service.read(entry).await.map_err(Some)?.ok_or(None)?;
-            let fingerprint = entry.fingerprint(&recent.hasher);
+            let head = records::audit_entry::<StoredEntryHead>(key.0, key.1).encoded();
+            let head = service.read(head).await.map_err(Some)?.ok_or(None)?;
+            let fingerprint = Self::fingerprint(service, &head);
+            let entries = service.unpacked_as(vec![head]).await.map_err(Some)?;
+            let entry: Encoded<StoredEntry> = entries.into_iter().next().ok_or(None)?;
             let event = blocking_if(entry.bytes() >= LONG, move || Self::of(cursor, &entry)).await;
             let event = event.and_then(|event| event).map_err(Some)?;
             Ok(EventJson { event, fingerprint })
@@ -289,6 +295,7 @@ impl EventForm for SerializedEvent {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use super::super::event_form::logged;
     use super::*;
     use crate::model::After;
     use crate::store::{Batch, Key, MemoryStore, Write};
@@ -351,19 +358,22 @@ mod tests {
         let ada = service.trusted_user("ada").unwrap();
         let new = crate::model::NewWorkspace { name: "Studio".into() };
         let workspace = service.create_workspace(&ada, new).await.unwrap().id;
-        let entry = || async {
-            let key = records::audit_entry::<StoredEntry>(workspace, 1);
-            service.read(key.encoded()).await.unwrap().unwrap()
-        };
         let cursor = Cursor::new(service.epoch().await.unwrap(), workspace, 1);
-        let first = <SerializedEvent as EventForm>::shared(&service, cursor, &entry().await).unwrap();
-        let other = entry().await.text().unwrap().replace("Studio", "Other");
+        let text = || async {
+            let key = records::audit_entry::<StoredEntryHead>(workspace, 1);
+            let head = service.read(key.encoded()).await.unwrap().unwrap();
+            let text = head.text().unwrap().to_owned();
+            let events: Vec<Logged<SerializedEvent>> = logged(&service, cursor.epoch(), vec![head]).await.unwrap();
+            (text, events.into_iter().next().unwrap().event)
+        };
+        let (first_text, first) = text().await;
+        let other = first_text.replace("Studio", "Other");
         let batch = Batch {
             checks: Vec::new(),
             writes: vec![Write::Put(Key::log_entry(workspace, 1), other.into_bytes())],
         };
         service.store().commit(batch).await.unwrap();
-        let second = <SerializedEvent as EventForm>::shared(&service, cursor, &entry().await).unwrap();
+        let (_, second) = text().await;
         assert!(first.json().contains("Studio") && second.json().contains("Other"));
     }
 }

@@ -5,7 +5,6 @@ use similar::{ChangeTag, TextDiff};
 use super::super::blocking::blocking;
 use super::super::chunked_reads::RECORDS;
 use super::super::lists::Pair;
-use super::super::past::missing;
 use super::super::records::{self, StoredVersion};
 use super::super::serialized_record::SerializedRecord;
 use super::super::{AgentCfg, Caller, diff};
@@ -67,10 +66,10 @@ impl AgentCfg {
                 if pair.from == pair.to {
                     return pair.compared(None);
                 }
-                let (before, after) = found.next().ok_or_else(missing)?;
+                let (before, after) = found.next().ok_or_else(records::missing)?;
                 let (before, after) = (
-                    before.ok_or_else(missing)?.value()?,
-                    after.ok_or_else(missing)?.value()?,
+                    before.ok_or_else(records::missing)?.value()?,
+                    after.ok_or_else(records::missing)?.value()?,
                 );
                 pair.compared(Some((before, after)))
             });

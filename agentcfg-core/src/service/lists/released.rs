@@ -11,7 +11,6 @@ use uuid::Uuid;
 use super::super::blocking::{LONG, blocking_if};
 use super::super::chunked_reads::RECORDS;
 use super::super::key_limits::KeyLimits;
-use super::super::past::missing;
 use super::super::records::{self, AgentPlace, Encoded, Entries, StoredLabels, StoredVersion};
 use super::super::{AgentCfg, Caller};
 use super::hashed_tag::hashed;
@@ -286,7 +285,7 @@ impl AgentCfg {
             let label = label.clone();
             let write = move || {
                 for (bearer, version) in piece.into_iter().zip(found) {
-                    bearer.write(&label, version.ok_or_else(missing)?.value()?, &mut list)?;
+                    bearer.write(&label, version.ok_or_else(records::missing)?.value()?, &mut list)?;
                 }
                 Ok::<_, Error>(list)
             };

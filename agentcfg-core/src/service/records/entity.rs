@@ -7,6 +7,7 @@ use std::marker::PhantomData;
 use serde::de::DeserializeOwned;
 
 use super::codec;
+use super::packed::unpacked_length;
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::store::{Check, Key, Kind, Partition, PartitionKind, Record};
@@ -18,6 +19,8 @@ use crate::store::{Check, Key, Kind, Partition, PartitionKind, Record};
 pub(in crate::service) trait Entity: DeserializeOwned + 'static {
     /// The kind of its records.
     const KIND: Kind;
+    /// Whether it needs the long texts that [`packed`](super::packed) records leave to others.
+    const IS_UNPACKED: bool = false;
 }
 
 /// The key of a record of type `T`.
@@ -116,6 +119,21 @@ pub(in crate::service) struct Encoded<T> {
 }
 
 impl<T: Entity> Encoded<T> {
+    /// Wraps a record. The caller guarantees that the key has the kind of `T`.
+    pub(super) fn of(key: Key, record: Record) -> Self {
+        EntityKey::of(key).with(record)
+    }
+
+    /// The key and the record without their type.
+    pub(super) fn into_parts(self) -> (Key, Record) {
+        (self.key.key, self.record)
+    }
+
+    /// The length of the record's text with all that was [`packed`](super::packed).
+    pub(in crate::service) fn unpacked_bytes(&self) -> usize {
+        unpacked_length(&self.record.value)
+    }
+
     /// The record's key.
     pub(in crate::service) fn key(&self) -> &EntityKey<T> {
         &self.key
@@ -158,16 +176,6 @@ impl<T: Entity> Encoded<T> {
     /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it is no UTF-8.
     pub(in crate::service) fn text(&self) -> Result<&str, Error> {
         codec::text(&self.key.key, &self.record)
-    }
-
-    /// The record's value as another type of the same kind, such as one that reads more of it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::value`].
-    pub(in crate::service) fn value_as<U: Entity>(&self) -> Result<U, Error> {
-        const { assert!(T::KIND as u8 == U::KIND as u8) };
-        codec::decode(&self.key.key, &self.record)
     }
 
     /// The record with its value.

@@ -9,15 +9,41 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::entity::{Entity, EntityKey};
+use crate::error::Error;
 use crate::model::{Actor, AgentConfig, AgentId, AgentLabel, Label, Message, Timestamp, WorkspaceId};
-use crate::store::Kind;
+use crate::store::{Key, Kind, StoreError};
 
 /// Separates an agent's identifier from the rest of a key. It sorts before each character of an identifier, so the
 /// records of agents are in the order of the identifiers.
 const SEPARATOR: char = ' ';
 
-fn item(agent_id: &str, number: u64) -> String {
+pub(super) fn item(agent_id: &str, number: u64) -> String {
     format!("{agent_id}{SEPARATOR}{number:020}")
+}
+
+/// The identifier of the agent and the number of its version that a key names.
+pub(super) fn version_of(key: &Key) -> Option<(&str, u64)> {
+    let (agent_id, number) = key.item().rsplit_once(SEPARATOR)?;
+    Some((agent_id, number.parse().ok()?))
+}
+
+/// The error of a version, a touch or an entry that the history should have.
+pub(in crate::service) fn missing() -> Error {
+    StoreError::Corrupt("a part of the history of an agent is missing".into()).into()
+}
+
+/// The content of a version, in a type that reads it.
+pub(in crate::service) trait Content: DeserializeOwned + 'static {
+    /// Whether it needs the long texts of versions that are [`packed`](super::packed).
+    const IS_UNPACKED: bool;
+}
+
+impl Content for AgentConfig {
+    const IS_UNPACKED: bool = true;
+}
+
+impl Content for IgnoredAny {
+    const IS_UNPACKED: bool = false;
 }
 
 /// A version of an agent. Readers that need no content take [`VersionHead`], which skips it.
@@ -39,8 +65,9 @@ pub(in crate::service) struct StoredVersion<C = AgentConfig> {
 /// A version of an agent without its content.
 pub(in crate::service) type VersionHead = StoredVersion<IgnoredAny>;
 
-impl<C: DeserializeOwned + 'static> Entity for StoredVersion<C> {
+impl<C: Content> Entity for StoredVersion<C> {
     const KIND: Kind = Kind::AgentVersion;
+    const IS_UNPACKED: bool = C::IS_UNPACKED;
 }
 
 /// A change of an agent's record that made no version: an update that changed no content, a deactivation or a restoration.
@@ -58,7 +85,7 @@ impl Entity for StoredTouch {
     const KIND: Kind = Kind::AgentTouch;
 }
 
-pub(in crate::service) fn version<C: DeserializeOwned + 'static>(
+pub(in crate::service) fn version<C: Content>(
     workspace: WorkspaceId,
     agent_id: &str,
     number: u64,
@@ -66,7 +93,7 @@ pub(in crate::service) fn version<C: DeserializeOwned + 'static>(
     EntityKey::in_workspace(workspace, item(agent_id, number))
 }
 
-impl<C: DeserializeOwned + 'static> EntityKey<StoredVersion<C>> {
+impl<C: Content> EntityKey<StoredVersion<C>> {
     /// The identifier of the agent that the key names.
     pub(in crate::service) fn agent_id(&self) -> &str {
         let item = self.item();

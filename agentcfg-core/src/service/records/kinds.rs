@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::entity::{Entity, EntityKey, NumberKey};
 use crate::error::Error;
 use crate::model::{
-    Action, Actor, AgentHistory, AgentId, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Definition, Environment,
-    Epoch, Label, LiveStatus, Member, Message, Permission, Plan, Provider, ProviderKeyInfo, Scope, SetName,
-    StoredAgent, Target, Timestamp, Workspace, WorkspaceId,
+    Action, Actor, AgentHistory, AgentId, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Cursor, Definition,
+    Environment, Epoch, Label, LiveStatus, Member, Message, Permission, Plan, Provider, ProviderKeyInfo, Scope,
+    SetName, StoredAgent, Target, Timestamp, Workspace, WorkspaceId,
 };
 use crate::store::{ACTIVE_AGENTS, Key, Kind, Partition};
 use crate::vault::{KeyId, Sealed};
@@ -94,6 +94,7 @@ pub(in crate::service) struct StoredEntry {
 
 impl Entity for StoredEntry {
     const KIND: Kind = Kind::LogEntry;
+    const IS_UNPACKED: bool = true;
 }
 
 impl StoredEntry {
@@ -127,6 +128,20 @@ impl<T: Entity> EntityKey<T> {
     /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
     pub(in crate::service) fn entry_number(&self) -> Result<u64, Error> {
         self.item().parse().map_err(|error| self.unreadable(error))
+    }
+
+    /// The position after the log entry, from its key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::entry_number`].
+    pub(in crate::service) fn cursor(&self, epoch: Epoch) -> Result<Cursor, Error> {
+        let number = self.entry_number()?;
+        let workspace = self
+            .raw()
+            .workspace()
+            .ok_or_else(|| self.unreadable("it names no workspace"))?;
+        Ok(Cursor::new(epoch, workspace, number))
     }
 }
 

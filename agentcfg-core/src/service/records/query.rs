@@ -9,6 +9,8 @@ use crate::store::{Check, Key, Record, StoreError};
 pub(in crate::service) trait Lookup: Into<Key> {
     /// The result of a read of this key.
     type Found;
+    /// Whether the record must be [unpacked](Entity::IS_UNPACKED).
+    const IS_UNPACKED: bool = false;
 
     /// Decodes the record of the key.
     fn found(key: Key, record: Option<Record>) -> Result<Self::Found, Error>;
@@ -16,6 +18,7 @@ pub(in crate::service) trait Lookup: Into<Key> {
 
 impl<T: Entity> Lookup for EntityKey<T> {
     type Found = Option<Stored<T>>;
+    const IS_UNPACKED: bool = T::IS_UNPACKED;
 
     fn found(key: Key, record: Option<Record>) -> Result<Self::Found, Error> {
         record.map(|record| Self::of(key).with(record).decode()).transpose()
@@ -24,6 +27,7 @@ impl<T: Entity> Lookup for EntityKey<T> {
 
 impl<T: Entity> Lookup for EncodedKey<T> {
     type Found = Option<Encoded<T>>;
+    const IS_UNPACKED: bool = T::IS_UNPACKED;
 
     fn found(key: Key, record: Option<Record>) -> Result<Self::Found, Error> {
         Ok(record.map(|record| EntityKey::of(key).with(record)))
@@ -62,6 +66,8 @@ pub(in crate::service) trait Query {
     type Keys: AsRef<[Key]> + Send;
     /// The result of the read, in the shape of the query.
     type Found;
+    /// Whether records of the query must be [unpacked](Entity::IS_UNPACKED).
+    const IS_UNPACKED: bool;
 
     /// The keys to read.
     fn into_keys(self) -> Self::Keys;
@@ -80,6 +86,7 @@ fn next<L: Lookup>(key: Key, records: &mut Records) -> Result<L::Found, Error> {
 impl<L: Lookup> Query for L {
     type Keys = [Key; 1];
     type Found = L::Found;
+    const IS_UNPACKED: bool = L::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         [self.into()]
@@ -93,6 +100,7 @@ impl<L: Lookup> Query for L {
 impl<A: Lookup, B: Lookup> Query for (A, B) {
     type Keys = [Key; 2];
     type Found = (A::Found, B::Found);
+    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         [self.0.into(), self.1.into()]
@@ -106,6 +114,7 @@ impl<A: Lookup, B: Lookup> Query for (A, B) {
 impl<A: Lookup, B: Lookup, C: Lookup> Query for (A, B, C) {
     type Keys = [Key; 3];
     type Found = (A::Found, B::Found, C::Found);
+    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED || C::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         [self.0.into(), self.1.into(), self.2.into()]
@@ -123,6 +132,7 @@ impl<A: Lookup, B: Lookup, C: Lookup> Query for (A, B, C) {
 impl<A: Lookup, B: Lookup, C: Lookup, D: Lookup> Query for (A, B, C, D) {
     type Keys = [Key; 4];
     type Found = (A::Found, B::Found, C::Found, D::Found);
+    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED || C::IS_UNPACKED || D::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         [self.0.into(), self.1.into(), self.2.into(), self.3.into()]
@@ -141,6 +151,7 @@ impl<A: Lookup, B: Lookup, C: Lookup, D: Lookup> Query for (A, B, C, D) {
 impl<L: Lookup> Query for Vec<L> {
     type Keys = Vec<Key>;
     type Found = Vec<L::Found>;
+    const IS_UNPACKED: bool = L::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         self.into_iter().map(Into::into).collect()
@@ -154,6 +165,7 @@ impl<L: Lookup> Query for Vec<L> {
 impl<A: Lookup, B: Lookup> Query for Vec<(A, B)> {
     type Keys = Vec<Key>;
     type Found = Vec<(A::Found, B::Found)>;
+    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         self.into_iter().flat_map(|(a, b)| [a.into(), b.into()]).collect()
@@ -172,6 +184,7 @@ impl<A: Lookup, B: Lookup> Query for Vec<(A, B)> {
 impl<A: Lookup, B: Lookup, C: Lookup> Query for Vec<(A, B, C)> {
     type Keys = Vec<Key>;
     type Found = Vec<(A::Found, B::Found, C::Found)>;
+    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED || C::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         let keys = self.into_iter();
@@ -199,6 +212,7 @@ where
 {
     type Keys = Vec<Key>;
     type Found = (A::Found, <Vec<B> as Query>::Found);
+    const IS_UNPACKED: bool = A::IS_UNPACKED || <Vec<B> as Query>::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         let (first, rest) = self;
@@ -219,6 +233,7 @@ where
 {
     type Keys = Vec<Key>;
     type Found = ((A::Found, B::Found), <Vec<C> as Query>::Found);
+    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED || <Vec<C> as Query>::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         let ((a, b), rest) = self;
@@ -240,6 +255,8 @@ where
 {
     type Keys = Vec<Key>;
     type Found = ((A::Found, B::Found, C::Found, D::Found), <Vec<E> as Query>::Found);
+    const IS_UNPACKED: bool =
+        A::IS_UNPACKED || B::IS_UNPACKED || C::IS_UNPACKED || D::IS_UNPACKED || <Vec<E> as Query>::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         let ((a, b, c, d), rest) = self;

@@ -3,7 +3,8 @@
 use std::marker::PhantomData;
 
 use super::entity::{Encoded, Entity, EntityKey};
-use super::query::{Query, Records, unchanged};
+use super::packed::unpacked_length;
+use super::query::{Query, unchanged};
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
@@ -84,6 +85,7 @@ impl<T: Entity> Entries<T> {
 pub(in crate::service) struct Scanned<T> {
     entries: Vec<(Key, Record)>,
     bytes: usize,
+    max_bytes: usize,
     has_more: bool,
     entity: PhantomData<fn() -> T>,
 }
@@ -91,12 +93,29 @@ pub(in crate::service) struct Scanned<T> {
 impl<T: Entity> Scanned<T> {
     fn of(scan: &Scan, found: store::Scanned) -> Self {
         let bytes = found.bytes();
-        Self {
+        let scanned = Self {
             has_more: scan.is_full(found.entries.len(), bytes),
             entries: found.entries,
             bytes,
+            max_bytes: scan.max_bytes,
             entity: PhantomData,
+        };
+        if T::IS_UNPACKED { scanned.into_cut() } else { scanned }
+    }
+
+    /// The first records, up to the length that the scan allows once they are unpacked. The record that exceeds it is among them.
+    pub(in crate::service) fn into_cut(mut self) -> Self {
+        let (mut bytes, mut count) = (0, 0);
+        for (_, record) in &self.entries {
+            if bytes >= self.max_bytes {
+                break;
+            }
+            bytes += unpacked_length(&record.value);
+            count += 1;
         }
+        self.has_more |= count < self.entries.len();
+        self.entries.truncate(count);
+        Self { bytes, ..self }
     }
 
     /// The number of records.
@@ -194,6 +213,7 @@ impl AgentCfg {
         workspace: WorkspaceId,
         position: Option<Position>,
     ) -> Result<ChangedRecords<T>, Error> {
+        const { assert!(!T::IS_UNPACKED) };
         let partition = Partition::Workspace(workspace);
         let changes = self.store().changed_since(&partition, T::KIND, position).await?;
         Ok(ChangedRecords {
@@ -211,9 +231,25 @@ impl AgentCfg {
     /// When storage fails, or a record is not of its type.
     pub(in crate::service) async fn read<Q: Query>(&self, query: Q) -> Result<Q::Found, Error> {
         let keys = query.into_keys();
-        let records = self.store().get(keys.as_ref()).await?;
-        let records = complete(keys.as_ref().len(), records)?;
-        Q::found(keys, records)
+        let records = self.get_unpacked::<Q>(keys.as_ref()).await?;
+        Q::found(keys, records.into_iter())
+    }
+
+    /// Reads the records of a query, with what was packed.
+    async fn get_unpacked<Q: Query>(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, Error> {
+        let mut records = complete(keys.len(), self.store().get(keys).await?)?;
+        if Q::IS_UNPACKED {
+            let places = records.iter().enumerate().filter(|(_, record)| record.is_some());
+            let places: Vec<usize> = places.map(|(place, _)| place).collect();
+            let found = places
+                .iter()
+                .filter_map(|place| Some((keys[*place].clone(), records[*place].take()?)));
+            let found = self.unpacked(found.collect()).await?;
+            for (place, (_, record)) in places.into_iter().zip(found) {
+                records[place] = Some(record);
+            }
+        }
+        Ok(records)
     }
 
     /// As [`Self::read`], with the checks that each of the records is still the one that was read.
@@ -223,12 +259,12 @@ impl AgentCfg {
     /// As [`Self::read`].
     pub(in crate::service) async fn read_checked<Q: Query>(&self, query: Q) -> Result<(Q::Found, Vec<Check>), Error> {
         let keys = query.into_keys();
-        let records = complete(keys.as_ref().len(), self.store().get(keys.as_ref()).await?)?;
-        let both = keys.as_ref().iter().zip(records.as_slice());
+        let records = self.get_unpacked::<Q>(keys.as_ref()).await?;
+        let both = keys.as_ref().iter().zip(&records);
         let checks = both
             .map(|(key, record)| unchanged(key.clone(), record.as_ref()))
             .collect();
-        Ok((Q::found(keys, records)?, checks))
+        Ok((Q::found(keys, records.into_iter())?, checks))
     }
 
     /// Reads the records of one kind in one partition, in one snapshot.
@@ -238,7 +274,15 @@ impl AgentCfg {
     /// When storage fails.
     pub(in crate::service) async fn scan<T: Entity>(&self, entries: Entries<T>) -> Result<Scanned<T>, Error> {
         let found = self.store().scan(&entries.scan).await?;
-        Ok(Scanned::of(&entries.scan, found))
+        self.scanned(&entries.scan, found).await
+    }
+
+    async fn scanned<T: Entity>(&self, scan: &Scan, found: store::Scanned) -> Result<Scanned<T>, Error> {
+        let mut scanned = Scanned::of(scan, found);
+        if T::IS_UNPACKED {
+            scanned.entries = self.unpacked(scanned.entries).await?;
+        }
+        Ok(scanned)
     }
 
     /// As [`Self::scan`], with the records of a query in the same snapshot.
@@ -254,17 +298,19 @@ impl AgentCfg {
         let keys = query.into_keys();
         let scan = entries.scan.with(keys.as_ref().iter().cloned());
         let mut found = self.store().scan(&scan).await?;
-        let with = Q::found(keys, complete(scan.with.len(), std::mem::take(&mut found.with))?)?;
-        Ok((Scanned::of(&scan, found), with))
+        const { assert!(!Q::IS_UNPACKED) };
+        let with = complete(scan.with.len(), std::mem::take(&mut found.with))?;
+        let with = Q::found(keys, with.into_iter())?;
+        Ok((self.scanned(&scan, found).await?, with))
     }
 }
 
 /// Checks that there is an answer for each key. A faulty store could leave one out, and the records after it would be
 /// assigned to other keys.
-fn complete(keys: usize, records: Vec<Option<Record>>) -> Result<Records, Error> {
+pub(super) fn complete(keys: usize, records: Vec<Option<Record>>) -> Result<Vec<Option<Record>>, Error> {
     if records.len() != keys {
         let message = format!("{} records for {keys} keys", records.len());
         return Err(StoreError::Corrupt(message).into());
     }
-    Ok(records.into_iter())
+    Ok(records)
 }

@@ -1,0 +1,57 @@
+//! Reading the long texts of [`packed`] records.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::entity::{Encoded, Entity};
+use super::packed::{self, is_packed, unpacked_length};
+use super::read::complete;
+use crate::error::Error;
+use crate::service::AgentCfg;
+use crate::service::blocking::{LONG, blocking_if};
+use crate::store::{Key, Record};
+
+/// How many versions are read at once to unpack others.
+const READ: usize = 256;
+
+impl AgentCfg {
+    /// Puts the texts of packed records back in their places. Versions never change, so they may be read after the records.
+    pub(super) async fn unpacked(&self, mut found: Vec<(Key, Record)>) -> Result<Vec<(Key, Record)>, Error> {
+        if !found.iter().any(|(_, record)| is_packed(&record.value)) {
+            return Ok(found);
+        }
+        let mut wanted = BTreeSet::new();
+        for (key, record) in found.iter().filter(|(_, record)| is_packed(&record.value)) {
+            wanted.extend(packed::sources(key, record)?);
+        }
+        let mut sources = BTreeMap::new();
+        for (key, record) in &found {
+            if wanted.remove(key) {
+                sources.insert(key.clone(), record.clone());
+            }
+        }
+        let wanted: Vec<Key> = wanted.into_iter().collect();
+        for keys in wanted.chunks(READ) {
+            let read = complete(keys.len(), self.store().get(keys).await?)?;
+            let read = keys.iter().cloned().zip(read);
+            sources.extend(read.filter_map(|(key, record)| Some((key, record?))));
+        }
+        let bytes: usize = found.iter().map(|(_, record)| unpacked_length(&record.value)).sum();
+        let unpack = move || packed::unpack(&mut found, &sources).map(|()| found);
+        blocking_if(bytes >= LONG, unpack).await?
+    }
+
+    /// Records that were read by their heads as another type of the same kind, with all that was packed.
+    pub(in crate::service) async fn unpacked_as<T: Entity, U: Entity>(
+        &self,
+        heads: Vec<Encoded<T>>,
+    ) -> Result<Vec<Encoded<U>>, Error> {
+        const { assert!(T::KIND as u8 == U::KIND as u8 && U::IS_UNPACKED) };
+        let found = self
+            .unpacked(heads.into_iter().map(Encoded::into_parts).collect())
+            .await?;
+        Ok(found
+            .into_iter()
+            .map(|(key, record)| Encoded::of(key, record))
+            .collect())
+    }
+}
