@@ -24,9 +24,9 @@ use crate::process::master_keys::{self, MasterKeyFault};
 /// The store in a data directory.
 pub type FileStore = RedbStore;
 pub use self::database::{Database, DatabaseLocation, check_options, connect, connect_to_move};
-pub use self::file_store::{CacheShares, open_store, open_store_to_read};
+pub use self::file_store::{CacheShares, compact, open_store, open_store_to_read};
 pub use self::staged::StagedStore;
-pub use agentcfg_core::store::redb::{BackupError, OpenError, Scrub, check, verify_backup};
+pub use agentcfg_core::store::redb::{BackupError, CompactError, OpenError, RestoreError, Scrub, check, verify_backup};
 pub use agentcfg_core::store::{TransferError, Transferred};
 
 /// Why a store cannot be used, with the way out.
@@ -361,6 +361,25 @@ fn executor(
             store.backup(out).map_err(io::Error::other)?;
             last_backup.store(SystemClock.now().unix_millis() / 1000, Ordering::Relaxed);
             Ok(())
+        }
+        Order::Compact => {
+            let (sender, lines) = std::sync::mpsc::channel::<String>();
+            let store = Arc::clone(&store);
+            let compaction = std::thread::spawn(move || {
+                let done = compact(&store, move |line| {
+                    tracing::info!("{line}");
+                    // The command that sent the order may have ended; the compaction goes on.
+                    let _ = sender.send(line);
+                });
+                done.inspect(|line| tracing::info!("{line}"))
+            });
+            for line in lines {
+                let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+            }
+            let done = compaction
+                .join()
+                .map_err(|_| io::Error::other("the compaction panicked"))?;
+            writeln!(out, "{}", done.map_err(io::Error::other)?)
         }
         Order::LoginLink { .. } if !is_local => Err(io::Error::other(
             "session_provider is not local: users sign in with the identity provider",

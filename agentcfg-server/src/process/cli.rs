@@ -90,6 +90,15 @@ pub enum Command {
                       must be copied into the new one."
     )]
     Restore(RestoreArgs),
+    /// Give back the space of deleted and replaced records, also while a server runs
+    #[command(
+        long_about = "Copies all records into a new file, which takes the place of the store file: it has its smallest size, and no \
+                      content of deleted or replaced records, such as those of a deleted workspace. A server that runs on the \
+                      directory does this itself: it serves reads meanwhile, and changes wait, about a second for 100 MB of \
+                      records. The disk needs room for the new file beside the old one. When it is stopped, the store is as \
+                      before."
+    )]
+    Compact(CompactArgs),
     /// Verify the structure of the store and the checksum of every record
     #[command(
         long_about = "Verifies the structure of the store and the checksum of every record. Exits 0 when no fault is found, else 1. Check \
@@ -235,9 +244,12 @@ pub struct BackupArgs {
     /// Data directory to copy; needed unless the settings name one
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
-    /// File to write
+    /// File to write; - writes to standard output
     #[arg(long, value_name = "FILE", value_parser = whole_path())]
     pub out: PathBuf,
+    /// Compress the copy with gzip, which `restore` recognises
+    #[arg(long)]
+    pub compress: bool,
     /// TOML file with settings
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -249,7 +261,7 @@ pub struct BackupArgs {
     after_help = "Example:\n  agentcfg-server restore --from /backups/agentcfg-2026-11-20 --data /var/lib/agentcfg"
 )]
 pub struct RestoreArgs {
-    /// File written by `backup`
+    /// File written by `backup`; - reads standard input
     #[arg(long, value_name = "FILE", value_parser = whole_path())]
     pub from: PathBuf,
     /// Data directory to fill, created when it does not exist; needed unless the settings name one
@@ -258,6 +270,18 @@ pub struct RestoreArgs {
     /// Delete the saved provider keys and the webhooks, when the master key that opens them is lost
     #[arg(long)]
     pub discard_provider_keys: bool,
+    /// TOML file with settings
+    #[arg(long, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// `agentcfg-server compact`
+#[derive(Debug, Args)]
+#[command(after_help = "Example: agentcfg-server compact --data /var/lib/agentcfg")]
+pub struct CompactArgs {
+    /// Data directory of the store; needed unless the settings name one
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
     /// TOML file with settings
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
@@ -365,7 +389,15 @@ macro_rules! config_and_data {
     )*};
 }
 
-config_and_data!(LoginLinkArgs, TokenArgs, BackupArgs, RestoreArgs, CheckArgs, RotateArgs);
+config_and_data!(
+    LoginLinkArgs,
+    TokenArgs,
+    BackupArgs,
+    RestoreArgs,
+    CompactArgs,
+    CheckArgs,
+    RotateArgs
+);
 
 /// The flags of commands that have `--config` alone.
 macro_rules! config_alone {

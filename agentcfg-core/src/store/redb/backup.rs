@@ -4,17 +4,15 @@ use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::Path;
 
 use redb::ReadableTable;
-use redb::backends::FileBackend;
 
 use super::super::stream::{StreamFault, StreamReader, StreamWriter};
 use super::super::{OtherFormat, StoreError, envelope};
-use super::blocks::Blocks;
 use super::check::Walk;
+use super::compact::fill;
+use super::draft::Draft;
 use super::error::OpenError;
-use super::open::{Draft, builder, fault_while_creating};
-use super::options::RedbOptions;
 use super::read::ReadFault;
-use super::schema::{RECORDS, begin_write, initialise, read_sequence};
+use super::schema::{RECORDS, read_sequence};
 use super::store::RedbStore;
 
 /// The totals of a backup or a restore.
@@ -196,21 +194,13 @@ pub fn restore(input: impl Read, path: impl AsRef<Path>) -> Result<BackupSummary
     }
     let mut stream = StreamReader::begin(BufReader::new(input))?;
     let (draft, file) = Draft::create(path).map_err(RestoreError::Output)?;
-    let file = Blocks::new(FileBackend::new(file).map_err(output)?);
-    let database = builder(&RedbOptions::default())
-        .create_with_backend(file)
-        .map_err(output)?;
-    let transaction = begin_write(&database).map_err(|fault| output(fault_while_creating(fault)))?;
-    initialise(&transaction, stream.sequence).map_err(|fault| output(fault_while_creating(fault)))?;
-    {
-        let mut records = transaction.open_table(RECORDS).map_err(output)?;
+    fill(file, stream.sequence, |insert| {
         while let Some((key, sealed)) = stream.next()? {
             verify_record(&key, &sealed, stream.sequence)?;
-            records.insert(&*key, &*sealed).map_err(output)?;
+            insert(&key, &sealed)?;
         }
-    }
-    transaction.commit().map_err(output)?;
-    drop(database);
+        Ok::<_, RestoreError>(())
+    })?;
     draft.publish().map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => RestoreError::Exists,
         _ => RestoreError::Output(error),
@@ -219,6 +209,12 @@ pub fn restore(input: impl Read, path: impl AsRef<Path>) -> Result<BackupSummary
         records: stream.count(),
         sequence: stream.sequence,
     })
+}
+
+impl From<io::Error> for RestoreError {
+    fn from(error: io::Error) -> Self {
+        Self::Output(error)
+    }
 }
 
 impl From<StreamFault> for RestoreError {
@@ -241,11 +237,6 @@ impl From<StoreError> for RestoreError {
             | StoreError::Misuse(text) => Self::Output(io::Error::other(text)),
         }
     }
-}
-
-/// Reports engine errors during creation as I/O errors: a new file has no old data that could be damaged.
-fn output(error: impl std::error::Error) -> RestoreError {
-    RestoreError::Output(io::Error::other(error.to_string()))
 }
 
 fn damage(error: OpenError) -> ReadFault {

@@ -2,12 +2,15 @@
 //! much of it was scrubbed.
 
 use std::collections::BTreeSet;
+use std::io;
+use std::path::PathBuf;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use redb::backends::FileBackend;
 
 use super::blocks::{Blocks, Damage, WeakBlocks};
+use super::draft::Draft;
 use super::opened_file::{self, OpenedFile};
 use super::room::{Room, lock};
 
@@ -54,10 +57,22 @@ impl Health {
         &self.room
     }
 
+    /// The path of the file; `None` where the store is in none.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        lock(&self.file).as_ref().map(|file| file.path().to_owned())
+    }
+
+    /// Puts a new file in the place of the one that was opened, which the next opening takes for the right one.
+    pub(super) fn replace_file(&self, draft: Draft) -> io::Result<()> {
+        draft.replace()?;
+        *lock(&self.file) = None;
+        lock(&self.damaged).clear();
+        Ok(())
+    }
+
     /// The length of the file; `None` while it is not at its path.
     pub(super) fn file_bytes(&self) -> Option<u64> {
-        let path = lock(&self.file).as_ref().map(|file| file.path().to_owned())?;
-        std::fs::metadata(path).ok().map(|found| found.len())
+        std::fs::metadata(self.path()?).ok().map(|found| found.len())
     }
 
     /// What happened to the file, unless it is still at its path.

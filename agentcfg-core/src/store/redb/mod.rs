@@ -23,6 +23,9 @@ mod agent_counts;
 mod backup;
 mod blocks;
 mod check;
+mod compact;
+mod compacted;
+mod draft;
 mod error;
 mod health;
 mod open;
@@ -44,6 +47,7 @@ mod writer;
 
 pub use self::backup::{BackupError, BackupSummary, RestoreError, restore, verify_backup};
 pub use self::check::{CheckReport, Problem, check};
+pub use self::compacted::{CompactError, Compacted};
 pub use self::error::OpenError;
 pub use self::options::RedbOptions;
 pub use self::scrub::{Condition, Scrub};

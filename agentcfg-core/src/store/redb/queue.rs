@@ -1,8 +1,11 @@
 //! The queue of the writer.
 
+use std::fmt;
+
 use tokio::sync::oneshot;
 
 use super::super::{Batch, CommitError, Committed};
+use super::compacted::{CompactError, Compacted};
 
 /// The result of one batch.
 pub(super) type Verdict = Result<Committed, CommitError>;
@@ -14,4 +17,18 @@ pub(super) enum Task {
     Commit(Batch, oneshot::Sender<Verdict>),
     /// A read found that the engine of this generation of the database has failed.
     ReadFailed(u64),
+    /// Compact the file.
+    Compact(Compaction),
+}
+
+/// A compaction that the writer is to carry out.
+pub(super) struct Compaction {
+    pub(super) report: Box<dyn FnMut(u64) + Send>,
+    pub(super) answer: oneshot::Sender<Result<Compacted, CompactError>>,
+}
+
+impl fmt::Debug for Compaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Compaction")
+    }
 }

@@ -84,6 +84,8 @@ fn refuse_for(shared: &StoreState, queue: &Receiver<Task>, pause: Duration) -> b
             // A read of the last committed state failed. Its engine serves nothing more, another one may.
             Ok(Task::ReadFailed(generation)) if generation == shared.generation() => shared.freeze(),
             Ok(Task::ReadFailed(_)) => {}
+            // Its answer is dropped.
+            Ok(Task::Compact(_)) => {}
             Err(RecvTimeoutError::Timeout) => return true,
             Err(RecvTimeoutError::Disconnected) => return false,
         }

@@ -237,21 +237,22 @@ impl RedbStore {
 }
 
 impl RedbStore {
+    /// Hands a task to the writer.
+    pub(super) fn send(&self, task: Task) -> Result<(), StoreError> {
+        let unavailable = |why: &str| Err(StoreError::Unavailable(why.to_owned()));
+        match &*self.queue.read().unwrap_or_else(PoisonError::into_inner) {
+            Some(queue) => match queue.try_send(task) {
+                Ok(()) => Ok(()),
+                Err(TrySendError::Full(_)) => unavailable("the queue of commits is full"),
+                Err(TrySendError::Disconnected(_)) => unavailable("the writer thread has stopped"),
+            },
+            None => unavailable("the store is closed"),
+        }
+    }
+
     async fn commit_now(&self, batch: Batch) -> Result<Committed, CommitError> {
         let (answer, verdict) = oneshot::channel();
-        let sent = match &*self.queue.read().unwrap_or_else(PoisonError::into_inner) {
-            Some(queue) => queue.try_send(Task::Commit(batch, answer)),
-            None => return Err(StoreError::Unavailable("the store is closed".into()).into()),
-        };
-        match sent {
-            Ok(()) => {}
-            Err(TrySendError::Full(_)) => {
-                return Err(StoreError::Unavailable("the queue of commits is full".into()).into());
-            }
-            Err(TrySendError::Disconnected(_)) => {
-                return Err(StoreError::Unavailable("the writer thread has stopped".into()).into());
-            }
-        }
+        self.send(Task::Commit(batch, answer))?;
         verdict
             .await
             .unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("the writer thread has stopped".into()).into()))

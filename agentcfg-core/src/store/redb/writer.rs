@@ -12,6 +12,7 @@ use redb::ReadOnlyTable;
 
 use super::super::plan::{Plan, plan};
 use super::super::{Batch, CommitError, Committed, Record, StoreError, envelope};
+use super::compact;
 use super::error::{Fault, catch_panic, contain_damage};
 use super::queue::{Task, Verdict};
 use super::read::{ReadFault, record};
@@ -26,6 +27,7 @@ pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, group_size: 
         let mut batches = Vec::new();
         let mut touched = Vec::new();
         let mut suspect = false;
+        let mut compaction = None;
         for task in std::iter::once(first).chain(queue.try_iter()).take(group_size) {
             match task {
                 Task::Commit(batch, answer) => {
@@ -35,6 +37,10 @@ pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, group_size: 
                     answers.push(answer);
                 }
                 Task::ReadFailed(generation) => suspect |= generation == shared.generation(),
+                Task::Compact(next) => {
+                    compaction = Some(next);
+                    break;
+                }
             }
         }
         let (verdicts, fault) = commit_or_refuse(shared, batches);
@@ -53,7 +59,13 @@ pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, group_size: 
         }
         // After the answers, so that many watchers delay no caller.
         shared.notifier().notify(committed);
-        if let Some(fault) = fault.or_else(|| suspect.then(|| Fault::Engine("a read failed".into()))) {
+        let mut fault = fault.or_else(|| suspect.then(|| Fault::Engine("a read failed".into())));
+        if fault.is_none()
+            && let Some(compaction) = compaction
+        {
+            fault = compact::run(shared, &healer, compaction).err();
+        }
+        if let Some(fault) = fault {
             tracing::error!(cause = %fault.text(), "the storage engine failed, reopening its file");
             shared.health().failed();
             healer.heal(shared, queue);

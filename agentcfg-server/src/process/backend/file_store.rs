@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+use agentcfg_core::store::redb::{CompactError, Compacted, RedbOptions, RedbStore};
 
 use super::BackendError;
 use crate::process::datadir::{DataDir, DataLock};
@@ -49,6 +49,24 @@ pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendEr
 /// [`BackendError::Store`] with the way out.
 pub fn open_store_to_read(dir: &DataDir, cache_mb: u64) -> Result<RedbStore, BackendError> {
     RedbStore::open_to_read(dir.store_path(), options(cache_mb)).map_err(|source| BackendError::in_dir(dir, source))
+}
+
+/// Compacts the file of a store. `say` gets a line about the progress now and then; the last one is returned.
+///
+/// # Errors
+///
+/// When the store is damaged, or there is no room for the new file.
+pub fn compact(store: &RedbStore, mut say: impl FnMut(String) + Send + 'static) -> Result<String, CompactError> {
+    let done = store.compact(move |records| say(format!("copied {records} records")))?;
+    let Compacted {
+        records,
+        bytes_before,
+        bytes_after,
+        ..
+    } = done;
+    Ok(format!(
+        "compacted {records} records: {bytes_before} bytes before, {bytes_after} bytes now"
+    ))
 }
 
 pub(super) fn open_file(path: &Path, dir: &DataDir, cache_mb: u64) -> Result<RedbStore, BackendError> {

@@ -1,6 +1,8 @@
 //! The commands of the binary.
 
+mod backup;
 mod check_config;
+mod compact;
 mod dev;
 mod error;
 mod healthcheck;
@@ -43,8 +45,9 @@ pub fn run(cli: Cli) -> Result<ExitCode, CommandError> {
         Command::Token(args) => token::run(&args),
         Command::LoginLink(args) => login_link::run(&args),
         Command::McpConfig(args) => mcp_config::run(&args),
-        Command::Backup(args) => store::backup(&args, std::env::vars_os()),
+        Command::Backup(args) => backup::run(&args, std::env::vars_os()),
         Command::Restore(args) => restore::run(&args, std::env::vars_os()),
+        Command::Compact(args) => compact::run(&args, std::env::vars_os()),
         Command::Check(args) => store::check(&args, std::env::vars_os()),
         Command::Migrate(args) => migrate::run(&args),
         Command::RotateMasterKey(args) => rotate::run(&args),

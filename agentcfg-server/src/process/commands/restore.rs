@@ -8,12 +8,15 @@ mod tests;
 
 use std::error::Error;
 use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::vault::Vault;
 
+use super::backup::decompressed;
 use super::error::CommandError;
 use super::preconditions::require_named_directory;
 use super::program::{program, runtime};
@@ -36,12 +39,7 @@ pub(super) fn run(args: &RestoreArgs, environment: impl Environment) -> Result<E
         .into());
     }
     require_named_directory(&config)?;
-    let from = &args.from;
-    let input = File::open(from).map_err(|error| format!("cannot read {}: {error}", from.display()))?;
-    if input.metadata()?.is_dir() {
-        let shown = from.display();
-        return Err(format!("{shown} is a directory; --from must name a file that `backup` has written").into());
-    }
+    let input = input(&args.from)?;
     let is_new = !config.data.try_exists()?;
     let dir = DataDir::open_or_create(&config.data)?;
     dir.require_no_store()?;
@@ -54,7 +52,7 @@ pub(super) fn run(args: &RestoreArgs, environment: impl Environment) -> Result<E
             if is_new {
                 let _ = fs::remove_dir(dir.path());
             }
-            return Err(format!("cannot restore {}: {}", from.display(), with_cause(&error)).into());
+            return Err(format!("cannot restore {}: {}", args.from.display(), with_cause(&error)).into());
         }
     };
     for line in told {
@@ -64,8 +62,22 @@ pub(super) fn run(args: &RestoreArgs, environment: impl Environment) -> Result<E
     Ok(ExitCode::SUCCESS)
 }
 
+/// The backup, which may be compressed.
+fn input(from: &Path) -> Result<Box<dyn Read + Send>, CommandError> {
+    let cannot = |error: io::Error| format!("cannot read {}: {error}", from.display());
+    if from.as_os_str() == "-" {
+        return Ok(decompressed(io::stdin()).map_err(cannot)?);
+    }
+    let input = File::open(from).map_err(cannot)?;
+    if input.metadata()?.is_dir() {
+        let shown = from.display();
+        return Err(format!("{shown} is a directory; --from must name a file that `backup` has written").into());
+    }
+    Ok(decompressed(input).map_err(cannot)?)
+}
+
 /// Puts the store of a backup into the directory. Returns the lines to print.
-fn fill(lock: &DataLock, input: File, config: &Config, discard: bool) -> Result<Vec<String>, CommandError> {
+fn fill(lock: &DataLock, input: impl Read, config: &Config, discard: bool) -> Result<Vec<String>, CommandError> {
     let staged = StagedStore::begin(lock)?;
     let records = staged.fill(input)?.records;
     let mut told = vec![format!(

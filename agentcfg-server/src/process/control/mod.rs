@@ -5,6 +5,7 @@
 //! | order | answer |
 //! |---|---|
 //! | `backup 1` | a copy of the store |
+//! | `compact 1` | lines that report progress |
 //! | `rotate-master-key 1`, `rotate-master-key 1 drop-old` | lines that report progress |
 //! | `login-link 1 USER` | a line with a link that signs this user in |
 //!

@@ -7,6 +7,8 @@ use agentcfg_core::model::UserId;
 pub enum Order {
     /// Write a consistent copy of the store.
     Backup,
+    /// Put a compacted file in the place of the store file.
+    Compact,
     /// Put a new master key before the others, and seal everything under it.
     RotateMasterKey {
         /// Whether to remove the old keys at the end.
@@ -24,6 +26,7 @@ impl Order {
     pub(super) fn line(&self) -> Vec<u8> {
         match self {
             Self::Backup => BACKUP.to_vec(),
+            Self::Compact => COMPACT.to_vec(),
             Self::RotateMasterKey { drop_old: false } => ROTATE.to_vec(),
             Self::RotateMasterKey { drop_old: true } => ROTATE_AND_DROP.to_vec(),
             // An identifier has no control characters, and so no line end.
@@ -35,6 +38,7 @@ impl Order {
     pub(super) fn read(line: &[u8]) -> Option<Self> {
         match line {
             BACKUP => Some(Self::Backup),
+            COMPACT => Some(Self::Compact),
             ROTATE => Some(Self::RotateMasterKey { drop_old: false }),
             ROTATE_AND_DROP => Some(Self::RotateMasterKey { drop_old: true }),
             _ => {
@@ -47,6 +51,7 @@ impl Order {
 }
 
 const BACKUP: &[u8] = b"backup 1\n";
+const COMPACT: &[u8] = b"compact 1\n";
 const ROTATE: &[u8] = b"rotate-master-key 1\n";
 const ROTATE_AND_DROP: &[u8] = b"rotate-master-key 1 drop-old\n";
 const LOGIN_LINK: &[u8] = b"login-link 1 ";

@@ -121,7 +121,7 @@ fn serve(
     let Some(known) = Order::read(&order) else {
         frames::refuse(
             &mut stream,
-            "unknown order; this server knows `backup 1`, `rotate-master-key 1` and `login-link 1 USER`",
+            "unknown order; this server knows `backup 1`, `compact 1`, `rotate-master-key 1` and `login-link 1 USER`",
         )?;
         return Err(io::Error::other(format!(
             "unknown order {:?}",

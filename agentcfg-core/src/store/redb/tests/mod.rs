@@ -5,6 +5,7 @@ mod backup;
 mod bit_flips;
 mod check;
 mod checksum_cost;
+mod compact;
 mod crash;
 mod damage;
 mod faulty_disk;

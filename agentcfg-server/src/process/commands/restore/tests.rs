@@ -51,6 +51,7 @@ fn backed_up(temp: &Path, with_key: bool) -> (PathBuf, PathBuf) {
             data: Some(data.clone()),
             config: None,
             out: out.clone(),
+            compress: false,
         },
         [],
     )
