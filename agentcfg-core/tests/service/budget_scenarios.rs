@@ -317,6 +317,43 @@ pub async fn settled_after_a_kill(world: World) {
     other.shutdown().await.unwrap();
 }
 
+/// A budget that one server makes counts the calls of the others: those that are not written yet, and those in flight.
+pub async fn made_beside_calls_of_others(world: World) {
+    let (one, workspace) = studio(&world).await;
+    let other = service_on(&world, &world.store);
+    let ada = world.user("ada");
+    let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Total);
+    let call = async || {
+        begin(&one, &ada, "writer", MODEL, (100, OutputCap::Given(100)))
+            .await
+            .unwrap()
+            .0
+    };
+    let set = async |usd: &str| {
+        other
+            .set_budget(&ada, workspace, scope, None, period, limit(usd))
+            .await
+            .unwrap()
+    };
+    // Each call costs 0.0035. Without a budget nothing is reserved.
+    end(call().await, tokens(100, 100)).await;
+    let in_flight = call().await;
+    set("0.0070").await;
+    end(in_flight, tokens(100, 100)).await;
+    // The next call of this server finds that both have spent the limit.
+    let refused = begin(&one, &ada, "writer", MODEL, (100, OutputCap::Given(100))).await;
+    assert_eq!(refused.map(drop).unwrap_err().kind(), ErrorKind::BudgetExceeded);
+    assert_eq!(shown(&only(&one, &ada, workspace).await), amounts("0.007", "0", "0"));
+    // A budget is made again while a call has reserved of the one before.
+    set("1").await;
+    let in_flight = call().await;
+    other.remove_budget(&ada, workspace, scope, None, period).await.unwrap();
+    set("1").await;
+    end(in_flight, tokens(100, 100)).await;
+    one.flush().await.unwrap();
+    assert_eq!(shown(&only(&other, &ada, workspace).await), amounts("0.0105", "0", "0"));
+}
+
 /// Several servers spend one budget at the same time: never more than the limit, and all of it.
 pub async fn exact_over_servers(world: World) {
     let (first, workspace) = studio(&world).await;

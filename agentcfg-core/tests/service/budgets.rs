@@ -2,7 +2,9 @@
 
 use agentcfg_core::Settings;
 
-use super::budget_scenarios::{exact_over_servers, of_scopes_and_periods, reserved_and_spent, settled_after_a_kill};
+use super::budget_scenarios::{
+    exact_over_servers, made_beside_calls_of_others, of_scopes_and_periods, reserved_and_spent, settled_after_a_kill,
+};
 use super::support::World;
 
 fn worlds() -> [World; 2] {
@@ -34,5 +36,12 @@ async fn a_killed_process_leaves_what_can_be_settled() {
 async fn budgets_are_exact_over_servers() {
     for world in worlds() {
         exact_over_servers(world).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_budget_counts_the_calls_of_other_servers() {
+    for world in worlds() {
+        made_beside_calls_of_others(world).await;
     }
 }

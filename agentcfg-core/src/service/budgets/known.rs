@@ -14,13 +14,13 @@ use crate::service::records::{self, BudgetPlace, CallGroup, StoredBudget};
 
 /// The budgets of a workspace at a revision.
 #[derive(Default)]
-pub(super) struct KnownBudgets {
+pub(in crate::service) struct KnownBudgets {
     pub(super) revision: u64,
     pub(super) budgets: Vec<Arc<KnownBudget>>,
 }
 
 /// A budget as it was configured at some revision, and the slices of this process.
-pub(super) struct KnownBudget {
+pub(in crate::service) struct KnownBudget {
     pub(super) workspace: WorkspaceId,
     pub(super) stored: StoredBudget,
     pub(super) place: BudgetPlace,
@@ -192,7 +192,11 @@ impl Budgets {
 
 impl AgentCfg {
     /// The budgets of a workspace at this revision or a later one.
-    pub(super) async fn budgets_at(&self, workspace: WorkspaceId, revision: u64) -> Result<Arc<KnownBudgets>, Error> {
+    pub(in crate::service) async fn budgets_at(
+        &self,
+        workspace: WorkspaceId,
+        revision: u64,
+    ) -> Result<Arc<KnownBudgets>, Error> {
         match self.inner.budgets.of(workspace) {
             Some(known) if known.revision >= revision => Ok(known),
             _ => self.read_budgets(workspace).await,

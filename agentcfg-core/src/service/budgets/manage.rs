@@ -152,11 +152,14 @@ impl AgentCfg {
         limit: impl IntoValid<BudgetLimit>,
     ) -> Result<Budget, Error> {
         let (limit, place) = (limit.into_valid()?, BudgetPlace::of(scope, scope_id, period)?);
-        // What has ended here counts in a new budget.
+        // What has ended here counts in a new budget, and nothing is written here until it is made.
         self.write_usage().await?;
-        let id = self
-            .retry_lost_races(|| self.try_set_budget(caller, workspace, &place, &limit))
-            .await?;
+        let id = {
+            let turn = self.inner.ledger.turn(workspace);
+            let _turn = turn.lock().await;
+            self.retry_lost_races(|| self.try_set_budget(caller, workspace, &place, &limit))
+                .await?
+        };
         let known = self.read_budgets(workspace).await?;
         let shown = self.with_accounts(workspace, known.budgets.iter().filter(|budget| budget.stored.id == id));
         shown
@@ -175,7 +178,8 @@ impl AgentCfg {
         let access = self.access(caller, workspace, Permission::BudgetsManage).await?;
         let workspace = access.workspace();
         let (key, head_key) = (records::budget(workspace, place), records::budgets_head(workspace));
-        let (found, head) = self.read((key.clone(), head_key.clone())).await?;
+        let usage = records::usage_writes(workspace).guarded();
+        let (found, head, usage) = self.read((key.clone(), head_key.clone(), usage)).await?;
         let action = limit.action.unwrap_or(BudgetAction::Refuse);
         if let Some(found) = &found
             && (found.value.limit_usd, found.value.action) == (limit.limit_usd, action)
@@ -185,7 +189,9 @@ impl AgentCfg {
         let now = found
             .as_ref()
             .map_or(self.now(), |found| self.after(found.value.updated_at));
+        let revision = head.as_ref().map_or(0, |head| head.value.revision);
         let new = StoredBudget {
+            made_at: found.as_ref().map_or(revision + 1, |found| found.value.made_at),
             id: match &found {
                 Some(found) => found.value.id,
                 None => self.new_id(now)?,
@@ -213,7 +219,10 @@ impl AgentCfg {
                 spent: self.spent_before(workspace, place, now).await?,
                 ..BudgetAccount::default()
             };
-            change = change.put(account_key(workspace, &new, now), &account)?;
+            // What is written from now on finds the budget, and counts in it.
+            change = change
+                .check(usage.unchanged)
+                .put(account_key(workspace, &new, now), &account)?;
         }
         self.apply(change).await?.attempt(id)
     }

@@ -17,6 +17,7 @@ mod slice;
 mod tests;
 
 pub(super) use exchange::BudgetReport;
-pub(super) use known::Budgets;
+pub(super) use known::{Budgets, KnownBudgets};
+pub(super) use reservation::EndedCost;
 pub use reservation::Reservation;
 pub use reserve::{CostBound, OutputCap};

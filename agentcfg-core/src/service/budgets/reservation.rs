@@ -3,8 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::known::{KnownBudget, PeriodSlice};
-use crate::model::{Usd, WorkspaceId};
+use super::known::{KnownBudget, KnownBudgets, PeriodSlice};
+use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::records::CallGroup;
 
@@ -108,33 +108,49 @@ impl Drop for Reservation {
 }
 
 impl AgentCfg {
-    /// Counts a call that has ended in the budgets that cover it: in those that it has reserved of, and in those that were made
-    /// since.
+    /// Counts a call that has ended in the budgets that cover it: in those that it has reserved of, and in those that this process
+    /// knows to be made since. Returns the revision of the budgets that it counts in.
     pub(in crate::service) fn settle_call(
         &self,
         workspace: WorkspaceId,
-        group: &CallGroup,
+        call: &EndedCost<'_>,
         reservation: Option<Reservation>,
-        cost: Usd,
         is_estimated: bool,
-    ) {
-        if cost > Usd::ZERO
-            && let Some(known) = self.inner.budgets.of(workspace)
-        {
+    ) -> u64 {
+        let known = self.inner.budgets.of(workspace);
+        if let Some(known) = &known {
             let has_reserved = |budget: &KnownBudget| reservation.as_ref().is_some_and(|parts| parts.has(budget));
-            let made_since = known
-                .budgets
-                .iter()
-                .filter(|budget| budget.place.covers_group(group) && !has_reserved(budget));
-            for budget in made_since {
-                budget.at(self.now()).lock().charge(nanos(cost));
-                self.keep_up_budgets();
-            }
+            self.charge(known.budgets.iter().filter(|budget| !has_reserved(budget)), call);
         }
         if let Some(reservation) = reservation {
-            reservation.settle(cost, is_estimated);
+            reservation.settle(call.cost, is_estimated);
+        }
+        known.map_or(0, |known| known.revision)
+    }
+
+    /// Counts a call that is written now in the budgets that were made since it was settled at this revision.
+    pub(in crate::service) fn settle_since(&self, known: &KnownBudgets, settled: u64, call: &EndedCost<'_>) {
+        let made_since = known.budgets.iter().filter(|budget| budget.stored.made_at > settled);
+        self.charge(made_since, call);
+    }
+
+    fn charge<'a>(&self, budgets: impl Iterator<Item = &'a Arc<KnownBudget>>, call: &EndedCost<'_>) {
+        if call.cost <= Usd::ZERO {
+            return;
+        }
+        for budget in budgets.filter(|budget| budget.place.covers_group(call.group)) {
+            budget.at(call.began).lock().charge(nanos(call.cost));
+            self.keep_up_budgets();
         }
     }
+}
+
+/// What a call that has ended cost, and who made it.
+pub(in crate::service) struct EndedCost<'a> {
+    pub(in crate::service) group: &'a CallGroup,
+    pub(in crate::service) cost: Usd,
+    /// When it began: it belongs to the period of this moment.
+    pub(in crate::service) began: Timestamp,
 }
 
 pub(super) fn nanos(amount: Usd) -> u64 {

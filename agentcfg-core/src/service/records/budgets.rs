@@ -21,6 +21,8 @@ pub(in crate::service) struct StoredBudget {
     pub(in crate::service) action: BudgetAction,
     pub(in crate::service) created_at: Timestamp,
     pub(in crate::service) updated_at: Timestamp,
+    /// The revision of the workspace's budgets that made it.
+    pub(in crate::service) made_at: u64,
 }
 
 impl Entity for StoredBudget {

@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use super::budgets::ProcessTag;
-use super::entity::{Entity, EntityKey};
+use super::entity::{Entity, EntityKey, NumberKey};
 use super::read::Entries;
 use crate::error::Error;
 use crate::model::{Actor, CallId, CredentialSource, Provider, Timestamp, TokenUsage, UsageCall, Usd, WorkspaceId};
-use crate::store::Kind;
+use crate::store::{Key, Kind};
 
 /// Of which calls a sum is: the facts that sums can be grouped by, apart from the time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -253,4 +253,9 @@ impl EntityKey<StoredSum> {
             (None, None) => Err(self.unreadable("it is neither of a day nor of an hour")),
         }
     }
+}
+
+/// How often the usage of a workspace was written. What is read of it is whole as long as the number stays.
+pub(in crate::service) fn usage_writes(workspace: WorkspaceId) -> NumberKey {
+    NumberKey::of(Key::in_workspace(workspace, Kind::Counter, "usage_writes"))
 }

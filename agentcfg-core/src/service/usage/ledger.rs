@@ -48,9 +48,18 @@ struct Turn {
 /// The calls that were not written yet.
 #[derive(Default)]
 struct Waiting {
-    calls: HashMap<WorkspaceId, VecDeque<(CallId, StoredCall)>>,
+    calls: HashMap<WorkspaceId, VecDeque<WaitingCall>>,
     count: usize,
     lost: u64,
+}
+
+/// A call that has ended and was not written yet.
+#[derive(Clone)]
+pub(super) struct WaitingCall {
+    pub(super) id: CallId,
+    pub(super) call: StoredCall,
+    /// The revision of the budgets that it was counted in.
+    pub(super) settled: u64,
 }
 
 /// Of which calls a sum is.
@@ -81,7 +90,7 @@ impl Ledger {
     }
 
     /// The first calls of a workspace.
-    pub(super) fn first(&self, workspace: WorkspaceId, most: usize) -> Vec<(CallId, StoredCall)> {
+    pub(super) fn first(&self, workspace: WorkspaceId, most: usize) -> Vec<WaitingCall> {
         let waiting = self.lock();
         let calls = waiting.calls.get(&workspace);
         calls.map_or_else(Vec::new, |calls| calls.iter().take(most).cloned().collect())
@@ -104,7 +113,7 @@ impl Ledger {
     }
 
     /// The lock of those who write the calls of a workspace.
-    pub(super) fn turn(&self, workspace: WorkspaceId) -> Arc<tokio::sync::Mutex<()>> {
+    pub(in crate::service) fn turn(&self, workspace: WorkspaceId) -> Arc<tokio::sync::Mutex<()>> {
         Arc::clone(&self.turns().entry(workspace).or_default().lock)
     }
 
@@ -152,8 +161,8 @@ impl AgentCfg {
             .get_or_init(|| ProcessTag::from_be_bytes(drawn)))
     }
 
-    /// Notes a call that has ended. The first note starts the task that writes.
-    pub(super) fn note_call(&self, workspace: WorkspaceId, call: StoredCall) {
+    /// Notes a call that has ended, and was counted in the budgets of this revision. The first note starts the task that writes.
+    pub(super) fn note_call(&self, workspace: WorkspaceId, call: StoredCall, settled: u64) {
         let ledger = &self.inner.ledger;
         let id = match self.new_id(Timestamp::from_unix_millis(call.ended_at)) {
             Ok(id) => CallId::new(id),
@@ -168,7 +177,11 @@ impl AgentCfg {
             return;
         }
         waiting.count += 1;
-        waiting.calls.entry(workspace).or_default().push_back((id, call));
+        waiting
+            .calls
+            .entry(workspace)
+            .or_default()
+            .push_back(WaitingCall { id, call, settled });
         drop(waiting);
         ledger.writer.get_or_init(|| {
             // Where there is no runtime, only `flush` writes.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use crate::model::into_field::settable;
 use crate::model::{ActorType, Provider, TokenUsage, Usd};
 use crate::service::AgentCfg;
-use crate::service::budgets::Reservation;
+use crate::service::budgets::{EndedCost, Reservation};
 use crate::service::model_calls::{ModelAttempt, ModelCall};
 use crate::service::records::{CallGroup, StoredCall};
 
@@ -180,8 +180,17 @@ impl CallMeter {
         let group = CallGroup { status, ..self.group };
         let spent = cost.unwrap_or(Usd::ZERO);
         // Before the time of its end is read: a report of what budgets have spent has all calls that ended before it.
-        self.service
-            .settle_call(self.workspace, &group, self.reservation, spent, is_estimated);
+        let call = EndedCost {
+            group: &group,
+            cost: spent,
+            began: inner
+                .clock
+                .now()
+                .plus_millis(-i64::try_from(duration_ms).unwrap_or(i64::MAX)),
+        };
+        let settled = self
+            .service
+            .settle_call(self.workspace, &call, self.reservation, is_estimated);
         self.service.note_call(
             self.workspace,
             StoredCall {
@@ -198,6 +207,7 @@ impl CallMeter {
                 request_id: self.request_id,
                 process: self.service.process_tag().unwrap_or_default(),
             },
+            settled,
         );
         ended
     }

@@ -4,10 +4,11 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::HOUR;
-use super::ledger::{OpenSum, SumKey};
+use super::ledger::{OpenSum, SumKey, WaitingCall};
 use crate::error::Error;
-use crate::model::{CallId, Timestamp, WorkspaceId};
+use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
+use crate::service::budgets::{EndedCost, KnownBudgets};
 use crate::service::each::for_each;
 use crate::service::records::{self, Entries, Outcome, StoredCall, StoredSum, SumTime, Transaction};
 use crate::service::retry::Rounds;
@@ -44,7 +45,12 @@ impl AgentCfg {
         .await
     }
 
-    async fn write_usage_of(&self, workspace: WorkspaceId) -> Result<(), Error> {
+    /// As [`Self::write_usage`], of one workspace.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails.
+    pub(in crate::service) async fn write_usage_of(&self, workspace: WorkspaceId) -> Result<(), Error> {
         // One task at a time: of two, each would count the same calls.
         let turn = self.inner.ledger.turn(workspace);
         let _turn = turn.lock().await;
@@ -65,9 +71,9 @@ impl AgentCfg {
     }
 
     /// Writes calls with the sums that they make. Repeated after a failure, it writes the same records.
-    async fn write_calls(&self, workspace: WorkspaceId, calls: &[(CallId, StoredCall)]) -> Result<(), Error> {
+    async fn write_calls(&self, workspace: WorkspaceId, calls: &[WaitingCall]) -> Result<(), Error> {
         let mut changed: HashMap<SumKey, OpenSum> = HashMap::new();
-        for (_, call) in calls {
+        for WaitingCall { call, .. } in calls {
             for key in SumKey::of(workspace, call) {
                 let sum = match changed.entry(key) {
                     Entry::Occupied(entry) => entry.into_mut(),
@@ -81,12 +87,27 @@ impl AgentCfg {
         }
         let mut rounds = Rounds::default();
         loop {
-            let Some(found) = self.read(records::workspace(workspace).encoded()).await? else {
+            let head = records::budgets_head(workspace);
+            let (found, budgets) = self
+                .read((records::workspace(workspace).encoded(), head.clone()))
+                .await?;
+            let Some(found) = found else {
                 // The workspace is deleted, and its usage with it.
                 return Ok(());
             };
-            let mut transaction = Transaction::default().check(found.unchanged());
-            for (id, call) in calls {
+            // A new budget counts what was written before it was made, and those who write count the rest in it.
+            let transaction = Transaction::default()
+                .check(found.unchanged())
+                .check(head.unchanged(budgets.as_ref()))
+                .add(records::usage_writes(workspace), 1, None);
+            let revision = budgets.map_or(0, |head| head.value.revision);
+            let since = calls.iter().any(|call| call.settled < revision);
+            let since = match since {
+                true => Some(self.budgets_at(workspace, revision).await?),
+                false => None,
+            };
+            let mut transaction = transaction;
+            for WaitingCall { id, call, .. } in calls {
                 transaction = transaction.put(records::usage_call(workspace, *id), call)?;
             }
             for (key, sum) in &changed {
@@ -97,12 +118,30 @@ impl AgentCfg {
                 transaction = transaction.put(records::usage_sum(workspace, key.time, sum.id), &record)?;
             }
             match self.commit(transaction).await? {
-                Outcome::Done(_) => break,
+                Outcome::Done(_) => {
+                    if let Some(known) = since {
+                        self.settle_written(&known, calls);
+                    }
+                    break;
+                }
                 Outcome::Raced | Outcome::Limit => rounds.lost().await?,
             }
         }
         self.inner.ledger.sums.lock().await.extend(changed);
         Ok(())
+    }
+
+    /// Counts calls in the budgets that were made since they were settled.
+    fn settle_written(&self, known: &KnownBudgets, calls: &[WaitingCall]) {
+        for WaitingCall { call, settled, .. } in calls {
+            let millis = i64::try_from(call.duration_ms).unwrap_or(i64::MAX);
+            let cost = EndedCost {
+                group: &call.group,
+                cost: call.cost.unwrap_or(Usd::ZERO),
+                began: Timestamp::from_unix_millis(call.ended_at.saturating_sub(millis)),
+            };
+            self.settle_since(known, *settled, &cost);
+        }
     }
 
     /// The sum that this process counts, a new one if it counts none.
