@@ -29,11 +29,11 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
             let expected_version = match expected.as_deref() {
                 None => Patch::Absent,
                 Some("none") => Patch::Null,
-                Some(version) => Patch::Set(parse("expected", version)?),
+                Some(version) => Patch::Set(version_number("expected", version)?),
             };
             // No label consists of digits alone.
             let target = match version.bytes().all(|byte| byte.is_ascii_digit()) {
-                true => LabelTarget::new(parse("version", &version)?),
+                true => LabelTarget::new(version_number("version", &version)?),
                 false => LabelTarget::of_label(parse("label", &version)?),
             };
             let target = target.expected_version(expected_version);
@@ -213,5 +213,13 @@ async fn nothing_to_promote(session: &Session, from: &str, set: Option<&str>) ->
     Ok(match nearest(from, &names) {
         Some(meant) if meant != from => failure.hint(format_args!("Did you mean {meant}?")),
         _ => failure,
+    })
+}
+
+/// A version on the command line.
+fn version_number(name: &str, text: &str) -> Result<u64> {
+    text.parse().map_err(|_| {
+        let rule = format!("{name} must be the number of a version, got {text:?}");
+        CommandFailure::with_code(Code::Usage, rule)
     })
 }

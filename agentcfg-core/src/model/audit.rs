@@ -133,6 +133,8 @@ word_enum! {
         BudgetSet = "budget.set",
         /// A budget was removed.
         BudgetRemoved = "budget.removed",
+        /// What ended servers had taken of a budget was set to what the usage says.
+        BudgetSettled = "budget.settled",
         /// 50, 80 or 100 % of a budget are spent.
         BudgetThresholdReached = "budget.threshold_reached",
     } or Unknown

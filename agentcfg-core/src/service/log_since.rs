@@ -74,7 +74,7 @@ impl LogSince {
                     undo.note(field, change.from);
                 }
             }
-            (Action::WorkspaceExported | Action::BudgetThresholdReached, _) => {}
+            (Action::WorkspaceExported | Action::BudgetThresholdReached | Action::BudgetSettled, _) => {}
             // A change of several agents names them in the paths of its changes, whatever its action is.
             (
                 action,

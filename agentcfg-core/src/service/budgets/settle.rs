@@ -1,17 +1,41 @@
 //! Settling what processes held that are gone.
 
+use serde_json::json;
+
 use super::manage::account_key;
 use super::period;
 use super::reservation::nanos;
 use crate::error::Error;
-use crate::model::{Budget, Permission, Timestamp, WorkspaceId};
+use crate::model::{
+    Action, Budget, Change as FieldChange, Changes, Permission, TargetType, Timestamp, Usd, WorkspaceId,
+};
+use crate::service::access::Access;
+use crate::service::change::Change;
 use crate::service::chunked_reads::{self, Chunks};
-use crate::service::records::{self, Outcome, ProcessTag, StoredBudget, StoredCall, Transaction};
+use crate::service::records::{self, Outcome, ProcessTag, StoredBudget, StoredCall};
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Caller};
 
 /// The calls of a process that is gone ended at most so long after its last report, in milliseconds.
 const AFTER_REPORT: i64 = 60 * 60 * 1000;
+
+/// The changes that the audit log shows.
+fn settled((unsettled, spent): (u64, u64), spent_now: u64) -> Changes {
+    let usd = |nanos: u64| json!(Usd::from_nanos(nanos.into()));
+    let change = |name: &str, from: u64, to: u64| {
+        (
+            name.to_owned(),
+            FieldChange {
+                from: usd(from),
+                to: usd(to),
+            },
+        )
+    };
+    Changes::from([
+        change("unsettled_usd", unsettled, 0),
+        change("spent_usd", spent, spent_now),
+    ])
+}
 
 impl AgentCfg {
     /// Replaces what servers held of the budgets of a workspace that ended without giving it back by what the usage says that they
@@ -34,12 +58,13 @@ impl AgentCfg {
         self.write_usage().await?;
         let known = self.read_budgets(workspace).await?;
         for budget in &known.budgets {
-            self.settle_budget(workspace, &budget.stored).await?;
+            self.settle_budget(&access, &budget.stored).await?;
         }
         self.shown_budgets(workspace).await
     }
 
-    async fn settle_budget(&self, workspace: WorkspaceId, budget: &StoredBudget) -> Result<(), Error> {
+    async fn settle_budget(&self, access: &Access, budget: &StoredBudget) -> Result<(), Error> {
+        let workspace = access.workspace();
         let (own, now) = (self.process_tag()?, self.now());
         let key = account_key(workspace, budget, now);
         let place = records::budget(workspace, &budget.place());
@@ -62,11 +87,14 @@ impl AgentCfg {
                 account.holders.remove(&tag);
                 account.spent = account.spent.saturating_add(spent.min(held));
             }
-            let transaction = Transaction::default()
+            let before = (found.value.unsettled(own, self.gone()), found.value.spent);
+            let (action, id) = (Action::BudgetSettled, budget.id.to_string());
+            let change = Change::new(access, now, action, TargetType::Budget, id)
+                .audit_changes(&settled(before, account.spent))?
                 .check(stored.unchanged())
                 .check(found.unchanged())
                 .put(key.clone(), &account)?;
-            match self.commit(transaction).await? {
+            match self.apply(change).await? {
                 Outcome::Done(_) => return Ok(()),
                 Outcome::Raced | Outcome::Limit => rounds.lost().await?,
             }

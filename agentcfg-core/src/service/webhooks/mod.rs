@@ -222,7 +222,7 @@ impl AgentCfg {
         id: WebhookId,
         patch: &WebhookPatch,
     ) -> Result<Attempt<Webhook>, Error> {
-        let (access, found) = self.webhook_for(caller, id, Permission::WebhooksManage).await?;
+        let (access, found) = self.webhook_to_redirect(caller, id).await?;
         let epoch = self.epoch().await?;
         if patch.types.as_ref().is_some_and(|types| types.need_audit_log()) {
             access.require(Permission::AuditLogRead)?;
@@ -354,7 +354,7 @@ impl AgentCfg {
         id: WebhookId,
         from: ReplayFrom,
     ) -> Result<Attempt<Webhook>, Error> {
-        let (access, found) = self.webhook_for(caller, id, Permission::WebhooksManage).await?;
+        let (access, found) = self.webhook_to_redirect(caller, id).await?;
         let epoch = self.epoch().await?;
         let (webhook, before) = (&found.webhook.value, &found.state.value);
         let position = match from {
@@ -405,6 +405,15 @@ impl AgentCfg {
             })?;
         access.require(permission)?;
         let found = self.find_webhook(workspace, id).await?.ok_or_else(unknown)?;
+        Ok((access, found))
+    }
+
+    /// As [`Self::webhook_for`], for callers who decide where its events go, or who can read them: they need what its types need.
+    async fn webhook_to_redirect(&self, caller: &Caller, id: WebhookId) -> Result<(Access, WebhookWithState), Error> {
+        let (access, found) = self.webhook_for(caller, id, Permission::WebhooksManage).await?;
+        if found.webhook.value.types.need_audit_log() {
+            access.require(Permission::AuditLogRead)?;
+        }
         Ok((access, found))
     }
 

@@ -3,7 +3,7 @@
 use super::deliveries::Secrets;
 use super::{changed, with_secret};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, Actor, Permission, Success, Webhook, WebhookId, WebhookWithSecret, WorkspaceId};
+use crate::model::{Action, Actor, Success, Webhook, WebhookId, WebhookWithSecret, WorkspaceId};
 use crate::service::access::Access;
 use crate::service::records::{self, StoredSecret, StoredWebhook, Transaction};
 use crate::service::retry::Attempt;
@@ -50,7 +50,7 @@ impl AgentCfg {
         id: WebhookId,
         secret: &SigningSecret,
     ) -> Result<Attempt<Webhook>, Error> {
-        let (access, found) = self.webhook_for(caller, id, Permission::WebhooksManage).await?;
+        let (access, found) = self.webhook_to_redirect(caller, id).await?;
         let epoch = self.epoch().await?;
         let before = &found.webhook.value;
         let list = self.read(records::master_keys()).await?;

@@ -1,12 +1,12 @@
 //! Budgets of model calls.
 
-use agentcfg_core::model::{Budget, BudgetLimit, Permission, Success};
+use agentcfg_core::model::{Budget, BudgetLimit, NoFields, Permission, Success};
 use agentcfg_core::validate::Valid;
 
 use super::tags::USAGE;
 use crate::api::answer::{Json, List as Array};
-use crate::api::call::Call;
 use crate::api::call::parameters::{BudgetPeriod, BudgetScope, BudgetScopeId, WorkspaceId};
+use crate::api::call::{Call, Optional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
@@ -129,13 +129,14 @@ impl Endpoint for Settle {
         "A server takes slices of a budget, so that a call costs no round trip of its own. One that is killed cannot give them back. \
          This sets `unsettled_usd` of each budget to 0, and adds to `spent_usd` what the usage says that the server has spent of it.",
     )
+    .bodies(&[Example("empty", "{}")])
     .answer("The budgets, as `GET /api/budgets` lists them.", &[Example("budgets", "[{}]")]);
 
     type Input = (WorkspaceId,);
-    type Body = ();
+    type Body = Optional<Valid<NoFields>>;
     type Answer = Array<Budget>;
 
-    async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+    async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, _: Self::Body) -> Result<Self::Answer, Failure> {
         Ok(Array(call.service.settle_budgets(call.caller, workspace).await?))
     }
 }

@@ -234,6 +234,7 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
         let query = passed.query(call, Self::Input::DOCS)?;
         let sent = Sent {
             method,
+            provider: target.provider,
             path: &target.path,
             query: query.as_deref(),
             headers: passed.headers(call),

@@ -3,13 +3,14 @@
 #[cfg(test)]
 mod tests;
 
-use agentcfg_core::model::{Permission, ProviderKeyInfo, ProviderKeyTest, Success};
+use agentcfg_core::model::{NoFields, Permission, ProviderKeyInfo, ProviderKeyTest, Success};
 use agentcfg_core::secret::ProviderCredential;
+use agentcfg_core::validate::Valid;
 
 use super::tags::MODELS;
 use crate::api::answer::{Json, List as Array};
-use crate::api::call::Call;
 use crate::api::call::parameters::{ProviderName, WorkspaceId};
+use crate::api::call::{Call, Optional};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::errors::Failure;
@@ -151,6 +152,7 @@ impl Endpoint for Test {
         "Asks the provider for its list of models with the saved key, which costs nothing. The answer is 200 whatever the provider \
          says: `ok` tells whether it takes the key, and `message` is its own where it refuses. 404 where no key is saved.",
     )
+    .bodies(&[Example("empty", "{}")])
     .answer(
         "What the provider says.",
         &[
@@ -160,10 +162,10 @@ impl Endpoint for Test {
     );
 
     type Input = (WorkspaceId, ProviderName);
-    type Body = ();
+    type Body = Optional<Valid<NoFields>>;
     type Answer = Json<ProviderKeyTest>;
 
-    async fn run(call: &Call<'_>, (workspace, name): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
+    async fn run(call: &Call<'_>, (workspace, name): Values<'_, Self>, _: Self::Body) -> Result<Self::Answer, Failure> {
         let provider = call.service.provider_named(call.caller, workspace, name).await?;
         let saved = call
             .service

@@ -1,22 +1,27 @@
 //! Reading the arguments of a tool: all faults are reported together.
 
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use agentcfg_core::model::{Message, WorkspaceId};
 use agentcfg_core::validate::{Invalid, Valid, shown};
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 
 /// The arguments of a call that were not taken yet, and the faults of the others.
 pub(super) struct Arguments {
     left: Map<String, Value>,
+    /// The definition as it was written.
+    definition: Option<Box<RawValue>>,
     faults: Vec<String>,
 }
 
 impl Arguments {
     /// Wraps the arguments of a call.
-    pub(super) fn new(arguments: Map<String, Value>) -> Self {
+    pub(super) fn new(arguments: Map<String, Value>, definition: Option<Box<RawValue>>) -> Self {
         Self {
             left: arguments,
+            definition,
             faults: Vec::new(),
         }
     }
@@ -157,7 +162,15 @@ impl Arguments {
         for field in cleared {
             body.entry(*field).or_insert(Value::Null);
         }
-        let text = serde_json::to_vec(&body).map_err(|error| error.to_string())?;
+        let mut fields: BTreeMap<String, Box<RawValue>> = BTreeMap::new();
+        for (name, value) in body {
+            let text = match self.definition.take_if(|_| name == "definition") {
+                Some(written) => Ok(written),
+                None => to_raw_value(&value),
+            };
+            fields.insert(name, text.map_err(|error| error.to_string())?);
+        }
+        let text = serde_json::to_vec(&fields).map_err(|error| error.to_string())?;
         let invalid = match read(&text) {
             Ok(read) if self.faults.is_empty() => return Ok(read.into_inner()),
             Ok(_) => None,
@@ -220,7 +233,7 @@ mod tests {
         else {
             panic!()
         };
-        let mut arguments = Arguments::new(given);
+        let mut arguments = Arguments::new(given, None);
         assert_eq!(arguments.workspace(), None);
         assert_eq!(arguments.integer("limit", 1..=10), None);
         assert!(arguments.texts("clear").is_empty());
@@ -245,7 +258,7 @@ mod tests {
     fn the_faults_of_a_body_are_reported_with_the_others() {
         let read = |given: Value, cleared: &[&str]| {
             let Value::Object(given) = given else { panic!() };
-            let mut arguments = Arguments::new(given);
+            let mut arguments = Arguments::new(given, None);
             arguments.integer("limit", 1..=10);
             let body = arguments.body();
             arguments.finish_with(body, cleared, "name it in clear", AgentPatch::from_json)

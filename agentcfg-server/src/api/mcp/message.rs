@@ -8,6 +8,8 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::server_info::{LEGACY, MODERN, server_info, supported_versions};
@@ -61,7 +63,25 @@ pub(super) struct Request {
     pub(super) id: Value,
     pub(super) method: String,
     pub(super) params: Map<String, Value>,
+    /// The argument `definition` as it was written: the order of its members is kept.
+    pub(super) definition: Option<Box<RawValue>>,
     pub(super) era: Era,
+}
+
+/// The part of a request that has a definition.
+#[derive(Deserialize)]
+struct DefinitionPart {
+    params: ParamsPart,
+}
+
+#[derive(Deserialize)]
+struct ParamsPart {
+    arguments: ArgumentsPart,
+}
+
+#[derive(Deserialize)]
+struct ArgumentsPart {
+    definition: Box<RawValue>,
 }
 
 /// An error, with the id of its request as far as it is known.
@@ -213,6 +233,12 @@ impl Message {
         match request {
             Ok((params, era)) => Ok(Self::Request(Request {
                 id,
+                definition: match params.contains_key("arguments") {
+                    true => serde_json::from_slice(body)
+                        .ok()
+                        .map(|part: DefinitionPart| part.params.arguments.definition),
+                    false => None,
+                },
                 method,
                 params,
                 era,

@@ -74,7 +74,7 @@ async fn answer(service: &AgentCfg, caller: &Caller, request: &Request) -> Resul
             let tools = tools::listed(service, caller).await?;
             Ok(Served::cached(object(json!({ "tools": tools })), TOOLS_FRESH))
         }
-        (_, "tools/call") => tools::call(service, caller, params).await.map(Served::plain),
+        (_, "tools/call") => tools::call(service, caller, request).await.map(Served::plain),
         (_, "resources/list") => catalogue::resources(service, caller, params)
             .await
             .map(Served::uncached),

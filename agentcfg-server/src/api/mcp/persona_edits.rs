@@ -74,7 +74,7 @@ mod tests {
     use crate::api::mcp::json::object;
 
     fn applied(edits: Value, persona: &str) -> Result<String, String> {
-        let mut arguments = Arguments::new(object(json!({ "persona_edits": edits })));
+        let mut arguments = Arguments::new(object(json!({ "persona_edits": edits })), None);
         let edits = PersonaEdits::take(&mut arguments);
         arguments.finish()?;
         edits.apply(persona)

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::Arguments;
 use super::calls::{ToolError, Tools};
 use super::json::object;
-use super::message::RpcError;
+use super::message::{Request, RpcError};
 use super::releases;
 use super::tool::{Effect, Tool, agent, list, message, status, text, with_fields, with_short_fields};
 use super::usage;
@@ -230,7 +230,7 @@ pub(super) async fn listed(service: &AgentCfg, caller: &Caller) -> Result<Vec<Va
 pub(super) async fn call(
     service: &AgentCfg,
     caller: &Caller,
-    params: &Map<String, Value>,
+    Request { params, definition, .. }: &Request,
 ) -> Result<Map<String, Value>, RpcError> {
     let name = params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
@@ -243,7 +243,7 @@ pub(super) async fn call(
     };
     let tools = Tools { service, caller };
     let outcome = match arguments {
-        Ok(arguments) => (tool.run)(&tools, Arguments::new(arguments)).await,
+        Ok(arguments) => (tool.run)(&tools, Arguments::new(arguments, definition.clone())).await,
         Err(error) => Err(error),
     };
     let text = |text: String| json!([{"type": "text", "text": text}]);

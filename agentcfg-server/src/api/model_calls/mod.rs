@@ -14,10 +14,11 @@ mod request_body;
 mod target;
 mod usage;
 
+use std::borrow::Cow;
 use std::io;
 use std::time::Duration;
 
-use agentcfg_core::model::ProviderApi;
+use agentcfg_core::model::{Provider, ProviderApi};
 use agentcfg_core::service::ModelAttempt;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -72,6 +73,8 @@ pub struct ModelCalls {
 pub struct Sent<'a> {
     /// The method.
     pub method: Method,
+    /// The provider that the path of the request names.
+    pub provider: Provider,
     /// The path at the provider, without a slash at either end.
     pub path: &'a str,
     /// The parameters for the provider, as they were written.
@@ -167,7 +170,11 @@ fn request(attempt: &ModelAttempt, sent: &Sent<'_>, metered: MeteredBody) -> Res
     }
     let mut request = Request::new(Full::new(body));
     request.method_mut().clone_from(&sent.method);
-    *request.uri_mut() = address(attempt.api, &attempt.base_url, sent.path, sent.query)?;
+    let path = match attempt.provider == sent.provider {
+        true => sent.path.into(),
+        false => at_another(attempt.api, &attempt.base_url, sent.path),
+    };
+    *request.uri_mut() = address(attempt.api, &attempt.base_url, &path, sent.query)?;
     *request.headers_mut() = headers;
     Ok(request)
 }
@@ -175,11 +182,10 @@ fn request(attempt: &ModelAttempt, sent: &Sent<'_>, metered: MeteredBody) -> Res
 /// The URL of a path at a provider. Clients are configured with the version `v1` and without it; it is left out where the base URL
 /// has a version: for Anthropic's API at its end, for OpenAI's anywhere, such as `/v1beta/openai`, since OpenAI's own has one.
 fn address(api: ProviderApi, base_url: &str, path: &str, query: Option<&str>) -> Result<Uri, CallError> {
-    let has_version = match api {
-        ProviderApi::OpenAi => base_url.split('/').skip(3).any(begins_like_a_version),
-        ProviderApi::Anthropic => base_url.ends_with("/v1"),
-    };
-    let path = path.strip_prefix("v1/").filter(|_| has_version).unwrap_or(path);
+    let path = path
+        .strip_prefix("v1/")
+        .filter(|_| has_version(api, base_url))
+        .unwrap_or(path);
     let mut address = format!("{base_url}/{path}");
     if let Some(query) = query {
         address = format!("{address}?{query}");
@@ -187,6 +193,22 @@ fn address(api: ProviderApi, base_url: &str, path: &str, query: Option<&str>) ->
     address
         .parse()
         .map_err(|error: hyper::http::uri::InvalidUri| CallError::Request(error.into()))
+}
+
+/// The path of a call that goes to another provider than the one that it names: with the version `v1`, which that provider's base URL
+/// may have had.
+fn at_another<'a>(api: ProviderApi, base_url: &str, path: &'a str) -> Cow<'a, str> {
+    match has_version(api, base_url) || path.split('/').next().is_some_and(begins_like_a_version) {
+        true => path.into(),
+        false => format!("v1/{path}").into(),
+    }
+}
+
+fn has_version(api: ProviderApi, base_url: &str) -> bool {
+    match api {
+        ProviderApi::OpenAi => base_url.split('/').skip(3).any(begins_like_a_version),
+        ProviderApi::Anthropic => base_url.ends_with("/v1"),
+    }
 }
 
 fn begins_like_a_version(segment: &str) -> bool {

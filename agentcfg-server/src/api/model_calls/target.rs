@@ -101,11 +101,7 @@ impl<'a> Target<'a> {
 
     /// The format of the body at this path of an API, with or without a version such as `v1` in front.
     fn format_of(&self, api: ProviderApi) -> Option<Format> {
-        let path = match self.path.split_once('/') {
-            Some((version, rest)) if is_version(version) => rest,
-            _ => &self.path,
-        };
-        match (api, path) {
+        match (api, &*endpoint(&self.path)) {
             (ProviderApi::OpenAi, "chat/completions") => Some(Format::ChatCompletions),
             (ProviderApi::OpenAi, "responses") => Some(Format::Responses),
             (ProviderApi::Anthropic, "messages" | "messages/count_tokens") => Some(Format::Messages),
@@ -114,15 +110,40 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The path with the characters that clients encode although they need not.
+/// The path with the characters that clients encode although they need not: those that mean the same as their encoding, a slash,
+/// `@` and `:`. What a server would decode is so compared in its decoded form.
 fn decoded(path: &str) -> Cow<'_, str> {
-    const ENCODED: [(&str, &str); 5] = [("%2F", "/"), ("%2f", "/"), ("%40", "@"), ("%3A", ":"), ("%3a", ":")];
-    match path.contains('%') {
-        true => ENCODED
-            .iter()
-            .fold(path.to_owned(), |path, (encoded, plain)| path.replace(encoded, plain))
-            .into(),
-        false => Cow::Borrowed(path),
+    if !path.contains('%') {
+        return Cow::Borrowed(path);
+    }
+    let mut parts = path.split('%');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let encoded = part.get(..2).and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        let needless = encoded.filter(|byte| byte.is_ascii_alphanumeric() || b"-._~/@:".contains(byte));
+        match needless {
+            Some(byte) => {
+                plain.push(char::from(byte));
+                plain.push_str(&part[2..]);
+            }
+            None => {
+                plain.push('%');
+                plain.push_str(part);
+            }
+        }
+    }
+    plain.into()
+}
+
+/// The path without a version such as `v1` in front, in lower case: some providers take others too, and bill them.
+pub(super) fn endpoint(path: &str) -> Cow<'_, str> {
+    let path = match path.split_once('/') {
+        Some((version, rest)) if is_version(version) => rest,
+        _ => path,
+    };
+    match path.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => path.to_ascii_lowercase().into(),
+        false => path.into(),
     }
 }
 
@@ -170,9 +191,9 @@ fn is_segment(segment: &str) -> bool {
 }
 
 /// Whether a segment of a path is a version such as `v1`.
-pub(super) fn is_version(segment: &str) -> bool {
+fn is_version(segment: &str) -> bool {
     segment
-        .strip_prefix('v')
+        .strip_prefix(['v', 'V'])
         .is_some_and(|digits| !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
@@ -216,11 +237,17 @@ mod tests {
 
     #[test]
     fn an_encoded_slash_is_a_slash() {
-        for text in ["openai/v1%2Fchat%2fcompletions", "openai/v1/chat%2Fcompletions"] {
+        for text in [
+            "openai/v1%2Fchat%2fcompletions",
+            "openai/v1/chat%2Fcompletions",
+            "openai/v%31/ch%61t/c%6Fmpletions",
+        ] {
             let target = Target::parse(text).unwrap();
             assert_eq!(target.path, "v1/chat/completions");
             assert_eq!(format(text), Some(Format::ChatCompletions));
         }
+        assert_eq!(format("openai/V1/Chat/completions"), Some(Format::ChatCompletions));
+        assert_eq!(Target::parse("openai/v1/%2e%2E/models"), None);
     }
 
     #[test]
@@ -275,7 +302,8 @@ mod tests {
             ("v1/files/a%20b", None),
             ("v1/files/a+b,c=1", None),
             ("v1/files/(a)'b'!*$&", None),
-            ("v1/files/%C3%A9%7E%2B", None),
+            ("v1/files/%C3%A9%2B%7B", None),
+            ("v1/files/%7E%61%2Db", Some("v1/files/~a-b")),
             ("v1/files/.hidden", None),
         ] {
             let text = format!("openai/@writer/{path}");

@@ -119,6 +119,41 @@ fn the_version_is_in_the_base_url_or_in_the_path() {
     }
 }
 
+#[test]
+fn another_provider_gets_the_version_that_its_base_url_lacks() {
+    use ProviderApi::{Anthropic, OpenAi};
+    for (api, base_url, path, expected) in [
+        (
+            OpenAi,
+            "https://api.openai.com",
+            "chat/completions",
+            "v1/chat/completions",
+        ),
+        (
+            OpenAi,
+            "https://api.openai.com",
+            "v1/chat/completions",
+            "v1/chat/completions",
+        ),
+        (
+            OpenAi,
+            "http://10.0.0.7:8000/v1",
+            "chat/completions",
+            "chat/completions",
+        ),
+        (
+            OpenAi,
+            "https://g.example/v1beta/openai",
+            "chat/completions",
+            "chat/completions",
+        ),
+        (Anthropic, "https://api.anthropic.com", "messages", "v1/messages"),
+        (Anthropic, "https://g.example/v1", "messages", "messages"),
+    ] {
+        assert_eq!(at_another(api, base_url, path), expected, "{base_url} {path}");
+    }
+}
+
 #[tokio::test]
 async fn membership_comes_before_the_body() {
     let service = AgentCfg::builder(MemoryStore::new())

@@ -47,9 +47,13 @@ impl ExtraChunk {
         passed.freeze()
     }
 
-    /// The bytes of an event that did not end.
+    /// The bytes of an event that did not end, at the end of the stream. Some servers leave out the empty line after the last one.
     pub fn rest(&mut self) -> Bytes {
-        self.held.split().freeze()
+        let rest = self.held.split();
+        match !self.passes && is_extra(&rest) {
+            true => Bytes::new(),
+            false => rest.freeze(),
+        }
     }
 
     /// The end of the first event: that of an empty line after it.
@@ -107,6 +111,10 @@ mod tests {
                     "{newline:?} {piece}"
                 );
             }
+        }
+        for end in ["", "\n"] {
+            let last = [FIRST, EXTRA.trim_end(), end].concat();
+            assert_eq!(passed(last.as_bytes(), 7), FIRST.as_bytes(), "the stream ends with it");
         }
         for kept in [
             "data: {\"choices\":[],\"usage\":null}\n\n",

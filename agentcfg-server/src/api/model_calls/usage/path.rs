@@ -3,7 +3,7 @@
 use agentcfg_core::model::TokenUsage;
 use hyper::Method;
 
-use super::super::target::is_version;
+use super::super::target::endpoint;
 
 /// The paths whose answers report their usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,11 +24,7 @@ impl UsagePath {
         if method != Method::POST {
             return None;
         }
-        let path = match path.split_once('/') {
-            Some((version, rest)) if is_version(version) => rest,
-            _ => path,
-        };
-        match path {
+        match &*endpoint(path) {
             "chat/completions" => Some(Self::ChatCompletions),
             "responses" => Some(Self::Responses),
             "embeddings" => Some(Self::Embeddings),

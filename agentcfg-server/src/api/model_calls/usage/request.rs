@@ -101,9 +101,13 @@ impl MeteredBody {
             codings.any(|coding| coding.eq_ignore_ascii_case(b"gzip"))
         });
         headers.remove(header::ACCEPT_ENCODING);
-        if takes_gzip && !self.asks_for_usage {
-            headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
-        }
+        // Without the field a server may choose any coding.
+        let coding = match (self.asks_for_usage, takes_gzip) {
+            (true, _) => "identity",
+            (false, true) => "gzip",
+            (false, false) => return,
+        };
+        headers.insert(header::ACCEPT_ENCODING, HeaderValue::from_static(coding));
     }
 }
 
