@@ -189,8 +189,9 @@ impl AgentCfg {
     /// ```
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
     /// let settings = Settings::default().max_persona_prompt(20_000_u32);
-    /// let service = AgentCfg::builder(MemoryStore::new()).settings(settings).build();
+    /// let service = AgentCfg::builder(MemoryStore::new()).settings(settings)?.build();
     /// assert_eq!(service.limits().persona_prompt, 20_000);
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
     pub fn limits(&self) -> Limits {
         Limits {

@@ -36,6 +36,7 @@ impl Stage {
                 default_plan: Plan::Enterprise,
                 ..Settings::default()
             })
+            .unwrap()
             .build();
         let ada = service.trusted_user("ada").unwrap();
         let new = NewWorkspace { name: "Studio".into() };
