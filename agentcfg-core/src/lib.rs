@@ -65,6 +65,7 @@
 //! | `jwks` | sessions of OpenID Connect providers: the only feature of `engine` that compiles C, but for TLS |
 //! | `tls` | the TLS that connections to other servers use |
 //! | `tls-ring`, `tls-aws-lc` | its crypto provider; without one, the provider that the app has installed for the process |
+//! | `stream` | watches as a `Stream`, for the combinators of `futures` |
 //! | `conformance` | tests for your own store |
 //! | `schema` | JSON Schemas of the types of the API, for an OpenAPI document |
 

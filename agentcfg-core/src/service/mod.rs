@@ -78,6 +78,8 @@ use self::builder::Managed;
 pub use self::entry::{Caller, Entry, EntryError};
 use self::entry::{KeyTable, LastUses, Plaintexts, RateCounting};
 pub use self::export::Export;
+#[cfg(feature = "stream")]
+pub use self::feed::WatchStream;
 pub use self::feed::{ChangePage, SerializedEvent, Update, Watch};
 use self::feed::{Heads, RecentEvents, StatusFeeds};
 pub use self::labels::LabelHistory;

@@ -1,4 +1,6 @@
 mod remote;
+#[cfg(feature = "stream")]
+mod stream;
 
 use std::pin::pin;
 use std::sync::Arc;
