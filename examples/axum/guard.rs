@@ -12,12 +12,12 @@ use std::error::Error;
 use std::time::Duration;
 
 use agentcfg_core::model::{
-    Environment, NewAgent, NewApiKey, NewWorkspace, Permission, Provider, Scope, StatusReport, WorkspaceId,
+    Environment, JsonBody, NewAgent, NewApiKey, NewWorkspace, Permission, Provider, Scope, StatusReport, WorkspaceId,
 };
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
 use agentcfg_core::store::MemoryStore;
-use agentcfg_core::validate::{JsonBody, Valid};
+use agentcfg_core::validate::Valid;
 use agentcfg_core::{AgentCfg, Caller};
 use agentcfg_server::{App, CallTimeouts, Cors, EntryLayer, ModelCalls};
 use axum::body::{Body, Bytes, to_bytes};

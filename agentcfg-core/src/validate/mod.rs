@@ -13,7 +13,7 @@ mod valid;
 pub use self::faults::{Fault, Faults, Invalid, quoted, shown};
 pub use self::nearest::{edits, nearest};
 pub(crate) use self::text::{agent_id, api_key_id, label, message, set_name, user_id};
-pub use self::valid::{IntoValid, JsonBody, Valid};
+pub use self::valid::{IntoValid, Valid};
 pub(crate) use self::valid::{read, read_within};
 pub use crate::json::read_json;
 

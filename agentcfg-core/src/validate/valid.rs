@@ -4,7 +4,6 @@ use std::ops::Deref;
 
 use super::{Invalid, MAX_PERSONA_PROMPT};
 use crate::body::{self, Body};
-use crate::model::Limits;
 
 /// A body that keeps all of its rules: either it was read from JSON, or [`IntoValid`] has checked a value that was made
 /// in Rust.
@@ -55,59 +54,6 @@ pub(crate) fn read_within<T: Body>(bytes: &[u8], max_persona: u32) -> Result<Val
 /// Reads a body and checks every value by its rule.
 pub(crate) fn read<T: Body>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
     read_within(bytes, MAX_PERSONA_PROMPT)
-}
-
-/// A body of the API, which JSON is read into: each type with a `from_json`. Code that is generic over bodies, such as
-/// an extractor of a web framework, names it as its bound.
-///
-/// It is not implemented for other types.
-///
-/// ```
-/// use agentcfg_core::model::{Limits, NewWorkspace, WorkspacePatch};
-/// use agentcfg_core::validate::{Invalid, JsonBody, Valid};
-///
-/// /// One function for the bodies of all routes.
-/// fn body<T: JsonBody>(bytes: &[u8]) -> Result<Valid<T>, Invalid> {
-///     T::read_json(bytes, Limits::default())
-/// }
-///
-/// let new: Valid<NewWorkspace> = body(br#"{"name": "Studio"}"#)?;
-/// assert_eq!(new.name, "Studio");
-/// assert_eq!(body::<WorkspacePatch>(b"[]").unwrap_err().to_string(), "body must be a JSON object, got an array");
-/// # Ok::<(), Invalid>(())
-/// ```
-pub trait JsonBody: Sized + sealed::Sealed {
-    /// Reads the JSON text of a request as a service with these [limits](crate::model::Limits) does; those of a service
-    /// are in `AgentCfg::limits`.
-    ///
-    /// A persona that is too long for them is a fault next to other faults. Alone it is none, because an agent may keep
-    /// a longer one that it has: the service decides.
-    ///
-    /// # Errors
-    ///
-    /// Every fault of the text, in the order of the fields.
-    ///
-    /// ```
-    /// use agentcfg_core::model::{Limits, StatusReport};
-    /// use agentcfg_core::validate::JsonBody;
-    /// let report = StatusReport::read_json(br#"{"status": "idle"}"#, Limits::default())?;
-    /// assert_eq!(*report, StatusReport::idle());
-    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
-    /// ```
-    fn read_json(bytes: &[u8], limits: Limits) -> Result<Valid<Self>, Invalid>;
-}
-
-mod sealed {
-    #[allow(unnameable_types)]
-    pub trait Sealed {}
-}
-
-impl<T: Body> sealed::Sealed for T {}
-
-impl<T: Body> JsonBody for T {
-    fn read_json(bytes: &[u8], limits: Limits) -> Result<Valid<Self>, Invalid> {
-        read_within(bytes, limits.persona_prompt)
-    }
 }
 
 /// An argument of a method of the service that takes a body: a value made in Rust, which is then checked, or a body

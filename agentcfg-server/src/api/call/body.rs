@@ -1,12 +1,12 @@
 //! The types of bodies, and how each is read.
 
 use agentcfg_core::model::{
-    AgentPatch, ApplyAgents, BudgetLimit, LabelRestore, LabelTarget, Limits, NewAgent, NewApiKey, NewWebhook,
+    AgentPatch, ApplyAgents, BudgetLimit, JsonBody, LabelRestore, LabelTarget, Limits, NewAgent, NewApiKey, NewWebhook,
     NewWorkspace, NoFields, Promotion, PromptValues, RoleChange, Rollback, RotateApiKey, SignIn, StatusReport,
     WebhookPatch, WebhookReplay, WorkspacePatch,
 };
 use agentcfg_core::secret::ProviderCredential;
-use agentcfg_core::validate::{Invalid, JsonBody, Valid};
+use agentcfg_core::validate::{Invalid, Valid};
 use bytes::Bytes;
 use hyper::header::HeaderMap;
 
