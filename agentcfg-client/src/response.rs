@@ -182,7 +182,7 @@ pub(crate) fn facts(status: u16, headers: &HeaderMap) -> ResponseFacts {
     }
 }
 
-/// What the head of a refusal says about its reason; `None` for any other answer, and where it says nothing of it.
+/// What the head of a refusal says about its reason; `None` for any other answer, and where it has none of it.
 fn refusal(status: u16, headers: &HeaderMap) -> Option<RefusalFacts> {
     let facts = RefusalFacts {
         fault_fields: match status {

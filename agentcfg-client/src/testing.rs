@@ -332,7 +332,7 @@ mod tests {
         let error = ada.create_agent(&new).await.unwrap_err();
         assert!(error.is_invalid(), "{error:?}");
         assert_eq!(error.fields(), ["display_name", "capabilities[1]"]);
-        let other = ada.get_agent(studio, "nobody").await.unwrap_err();
+        let other = ada.get_agent(studio, "unknown").await.unwrap_err();
         assert!(other.fields().is_empty());
     }
 
@@ -367,7 +367,7 @@ mod tests {
         }
         assert_eq!(refused(ada.clone()).await, (Some(current), true));
         let missing = ada
-            .update_agent(Some(studio), "nobody", &patch, &Precondition::matches(stale))
+            .update_agent(Some(studio), "unknown", &patch, &Precondition::matches(stale))
             .await;
         assert_eq!(missing.unwrap_err().current_tag(), None);
     }
