@@ -123,7 +123,7 @@ async fn changes(round: usize, make_versions: bool) -> Result<f64, Failure> {
 async fn read() -> Result<(), Failure> {
     let place = tempfile::tempdir()?;
     let store = RedbStore::open(place.path().join("bench.redb"), RedbOptions::default())?;
-    let service = AgentCfg::builder(store).settings(fixture::unlimited()).build();
+    let service = fixture::service(store);
     by_label(&service).await?;
     past_lists(&service, place.path()).await
 }

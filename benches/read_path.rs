@@ -50,7 +50,7 @@ fn main() {
 async fn measure(agents: usize, keys: usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let store = RedbStore::open(directory.path().join("bench.redb"), RedbOptions::default()).expect("a store");
-    let service = AgentCfg::builder(store).settings(fixture::unlimited()).build();
+    let service = fixture::service(store);
     let made = fixture::make(&service, agents, keys).await;
     // The first use of each key costs a password hash, which this benchmark does not measure.
     fixture::use_once(&service, &made.keys).await;

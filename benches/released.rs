@@ -44,7 +44,7 @@ fn main() {
 async fn measure(agents: usize) {
     let directory = tempfile::tempdir().expect("a directory");
     let store = RedbStore::open(directory.path().join("bench.redb"), RedbOptions::default()).expect("a store");
-    let service = AgentCfg::builder(store).settings(fixture::unlimited()).build();
+    let service = fixture::service(store);
     let listed = fixture::make(&service, agents, 1).await;
     let released = fixture::make(&service, agents, 1).await;
     release(&service, &released).await;

@@ -15,6 +15,7 @@ use crate::error::ResponseFacts;
 use crate::request::{Call, Prepared};
 use crate::response::{self, ApiResponse};
 use crate::retry::{self, deadline_after};
+use crate::trace::traced;
 use crate::{Error, RateLimit, RetryPolicy, Timeouts};
 
 /// A client of one server with one credential.
@@ -188,8 +189,12 @@ impl Client {
     /// Sends a call once, and returns the body of its successful response unread.
     pub(crate) async fn open(&self, call: Call) -> Result<(ResponseFacts, Incoming), Error> {
         let request = call.prepare(&self.shared.base, self.credential.header.as_ref())?;
-        let head = timeout_at(deadline_after(self.shared.timeouts.attempt), self.respond(&request));
-        let response = head.await.unwrap_or_else(|_| Err(Error::timed_out()))?;
+        let head = async {
+            let end = deadline_after(self.shared.timeouts.attempt);
+            let answered = timeout_at(end, self.respond(&request)).await;
+            answered.unwrap_or_else(|_| Err(Error::timed_out()))
+        };
+        let response = traced(&request, head).await?;
         if response.status().is_success() {
             let facts = response::facts(response.status().as_u16(), response.headers());
             return Ok((facts, response.into_body()));
@@ -213,9 +218,11 @@ impl Client {
 
     async fn attempt(&self, request: &Prepared, deadline: Instant) -> Result<ApiResponse, Error> {
         let end = deadline_after(self.shared.timeouts.attempt).min(deadline);
-        timeout_at(end, self.exchange(request))
-            .await
-            .unwrap_or_else(|_| Err(Error::timed_out()))
+        let exchange = async {
+            let answered = timeout_at(end, self.exchange(request)).await;
+            answered.unwrap_or_else(|_| Err(Error::timed_out()))
+        };
+        traced(request, exchange).await
     }
 
     async fn exchange(&self, request: &Prepared) -> Result<ApiResponse, Error> {

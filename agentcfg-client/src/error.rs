@@ -5,6 +5,8 @@ mod constructors;
 use std::fmt;
 use std::time::Duration;
 
+use agentcfg_core::model::Tag;
+
 use crate::RateLimit;
 use crate::attempt_outcome::AttemptOutcome;
 
@@ -49,6 +51,15 @@ pub(crate) struct ResponseFacts {
     pub(crate) request_id: Option<String>,
     pub(crate) retry_after: Option<Duration>,
     pub(crate) rate_limit: Option<RateLimit>,
+    /// Boxed, because few answers have any, and the facts move with each.
+    pub(crate) refusal: Option<Box<RefusalFacts>>,
+}
+
+/// What the head of a refusal says about its reason.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct RefusalFacts {
+    pub(crate) fault_fields: Vec<String>,
+    pub(crate) current_tag: Option<Tag>,
 }
 
 /// The phase in which a call failed.
@@ -153,6 +164,49 @@ impl Error {
     /// ```
     pub fn is_invalid(&self) -> bool {
         self.is(400)
+    }
+
+    /// The fields that break a rule (400), such as `display_name` and `capabilities[2]`: each once, in the order of the
+    /// message. Empty where the server names none; of very many it names the first.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// # use agentcfg_client::model::NewAgent;
+    /// if let Err(error) = client.create_agent(&NewAgent::new(workspace, "writer".parse()?, "")).await {
+    ///     assert_eq!(error.fields(), ["display_name"]);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn fields(&self) -> &[String] {
+        self.refusal().map(|refusal| &*refusal.fault_fields).unwrap_or_default()
+    }
+
+    /// The tag that the record has now, of a change whose condition is not met (412). The server names it to callers
+    /// that may read the record.
+    ///
+    /// It is no reason to send the same change with this tag: that would overwrite what another writer has changed. It
+    /// tells whether a copy that is known already is the current one.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// # use agentcfg_client::model::{AgentPatch, Precondition};
+    /// let known = client.get_agent(workspace, "writer").await?;
+    /// let condition = Precondition::matches(known.tag);
+    /// if let Err(error) = client.update_agent(Some(workspace), "writer", &AgentPatch::default(), &condition).await {
+    ///     assert_ne!(error.current_tag(), Some(known.tag));
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn current_tag(&self) -> Option<Tag> {
+        self.refusal().and_then(|refusal| refusal.current_tag)
+    }
+
+    fn refusal(&self) -> Option<&RefusalFacts> {
+        self.0.facts.refusal.as_deref()
     }
 
     /// Whether the credential is missing, wrong, expired or revoked (401).

@@ -23,6 +23,24 @@
 //! # }
 //! ```
 //!
+//! # Testing
+//!
+//! With the feature `testing`, [`testing::FakeServer`] is the API in the process of a test: the real rules, messages
+//! and header fields, a store in memory, a clock that the test moves, and a port of its own. The app under test gets
+//! its URL and a token.
+//!
+//! ```
+//! use agentcfg_client::Client;
+//! use agentcfg_client::testing::FakeServer;
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let server = FakeServer::start().await?;
+//! let client = Client::builder(server.url()).session_token(server.token("ada")?).build()?;
+//! assert!(client.list_workspaces().await?.is_empty());
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! # Features
 //!
 //! - Each endpoint of the API's resources is one method of [`Client`] with the types of [`agentcfg_core::model`], which is
@@ -47,6 +65,8 @@
 //! |---|---|
 //! | `tls-aws-lc` (default) | the crypto provider aws-lc-rs, which is the default of rustls and compiles C |
 //! | `tls-ring` | the crypto provider *ring* |
+//! | `tracing` | a span for each attempt of a call, with method, path and status, and neither query nor credential |
+//! | `testing` | [`testing::FakeServer`]: the API in the process of a test |
 //!
 //! An app has one of them, the one that its other crates use: with both in the tree, `rustls::ClientConfig::builder()` of the
 //! app does not know which to take, and panics. Without either, `https` needs [`Builder::tls_config`] or a provider that the
@@ -85,7 +105,10 @@ mod retry;
 mod sse;
 mod status;
 mod stream;
+#[cfg(feature = "testing")]
+pub mod testing;
 mod timeouts;
+mod trace;
 mod tunnel;
 mod usage;
 mod versions;
@@ -110,4 +133,4 @@ pub use released_mirror::{ReleasedMirror, ReleasedMirrorBuilder};
 pub use releases::Released;
 pub use retry::RetryPolicy;
 pub use timeouts::Timeouts;
-pub use versions::Agents;
+pub use versions::{Agents, SelectedVersion};

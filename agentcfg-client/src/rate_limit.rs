@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use agentcfg_core::model::Timestamp;
+use agentcfg_core::model::{RateStatus, Timestamp};
 use hyper::HeaderMap;
 use hyper::header::{DATE, RETRY_AFTER};
 
@@ -32,10 +32,11 @@ impl RateLimit {
     /// Reads the three headers; `None` unless all of them are present and valid.
     pub(crate) fn read(headers: &HeaderMap) -> Option<Self> {
         let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+        let [limit, remaining, reset] = RateStatus::HEADERS;
         Some(Self {
-            limit: number("x-ratelimit-limit")?.try_into().ok()?,
-            remaining: number("x-ratelimit-remaining")?.try_into().ok()?,
-            reset: Timestamp::from_unix_millis(number("x-ratelimit-reset")?.saturating_mul(1000)),
+            limit: number(limit)?.try_into().ok()?,
+            remaining: number(remaining)?.try_into().ok()?,
+            reset: Timestamp::from_unix_millis(number(reset)?.saturating_mul(1000)),
         })
     }
 }

@@ -193,6 +193,17 @@ impl Prepared {
         self.effect
     }
 
+    #[cfg(feature = "tracing")]
+    pub(crate) fn method(&self) -> &str {
+        self.method.as_str()
+    }
+
+    /// The path of the URL, without the query.
+    #[cfg(feature = "tracing")]
+    pub(crate) fn path(&self) -> &str {
+        self.uri.path()
+    }
+
     /// Whether the request asks for a change.
     pub(crate) fn changes(&self) -> bool {
         self.method != Method::GET

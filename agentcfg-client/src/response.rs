@@ -5,16 +5,19 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use hyper::HeaderMap;
 use hyper::body::{Body as _, Incoming};
-use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, LOCATION};
+use hyper::header::{CONTENT_TYPE, ETAG, HeaderName, HeaderValue, LOCATION};
 use hyper::{Response, StatusCode};
+use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
-use crate::error::{BoxError, ResponseFacts};
+use crate::error::{BoxError, RefusalFacts, ResponseFacts};
 use crate::rate_limit::{RateLimit, retry_after};
 
 /// The number of the version of the agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
+/// The fields that break a rule.
+const FAULT_FIELDS: HeaderName = HeaderName::from_static("fault-fields");
 
 /// Larger than any error message of the service.
 const MAX_ERROR_BYTES: usize = 64 * 1024;
@@ -61,6 +64,10 @@ impl ApiResponse {
         if success { Ok(answer) } else { Err(answer.into_error()) }
     }
 
+    pub(crate) fn status(&self) -> u16 {
+        self.status
+    }
+
     pub(crate) fn is_not_modified(&self) -> bool {
         self.status == 304
     }
@@ -80,7 +87,7 @@ impl ApiResponse {
     pub(crate) fn tagged<T: DeserializeOwned>(&self) -> Result<Tagged<T>, Error> {
         Ok(Tagged {
             value: self.json()?,
-            tag: self.tag().unwrap_or(Tag::UNKNOWN),
+            tag: tag(&self.headers).unwrap_or(Tag::UNKNOWN),
         })
     }
 
@@ -106,12 +113,6 @@ impl ApiResponse {
     /// The error of an answer that this client cannot decode.
     pub(crate) fn unreadable(&self, message: impl Into<String>) -> Error {
         Error::unreadable(facts(self.status, &self.headers), message)
-    }
-
-    /// The tag in the entity tag. `None` if a proxy removed or changed it.
-    fn tag(&self) -> Option<Tag> {
-        let text = self.headers.get(ETAG)?.to_str().ok()?;
-        text.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
     }
 
     /// The error of a call for one record that the response does not have.
@@ -177,5 +178,31 @@ pub(crate) fn facts(status: u16, headers: &HeaderMap) -> ResponseFacts {
         request_id: request_id.map(|id| id.chars().take(MAX_QUOTED).collect()),
         retry_after: retry_after(headers),
         rate_limit: RateLimit::read(headers),
+        refusal: refusal(status, headers).map(Box::new),
     }
+}
+
+/// What the head of a refusal says about its reason; `None` for any other answer, and where it has none of it.
+fn refusal(status: u16, headers: &HeaderMap) -> Option<RefusalFacts> {
+    let facts = RefusalFacts {
+        fault_fields: match status {
+            400 => headers.get(FAULT_FIELDS).map(fields).unwrap_or_default(),
+            _ => Vec::new(),
+        },
+        current_tag: (status == 412).then(|| tag(headers)).flatten(),
+    };
+    (facts != RefusalFacts::default()).then_some(facts)
+}
+
+/// The names in `Fault-Fields`. A name that a proxy has changed so that it is no text any more is left out.
+fn fields(value: &HeaderValue) -> Vec<String> {
+    let names = value.to_str().unwrap_or_default().split(',').map(str::trim);
+    let decoded = names.filter_map(|name| percent_decode_str(name).decode_utf8().ok());
+    decoded.filter(|name| !name.is_empty()).map(Into::into).collect()
+}
+
+/// The tag in the entity tag. `None` if there is none, or a proxy removed or changed it.
+fn tag(headers: &HeaderMap) -> Option<Tag> {
+    let text = headers.get(ETAG)?.to_str().ok()?;
+    text.strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }

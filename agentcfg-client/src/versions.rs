@@ -220,7 +220,7 @@ impl Client {
         Agents {
             client: self,
             workspace: None,
-            selector: VersionSelector::Current,
+            as_of: None,
         }
     }
 }
@@ -237,7 +237,10 @@ fn compared(selector: VersionSelector<'_>) -> Result<String, Error> {
     }
 }
 
-/// Agents as they are or were; see [`Client::agents`]. The last selector counts.
+/// The agents of a workspace as they are or were; see [`Client::agents`]. The last selector counts.
+///
+/// A label or a version selects one version of an agent, so that what follows is a [`SelectedVersion`], which reads one
+/// agent and lists none.
 ///
 /// ```no_run
 /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -252,7 +255,7 @@ fn compared(selector: VersionSelector<'_>) -> Result<String, Error> {
 pub struct Agents<'a> {
     client: &'a Client,
     workspace: Option<WorkspaceId>,
-    selector: VersionSelector<'a>,
+    as_of: Option<AsOf>,
 }
 
 impl<'a> Agents<'a> {
@@ -267,35 +270,122 @@ impl<'a> Agents<'a> {
     }
 
     /// Selects the version that a label points at. For an agent without the label the error is
-    /// [`is_not_found`](Error::is_not_found): there is no fallback.
-    #[must_use]
-    pub fn label(self, label: &'a str) -> Self {
-        self.at_version(VersionSelector::Label(label))
+    /// [`is_not_found`](Error::is_not_found): there is no fallback. What a label releases of all agents is in
+    /// [`Client::released`].
+    pub fn label(self, label: &'a str) -> SelectedVersion<'a> {
+        self.selected(VersionSelector::Label(label))
     }
 
     /// Selects the version with this number.
-    #[must_use]
-    pub fn version(self, version: u64) -> Self {
-        self.at_version(VersionSelector::Version(version))
+    pub fn version(self, version: u64) -> SelectedVersion<'a> {
+        self.selected(VersionSelector::Version(version))
     }
 
     /// Selects the state at this time, the time included.
     #[must_use]
     pub fn at(self, at: Timestamp) -> Self {
-        self.at_version(VersionSelector::At(at))
+        Self {
+            as_of: Some(AsOf::At(at)),
+            ..self
+        }
     }
 
     /// Selects the state at this revision of the workspace.
     #[must_use]
     pub fn revision(self, revision: u64) -> Self {
-        self.at_version(VersionSelector::Revision(revision))
+        Self {
+            as_of: Some(AsOf::Revision(revision)),
+            ..self
+        }
     }
 
-    fn at_version(self, selector: VersionSelector<'a>) -> Self {
-        Self { selector, ..self }
+    fn selected(self, selector: VersionSelector<'a>) -> SelectedVersion<'a> {
+        SelectedVersion {
+            client: self.client,
+            workspace: self.workspace,
+            selector,
+        }
     }
 
     /// Reads an agent's version with its content.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::get_version`].
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// let model = client.agents().revision(118).get("writer").await?.config.model;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn get(&self, agent_id: impl Into<IdRef<'_, AgentId>>) -> Result<AgentVersionDetail, Error> {
+        let selector = match self.as_of {
+            None => VersionSelector::Current,
+            Some(AsOf::At(at)) => VersionSelector::At(at),
+            Some(AsOf::Revision(revision)) => VersionSelector::Revision(revision),
+        };
+        self.selected(selector).get(agent_id).await
+    }
+
+    /// Lists the active agents as they are, or as they were at a time or a revision.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::list_agents`]. Without a workspace nothing is sent.
+    ///
+    /// ```no_run
+    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
+    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
+    /// let before = client.agents().in_workspace(workspace).revision(118).list().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn list(&self) -> Result<Tagged<Vec<Agent>>, Error> {
+        let Some(workspace) = self.workspace else {
+            return Err(Error::input("a list needs a workspace"));
+        };
+        let filter = AgentFilter::default().as_of(self.as_of);
+        self.client.list_agents(workspace, &filter).await
+    }
+}
+
+/// One version of each agent, by its number or a label; see [`Agents::label`].
+///
+/// A version is of one agent, so that there is no list of them:
+///
+/// ```compile_fail,E0599
+/// # async fn run(client: agentcfg_client::Client) -> Result<(), agentcfg_client::Error> {
+/// client.agents().label("production").list().await?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// ```no_run
+/// # async fn run(client: agentcfg_client::Client) -> Result<(), agentcfg_client::Error> {
+/// let released = client.agents().label("production");
+/// println!("{:?}", released.get("writer").await?.config.model);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+#[must_use = "it sends nothing until an agent is read"]
+pub struct SelectedVersion<'a> {
+    client: &'a Client,
+    workspace: Option<WorkspaceId>,
+    selector: VersionSelector<'a>,
+}
+
+impl SelectedVersion<'_> {
+    /// Selects the workspace. It may be left out where the credential belongs to exactly one.
+    pub fn in_workspace(self, workspace: WorkspaceId) -> Self {
+        Self {
+            workspace: Some(workspace),
+            ..self
+        }
+    }
+
+    /// Reads this version of an agent with its content.
     ///
     /// # Errors
     ///
@@ -309,37 +399,5 @@ impl<'a> Agents<'a> {
     /// ```
     pub async fn get(&self, agent_id: impl Into<IdRef<'_, AgentId>>) -> Result<AgentVersionDetail, Error> {
         self.client.get_version(self.workspace, agent_id, self.selector).await
-    }
-
-    /// Lists the active agents as they are, or as they were at a time or a revision.
-    ///
-    /// # Errors
-    ///
-    /// As [`Client::list_agents`]. Without a workspace, and for a version or a label, which an agent has and a list does not,
-    /// nothing is sent.
-    ///
-    /// ```no_run
-    /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
-    /// # let workspace = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-    /// let before = client.agents().in_workspace(workspace).revision(118).list().await?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    pub async fn list(&self) -> Result<Tagged<Vec<Agent>>, Error> {
-        let as_of = match self.selector {
-            VersionSelector::Current => None,
-            VersionSelector::At(at) => Some(AsOf::At(at)),
-            VersionSelector::Revision(revision) => Some(AsOf::Revision(revision)),
-            VersionSelector::Version(_) | VersionSelector::Label(_) => {
-                return Err(Error::input(
-                    "a list is selected by a time or a revision, not by a version",
-                ));
-            }
-        };
-        let Some(workspace) = self.workspace else {
-            return Err(Error::input("a list needs a workspace"));
-        };
-        let filter = AgentFilter::default().as_of(as_of);
-        self.client.list_agents(workspace, &filter).await
     }
 }

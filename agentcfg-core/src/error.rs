@@ -122,13 +122,19 @@ impl Error {
         self
     }
 
-    /// The failure of a condition on a record that has another version now.
-    pub(crate) fn stale(current: Tag) -> Self {
-        let message = format!("the record has changed, its tag is {current} now: read it again");
-        Self::new(ErrorKind::Precondition, message).because(Stale(current))
+    /// The failure of a condition on a record that has another version now: its tag, if the caller may read the record.
+    pub(crate) fn stale(current: Option<Tag>) -> Self {
+        match current {
+            Some(current) => {
+                let message = format!("the record has changed, its tag is {current} now: read it again");
+                Self::new(ErrorKind::Precondition, message).because(Stale(current))
+            }
+            None => Self::new(ErrorKind::Precondition, "the record has changed"),
+        }
     }
 
-    /// The tag that the record has now, when this is the failure of a [`Precondition`](crate::model::Precondition).
+    /// The tag that the record has now, when this is the failure of a [`Precondition`](crate::model::Precondition) of a
+    /// caller that may read the record.
     ///
     /// ```
     /// use agentcfg_core::{Error, ErrorKind};

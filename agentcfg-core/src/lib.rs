@@ -25,14 +25,44 @@
 //!
 //! | method | when |
 //! |---|---|
-//! | `AgentCfg::adopt_master_keys` | at the start, if provider keys or webhooks are saved |
-//! | `AgentCfg::remove_deleted_workspaces` | at the start and now and then: it finishes what a crash cut off |
-//! | `AgentCfg::sweep_browser_sessions` | now and then, if users sign in with a browser |
-//! | `WebhookSender::tick` | about once a second, if there are webhooks. Its `Transport` is the app's: it sends one request |
-//! | `WebhookSender::send_changed` | when `WebhookSender::changed` is ready, if webhooks are not to wait for the next tick |
-//! | `AgentCfg::shutdown` | at the end: watches end, the last uses of keys are written, and the file of the store is free |
+//! | [`AgentCfg::adopt_master_keys`] | at the start, if provider keys or webhooks are saved |
+//! | [`AgentCfg::remove_deleted_workspaces`] | at the start and now and then: it finishes what a crash cut off |
+//! | [`AgentCfg::sweep_browser_sessions`] | now and then, if users sign in with a browser |
+//! | [`WebhookSender::tick`](service::WebhookSender::tick) | about once a second, if there are webhooks. Its [`Transport`](webhook::Transport) is the app's: it sends one request |
+//! | [`WebhookSender::send_changed`](service::WebhookSender::send_changed) | when [`WebhookSender::changed`](service::WebhookSender::changed) is ready, if webhooks are not to wait for the next tick |
+//! | [`AgentCfg::shutdown`] | at the end: watches end, the last uses of keys are written, and the file of the store is free |
 //!
 //! A change whose future is dropped, by a timeout for example, may be committed all the same: read before you repeat it.
+//!
+//! # Testing
+//!
+//! A test of an app needs neither a server nor a file: [`MemoryStore`](store::MemoryStore) keeps the guarantees of
+//! every store, and [`ManualClock`](clock::ManualClock) stands until the test moves it. Then statuses grow old, keys
+//! expire and rate windows end without a pause. [`AgentCfg::trusted_user`] gives a caller without a credential.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use agentcfg_core::clock::ManualClock;
+//! use agentcfg_core::model::{LiveStatus, NewAgent, NewWorkspace, StatusReport};
+//! use agentcfg_core::{AgentCfg, store::MemoryStore};
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+//! let clock = Arc::new(ManualClock::at("2026-01-01T00:00:00Z".parse()?));
+//! let service = AgentCfg::builder(MemoryStore::new()).clock(clock.clone()).build();
+//! let ada = service.trusted_user("ada")?;
+//! let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?.id;
+//! service.create_agent(&ada, NewAgent::new(studio, "writer".parse()?, "Writer")).await?;
+//! service.report_status(&ada, Some(studio), "writer", StatusReport::idle()).await?;
+//!
+//! clock.advance_millis(120_000);
+//! let statuses = service.agent_status(&ada, studio).await?;
+//! assert_eq!(statuses[0].status, LiveStatus::Offline);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! A store of your own is tested by the macro `conformance_tests!` of the feature `conformance`. For an app that calls
+//! a server there is `testing::FakeServer` of the crate `agentcfg-client`.
 //!
 //! # Map
 //!
@@ -43,16 +73,16 @@
 //! | [`error`] | the kinds of failures, and what the caller should do |
 //! | [`secret`] | plaintext that is never printed |
 //! | [`address`] | which addresses are public |
-//! | `service` | the handle [`AgentCfg`] with every operation |
-//! | `store` | the storage contract, and its stores in memory and in a file |
-//! | `session` | the verifiers of session tokens |
-//! | `rate_limit` | the fixed windows that count requests |
-//! | `token` | the text of API keys |
-//! | `vault` | provider keys at rest, sealed under master keys |
-//! | `routing` | which model and whose credential a model call uses |
-//! | `webhook` | the messages of webhooks, their signatures, and the trait of the transport that sends them |
-//! | `clock` | time, identifiers and randomness |
-//! | `tls` | the configuration of TLS for connections to other servers |
+//! | [`service`] | the handle [`AgentCfg`] with every operation |
+//! | [`store`] | the storage contract, and its stores in memory and in a file |
+//! | [`session`] | the verifiers of session tokens |
+//! | [`rate_limit`] | the fixed windows that count requests |
+//! | [`token`] | the text of API keys |
+//! | [`vault`] | provider keys at rest, sealed under master keys |
+//! | [`routing`] | which model and whose credential a model call uses |
+//! | [`webhook`] | the messages of webhooks, their signatures, and the trait of the transport that sends them |
+//! | [`clock`] | time, identifiers and randomness |
+//! | [`tls`] | the configuration of TLS for connections to other servers |
 //!
 //! # Features
 //!
@@ -65,6 +95,7 @@
 //! | `jwks` | sessions of OpenID Connect providers: the only feature of `engine` that compiles C, but for TLS |
 //! | `tls` | the TLS that connections to other servers use |
 //! | `tls-ring`, `tls-aws-lc` | its crypto provider; without one, the provider that the app has installed for the process |
+//! | `stream` | watches as a `Stream`, for the combinators of `futures` |
 //! | `conformance` | tests for your own store |
 //! | `schema` | JSON Schemas of the types of the API, for an OpenAPI document |
 

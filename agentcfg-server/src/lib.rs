@@ -4,6 +4,8 @@
 //! `process` (on by default) adds the rest of the binary: command line, settings, engines, listener, logs and metrics. Of
 //! these the module `listen` is for other crates, too.
 //!
+//! The feature `tower` adds [`EntryLayer`], which puts an app's own routes behind the same credentials and rate limits.
+//!
 //! An app leaves the program out and names the crypto provider that its other crates use, for calls to model providers and
 //! webhooks: `default-features = false, features = ["dashboard", "tls-aws-lc"]`, or `tls-ring`.
 //!
@@ -48,6 +50,8 @@ pub use api::{Answered, App, CallTimeouts, ModelCalls, Observer, Span, Streams, 
 pub use api::{Content, Definition, Needs, Route, endpoints, routes};
 #[cfg(feature = "dashboard")]
 pub use api::{Dashboard, IdentityProvider, Pending, SignInError, SignedIn};
+#[cfg(feature = "tower")]
+pub use api::{EntryLayer, EntryService};
 pub use http::{
     Body, BodyError, Browser, ByteBudget, Compression, Cors, Disconnect, InvalidNetwork, InvalidPublicUrl, Leaving,
     Network, PeerAddress, TrustedProxies, WatchClient,

@@ -3,6 +3,7 @@
 use agentcfg_core::model::{
     Environment, NewAgent, NewApiKey, NewWorkspace, Parameters, Plan, PlanLimits, Scope, WorkspaceId,
 };
+use agentcfg_core::store::Store;
 use agentcfg_core::{AgentCfg, Caller, Settings};
 use tokio::task::JoinSet;
 
@@ -17,11 +18,17 @@ pub struct Fixture {
 }
 
 /// Settings without effective limits.
-pub fn unlimited() -> Settings {
+fn unlimited() -> Settings {
     // A later server with the default limits then finds no workspace above the limit of its plan.
     Settings::default()
         .plan_limits(PlanLimits::default())
         .default_plan(Plan::Enterprise)
+}
+
+/// The service with these settings, on a store.
+pub fn service(store: impl Store) -> AgentCfg {
+    let builder = AgentCfg::builder(store).settings(unlimited());
+    builder.expect("settings in their ranges").build()
 }
 
 /// Creates a workspace with this many agents and keys.

@@ -1,7 +1,8 @@
 //! Routes of your own behind the credentials of agentcfg, next to its API with model calls.
 //!
-//! Each request of an own route is admitted as the API does it: credential, rate window, permission in the workspace. At the
-//! end the last uses of API keys are written.
+//! Each request of an own route is admitted as the API does it: credential, rate window, permission in the workspace.
+//! The layer does the first two, and the route asks for the permission. At the end the last uses of API keys are
+//! written.
 //!
 //! ```text
 //! cargo run -p agentcfg-example-axum --example guard
@@ -11,86 +12,87 @@ use std::error::Error;
 use std::time::Duration;
 
 use agentcfg_core::model::{
-    Environment, NewAgent, NewApiKey, NewWorkspace, Permission, Provider, RateStatus, Scope, WorkspaceId,
+    Environment, JsonBody, NewAgent, NewApiKey, NewWorkspace, Permission, Provider, Scope, StatusReport, WorkspaceId,
 };
 use agentcfg_core::routing::Catalogue;
 use agentcfg_core::secret::ProviderCredential;
-use agentcfg_core::service::EntryError;
 use agentcfg_core::store::MemoryStore;
+use agentcfg_core::validate::Valid;
 use agentcfg_core::{AgentCfg, Caller};
-use agentcfg_server::{App, CallTimeouts, Cors, ModelCalls};
-use axum::body::{Body, to_bytes};
-use axum::extract::State;
-use axum::http::{HeaderMap, Request, StatusCode, header};
+use agentcfg_server::{App, CallTimeouts, Cors, EntryLayer, ModelCalls};
+use axum::body::{Body, Bytes, to_bytes};
+use axum::extract::{FromRef, FromRequest, Path, State};
+use axum::http::{Request, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use tokio::net::TcpListener;
 use tower_service::Service;
 
-/// A request that may go on.
-struct Admitted {
-    caller: Caller,
-    workspace: WorkspaceId,
-    rate: RateStatus,
-}
+/// Why a route refuses: the message of an error is for the caller; its cause is not in it.
+struct Refused(agentcfg_core::Error);
 
-/// Admits a request whose caller has a permission. The window counts a request also where the permission is missing.
-async fn admit(service: &AgentCfg, headers: &HeaderMap, permission: Permission) -> Result<Admitted, Response> {
-    let bearer = headers.get(header::AUTHORIZATION).and_then(|field| {
-        let (scheme, credential) = field.to_str().ok()?.split_once(' ')?;
-        scheme.eq_ignore_ascii_case("bearer").then_some(credential)
-    });
-    // An empty text is refused as every other credential that is not valid.
-    let entry = match service.enter(bearer.unwrap_or_default()).await {
-        Ok(entry) => entry,
-        Err(EntryError::Credential(error)) => return Err(refusal(&error)),
-        Err(EntryError::RateLimited { limited, .. }) => {
-            let wait = [(header::RETRY_AFTER, limited.retry_after_seconds().to_string())];
-            let response = (StatusCode::TOO_MANY_REQUESTS, wait, limited.to_string());
-            return Err((figures(&limited.status), response).into_response());
-        }
-        Err(_) => return Err(StatusCode::INTERNAL_SERVER_ERROR.into_response()),
-    };
-    let (caller, rate) = (entry.caller, entry.rate);
-    let allowed = async {
-        let workspace = service.default_workspace(&caller).await?;
-        service.authorize(&caller, workspace, permission).await?;
-        Ok(workspace)
-    };
-    match allowed.await {
-        Ok(workspace) => Ok(Admitted {
-            caller,
-            workspace,
-            rate,
-        }),
-        Err(error) => Err((figures(&rate), refusal(&error)).into_response()),
+impl<E: Into<agentcfg_core::Error>> From<E> for Refused {
+    fn from(error: E) -> Self {
+        Self(error.into())
     }
 }
 
-/// The response to a refused request. The message of an error is for the caller; its cause is not in it.
-fn refusal(error: &agentcfg_core::Error) -> Response {
-    let status = StatusCode::from_u16(error.kind().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-    (status, error.message().to_owned()).into_response()
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let Self(error) = self;
+        let status = StatusCode::from_u16(error.kind().http_status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        (status, error.message().to_owned()).into_response()
+    }
 }
 
-fn figures(rate: &RateStatus) -> [(&'static str, String); 3] {
-    rate.headers().map(|(name, value)| (name, value.to_string()))
+/// The workspace of a caller that has a permission there.
+async fn allowed(service: &AgentCfg, caller: &Caller, permission: Permission) -> Result<WorkspaceId, Refused> {
+    let workspace = service.default_workspace(caller).await?;
+    service.authorize(caller, workspace, permission).await?;
+    Ok(workspace)
+}
+
+/// An extractor of any body of agentcfg, checked by its rules.
+struct Checked<T>(Valid<T>);
+
+impl<S, T> FromRequest<S> for Checked<T>
+where
+    S: Send + Sync,
+    T: JsonBody,
+    AgentCfg: FromRef<S>,
+{
+    type Rejection = Response;
+
+    async fn from_request(request: Request<Body>, state: &S) -> Result<Self, Response> {
+        let limits = AgentCfg::from_ref(state).limits();
+        let bytes = Bytes::from_request(request, state)
+            .await
+            .map_err(IntoResponse::into_response)?;
+        let read = T::read_json(&bytes, limits);
+        read.map(Self).map_err(|invalid| Refused::from(invalid).into_response())
+    }
 }
 
 /// `POST /tasks`: a resource of the app, which agentcfg knows only by its permission.
-async fn create_task(State(service): State<AgentCfg>, headers: HeaderMap) -> Response {
-    match admit(&service, &headers, Permission::TasksCreate).await {
-        Ok(Admitted {
-            caller,
-            workspace,
-            rate,
-        }) => {
-            let said = format!("a task of {workspace} by {:?}", caller.actor().id);
-            (StatusCode::CREATED, figures(&rate), said).into_response()
-        }
-        Err(refused) => refused,
-    }
+async fn create_task(
+    State(service): State<AgentCfg>,
+    Extension(caller): Extension<Caller>,
+) -> Result<Response, Refused> {
+    let workspace = allowed(&service, &caller, Permission::TasksCreate).await?;
+    let said = format!("a task of {workspace} by {:?}", caller.actor().id);
+    Ok((StatusCode::CREATED, said).into_response())
+}
+
+/// `POST /progress/{agent_id}`: the app's own way to report the status of an agent. The service checks the permission.
+async fn report(
+    State(service): State<AgentCfg>,
+    Extension(caller): Extension<Caller>,
+    Path(agent_id): Path<String>,
+    Checked(report): Checked<StatusReport>,
+) -> Result<StatusCode, Refused> {
+    service.report_status(&caller, None, &agent_id, report).await?;
+    Ok(StatusCode::NO_CONTENT)
 }
 
 /// Stands for the API of a provider.
@@ -128,7 +130,10 @@ async fn main() -> Result<(), Box<dyn Error>> {
     let api = App::new(service.clone(), Cors::default()).with_model_calls(calls);
     let mut app = Router::new()
         .route("/tasks", post(create_task))
+        .route("/progress/{agent_id}", post(report))
         .with_state(service.clone())
+        // Of the routes above alone: the API admits its requests itself.
+        .layer(EntryLayer::new(service.clone()))
         .nest_service("/agentcfg", api);
 
     let ada = service.trusted_user("ada")?;
@@ -139,12 +144,15 @@ async fn main() -> Result<(), Box<dyn Error>> {
     service.create_agent(&ada, writer).await?;
     let key =
         |scope, rate_limit| NewApiKey::new(studio, "pipeline", Environment::Development, scope).rate_limit(rate_limit);
-    let write = service.create_api_key(&ada, key(Scope::Write, 2)).await?.key;
+    let write = service.create_api_key(&ada, key(Scope::Write, 4)).await?.key;
     let read = service.create_api_key(&ada, key(Scope::Read, 100)).await?.key;
 
     println!("{}", send(&mut app, "/tasks", &write, "").await?);
     println!("{}", send(&mut app, "/tasks", &read, "").await?);
     println!("{}", send(&mut app, "/tasks", "svc_test_unknown", "").await?);
+    for body in [r#"{"status": "idle"}"#, r#"{"status": "asleep"}"#] {
+        println!("{}", send(&mut app, "/progress/writer", &write, body).await?);
+    }
     // The API and the own routes share the window of the key.
     let call = "/agentcfg/api/agents/model-calls/openai/v1/responses?agent_id=writer";
     println!(

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 . scripts/package/common.sh
 
 [ $# = 1 ] || fail "usage: $0 FOLDER"
-crates=(agentcfg-core agentcfg-postgres agentcfg-etcd agentcfg-client agentcfg-cli agentcfg-server)
+crates=(agentcfg-core agentcfg-postgres agentcfg-etcd agentcfg-server agentcfg-client agentcfg-cli)
 # Uncommitted changes are refused for a release, and are what a developer tests.
 changed=()
 [ -n "${AGENTCFG_RELEASE:-}" ] || changed=(--allow-dirty)

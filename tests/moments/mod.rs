@@ -105,7 +105,7 @@ struct Client {
 /// The service on a store, as the oracle needs it.
 pub fn service(store: Arc<dyn Store>) -> AgentCfg {
     let settings = Settings::default().default_plan(Plan::Enterprise);
-    AgentCfg::builder(store).settings(settings).build()
+    AgentCfg::builder(store).settings(settings).unwrap().build()
 }
 
 /// Works on a workspace through these instances, and returns what the log contradicts.

@@ -27,7 +27,8 @@ async fn each_list_is_answered_again() {
     let settings = Settings::default().plan_limits(limits(Some(5)));
     let builder = AgentCfg::builder(store)
         .clock(Arc::clone(&clock) as _)
-        .settings(settings);
+        .settings(settings)
+        .unwrap();
     let count = operations();
     past_model::compare(&builder.build(), &clock, 11, count, 50, Some(count as u64 / 5)).await;
 }

@@ -9,6 +9,8 @@ mod repeats;
 mod requests;
 mod server;
 mod timing;
+#[cfg(feature = "tracing")]
+mod traces;
 
 use std::time::Duration;
 

@@ -20,6 +20,15 @@ pub struct RateStatus {
 }
 
 impl RateStatus {
+    /// The names of the header fields: of the limit, of what remains, and of the reset.
+    ///
+    /// ```
+    /// use agentcfg_core::model::RateStatus;
+    /// let [limit, remaining, reset] = RateStatus::HEADERS;
+    /// assert_eq!((limit, remaining, reset), ("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"));
+    /// ```
+    pub const HEADERS: [&'static str; 3] = ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"];
+
     /// The header fields that tell a caller of HTTP, as the API does.
     ///
     /// ```
@@ -28,10 +37,11 @@ impl RateStatus {
     /// assert_eq!(status.headers()[1], ("x-ratelimit-remaining", 99.into()));
     /// ```
     pub fn headers(&self) -> [(&'static str, i64); 3] {
+        let [limit, remaining, reset] = Self::HEADERS;
         [
-            ("x-ratelimit-limit", self.limit.into()),
-            ("x-ratelimit-remaining", self.remaining.into()),
-            ("x-ratelimit-reset", self.reset_unix_seconds()),
+            (limit, self.limit.into()),
+            (remaining, self.remaining.into()),
+            (reset, self.reset_unix_seconds()),
         ]
     }
 

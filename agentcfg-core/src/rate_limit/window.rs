@@ -36,7 +36,27 @@ pub struct RateDecision {
     pub retry_after_millis: i64,
 }
 
+/// The name of the header field that says when the next request is admitted.
+const RETRY_AFTER: &str = "retry-after";
+
 impl RateDecision {
+    /// The header fields of the answer, in lower case: the [figures](RateStatus::headers), and `retry-after` of a
+    /// refused request.
+    ///
+    /// ```
+    /// use agentcfg_core::clock::{Moment, SystemClock};
+    /// use agentcfg_core::rate_limit::Window;
+    /// let (mut window, now) = (Window::default(), Moment::of(&SystemClock));
+    /// let names = |decision: agentcfg_core::rate_limit::RateDecision| decision.headers().map(|(name, _)| name).collect();
+    /// let (allowed, refused): (Vec<_>, Vec<_>) = (names(window.hit(1, now)), names(window.hit(1, now)));
+    /// assert_eq!(allowed, ["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]);
+    /// assert_eq!(refused.last(), Some(&"retry-after"));
+    /// ```
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, i64)> + use<> {
+        let wait = self.into_result().err().map(|limited| limited.retry_after_header());
+        self.status.headers().into_iter().chain(wait)
+    }
+
     /// The figures of an allowed request, or the error of a refused one.
     ///
     /// # Errors
@@ -93,6 +113,23 @@ impl RateLimited {
     /// ```
     pub fn retry_after_seconds(&self) -> i64 {
         (self.retry_after_millis + 999) / 1000
+    }
+
+    /// The header fields of the refusal, in lower case: the [figures](RateStatus::headers) and `retry-after`.
+    ///
+    /// ```
+    /// use agentcfg_core::model::RateStatus;
+    /// use agentcfg_core::rate_limit::RateLimited;
+    /// # let status = RateStatus { limit: 100, remaining: 0, reset_unix_millis: 1_795_167_060_000 };
+    /// let limited = RateLimited { status, retry_after_millis: 1200 };
+    /// assert_eq!(limited.headers().last(), Some(("retry-after", 2)));
+    /// ```
+    pub fn headers(&self) -> impl Iterator<Item = (&'static str, i64)> + use<> {
+        self.status.headers().into_iter().chain([self.retry_after_header()])
+    }
+
+    fn retry_after_header(&self) -> (&'static str, i64) {
+        (RETRY_AFTER, self.retry_after_seconds())
     }
 }
 

@@ -193,7 +193,7 @@ impl AgentCfg {
         let stored = found.value.agent.persona_prompt.as_deref();
         self.limit_persona(agent.persona_prompt.as_deref(), stored, &"persona_prompt", &mut faults);
         faults.into_result()?;
-        self.require(condition, &found).await?;
+        self.require(&access, condition, &found).await?;
         agent.updated_at = self.after(agent.updated_at);
         self.commit_agent(&access, AgentChange::new(Some(found), agent), None)
             .await
@@ -225,7 +225,7 @@ impl AgentCfg {
                 .access_default(caller, workspace, Permission::AgentsConfigure)
                 .await?;
             let found = self.active_agent(&access, agent_id).await?;
-            self.require(condition, &found).await?;
+            self.require(&access, condition, &found).await?;
             let agent = Agent {
                 is_active: false,
                 updated_at: self.after(found.value.agent.updated_at),
@@ -280,7 +280,7 @@ impl AgentCfg {
         let key = agent_key(&access, agent_id)?;
         let (plan, found) = self.plan_and(&access, key).await?;
         let found = found.ok_or_else(|| not_found("agent", agent_id.as_str()))?;
-        self.require(condition, &found).await?;
+        self.require(&access, condition, &found).await?;
         if found.value.agent.is_active {
             return Err(Error::new(
                 ErrorKind::Conflict,
@@ -350,12 +350,18 @@ impl AgentCfg {
     }
 
     /// Checks a precondition against the version that was read.
-    pub(super) async fn require(&self, condition: &Precondition, found: &Stored<StoredAgent>) -> Result<(), Error> {
+    pub(super) async fn require(
+        &self,
+        access: &Access,
+        condition: &Precondition,
+        found: &Stored<StoredAgent>,
+    ) -> Result<(), Error> {
         let current = Tag::record(self.epoch().await?, found.version);
         if condition.is_met_by(current) {
             return Ok(());
         }
-        Err(Error::stale(current))
+        let may_read = access.permissions().contains(Permission::AgentsRead);
+        Err(Error::stale(may_read.then_some(current)))
     }
 
     pub(super) async fn active_agent(

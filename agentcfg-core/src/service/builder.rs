@@ -23,7 +23,7 @@ use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
 use crate::session::{Session, SessionError, SessionRenewal, SessionVerifier};
 use crate::store::{Stamps, Store};
-use crate::validate::MAX_PERSONA_PROMPT;
+use crate::validate::Invalid;
 use crate::vault::Vault;
 
 /// Builds a service; see [`AgentCfg::builder`].
@@ -31,9 +31,10 @@ use crate::vault::Vault;
 /// ```
 /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
 /// let service = AgentCfg::builder(MemoryStore::new())
-///     .settings(Settings::default().status_ttl_seconds(30))
+///     .settings(Settings::default().status_ttl_seconds(30_u32))?
 ///     .list_cache_bytes(16 << 20)
 ///     .build();
+/// # Ok::<(), agentcfg_core::validate::Invalid>(())
 /// ```
 pub struct Builder {
     store: Arc<dyn Store>,
@@ -62,22 +63,24 @@ impl fmt::Debug for Builder {
 pub(super) type Managed = Vec<(Provider, ProviderCredential)>;
 
 impl Builder {
-    /// Chooses the settings. A `session_rate_limit` of 0 counts as 1, and `max_persona_prompt` is brought into its range.
+    /// Chooses the settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Settings::validate`], so that no value changes in silence.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
     /// let service = AgentCfg::builder(MemoryStore::new())
-    ///     .settings(Settings::default().session_rate_limit(60))
+    ///     .settings(Settings::default().session_rate_limit(60_u32))?
     ///     .build();
     /// assert_eq!(service.settings().session_rate_limit, 60);
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
-    #[must_use]
-    pub fn settings(mut self, mut settings: Settings) -> Self {
-        // With a limit of 0, every request with a session would be refused with 429.
-        settings.session_rate_limit = settings.session_rate_limit.max(1);
-        settings.max_persona_prompt = settings.max_persona_prompt.clamp(1, MAX_PERSONA_PROMPT);
+    pub fn settings(mut self, settings: Settings) -> Result<Self, Invalid> {
+        settings.validate()?;
         self.settings = settings;
-        self
+        Ok(self)
     }
 
     /// Chooses the verifier of session tokens. Without one, every session token is refused.

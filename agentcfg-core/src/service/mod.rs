@@ -79,6 +79,8 @@ use self::builder::Managed;
 pub use self::entry::{Caller, Entry, EntryError};
 use self::entry::{KeyTable, LastUses, Plaintexts, RateCounting};
 pub use self::export::Export;
+#[cfg(feature = "stream")]
+pub use self::feed::WatchStream;
 pub use self::feed::{ChangePage, SerializedEvent, Update, Watch};
 use self::feed::{Heads, RecentEvents, StatusFeeds};
 pub use self::labels::LabelHistory;
@@ -190,8 +192,9 @@ impl AgentCfg {
     /// ```
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
     /// let settings = Settings::default().max_persona_prompt(20_000_u32);
-    /// let service = AgentCfg::builder(MemoryStore::new()).settings(settings).build();
+    /// let service = AgentCfg::builder(MemoryStore::new()).settings(settings)?.build();
     /// assert_eq!(service.limits().persona_prompt, 20_000);
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
     pub fn limits(&self) -> Limits {
         Limits {

@@ -141,7 +141,7 @@ impl AgentCfg {
     /// use agentcfg_core::model::{NewWorkspace, Role};
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
     /// let settings = Settings::default().operators(BTreeSet::from(["olga".to_owned()]));
-    /// let service = AgentCfg::builder(MemoryStore::new()).settings(settings).build();
+    /// let service = AgentCfg::builder(MemoryStore::new()).settings(settings)?.build();
     /// let (olga, ada) = (service.trusted_user("olga")?, service.trusted_user("ada")?);
     /// let studio = service.create_workspace(&ada, NewWorkspace::new("Studio")).await?;
     /// service.set_member(&ada, studio.id, &"eve".parse()?, Role::Admin).await?;

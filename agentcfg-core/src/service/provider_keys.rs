@@ -86,7 +86,7 @@ impl AgentCfg {
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// let service = AgentCfg::builder(MemoryStore::new())
-    ///     .settings(Settings::default().default_plan(Plan::Pro))
+    ///     .settings(Settings::default().default_plan(Plan::Pro))?
     ///     .vault(Vault::new(vec![MasterKey::generate(&SystemEntropy)?])?)
     ///     .build();
     /// let ada = service.trusted_user("ada")?;

@@ -60,7 +60,7 @@ impl AgentCfg {
         let stored = stored
             .filter(|stored| stored.value.agent.is_active)
             .ok_or_else(|| not_found("agent", agent_id.as_str()))?;
-        self.require(condition, &stored).await?;
+        self.require(&access, condition, &stored).await?;
         // A version never changes, but a label may leave it before the commit.
         let label_stays = to.label.is_some().then(|| labels_key.unchanged(labels.as_ref()));
         let found = AgentWithLabels {

@@ -19,7 +19,22 @@ pub struct Fault {
     rule: String,
 }
 
+/// The prefix of a fault's field that is the name of an entry.
+const NAME: &str = "the name of ";
+
 impl Fault {
+    /// The place of the fault in the value: [`field`](Self::field), but where that speaks of the name of an entry, the
+    /// entry alone.
+    ///
+    /// ```
+    /// use agentcfg_core::validate::Invalid;
+    /// let invalid = Invalid::new("the name of parameters.tone", "must be at most 50 characters");
+    /// assert_eq!(invalid.faults()[0].place(), "parameters.tone");
+    /// ```
+    pub fn place(&self) -> &str {
+        self.field.strip_prefix(NAME).unwrap_or(&self.field)
+    }
+
     /// The field, or the place within it, such as `capabilities[2]`.
     ///
     /// ```
@@ -221,8 +236,6 @@ impl Faults {
 
     /// Adds the faults of an object within the value, at this place.
     pub(crate) fn add_under(&mut self, place: &dyn fmt::Display, faults: Faults) {
-        /// The prefix of a fault's field that is the name of an entry.
-        const NAME: &str = "the name of ";
         self.more += faults.more;
         self.conditional += faults.conditional;
         for Fault { field, rule } in faults.kept {

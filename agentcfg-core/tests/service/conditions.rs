@@ -2,9 +2,9 @@
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::model::AgentFilter;
-use agentcfg_core::model::{AgentPatch, Plan, Precondition, Role, StatusReport, Tag};
+use agentcfg_core::model::{AgentPatch, Permission, Plan, Precondition, Role, Scope, StatusReport, Tag};
 
-use super::support::{ANY, World, kind, unknown_tag};
+use super::support::{ANY, World, kind, new_key, unknown_tag};
 
 async fn list_tag(world: &World, workspace: agentcfg_core::model::WorkspaceId, agent_id: Option<&str>) -> Tag {
     let filter = AgentFilter::default().agent_id(agent_id.map(|id| id.parse().unwrap()));
@@ -128,6 +128,43 @@ async fn conditions_are_compared_strongly_with_the_current_record() {
     assert_eq!(refused.current_tag(), Some(next));
     assert!(refused.message().contains(&next.to_string()), "{refused}");
     update(Precondition::Exists).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_current_tag_is_for_callers_that_may_read_the_agent() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let service = &world.service;
+    world.agent(workspace, "ada", "writer").await;
+    let tag = list_tag(&world, workspace, Some("writer")).await;
+    let stale = Precondition::matches(unknown_tag());
+    let (read, configure) = (Permission::AgentsRead, Permission::AgentsConfigure);
+    for (permissions, expected) in [(vec![configure], None), (vec![read, configure], Some(tag))] {
+        let new = new_key(workspace, Scope::Write).permissions(permissions);
+        let key = service.create_api_key(&world.user("ada"), new).await.unwrap().key;
+        let caller = service.authenticate(&key).await.unwrap();
+        let patch = AgentPatch::default();
+        let refusals = [
+            service
+                .update_agent(&caller, None, "writer", patch, &stale)
+                .await
+                .unwrap_err(),
+            service.delete_agent(&caller, None, "writer", &stale).await.unwrap_err(),
+            service
+                .restore_agent(&caller, None, "writer", &stale)
+                .await
+                .unwrap_err(),
+        ];
+        for refused in refusals {
+            assert_eq!(refused.kind(), ErrorKind::Precondition);
+            assert_eq!(refused.current_tag(), expected);
+            assert_eq!(
+                refused.message().contains(&tag.to_string()),
+                expected.is_some(),
+                "{refused}"
+            );
+        }
+    }
 }
 
 #[tokio::test]

@@ -218,7 +218,11 @@ fn with_groups() -> AgentCfg {
         .operators(BTreeSet::from(["root".to_owned()]))
         .groups_claim(Some("groups".to_owned()));
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    AgentCfg::builder(store).settings(settings).sessions(Tokens).build()
+    AgentCfg::builder(store)
+        .settings(settings)
+        .unwrap()
+        .sessions(Tokens)
+        .build()
 }
 
 #[tokio::test]

@@ -255,6 +255,7 @@ fn renewing(claims: serde_json::Value) -> (AgentCfg, Arc<Renewing>, Arc<ManualCl
         .operators(BTreeSet::from(["root".to_owned()]));
     let service = AgentCfg::builder(store.clone())
         .settings(settings)
+        .unwrap()
         .clock(clock.clone())
         .sessions(Arc::clone(&provider))
         .renewal(Arc::clone(&provider))

@@ -20,6 +20,7 @@ pub fn service_on(world: &World, store: &Arc<dyn Store>) -> AgentCfg {
         .clock(Arc::clone(&world.clock) as _)
         .sessions(LocalSessions::new(SECRET).unwrap())
         .settings(world.settings.clone())
+        .unwrap()
         .catalogue(Catalogue::default().with_managed_models(ManagedModels::Any))
         .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-managed").unwrap())
         .build()

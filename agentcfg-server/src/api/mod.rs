@@ -7,6 +7,8 @@ mod credential;
 mod docs;
 mod endpoint;
 mod endpoints;
+#[cfg(feature = "tower")]
+mod entry_layer;
 mod feed;
 mod mcp;
 mod model_calls;
@@ -28,6 +30,8 @@ pub use app::App;
 pub use call::Content;
 pub use endpoint::Definition;
 pub use endpoints::all as endpoints;
+#[cfg(feature = "tower")]
+pub use entry_layer::{EntryLayer, EntryService};
 pub use feed::Streams;
 pub use model_calls::{CallTimeouts, ModelCalls};
 #[cfg(feature = "process")]

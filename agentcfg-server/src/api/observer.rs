@@ -19,6 +19,7 @@ use super::trace::{Span, TraceContext, TracedCall};
 /// }
 /// ```
 #[derive(Debug, Clone, Copy)]
+#[non_exhaustive]
 pub struct Answered<'a> {
     /// The method of the request.
     pub method: &'a Method,

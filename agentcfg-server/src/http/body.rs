@@ -39,6 +39,7 @@ impl BodyError {
 /// assert!(Body::default().is_end_stream());
 /// ```
 #[derive(Debug)]
+#[non_exhaustive]
 pub enum Body {
     /// A complete body in memory, as almost all are.
     Whole(Full<Bytes>),

@@ -3,7 +3,13 @@
 use std::error::Error;
 use std::io;
 
-/// The client took too long to send. A listener raises it within an [`io::Error`], because sockets have no other errors.
+/// The client took too long to send. A listener raises it within an [`io::Error`], because sockets have no other
+/// errors, and as `StreamBodyError::TooSlow` in HTTP/2.
+///
+/// ```
+/// use agentcfg_server::listen::BodyTimeout;
+/// assert_eq!(BodyTimeout.to_string(), "client is too slow");
+/// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("client is too slow")]
 pub struct BodyTimeout;
@@ -16,6 +22,12 @@ impl From<BodyTimeout> for io::Error {
 
 impl BodyTimeout {
     /// Whether this error, or one beneath it, is a body timeout.
+    ///
+    /// ```
+    /// use agentcfg_server::listen::BodyTimeout;
+    /// assert!(BodyTimeout::is_in(&std::io::Error::from(BodyTimeout)));
+    /// assert!(!BodyTimeout::is_in(&std::io::Error::other("broken pipe")));
+    /// ```
     pub fn is_in(error: &(dyn Error + 'static)) -> bool {
         let mut next = Some(error);
         while let Some(error) = next {

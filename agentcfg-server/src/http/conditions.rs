@@ -1,11 +1,12 @@
 //! The conditions of a request: `If-Match` and `If-None-Match`.
 
-use agentcfg_core::Error;
 use agentcfg_core::model::{Expected, Precondition, Tag, entity_tags};
+use agentcfg_core::{Error, ErrorKind};
 use hyper::header::{self, HeaderMap, HeaderName};
 
 use crate::http::compression::plain_form;
 use crate::http::errors::Failure;
+use crate::http::response::FieldValues;
 
 /// The condition in `If-Match`.
 pub fn if_match(headers: &HeaderMap) -> Precondition {
@@ -19,16 +20,25 @@ pub fn if_match(headers: &HeaderMap) -> Precondition {
     }
 }
 
-/// The answer to an error of a request with `If-Match`. When the condition is not met, it names the current entity tag.
+/// The answer to an error of a request with `If-Match`. When the condition is not met, it names the current entity tag
+/// to a caller that may read the record, in the message and in `ETag`.
 pub fn unmet(condition: &Precondition, error: Error) -> Failure {
-    let current = error.current_tag();
+    if error.kind() != ErrorKind::Precondition {
+        return error.into();
+    }
+    let (current, way_out) = (error.current_tag(), way_out(condition));
     let failure = Failure::from(error);
-    let Some(current) = current else { return failure };
-    let way_out = way_out(condition);
-    Failure {
+    let Some(current) = current else {
+        return Failure {
+            message: format!("If-Match does not name the current ETag: {way_out}"),
+            ..failure
+        };
+    };
+    let failure = Failure {
         message: format!("If-Match does not name the current ETag, which is \"{current}\": {way_out}"),
         ..failure
-    }
+    };
+    failure.with_fields([(header::ETAG, FieldValues::default().tag(current, ""))])
 }
 
 /// The advice for a condition that was not met.

@@ -9,7 +9,7 @@ use crate::http::response::insert;
 /// The header fields that a preflight is granted when it names none.
 const ALLOWED_HEADERS: &str = "Authorization, X-Api-Key, Api-Key, Content-Type, If-Match, If-None-Match, X-Request-Id";
 const EXPOSED_HEADERS: &str = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, ETag, X-Request-Id, \
-                               Retry-After, Location, Agent-Version, Agent-Model, Change-Cursor";
+                               Retry-After, Location, Agent-Version, Agent-Model, Change-Cursor, Fault-Fields";
 
 /// The origins whose pages may call.
 ///

@@ -7,6 +7,8 @@ use agentcfg_core::{Error, ErrorKind};
 use hyper::StatusCode;
 use hyper::header::{HeaderName, HeaderValue};
 
+use crate::http::fault_fields::fault_fields;
+
 /// A request that is answered with an error. The constructors are named after their status codes.
 #[derive(Debug)]
 pub struct Failure {
@@ -173,8 +175,9 @@ impl Failure {
 
     /// Adds header fields to the answer.
     #[must_use]
-    pub fn with_fields(self, fields: Vec<(HeaderName, HeaderValue)>) -> Self {
-        Self { fields, ..self }
+    pub fn with_fields(mut self, fields: impl IntoIterator<Item = (HeaderName, HeaderValue)>) -> Self {
+        self.fields.extend(fields);
+        self
     }
 
     /// Tells clients whether to send the request again.
@@ -198,6 +201,7 @@ impl From<Error> for Failure {
             cause: std::error::Error::source(&error).map(ToString::to_string),
             // A change whose outcome is unknown must not be repeated before the stored record was read.
             retry_after: matches!(error.kind(), ErrorKind::Unavailable | ErrorKind::TooManyRequests).then_some(1),
+            fields: fault_fields(error.faults()).into_iter().collect(),
             ..Self::new(status(error.kind()), error.message())
         }
     }
@@ -224,6 +228,9 @@ impl From<RateLimited> for Failure {
 
 impl From<Invalid> for Failure {
     fn from(invalid: Invalid) -> Self {
-        Self::bad_request(invalid.to_string())
+        Self {
+            fields: fault_fields(invalid.faults()).into_iter().collect(),
+            ..Self::bad_request(invalid.to_string())
+        }
     }
 }

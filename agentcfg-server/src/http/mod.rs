@@ -12,6 +12,7 @@ pub mod conditions;
 pub mod cors;
 mod disconnect;
 pub mod errors;
+pub mod fault_fields;
 #[cfg(any(test, feature = "dashboard"))]
 pub mod html;
 mod leaving;

@@ -26,9 +26,6 @@ use crate::http::request::{HeadFields, REQUEST_ID};
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
 const CHANGE_CURSOR: HeaderName = HeaderName::from_static("change-cursor");
 const HISTORY_SINCE: HeaderName = HeaderName::from_static("history-since");
-const RATE_LIMIT: HeaderName = HeaderName::from_static("x-ratelimit-limit");
-const RATE_REMAINING: HeaderName = HeaderName::from_static("x-ratelimit-remaining");
-const RATE_RESET: HeaderName = HeaderName::from_static("x-ratelimit-reset");
 
 /// `Cache-Control` of what is new in each answer. A proxy that transforms a stream, such as by compression, holds it back.
 const UNCACHED: &str = "no-store, no-transform";
@@ -358,7 +355,7 @@ impl ReplyBody {
     }
 }
 
-fn json_response(status: StatusCode, body: Body) -> Response<Body> {
+fn json_response<B>(status: StatusCode, body: B) -> Response<B> {
     let mut response = Response::new(body);
     *response.status_mut() = status;
     response.headers_mut().reserve(FIELDS);
@@ -371,13 +368,18 @@ fn json_response(status: StatusCode, body: Body) -> Response<Body> {
 /// Adds what every response carries: this identifier, and the figures of the rate limit if the request was counted.
 pub fn complete(headers: &mut HeaderMap, rate: Option<&RateStatus>, id: HeaderValue, values: &mut FieldValues) {
     if let Some(rate) = rate {
-        let reset = u64::try_from(rate.reset_unix_seconds()).unwrap_or_default();
-        headers.insert(RATE_LIMIT, values.decimal(rate.limit.into()));
-        headers.insert(RATE_REMAINING, values.decimal(rate.remaining.into()));
-        headers.insert(RATE_RESET, values.decimal(reset));
+        figures(headers, rate, values);
     }
     headers.insert(REQUEST_ID, id);
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+}
+
+/// Adds the figures of the rate limit.
+pub fn figures(headers: &mut HeaderMap, rate: &RateStatus, values: &mut FieldValues) {
+    for (name, figure) in rate.headers() {
+        let figure = u64::try_from(figure).unwrap_or_default();
+        headers.insert(HeaderName::from_static(name), values.decimal(figure));
+    }
 }
 
 /// Adds a field whose value the server made; one that cannot be sent is left out.

@@ -43,6 +43,8 @@ pub use limits::Limits;
 pub use open_files::fit_to_open_files;
 pub use tls::Tls;
 
+pub use crate::http::BodyTimeout;
+
 use self::demand::{Crowd, Demand};
 use crate::http::Disconnect;
 use crate::hyper_internals::InPlace;
@@ -51,12 +53,14 @@ use crate::hyper_internals::InPlace;
 ///
 /// ```
 /// use agentcfg_server::listen::Drained;
-/// let drained = Drained { cut: 2 };
-/// if !drained.is_complete() {
-///     eprintln!("{} connections were closed before their end", drained.cut);
+/// fn report(drained: Drained) {
+///     if !drained.is_complete() {
+///         eprintln!("{} connections were closed before their end", drained.cut);
+///     }
 /// }
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Drained {
     /// The number of connections that did not finish in time and were closed.
     pub cut: usize,
@@ -67,7 +71,9 @@ impl Drained {
     ///
     /// ```
     /// use agentcfg_server::listen::Drained;
-    /// assert!(Drained { cut: 0 }.is_complete());
+    /// fn exit_code(drained: Drained) -> u8 {
+    ///     u8::from(!drained.is_complete())
+    /// }
     /// ```
     pub fn is_complete(self) -> bool {
         self.cut == 0

@@ -143,7 +143,7 @@ impl Server {
         }
         let identity = identity(&config, backend.dir())?;
         let mut builder = AgentCfg::builder(backend.store())
-            .settings(settings(&config))
+            .settings(settings(&config))?
             .list_cache_bytes(backend::CacheShares::of(config.cache_mb).lists)
             .sessions(identity.verifier())
             .catalogue(catalogue);

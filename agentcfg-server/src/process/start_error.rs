@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use agentcfg_core::model::Provider;
 use agentcfg_core::routing::InvalidCatalogue;
 use agentcfg_core::session::ShortSecret;
+use agentcfg_core::validate::Invalid;
 
 use crate::outbound::InvalidProxy;
 use crate::process::backend::BackendError;
@@ -21,6 +22,9 @@ pub enum StartError {
     /// Settings contradict each other.
     #[error(transparent)]
     Config(#[from] ConfigError),
+    /// The settings break a rule of the core.
+    #[error("the settings: {0}")]
+    Settings(#[from] Invalid),
     /// The data directory cannot be used.
     #[error(transparent)]
     DataDir(#[from] DataDirError),

@@ -70,12 +70,6 @@ fn announce(listener: &TcpListener) -> std::io::Result<()> {
     Ok(())
 }
 
-fn service(store: RedbStore) -> AgentCfg {
-    AgentCfg::builder(store)
-        .settings(agentcfg_benches::fixture::unlimited())
-        .build()
-}
-
 /// Serves the product's request path over a service.
 async fn serve(service: AgentCfg) -> Result<(), Failure> {
     let app = App::new(service, Cors::default());
@@ -90,7 +84,7 @@ async fn serve(service: AgentCfg) -> Result<(), Failure> {
 }
 
 async fn api(data: &Path, agents: usize, options: RedbOptions) -> Result<(), Failure> {
-    let service = service(RedbStore::open(data.join("bench.redb"), options)?);
+    let service = agentcfg_benches::fixture::service(RedbStore::open(data.join("bench.redb"), options)?);
     let made = agentcfg_benches::fixture::make(&service, agents, 16).await;
     println!(
         "workspace={}\nkey={}\nkeys={}",
@@ -107,7 +101,7 @@ async fn fill(file: &Path, workspaces: usize, agents: usize, keys: Option<usize>
     const AT_A_TIME: usize = 256;
     /// Workspaces that get a key.
     const KEYS: usize = 256;
-    let service = service(RedbStore::open(file, RedbOptions::default())?);
+    let service = agentcfg_benches::fixture::service(RedbStore::open(file, RedbOptions::default())?);
     let turns = Arc::new(tokio::sync::Semaphore::new(AT_A_TIME));
     let mut tasks = tokio::task::JoinSet::new();
     let started = std::time::Instant::now();

@@ -41,6 +41,7 @@ impl Stage {
         let token = sessions().issue("ada", 3600, SystemClock.now()).expect("a token");
         let service = AgentCfg::builder(MemoryStore::new())
             .settings(Settings::default().session_rate_limit(1_000_000))
+            .expect("settings in their ranges")
             .sessions(sessions())
             .build();
         let workspace = runtime.block_on(async {

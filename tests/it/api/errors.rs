@@ -45,3 +45,47 @@ fn a_message_is_for_people_and_shows_no_internals() {
         }
     }
 }
+
+#[test]
+fn a_400_names_the_faulty_fields_in_a_header_and_the_body_has_the_message_alone() {
+    let studio = Studio::open();
+    let long = "x".repeat(101);
+    let body = json!({
+        "display_name": long, "capabilities": ["a", ""], "parameters": {"gr\u{f6}\u{df}e, x": "y"}, "colour": "#fff",
+    });
+    let refused = studio.create("a", &body).expect(400);
+    let names = "display_name, capabilities[1], parameters.gr%C3%B6%C3%9Fe%2C%20x, colour";
+    assert_eq!(refused.need("fault-fields"), names);
+    assert_eq!(refused.json(), json!({ "error": refused.error() }));
+    for place in [
+        "display_name must",
+        "capabilities[1] must",
+        "colour is not a known field",
+    ] {
+        assert!(refused.error().contains(place), "{refused:?}");
+    }
+    studio.create("a", &Value::Null).expect(201);
+    let faulty = studio.change("a", &json!({"role": 7})).expect(400);
+    assert_eq!(faulty.need("fault-fields"), "role");
+    let text = studio.on_agent("PATCH", "a").text("no JSON");
+    assert_eq!(text.send().expect(400).need("fault-fields"), "body");
+
+    // A message of no field, and answers that are no 400, have none.
+    let target = "/api/agents/configs";
+    let no_workspace = studio.server.get(target).bearer(&studio.owner).send().expect(400);
+    let taken = studio.create("a", &Value::Null).expect(409);
+    let done = studio.change("a", &json!({"role": "author"})).expect(200);
+    for answer in [no_workspace, taken, done] {
+        assert_eq!(answer.header("fault-fields"), None, "{answer:?}");
+    }
+}
+
+#[test]
+fn a_body_of_many_faults_has_a_bounded_header() {
+    let studio = Studio::open();
+    let unknown = (0..20_000).map(|number| (format!("field{number}"), Value::Null));
+    let refused = studio.create("a", &Value::Object(unknown.collect())).expect(400);
+    let named = refused.need("fault-fields");
+    assert!((1000..=1024).contains(&named.len()), "{named}");
+    assert!(named.split(", ").all(|name| name.starts_with("field")), "{named}");
+}

@@ -167,6 +167,39 @@ fn a_412_names_the_current_tag_and_says_what_is_wrong_with_the_one_that_was_sent
         let answer = request.json(&json!({})).send().expect(412);
         let message = format!("If-Match does not name the current ETag, which is {tag}: {way_out}");
         assert_eq!(answer.json(), json!({ "error": message }));
+        assert_eq!(answer.etag(), tag);
+    }
+}
+
+#[test]
+fn a_412_shows_the_current_tag_to_callers_alone_that_may_read_the_agent() {
+    let studio = Studio::open();
+    let stale = studio.create("a", &Value::Null).etag();
+    let tag = studio.change("a", &json!({"role": "second"})).etag();
+    let refused = |permissions: Value, method: &str| {
+        let key = studio
+            .key_with(&json!({"scope": "admin", "permissions": permissions}))
+            .key;
+        let target = format!("/api/agents/configs?workspace_id={}&agent_id=a", studio.id);
+        let request = studio
+            .server
+            .request(method, target)
+            .bearer(key)
+            .header("If-Match", &*stale);
+        let request = if method == "PATCH" {
+            request.json(&json!({}))
+        } else {
+            request
+        };
+        request.send().expect(412)
+    };
+    for method in ["PATCH", "DELETE"] {
+        let reader = refused(json!(["agents:configure", "agents:read"]), method);
+        assert_eq!(reader.etag(), tag);
+        let other = refused(json!(["agents:configure"]), method);
+        assert_eq!(other.header("etag"), None);
+        let message = "If-Match does not name the current ETag: read the agent again";
+        assert_eq!(other.json(), json!({ "error": message }));
     }
 }
 

@@ -101,6 +101,7 @@ fn an_allowed_origin_may_read_the_exposed_headers_on_errors_too() {
             "x-request-id",
             "retry-after",
             "location",
+            "fault-fields",
         ] {
             assert!(exposed.contains(header), "{exposed}");
         }

@@ -13,6 +13,8 @@ mod status;
 mod tests;
 mod wake_ups;
 mod watch;
+#[cfg(feature = "stream")]
+mod watch_stream;
 
 pub use self::page::ChangePage;
 pub(super) use self::recent_events::RecentEvents;
@@ -20,3 +22,5 @@ pub use self::recent_events::SerializedEvent;
 pub(super) use self::status::StatusFeeds;
 pub(super) use self::wake_ups::{CLOSED_SESSIONS, Heads};
 pub use self::watch::{Update, Watch};
+#[cfg(feature = "stream")]
+pub use self::watch_stream::WatchStream;

@@ -1,4 +1,6 @@
 mod remote;
+#[cfg(feature = "stream")]
+mod stream;
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -36,6 +38,7 @@ impl Stage {
                 default_plan: Plan::Enterprise,
                 ..Settings::default()
             })
+            .unwrap()
             .build();
         let ada = service.trusted_user("ada").unwrap();
         let new = NewWorkspace { name: "Studio".into() };

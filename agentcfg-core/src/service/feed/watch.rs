@@ -49,7 +49,7 @@ pub struct Watch {
     /// Whether events were left after the last read.
     has_more: bool,
     /// Events that were read and not returned by [`Self::next`] yet.
-    ready: VecDeque<SerializedEvent>,
+    pub(super) ready: VecDeque<SerializedEvent>,
 }
 
 /// What a read of a [`Watch`] found. Both lists are empty when nothing has changed.

@@ -44,6 +44,7 @@ fn builder(store: Arc<dyn Store>) -> Builder {
             max_workspaces_per_user: None,
             ..Settings::default()
         })
+        .unwrap()
 }
 
 pub(super) fn service(store: &Arc<dyn Store>, keys: &[u8]) -> AgentCfg {

@@ -193,6 +193,7 @@ fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, settings: &Setting
         .clock(Arc::clone(clock) as _)
         .sessions(LocalSessions::new(SECRET).unwrap())
         .settings(settings.clone())
+        .unwrap()
         .build()
 }
 

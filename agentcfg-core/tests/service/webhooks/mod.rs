@@ -105,6 +105,7 @@ fn instance(store: &Arc<dyn Store>, clock: &Arc<ManualClock>, is_shared: bool) -
     AgentCfg::builder(store)
         .clock(Arc::clone(clock) as _)
         .settings(Settings::default().webhook_allowed_hosts(vec!["hooks.internal:8080".parse().unwrap()]))
+        .unwrap()
         .vault(Vault::new(vec![key(1)]).unwrap())
         .build()
 }

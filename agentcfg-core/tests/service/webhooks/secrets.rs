@@ -1,7 +1,7 @@
 //! Secrets: shown once, sealed at rest, rotated, and sealed again under another master key.
 
+use agentcfg_core::ErrorKind;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
-use agentcfg_core::{ErrorKind, Settings};
 
 use super::*;
 
@@ -63,9 +63,7 @@ fn base64(text: &str) -> Vec<u8> {
 
 #[tokio::test]
 async fn without_a_master_key_there_are_no_webhooks() {
-    let service = AgentCfg::builder(MemoryStore::new())
-        .settings(Settings::default())
-        .build();
+    let service = AgentCfg::builder(MemoryStore::new()).build();
     let ada = service.trusted_user("ada").unwrap();
     let studio = service
         .create_workspace(&ada, NewWorkspace::new("Studio"))

@@ -1,7 +1,7 @@
 //! The types of bodies, and how each is read.
 
 use agentcfg_core::model::{
-    AgentPatch, ApplyAgents, BudgetLimit, LabelRestore, LabelTarget, Limits, NewAgent, NewApiKey, NewWebhook,
+    AgentPatch, ApplyAgents, BudgetLimit, JsonBody, LabelRestore, LabelTarget, Limits, NewAgent, NewApiKey, NewWebhook,
     NewWorkspace, NoFields, Promotion, PromptValues, RoleChange, Rollback, RotateApiKey, SignIn, StatusReport,
     WebhookPatch, WebhookReplay, WorkspacePatch,
 };
@@ -136,51 +136,44 @@ impl<T: ReadJson> Body for Optional<T> {
 }
 
 macro_rules! bodies {
-    ($($read:ty: $described:ident),* $(,)?) => {
-        $(impl ReadJson for $read {
+    ($($described:ident),* $(,)?) => {
+        $(impl ReadJson for Valid<$described> {
             type Described = $described;
 
-            fn read_json(json: &[u8], _: Limits) -> Result<Self, Invalid> {
-                $described::from_json(json)
+            fn read_json(json: &[u8], limits: Limits) -> Result<Self, Invalid> {
+                <$described as JsonBody>::read_json(json, limits)
             }
         })*
     };
 }
 
 bodies!(
-    Valid<StatusReport>: StatusReport,
-    Valid<Rollback>: Rollback,
-    Valid<PromptValues>: PromptValues,
-    Valid<LabelTarget>: LabelTarget,
-    Valid<Promotion>: Promotion,
-    Valid<BudgetLimit>: BudgetLimit,
-    Valid<LabelRestore>: LabelRestore,
-    Valid<NewWorkspace>: NewWorkspace,
-    Valid<WorkspacePatch>: WorkspacePatch,
-    Valid<RoleChange>: RoleChange,
-    Valid<NewApiKey>: NewApiKey,
-    Valid<RotateApiKey>: RotateApiKey,
-    Valid<SignIn>: SignIn,
-    ProviderCredential: ProviderCredential,
-    Valid<NewWebhook>: NewWebhook,
-    Valid<WebhookPatch>: WebhookPatch,
-    Valid<WebhookReplay>: WebhookReplay,
-    Valid<NoFields>: NoFields,
+    NewAgent,
+    AgentPatch,
+    StatusReport,
+    Rollback,
+    PromptValues,
+    LabelTarget,
+    Promotion,
+    BudgetLimit,
+    LabelRestore,
+    NewWorkspace,
+    WorkspacePatch,
+    RoleChange,
+    NewApiKey,
+    RotateApiKey,
+    SignIn,
+    NewWebhook,
+    WebhookPatch,
+    WebhookReplay,
+    NoFields,
 );
 
-impl ReadJson for Valid<NewAgent> {
-    type Described = NewAgent;
+impl ReadJson for ProviderCredential {
+    type Described = Self;
 
-    fn read_json(json: &[u8], limits: Limits) -> Result<Self, Invalid> {
-        NewAgent::from_json_within(json, limits)
-    }
-}
-
-impl ReadJson for Valid<AgentPatch> {
-    type Described = AgentPatch;
-
-    fn read_json(json: &[u8], limits: Limits) -> Result<Self, Invalid> {
-        AgentPatch::from_json_within(json, limits)
+    fn read_json(json: &[u8], _: Limits) -> Result<Self, Invalid> {
+        Self::from_json(json)
     }
 }
 

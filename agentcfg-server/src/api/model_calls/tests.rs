@@ -196,6 +196,7 @@ async fn a_key_that_does_not_open_is_reported_without_a_fall_back() {
         .unwrap();
     let service = AgentCfg::builder(MemoryStore::new())
         .settings(agentcfg_core::Settings::default().operators(BTreeSet::from(["ada".to_owned()])))
+        .unwrap()
         .sessions(LocalSessions::new(SECRET).unwrap())
         .catalogue(catalogue)
         .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-managed").unwrap())

@@ -24,7 +24,7 @@ pub(super) const FAILURES: &[FailureDoc] = &[
         component: "BadRequest",
         description: "A parameter or the body breaks a rule. All faults of a body are reported together.",
         is_counted: true,
-        headers: &[],
+        headers: &["Fault-Fields"],
         examples: &[
             ("query", "the query parameter workspace_id is required"),
             (
@@ -118,9 +118,9 @@ pub(super) const FAILURES: &[FailureDoc] = &[
     FailureDoc {
         component: "PreconditionFailed",
         description: "The record does not have a version that `If-Match` names, or the label does not point at `expected_version`. \
-         Nothing changed.",
+         Nothing changed. `If-Match` is answered with the `ETag` of the record now, if the caller may read it.",
         is_counted: true,
-        headers: &[],
+        headers: &["ETag-Sometimes"],
         examples: &[(
             "stale",
             "If-Match does not name the current ETag, which is \"k3j9x0ab-a43\": read the agent again",
@@ -305,7 +305,8 @@ pub(super) fn headers(is_counted: bool, others: &[&str]) -> OrderedJson {
     let rate = if is_counted { &RATE[..] } else { &[] };
     let names = ["X-Request-Id"].iter().chain(rate).chain(others);
     names.fold(OrderedJson::object(), |node, component| {
-        // `Retry-After` has two descriptions: where it is always sent, and where it is sent sometimes.
+        // `Retry-After` and `ETag` have two descriptions: where they are always sent, and where they are sent
+        // sometimes.
         let name = component.strip_suffix("-Sometimes").unwrap_or(component);
         node.with(name, OrderedJson::reference("headers", component))
     })

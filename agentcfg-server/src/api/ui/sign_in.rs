@@ -79,6 +79,7 @@ impl fmt::Debug for SignedIn {
 
 /// Why a sign-in failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SignInError {
     /// The provider refuses.
     Refused(String),

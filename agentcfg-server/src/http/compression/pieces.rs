@@ -88,7 +88,10 @@ mod tests {
     #[tokio::test]
     async fn pieces_are_one_stream_and_keep_their_forms() {
         let settings = agentcfg_core::Settings::default().default_plan(Plan::Enterprise);
-        let service = AgentCfg::builder(MemoryStore::new()).settings(settings).build();
+        let service = AgentCfg::builder(MemoryStore::new())
+            .settings(settings)
+            .unwrap()
+            .build();
         let ada = service.trusted_user("ada").unwrap();
         let new = NewWorkspace::new("Studio");
         let studio = service.create_workspace(&ada, new).await.unwrap().id;

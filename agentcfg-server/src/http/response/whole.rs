@@ -2,7 +2,7 @@
 
 use agentcfg_core::model::{Cursor, ErrorBody};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
+use http_body_util::BodyExt;
 use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
@@ -18,8 +18,17 @@ const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 impl Failure {
     /// The response: `{"error": "<message>"}`.
     pub fn to_response(&self) -> Response<Body> {
-        let body = serde_json::to_vec(&ErrorBody::new(&*self.message)).unwrap_or_default();
-        let mut response = json_response(self.status, Body::Whole(Full::new(body.into())));
+        self.response_with(Body::from(self.body()))
+    }
+
+    /// The body.
+    pub fn body(&self) -> String {
+        serde_json::to_string(&ErrorBody::new(&*self.message)).unwrap_or_default()
+    }
+
+    /// The response with its body in the form that an app uses.
+    pub fn response_with<B>(&self, body: B) -> Response<B> {
+        let mut response = json_response(self.status, body);
         let headers = response.headers_mut();
         if self.is_unauthorized() {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -192,6 +192,7 @@ async fn a_reseal_says_whether_older_keys_are_still_needed() {
         let settings = Settings::default().default_plan(Plan::Pro);
         AgentCfg::builder(Arc::clone(&store))
             .settings(settings)
+            .unwrap()
             .vault(vault)
             .build()
     };

@@ -39,6 +39,7 @@ impl Api {
                     .operators(BTreeSet::from(["olga".to_owned()]))
                     .default_plan(Plan::Pro),
             )
+            .unwrap()
             .sessions(sessions())
             .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-managed").unwrap());
         if vault {
