@@ -10,6 +10,9 @@ pub const FAULT_FIELDS: HeaderName = HeaderName::from_static("fault-fields");
 /// The greatest length of the value in bytes. A body can have a hundred thousand unknown fields.
 const LONGEST: usize = 1024;
 
+/// What a fault of a parameter begins with.
+const PARAMETER: &str = "the query parameter ";
+
 /// What stands as it is: names of fields, and places within them such as `capabilities[2]`. Commas separate the fields,
 /// so that they are encoded with all others.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
@@ -26,7 +29,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
 pub fn fault_fields(faults: &[Fault]) -> Option<(HeaderName, HeaderValue)> {
     let mut value = String::new();
     let mut named: Vec<&str> = Vec::new();
-    for place in faults.iter().map(Fault::place) {
+    for place in faults.iter().flat_map(places) {
         // The list is short where there are many: it has only what fits.
         if named.contains(&place) {
             continue;
@@ -45,10 +48,18 @@ pub fn fault_fields(faults: &[Fault]) -> Option<(HeaderName, HeaderValue)> {
     value.map(|value| (FAULT_FIELDS, value))
 }
 
+/// The places of a fault. It is of two where one of them is missing (`version or label`), or both are given (`version
+/// and label`).
+fn places(fault: &Fault) -> impl Iterator<Item = &str> {
+    let place = fault.place();
+    let place = place.strip_prefix(PARAMETER).unwrap_or(place);
+    place.split(" or ").flat_map(|place| place.split(" and "))
+}
+
 #[cfg(test)]
 mod tests {
     use agentcfg_core::model::{NewAgent, NewWorkspace};
-    use agentcfg_core::validate::Faults;
+    use agentcfg_core::validate::{Faults, Invalid};
 
     use super::*;
 
@@ -68,6 +79,12 @@ mod tests {
         let expected = "workspace_id, agent_id, display_name, color, capabilities[1], capabilities[2], parameters.gr%C3%B6%C3%9Fe%2C%20x, \
                         parameters.%22%22";
         assert_eq!(shown(invalid.faults()).as_deref(), Some(expected));
+        for both in ["version or label", "version and label"] {
+            let invalid = Invalid::new(both, "break a rule together");
+            assert_eq!(shown(invalid.faults()).as_deref(), Some("version, label"));
+        }
+        let parameter = Invalid::new("the query parameter from", "must not be after to");
+        assert_eq!(shown(parameter.faults()).as_deref(), Some("from"));
         let mut faults = Faults::default();
         faults.push("role", "must not be blank");
         faults.push("role", "must be at most 100 characters");

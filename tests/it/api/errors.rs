@@ -70,6 +70,23 @@ fn a_400_names_the_faulty_fields_in_a_header_and_the_body_has_the_message_alone(
     let text = studio.on_agent("PATCH", "a").text("no JSON");
     assert_eq!(text.send().expect(400).need("fault-fields"), "body");
 
+    let labels = format!(
+        "/api/agents/labels?workspace_id={}&agent_id=a&label=production",
+        studio.id
+    );
+    let neither = studio
+        .server
+        .put(labels)
+        .bearer(&studio.owner)
+        .json(&json!({}))
+        .send()
+        .expect(400);
+    assert_eq!(neither.need("fault-fields"), "version, label");
+    let from_to = format!("/api/usage?workspace_id={}&from=2026-11-20&to=2026-11-19", studio.id);
+    let parameter = studio.server.get(from_to).bearer(&studio.owner).send().expect(400);
+    // A day alone is no moment.
+    assert_eq!(parameter.need("fault-fields"), "from, to");
+
     // A message of no field, and answers that are no 400, have none.
     let target = "/api/agents/configs";
     let no_workspace = studio.server.get(target).bearer(&studio.owner).send().expect(400);
