@@ -74,5 +74,11 @@ fn budgets_are_exact_over_servers() {
     wait(async {
         budget_scenarios::settled_after_a_kill(World::on(Arc::new(cluster.store().await), settings())).await
     });
+    wait(async {
+        budget_scenarios::made_beside_calls_of_others(World::on(Arc::new(cluster.store().await), settings())).await
+    });
+    wait(async {
+        budget_scenarios::of_the_period_before(World::on(Arc::new(cluster.store().await), settings())).await
+    });
     wait(async { budget_scenarios::exact_over_servers(World::on(Arc::new(cluster.store().await), settings())).await });
 }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcfg_core::model::{
-    AuditFilter, Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, Provider, Scope, TokenUsage, UserId,
-    WorkspaceId,
+    AuditFilter, Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, Provider, Scope, Timestamp, TokenUsage,
+    UserId, WorkspaceId,
 };
 use agentcfg_core::service::{CallFacts, CallMeter, CostBound, ModelRequest, OutputCap};
 use agentcfg_core::store::{
@@ -315,6 +315,31 @@ pub async fn settled_after_a_kill(world: World) {
     assert_eq!(cap, Some(33_200));
     end(meter, tokens(100, 33_200)).await;
     other.shutdown().await.unwrap();
+}
+
+/// A call belongs to the period in which it began, also in a budget that is made later.
+pub async fn of_the_period_before(world: World) {
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let before: Timestamp = "2026-11-30T23:59:58Z".parse().unwrap();
+    world
+        .clock
+        .advance_millis(before.unix_millis() - world.now().unix_millis());
+    let begun = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(100))).await;
+    world.clock.advance_millis(4000);
+    end(begun.unwrap().0, tokens(100, 100)).await;
+    let begun = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(100))).await;
+    end(begun.unwrap().0, tokens(100, 100)).await;
+    for (period, spent) in [
+        (BudgetPeriod::Day, "0.0035"),
+        (BudgetPeriod::Month, "0.0035"),
+        (BudgetPeriod::Total, "0.007"),
+    ] {
+        let made = service
+            .set_budget(&ada, workspace, BudgetScope::Workspace, None, period, limit("1"))
+            .await;
+        assert_eq!(shown(&made.unwrap()), amounts(spent, "0", "0"), "{period}");
+    }
 }
 
 /// A budget that one server makes counts the calls of the others: those that are not written yet, and those in flight.

@@ -3,7 +3,8 @@
 use agentcfg_core::Settings;
 
 use super::budget_scenarios::{
-    exact_over_servers, made_beside_calls_of_others, of_scopes_and_periods, reserved_and_spent, settled_after_a_kill,
+    exact_over_servers, made_beside_calls_of_others, of_scopes_and_periods, of_the_period_before, reserved_and_spent,
+    settled_after_a_kill,
 };
 use super::support::World;
 
@@ -43,5 +44,12 @@ async fn budgets_are_exact_over_servers() {
 async fn a_new_budget_counts_the_calls_of_other_servers() {
     for world in worlds() {
         made_beside_calls_of_others(world).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_budget_leaves_calls_to_the_period_before() {
+    for world in worlds() {
+        of_the_period_before(world).await;
     }
 }

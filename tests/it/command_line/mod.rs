@@ -3,6 +3,7 @@
 mod backup;
 mod check;
 mod check_config;
+mod compact;
 mod dev;
 mod file_permissions;
 mod flags;

@@ -11,7 +11,10 @@ use crate::model::{
     Usd, UserId, WorkspaceId,
 };
 use crate::service::change::Change;
-use crate::service::records::{self, BudgetAccount, BudgetPlace, BudgetsHead, Stored, StoredBudget, SumTime};
+use crate::service::chunked_reads::{self, Chunks};
+use crate::service::records::{
+    self, BudgetAccount, BudgetPlace, BudgetsHead, Stored, StoredBudget, StoredCall, SumTime,
+};
 use crate::service::retry::Attempt;
 use crate::service::{AgentCfg, Caller};
 use crate::validate::{IntoValid, Invalid};
@@ -20,6 +23,8 @@ use crate::validate::{IntoValid, Invalid};
 const MOST: u64 = 500;
 /// More accounts than a budget has.
 const ACCOUNTS: usize = 64;
+/// How long calls last at most that a new budget leaves to the period before, in milliseconds.
+const LONGEST_CALL: i64 = 60 * 60 * 1000;
 /// Milliseconds of a day.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -152,12 +157,17 @@ impl AgentCfg {
         limit: impl IntoValid<BudgetLimit>,
     ) -> Result<Budget, Error> {
         let (limit, place) = (limit.into_valid()?, BudgetPlace::of(scope, scope_id, period)?);
+        let workspace = self
+            .access(caller, workspace, Permission::BudgetsManage)
+            .await?
+            .workspace();
         // What has ended here counts in a new budget, and nothing is written here until it is made.
         self.write_usage().await?;
+        let earlier = self.begun_earlier(workspace, &place).await?;
         let id = {
             let turn = self.inner.ledger.turn(workspace);
             let _turn = turn.lock().await;
-            self.retry_lost_races(|| self.try_set_budget(caller, workspace, &place, &limit))
+            self.retry_lost_races(|| self.try_set_budget(caller, workspace, (&place, earlier), &limit))
                 .await?
         };
         let known = self.read_budgets(workspace).await?;
@@ -172,7 +182,7 @@ impl AgentCfg {
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
-        place: &BudgetPlace,
+        (place, earlier): (&BudgetPlace, u64),
         limit: &BudgetLimit,
     ) -> Result<Attempt<uuid::Uuid>, Error> {
         let access = self.access(caller, workspace, Permission::BudgetsManage).await?;
@@ -216,7 +226,7 @@ impl AgentCfg {
         change = with_head(change, head_key, head, if is_new { 1 } else { 0 })?;
         if is_new {
             let account = BudgetAccount {
-                spent: self.spent_before(workspace, place, now).await?,
+                spent: self.spent_before(workspace, place, now).await?.saturating_sub(earlier),
                 ..BudgetAccount::default()
             };
             // What is written from now on finds the budget, and counts in it.
@@ -299,6 +309,27 @@ impl AgentCfg {
             change = change.delete(account);
         }
         self.apply(change).await?.attempt(())
+    }
+
+    /// What calls have cost that ended in the current period and began before it, so that they belong to the one before. They end
+    /// soon after its beginning.
+    async fn begun_earlier(&self, workspace: WorkspaceId, place: &BudgetPlace) -> Result<u64, Error> {
+        let Some(start) = period::start(place.period, self.now()).map(Timestamp::unix_millis) else {
+            return Ok(0);
+        };
+        let mut spent: u64 = 0;
+        let mut pieces = Chunks::of(records::usage_calls_from(workspace, start));
+        while let Some(piece) = pieces.next(self).await? {
+            for call in chunked_reads::values::<StoredCall>(piece).await? {
+                if call.ended_at >= start.saturating_add(LONGEST_CALL) {
+                    return Ok(spent);
+                }
+                if call.began_at() < start && place.covers_group(&call.group) {
+                    spent = spent.saturating_add(nanos(call.cost.unwrap_or(Usd::ZERO)));
+                }
+            }
+        }
+        Ok(spent)
     }
 
     /// What the calls of the period that a budget begins in have cost already.

@@ -118,8 +118,7 @@ impl AgentCfg {
                 if call.ended_at > reported_at.saturating_add(AFTER_REPORT) {
                     return Ok(spent);
                 }
-                let began = call.ended_at.saturating_sub_unsigned(call.duration_ms);
-                let is_counted = call.process == process && call.ended_at >= reported_at && began >= begin;
+                let is_counted = call.process == process && call.ended_at >= reported_at && call.began_at() >= begin;
                 if is_counted && place.covers_group(&call.group) {
                     spent = spent.saturating_add(call.cost.map_or(0, nanos));
                 }

@@ -113,6 +113,14 @@ pub(in crate::service) struct StoredCall {
     pub(in crate::service) process: ProcessTag,
 }
 
+impl StoredCall {
+    /// When the call began, in milliseconds since 1970.
+    pub(in crate::service) fn began_at(&self) -> i64 {
+        let millis = i64::try_from(self.duration_ms).unwrap_or(i64::MAX);
+        self.ended_at.saturating_sub(millis)
+    }
+}
+
 impl Entity for StoredCall {
     const KIND: Kind = Kind::UsageCall;
 }

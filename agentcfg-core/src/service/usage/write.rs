@@ -134,11 +134,10 @@ impl AgentCfg {
     /// Counts calls in the budgets that were made since they were settled.
     fn settle_written(&self, known: &KnownBudgets, calls: &[WaitingCall]) {
         for WaitingCall { call, settled, .. } in calls {
-            let millis = i64::try_from(call.duration_ms).unwrap_or(i64::MAX);
             let cost = EndedCost {
                 group: &call.group,
                 cost: call.cost.unwrap_or(Usd::ZERO),
-                began: Timestamp::from_unix_millis(call.ended_at.saturating_sub(millis)),
+                began: Timestamp::from_unix_millis(call.began_at()),
             };
             self.settle_since(known, *settled, &cost);
         }

@@ -85,7 +85,10 @@ async fn readers_and_writers_go_on_meanwhile() {
             while !ended.load(Ordering::Relaxed) {
                 for (key, record) in &known {
                     if key.kind() == Kind::Agent && key.item() != "counted" {
-                        assert_eq!(store.get(&[key.clone()]).await.unwrap(), [Some(record.clone())]);
+                        assert_eq!(
+                            store.get(std::slice::from_ref(key)).await.unwrap(),
+                            [Some(record.clone())]
+                        );
                     }
                 }
                 rounds += 1;

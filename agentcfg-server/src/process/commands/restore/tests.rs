@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::*;
 use crate::process::cli::BackupArgs;
-use crate::process::commands::store::backup;
+use crate::process::commands::backup::run as backup;
 use crate::process::server::Server;
 
 const CANARY: &str = "sk-canary";
