@@ -13,7 +13,6 @@ use agentcfg_benches::fixture::{self, Fixture};
 use agentcfg_benches::request;
 use agentcfg_benches::stats::{Series, rounds};
 use agentcfg_benches::wire::Requests;
-use agentcfg_core::AgentCfg;
 use agentcfg_core::model::AgentFilter;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
 use agentcfg_server::{App, Cors};
