@@ -30,6 +30,7 @@ export type Action =
   | "webhook.replayed"
   | "budget.set"
   | "budget.removed"
+  | "budget.settled"
   | "budget.threshold_reached";
 
 /** Who acted. */
@@ -1966,7 +1967,7 @@ export interface Operations {
       /** A model provider. An unknown one is 404. */
       provider: Provider;
     };
-    body: undefined;
+    body: NoFields;
     answer: ProviderKeyTest;
   };
   /** Read the usage of models */
@@ -2074,7 +2075,7 @@ export interface Operations {
       /** The workspace, as a hyphenated UUID in either case. */
       workspace_id: string;
     };
-    body: undefined;
+    body: NoFields;
     answer: Array<Budget>;
   };
   /** List webhooks */

@@ -36,6 +36,7 @@ Action = Literal[
     "webhook.replayed",
     "budget.set",
     "budget.removed",
+    "budget.settled",
     "budget.threshold_reached",
 ]
 """What was done."""
