@@ -249,7 +249,11 @@ export function Menu({
     element.style.setProperty("top", `${below ? place.bottom + 4 : Math.max(8, place.top - 4 - height)}px`);
     element.querySelector<HTMLElement>("[role^=menuitem]")?.focus();
     const close = (): void => setOpen(false);
-    const ends = [listening("scroll", close, true), listening("resize", close)];
+    // What scrolls elsewhere, such as a chart that is loaded, leaves the button where it is.
+    const away = ({ target }: Event): void => {
+      if ((target as Node).contains(opener.current)) close();
+    };
+    const ends = [listening("scroll", away, true), listening("resize", close)];
     return () => ends.forEach((end) => end());
   }, [open]);
 
