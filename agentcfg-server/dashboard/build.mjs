@@ -2,13 +2,16 @@
 //   node build.mjs           writes dist/
 //   node build.mjs --check   fails when the files in dist/ are not what the sources give
 //   node build.mjs --watch   writes dist/ after each change
+//   node build.mjs --arrange looks for a better order of the functions, for some minutes
 import zopfli from "@gfx/zopfli";
 import { build, context } from "esbuild";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { minify } from "terser";
+import { arrange, search } from "./arrange.mjs";
 import { lean } from "./lean.mjs";
 import { FIRST, LIMITS, SCRIPTS } from "./limits.mjs";
+import { mangleProps, noneIsText } from "./names.mjs";
 
 const here = new URL("./", import.meta.url);
 const dist = new URL("dist/", here);
@@ -34,6 +37,7 @@ const options = {
   outdir: "dist",
   // The first screen is in chunk.js, which app.js starts; later.js has the others, and is named by the file that it begins with.
   splitting: true,
+  mangleProps,
   chunkNames: "[name]",
   // Calls of h() are smaller than those of the automatic runtime; tsconfig.json would set that one.
   jsx: "transform",
@@ -69,6 +73,7 @@ async function small(script, nameCache) {
     module: true,
     ecma: 2020,
     compress: { passes: 3, unsafe_arrows: true },
+    mangle: { reserved: ["top"] },
     format: { comments: false },
   });
   return code;
@@ -90,23 +95,45 @@ async function join(scripts) {
   const stdin = { contents: 'import "./app.js"; export * from "./chunk.js";' };
   const { outputFiles } = await build({ ...common, stdin, plugins: [own] });
   scripts.set("chunk.js", outputFiles[0].text);
-  scripts.set("app.js", 'import"./chunk.js";\n');
+  scripts.set("app.js", LOADER);
 }
 
-/** Exports what the scripts share under its names within chunk.js, so that no name of its own is sent for each. */
-function unalias(scripts) {
+/**
+ * Makes plain scripts of the two modules. What a plain script declares is known to those after it: a list of what one exports
+ * and one of what the other imports would be 1 % of all that is sent. What the second declares stays within it.
+ */
+function share(scripts) {
   const names = new Map();
   const pairs = (list) => list.split(",").map((pair) => pair.split(" as "));
-  const shared = scripts.get("chunk.js").replace(/export\{([^}]*)\};?\s*$/, (_, list) => {
-    for (const [own, alias] of pairs(list)) names.set(alias ?? own, own);
-    return `export{${[...names.values()].join()}};`;
+  const first = scripts.get("chunk.js").replace(/export\{([^}]*)\};?\s*$/, (_, list) => {
+    for (const [own, alias = own] of pairs(list)) names.set(alias, own);
+    return "";
   });
   if (!names.size) throw new Error("chunk.js: its exports were not found");
-  const imports = (_, list) =>
-    `import{${pairs(list).map(([alias, own = alias]) => (names.get(alias) === own ? own : `${names.get(alias)} as ${own}`))}}from"./chunk.js"`;
-  scripts.set("chunk.js", shared);
-  scripts.set("later.js", scripts.get("later.js").replace(/import\{([^}]*)\}from"\.\/chunk\.js"/g, imports));
+  const [start, ...more] = first.split('import("./later.js")');
+  if (more.length !== 1) throw new Error("chunk.js: the place where it loads later.js was not found");
+  scripts.set("chunk.js", `"use strict";${start}load("later.js")${more[0]}`);
+
+  const renamed = [];
+  const replaced = (text, what, by) => {
+    if (!what.test(text)) throw new Error(`later.js: not found: ${what}`);
+    return text.replace(what, by);
+  };
+  const body = replaced(scripts.get("later.js"), /^import\{([^}]*)\}from"\.\/chunk\.js";?/, (_, list) => {
+    for (const [alias, own = alias] of pairs(list)) if (names.get(alias) !== own) renamed.push(`${own}=${names.get(alias)}`);
+    return "";
+  });
+  const second = replaced(
+    body,
+    /export\{([^}]*)\};?\s*$/,
+    (_, list) => `return{${pairs(list).map(([own, alias = own]) => `${alias}:${own}`)}}`,
+  );
+  scripts.set("later.js", `"use strict";load.later=(()=>{${renamed.length ? `var ${renamed};` : ""}${second}})();`);
 }
+
+/** Loads a plain script, and gives what it leaves. It is in app.js, the only module, which the page names. */
+const LOADER = `self.load=src=>new Promise((onload,onerror)=>document.head.append(Object.assign(document.createElement("script"),{src:new URL(src,import.meta.url),onload,onerror}))).then(()=>load.later);load("chunk.js");
+`;
 
 /** The smallest gzip file that any reader takes; its bytes depend on nothing but the content. */
 async function pack(content) {
@@ -124,11 +151,20 @@ async function files(bundle) {
     if (name.endsWith(".js")) scripts.set(name, text);
     else made.set(name, Buffer.from(text));
   }
+  noneIsText([...scripts.values()]);
   if (!watching) {
     await join(scripts);
     const names = {};
-    for (const name of ["chunk.js", "later.js"]) scripts.set(name, await small(scripts.get(name), names));
-    unalias(scripts);
+    const minified = ["chunk.js", "later.js"];
+    for (const name of minified) scripts.set(name, await small(scripts.get(name), names));
+    const { props } = names.vars;
+    for (const name of minified) scripts.set(name, arrange(scripts.get(name), props));
+    if (mode === "--arrange")
+      search(
+        minified.map((name) => scripts.get(name)),
+        props,
+      );
+    share(scripts);
   }
   scripts.set("app.js", `${NOTICE}\n${scripts.get("app.js")}`);
   for (const [name, text] of scripts) made.set(name, Buffer.from(text));

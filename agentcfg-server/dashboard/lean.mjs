@@ -59,6 +59,43 @@ const CUTS = [
     'if("http://www.w3.org/2000/svg"==i)t=t.replace(/xlink(H|:h)/,"h").replace(/sName$/,"s");else if(',
     'if("http://www.w3.org/2000/svg"!=i&&',
   ],
+  // Elements, properties and places that the dashboard has none of.
+  ['a="template"==C&&t.content||t,', "a=t,"],
+  [
+    "if(M=a.ownerDocument||document,!C)return M.createTextNode(x);t=M.createElementNS(f,C,x.is?x:a)",
+    "if(!C)return document.createTextNode(x);t=document.createElementNS(f,C)",
+  ],
+  ['"progress"==C&&null==b?t.removeAttribute(s):null==b||b===t[s]&&("progress"!=C||b)||', "null==b||b===t[s]||"],
+  ['||"value"==s&&"defaultValue"in x||"checked"==s&&"defaultChecked"in x', ""],
+  ['if("string"==typeof r)n.style.cssText=r;else{if("string"==typeof u&&(n.style.cssText=u=""),u)for', "{if(u)for"],
+  ['"popover"==t&&1==r?"":r', "r"],
+  ["||n.props.__P?null:S(n)", "?null:S(n)"],
+  ["n.__c&&!n.props.__P)", "n.__c)"],
+  ["if(n.props.__P)return t;", ""],
+  ["||u&&!t.props.__P", "||u"],
+  ["9==r.nodeType&&(r=r.documentElement),i=(u=t&&32&t.__u)?null:r.__k,", ""],
+  [
+    "z(r,r.__k,i||p,p,r.namespaceURI,i?null:r.firstChild?d.call(r.childNodes):null,f,i?i.__e:r.firstChild,u,o)",
+    "z(r,r.__k,p,p,r.namespaceURI,null,f,null,u,o)",
+  ],
+  // References that are functions.
+  [
+    '"ref"==f&&"function"!=typeof n?i=t[f]:o[f]=t[f];return e>2&&(o.children=e>3?d.call(arguments,2):r),m(n,',
+    '"ref"==f?i=t[f]:o[f]=t[f];return e>2&&(o.children=e>3?d.call(arguments,2):r),m(n,',
+  ],
+  // Handlers of the capture phase.
+  ['f=t!=(t=t.replace(l,"$1")),', ""],
+  ["r?n.addEventListener(t,o,f):n.removeEventListener(t,o,f)", "r?n.addEventListener(t,o):n.removeEventListener(t,o)"],
+  // The state and the context of a component.
+  ["d.render=K,d.state={},", "d.render=K,"],
+  ["k=d.props,b=d.state,d.__v=r", "d.__v=r"],
+  ["&&d.shouldComponentUpdate&&!1===d.shouldComponentUpdate(M,d.__s,L)", "&&!d.shouldComponentUpdate(M)"],
+  ["(d.props=M,d.state=d.__s,d.__g&=-9)", "(d.props=M,d.__g&=-9)"],
+  ["d.context=L,d.props=M", "d.props=M"],
+  ["d.render(d.props,d.state=d.__s,d.context)", "d.render(M)"],
+  ["d.state=d.__s,A=s", "A=s"],
+  ["return this.constructor(n,r)", "return this.constructor(n)"],
+  ["this.props=n,this.context=t,", "this.props=n,"],
   // What other hooks, tools and tests of Preact would use; an error of a component is one of the page.
   ["&&i==n.debounceRendering||((i=n.debounceRendering)||queueMicrotask)(H)", "||queueMicrotask(H)"],
   ["(i||queueMicrotask)(H)", "queueMicrotask(H)"],
@@ -76,6 +113,14 @@ const CUTS = [
   ["{v=e.length;try{if(M=r.props,", "{if(M=r.props,"],
   [/\}catch\(t\)\{if\(e\.length=v,.*?n\.__e\(t,r,u\)\}\}else l=/, "}else l="],
   [/function D\(n\)\{.*?\}function E/, "function E"],
+  [/"function"==typeof t\?r\?r\.__x=.*?:t\.current=r/, "t.current=r"],
+  [",l=/(PointerCapture)$|Capture$/i", ""],
+  ["e.namespaceURI,32&u.__u?[i]:null,f,i||S(u),32&u.__u,o)", "e.namespaceURI,null,f,i||S(u),0,o)"],
+  ["$===x||l&&t.data==x||(t.data=x)", "$===x||(t.data=x)"],
+  ["r.__u&=-161,", ""],
+  ["M=r.props,L=i,", "M=r.props,"],
+  ["new x(M,L)", "new x(M)"],
+  ["if(r.constructor!==h)return null;", ""],
 ];
 
 /** Preact's own text without them. */

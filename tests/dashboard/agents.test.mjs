@@ -91,7 +91,7 @@ test("two people change the same agent, and no text of either is lost", async ()
   for (const page of [ada, mira]) await page.show("agents/writer");
   const base = await ada.getByLabel("Persona prompt").inputValue();
 
-  await ada.getByLabel("Persona prompt").fill(`${base}\nMine: keep it short.`);
+  await ada.getByLabel("Persona prompt").fill(`${base.replace("seven lines", "nine lines")}\nMine: keep it short.`);
   await ada.getByLabel("Role").fill("Essayist");
   await ada.getByLabel("humour, number").fill("30");
   await mira.getByLabel("Persona prompt").fill(base.replace("seven lines", "five lines"));
@@ -101,23 +101,27 @@ test("two people change the same agent, and no text of either is lost", async ()
   await mira.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
   await mira.getByText(/Writer is saved/).waitFor();
 
-  ada.expect(412, "/api/agents/configs");
+  // The form knows that it is behind: its review is the merge.
+  await ada.getByText("Writer changed while you were editing.").waitFor();
   await ada.getByRole("button", { name: "Review changes" }).click();
-  await ada.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
   await ada.getByRole("heading", { name: "Writer changed while you were editing" }).waitFor();
+  assert.equal(await ada.getByRole("dialog").count(), 0);
   await ada.getByText("0 of 2 conflicts decided").waitFor();
   const save = ada.getByRole("button", { name: /^Save/ });
   assert.equal(await save.getAttribute("aria-disabled"), "true");
-  const persona = ada.getByRole("region", { name: "Persona prompt" });
+  // The line that both changed is the conflict; the one that was added to the end is not.
+  const persona = ada.getByRole("region", { name: "Persona prompt, line 9" });
   const text = await persona.innerText();
-  assert.ok(text.includes("five lines") && text.includes("Mine: keep it short."), text);
+  assert.ok(text.includes("five lines") && text.includes("nine lines") && !text.includes("keep it short"), text);
   const merged = await ada.locator(".merged").innerText();
   assert.match(merged, /Description[\s\S]*Theirs alone[\s\S]*Only theirs changed/);
   assert.match(merged, /humour[\s\S]*20[\s\S]*30[\s\S]*Only yours changed/);
+  assert.match(merged, /Persona prompt[\s\S]*0 changes of theirs and 1 of yours, in different lines[\s\S]*Merged line by line/);
 
   await persona.locator("label", { hasText: "Edit" }).first().click();
-  const both = `${base.replace("seven lines", "five lines")}\nMine: keep it short.`;
-  await ada.getByLabel("Persona prompt, edited").fill(both);
+  const line = "2. Write an outline of at most five to nine lines and wait for a yes.";
+  const both = `${base.replace(/^2\. .*$/m, line)}\nMine: keep it short.`;
+  await ada.getByLabel("Persona prompt, line 9, edited").fill(line);
   await ada.getByRole("region", { name: "Role" }).locator("label", { hasText: "Theirs" }).click();
   await ada.getByLabel("Message").fill("Both of ours");
   await ada.getByRole("button", { name: "Back to editing" }).click();
@@ -126,14 +130,15 @@ test("two people change the same agent, and no text of either is lost", async ()
   await ada.goBack();
   await ada.getByRole("button", { name: "Compare" }).click();
   await ada.getByText("2 of 2 conflicts decided").waitFor();
-  assert.equal(await ada.getByLabel("Persona prompt, edited").inputValue(), both);
+  assert.equal(await ada.getByLabel("Persona prompt, line 9, edited").inputValue(), line);
   assert.equal(await ada.getByLabel("Message").inputValue(), "Both of ours");
 
   // It changes once more before it is saved: the choices stay.
+  ada.expect(412, "/api/agents/configs");
   await stage.server.call("bo", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { color: "#112233" });
   await save.click();
   await ada.locator(".merged").getByText("#112233").waitFor();
-  assert.equal(await ada.getByLabel("Persona prompt, edited").inputValue(), both);
+  assert.equal(await ada.getByLabel("Persona prompt, line 9, edited").inputValue(), line);
   await ada.getByText("2 of 2 conflicts decided").waitFor();
   await save.click();
   await ada.getByText(/Writer is saved/).waitFor();

@@ -52,6 +52,21 @@ test("the rows are both texts, and the same lines a longest common subsequence",
   }
 });
 
+test("a line is compared with the one that it has become, and lines without a counterpart are whole ones", () => {
+  const [gone, changed] = rows("alpha beta gamma delta\none two three four five", "one two three four six");
+  assert.deepEqual([gone.left.pieces, gone.right], [[{ text: "alpha beta gamma delta", changed: false }], null]);
+  assert.deepEqual(
+    [changed.left, changed.right].map((line) => line.pieces.filter((piece) => piece.changed).map(({ text }) => text)),
+    [["five"], ["six"]],
+  );
+  // Nothing is alike: no word of them is marked.
+  const unlike = rows("Plain words, short sentences", "jumps over quickly; unrelated");
+  assert.deepEqual(unlike.map(({ left, right }) => [left.pieces.length, left.pieces[0].changed, right.pieces.length, right.pieces[0].changed]), [[1, false, 1, false]]);
+  // The second of two inserted lines is the one that the old line became.
+  const inserted = rows("never invent quotes or numbers", "first of all, be kind\nnever invent quotes, numbers or names");
+  assert.deepEqual(inserted.map(({ left, right }) => [left?.number, right?.number]), [[undefined, 1], [1, 2]]);
+});
+
 test("the words of two lines are both lines", () => {
   const below = generator(11);
   let compared = 0;

@@ -186,3 +186,17 @@ test("a draft of a deleted agent can be copied, and saved after a restoration", 
   assert.equal((await stage.server.call("idun", "GET", writer))[0].role, "Typed before the deletion");
   page.faults();
 });
+
+test("a screen whose file cannot be loaded says so, and the others go on", async () => {
+  const { page } = await stage.studio("jorid");
+  page.expect(503, "/later.js");
+  await page.route("**/later.js", (route) => route.fulfill({ status: 503, body: "" }));
+  await page.show("audit-log");
+  await page.getByText("This page could not be loaded.").waitFor();
+  await page.getByRole("link", { name: "Agents" }).first().click();
+  await page.getByRole("link", { name: "Writer", exact: true }).waitFor();
+  await page.unrouteAll();
+  await page.show("audit-log");
+  await page.getByRole("row", { name: /member\.set/ }).waitFor();
+  page.faults();
+});

@@ -118,3 +118,28 @@ test("a draft answers beside the stored version, what is sent is shown, and the 
   await page.locator(".answer-foot").first().getByText(/^[\d.]+ ¢$|^\$/).waitFor();
   page.faults();
 });
+
+test("a case is saved in the browser, tried again and removed, and the version of one column can be labelled", async () => {
+  const { page, id } = await stage.studio("ylva");
+  await stage.server.call("ylva", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { persona_prompt: "Greet {{name}}.", definition: { variables: { name: { required: true } } } });
+  await page.show("agents/writer/try");
+  const message = page.getByRole("textbox", { name: "Message" });
+  await page.getByLabel("{{name}}").fill("Ada");
+  await message.fill("Say good evening");
+  await page.getByRole("button", { name: "Save case" }).click();
+  await message.fill("Say good night");
+  await page.getByLabel("{{name}}").fill("Bo");
+  await page.getByRole("button", { name: "Save case" }).click();
+  await message.fill("");
+  await page.reload();
+  await page.getByLabel("Saved cases").selectOption({ label: "Say good evening" });
+  assert.equal(await message.inputValue(), "Say good evening");
+  assert.equal(await page.getByLabel("{{name}}").inputValue(), "Ada");
+  await page.getByRole("button", { name: "Remove case" }).click();
+  assert.deepEqual(await page.getByLabel("Saved cases").locator("option").allInnerTexts(), ["Saved cases", "Say good night"]);
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole("link", { name: "Label v3" }).click();
+  await page.getByRole("heading", { level: 1 }).filter({ hasText: /Review|Promote|Release|Move/ }).waitFor();
+  assert.match(page.url(), /releases\/review\?.*of=writer&version=3/);
+  page.faults();
+});

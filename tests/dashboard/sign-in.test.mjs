@@ -151,6 +151,8 @@ test("an ended session keeps the text until the user is back", async () => {
   await page.route("**/api/changes?*", (route) => route.fulfill({ status: 401, json: { error: "invalid credentials" } }));
   await other.getByRole("button", { name: "greta", exact: true }).click();
   await other.getByRole("menuitem", { name: "Sign out" }).click();
+  // The draft of the first tab is kept in the browser, so this one asks about it.
+  await other.getByRole("dialog").getByRole("button", { name: "Sign out" }).click();
   await other.getByRole("heading", { name: "Sign in to agentcfg" }).waitFor();
   await page.getByText("Your session has ended.").waitFor({ timeout: 25_000 });
   assert.equal(await page.getByLabel("Role").inputValue(), "Typed in an old session");

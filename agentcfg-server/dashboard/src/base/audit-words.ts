@@ -1,6 +1,6 @@
 /** Audit entries in words. */
 import { FIELDS, numberRows, shown, textOf, type FieldName, type NumberRow } from "./config";
-import { capital, list, moment } from "./text";
+import { capital, list, moment, number, plural } from "./text";
 import type { AuditEntry, Change } from "./types";
 
 const DID: Record<string, string> = {
@@ -54,11 +54,13 @@ const called = (name: string): string =>
 
 interface Row extends NumberRow {
   long: boolean;
+  /** It is the number of a version. */
+  version?: boolean;
 }
 
 /** Single numbers in place of the whole mapping. */
 export function changeRows(changes: Record<string, Change>): Row[] {
-  return Object.entries(changes).flatMap(([name, { from, to }]) => {
+  return Object.entries(changes).flatMap(([name, { from, to }]): Row[] => {
     if (FIELDS[name as FieldName]?.kind === "numbers" && ((from && typeof from === "object") || (to && typeof to === "object"))) {
       return numberRows(from, to).map((row) => ({ ...row, long: false }));
     }
@@ -67,7 +69,7 @@ export function changeRows(changes: Record<string, Change>): Row[] {
       return [{ label: called(name), from: before, to: after, long: true }];
     }
     const long = [from, to].some((value) => typeof value === "string" && (value.includes("\n") || value.length > 120));
-    return [{ label: called(name), from, to, long }];
+    return [{ label: called(name), from, to, long, version: name.includes("labels/") }];
   });
 }
 
@@ -80,27 +82,85 @@ const SHOWN = 3;
 const some = (parts: string[]): string =>
   list(parts.length > SHOWN + 1 ? [...parts.slice(0, SHOWN), `${parts.length - SHOWN} more`] : parts);
 
+/** What was done to an agent among several, as its recorded fields say it, in the order in which it is told. */
+const DONE = ["created", "updated", "restored", "deleted", "moved"] as const;
+type Done = (typeof DONE)[number];
+
+/** An agent among several that one entry is about. */
+export interface OfAgent {
+  id: string;
+  changes: Record<string, Change>;
+}
+
+function doneTo(changes: Record<string, Change>, ofLabels: boolean): Done {
+  const active = changes["is_active"];
+  return ofLabels ? "moved" : !active ? "updated" : active.from === null ? "created" : active.to ? "restored" : "deleted";
+}
+
+/** The agents that an entry is about, by what was done to them; nothing where it is about one thing. */
+export function bulk({ action, changes }: AuditEntry): [done: Done, agents: OfAgent[]][] {
+  if (!/^agents|^label.(promoted|restored)/.test(action)) return [];
+  const found = new Map<string, OfAgent>();
+  for (const [path, change] of Object.entries(changes ?? {})) {
+    const [, id, name] = /^agents\/([^/]+)\/(.+)$/.exec(path) ?? [];
+    if (!id) continue;
+    if (!found.has(id)) found.set(id, { id, changes: {} });
+    if (change) found.get(id)!.changes[name!] = change;
+  }
+  const all = [...found.values()];
+  return DONE.map((done): [Done, OfAgent[]] => [
+    done,
+    all.filter(({ changes }) => doneTo(changes, action.startsWith("label")) === done),
+  ]).filter(([, agents]) => agents.length);
+}
+
+/** "1,000 agents created", "312 agents: 12 created and 300 updated", "production: 5 agents". */
+function bulkLine(groups: [Done, OfAgent[]][]): string {
+  const all = groups.flatMap(([, agents]) => agents);
+  const agents = plural(all.length, "agent");
+  if (groups[0]![0] === "moved") {
+    const labels = new Set(all.flatMap(({ changes }) => Object.keys(changes).map((name) => name.replace("labels/", ""))));
+    return `${some([...labels])}: ${agents}`;
+  }
+  return groups.length > 1
+    ? `${agents}: ${list(groups.map(([done, of]) => `${number(of.length)} ${done}`))}`
+    : `${agents} ${groups[0]![0]}`;
+}
+
 /** What the action, the target or the id of a record says already. */
 const KNOWN = /^(is_active|revoked_at|replaced_by|cursor|provider)$/;
-const MOST = 28;
+/** One line of a few words. */
+const BRIEF = /^.{0,28}$/;
 
-/** What changed, in a line: short values, else the names of the fields; of many agents their ids. */
-export function changeLine({ action, changes }: AuditEntry): string {
+/** The fields of a record that changed: short values, else the names of the fields. */
+export function fieldsLine(changes: Record<string, Change | null>, action = ""): string {
+  const brief = (value: unknown): boolean => typeof value !== "object" && BRIEF.test(said(value));
+  return some(
+    Object.entries(changes).flatMap(([name, change]) => {
+      if (!change) return called(name);
+      return changeRows({ [name]: change }).map(({ label, from, to, version }) => {
+        const v = version ? "v" : "";
+        return brief(to) && (brief(from) || !action.endsWith("created"))
+          ? `${label}: ${brief(from) ? `${v}${said(from)} → ` : ""}${v}${said(to)}`
+          : label;
+      });
+    }),
+  );
+}
+
+/** What changed, in a line: short values, else the names of the fields; of many agents how many, or some of their ids. */
+export function changeLine(entry: AuditEntry): string {
+  const { action, changes, paths } = entry;
   const all = Object.entries(changes ?? {}).filter(([name]) => !KNOWN.test(name));
   const parts = (path: RegExp): string => some([...new Set(all.flatMap(([name]) => path.exec(name)?.[1] ?? []))]);
-  const ids = parts(/^agents\/([^/]+)/);
+  const isSummary = all.some(([, change]) => !change);
+  const groups = bulk(entry);
+  if (!isSummary && groups.reduce((sum, [, agents]) => sum + agents.length, 0) > SHOWN + 1) return bulkLine(groups);
+  // A summary has some of many changes.
+  const ids = parts(/^agents\/([^/]+)/).replace(/( and \S+)( more)?$/, paths ? " and more" : "$&");
   const ofOne = action === "label.set" || action === "label.removed";
   if (ids && !ofOne) return action.startsWith("label.") ? `${parts(/([^/]+)$/)}: ${ids}` : ids;
-  const brief = (value: unknown): boolean => typeof value !== "object" && said(value).length <= MOST;
-  const v = action.startsWith("label.") ? "v" : "";
-  return some(
-    changeRows(Object.fromEntries(all.map(([name, change]) => [name.replace(/^agents\/[^/]+\//, ""), change]))).map(
-      ({ label, from, to }) =>
-        brief(to) && (brief(from) || !action.endsWith("created"))
-          ? `${label}: ${brief(from) ? `${v}${said(from)} → ` : ""}${v}${said(to)}`
-          : label,
-    ),
-  );
+  return fieldsLine(Object.fromEntries(all.map(([name, change]) => [name.replace(/^agents\/[^/]+\//, ""), change])), action);
 }
 
 /** An address without its protocol, its query and a slash at its end. */

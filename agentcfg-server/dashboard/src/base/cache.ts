@@ -28,6 +28,16 @@ interface Entry {
 }
 
 const entries = new Map<string, Entry>();
+
+/** What is read waits for this: a stream of changes that begins before the reading leaves no gap between them. */
+let opening: Promise<unknown> = Promise.resolve();
+
+/** Nothing is read before the promise is kept, and what was read before it is old. */
+export function readAfter(opened: Promise<unknown>): void {
+  opening = opened;
+  for (const entry of entries.values()) entry.stale = true;
+}
+
 const NOTHING: State<never> = { data: undefined, error: null, loading: false, etag: null, headers: null, absent: false };
 
 export interface Resource<T> extends State<T> {
@@ -86,6 +96,7 @@ async function read(entry: Entry): Promise<void> {
   entry.stale = false;
   if (before.data === undefined && !before.loading) entry.state.value = { ...before, loading: true };
   try {
+    await opening;
     const answer = await call<unknown>("GET", entry.path, {
       query: entry.query,
       ifNoneMatch: before.data === undefined ? null : before.etag,

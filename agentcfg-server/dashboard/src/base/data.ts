@@ -36,7 +36,9 @@ export const useKeys = (): Resource<ApiKey[]> => useOwn("keys", "api_keys:read",
 export const useMembers = (): Resource<Member[]> => useOwn("members", "users:read", "api/workspaces/members");
 export const useProviderKeys = (): Resource<ProviderKey[]> => useOwn("providers", "settings:read", "api/provider-keys");
 export const useWebhooks = (): Resource<Webhook[]> => useOwn("webhooks", "webhooks:read", "api/webhooks");
-export const useAudit = (limit: number): Resource<AuditEntry[]> => useOwn("audit", "audit_log:read", "api/audit-log", { limit });
+/** The last entries, without the values of their changes: an entry can be about thousands of agents. */
+export const useAudit = (limit: number): Resource<AuditEntry[]> =>
+  useOwn("audit", "audit_log:read", "api/audit-log", { limit, view: "summary" });
 
 /**
  * The live status of all agents: from the feed where there is one, else as it was read last, which has no times of reports.

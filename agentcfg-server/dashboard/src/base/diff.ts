@@ -27,11 +27,11 @@ const WORDS = 2_000;
 /** Words, runs of spaces, and single signs; also single letters of scripts that write no spaces between words. */
 const WORD = /[\p{Ideo}\p{sc=Hira}\p{sc=Kana}\p{sc=Thai}]\p{M}*|[\p{L}\p{M}\p{N}_]+|[^\S\n]+|[^]/gu;
 
-const lines = (text: string): string[] => (text === "" ? [] : text.split("\n"));
+export const lines = (text: string): string[] => (text === "" ? [] : text.split("\n"));
 const whole = (number: number, text: string): Line => ({ number, pieces: [{ text, changed: false }] });
 
 /** Items that are in one list alone, before items that both have. */
-interface Block {
+export interface Block {
   removed: string[];
   added: string[];
   same: string[];
@@ -70,7 +70,7 @@ function lastMatch(before: string[], after: string[]): Match | null {
   }
 }
 
-function blocks(before: string[], after: string[]): Block[] {
+export function blocks(before: string[], after: string[]): Block[] {
   const result: Block[] = [];
   let match: Match | null = { old: before.length, new: after.length, length: 0, earlier: lastMatch(before, after) };
   while (match) {
@@ -86,24 +86,58 @@ function blocks(before: string[], after: string[]): Block[] {
   return result;
 }
 
+/** So many pairs of lines are compared to find those that belong together. */
+const PAIRS = 900;
+
+/**
+ * Which of some removed lines became which added ones: the pairs that have the most in common, in their order. Where there are
+ * too many, each is compared with that of its place.
+ */
+function pairs(removed: string[], added: string[]): [from: number, to: number][] {
+  if (removed.length * added.length > PAIRS) return removed.flatMap((_, i) => (i < added.length ? [[i, i]] : []));
+  const alike = removed.map((from) => added.map((to) => likeness(from, to)));
+  // The most that the lines from these places on have in common.
+  const most = Array.from({ length: removed.length + 1 }, () => Array<number>(added.length + 1).fill(0));
+  for (let i = removed.length - 1; i >= 0; i -= 1)
+    for (let j = added.length - 1; j >= 0; j -= 1)
+      most[i]![j] = Math.max(most[i + 1]![j]!, most[i]![j + 1]!, alike[i]![j]! && alike[i]![j]! + most[i + 1]![j + 1]!);
+  const found: [number, number][] = [];
+  for (let i = 0, j = 0; i < removed.length && j < added.length;)
+    if (alike[i]![j]! && most[i]![j] === alike[i]![j]! + most[i + 1]![j + 1]!) found.push([i++, j++]);
+    else if (most[i]![j] === most[i + 1]![j]) i += 1;
+    else j += 1;
+  return found;
+}
+
+/** How much two lines have in common, from 0 to 1; 0 where their words are not worth a comparison. */
+function likeness(from: string, to: string): number {
+  const parts = words(from, to);
+  const same = parts?.reduce((sum, { added, removed, text }) => sum + (added || removed ? 0 : text.length), 0) ?? 0;
+  return same / Math.max(1, from.length, to.length);
+}
+
 export function rows(before: string, after: string): Row[] {
   const result: Row[] = [];
   let left = 0;
   let right = 0;
+  const put = (from: string | undefined, to: string | undefined): void => {
+    const paired = from !== undefined && to !== undefined ? words(from, to) : null;
+    const line = (number: number, text: string, mine: "added" | "removed", other: "added" | "removed"): Line =>
+      paired
+        ? { number, pieces: paired.filter((part) => !part[other]).map((part) => ({ text: part.text, changed: part[mine] })) }
+        : whole(number, text);
+    result.push({
+      kind: "changed",
+      left: from === undefined ? null : line((left += 1), from, "removed", "added"),
+      right: to === undefined ? null : line((right += 1), to, "added", "removed"),
+    });
+  };
   for (const { removed, added, same } of blocks(lines(before), lines(after))) {
-    for (let k = 0; k < Math.max(removed.length, added.length); k += 1) {
-      const from = removed[k];
-      const to = added[k];
-      const paired = from !== undefined && to !== undefined ? words(from, to) : null;
-      const line = (number: number, text: string, mine: "added" | "removed", other: "added" | "removed"): Line =>
-        paired
-          ? { number, pieces: paired.filter((part) => !part[other]).map((part) => ({ text: part.text, changed: part[mine] })) }
-          : whole(number, text);
-      result.push({
-        kind: "changed",
-        left: from === undefined ? null : line((left += 1), from, "removed", "added"),
-        right: to === undefined ? null : line((right += 1), to, "added", "removed"),
-      });
+    let [i, j] = [0, 0];
+    for (const [from, to] of [...pairs(removed, added), [removed.length, added.length] as const]) {
+      // Lines between two pairs have no counterpart: they stand beside each other as they come.
+      while (i < from || j < to) put(i < from ? removed[i++] : undefined, j < to ? added[j++] : undefined);
+      if (from < removed.length) put(removed[i++], added[j++]);
     }
     for (const text of same) result.push({ kind: "same", left: whole((left += 1), text), right: whole((right += 1), text) });
   }

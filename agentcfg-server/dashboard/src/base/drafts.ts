@@ -1,7 +1,10 @@
-/** What is typed and not saved, in memory alone, kept while the page is open. */
+/** What is typed and not saved: drafts of agents survive a reload in the browser's storage, other texts are in memory alone. */
 import { signal } from "./signals";
-import type { Draft } from "./config";
+import { decode, root } from "./api";
+import { toDraft, type Draft } from "./config";
+import { pretty } from "./json-text";
 import type { Side } from "./merge";
+import { DAY } from "./text";
 import type { Agent } from "./types";
 
 export interface Kept {
@@ -16,15 +19,63 @@ export interface Kept {
   theirs?: { agent: Agent; etag: string | null; version: number | null };
   sides?: ReadonlyMap<string, Side>;
   edits?: ReadonlyMap<string, string>;
+  /** When it was typed, where it comes from before a reload and was not changed since. */
+  restored?: number | undefined;
 }
 
 export const drafts = signal<ReadonlyMap<string, Kept>>(new Map());
 
+const LONGEST = 7 * DAY;
+const ALL = `agentcfg draft ${root.pathname} `;
+/** What the names of the drafts of this user begin with. */
+let own = "";
+/** Drafts that the browser has no room for. */
+const unstored = new Set<string>();
+
 export function keep(id: string, kept: Kept | null): void {
   const next = new Map(drafts.peek());
+  const place = `${own}${(kept ?? next.get(id))?.base.workspace_id} ${id}`;
   if (kept) next.set(id, kept);
   else next.delete(id);
   drafts.value = next;
+  unstored.delete(id);
+  try {
+    if (!kept) localStorage.removeItem(place);
+    else
+      localStorage.setItem(
+        place,
+        `${Date.now()} ${pretty({ ...kept, sides: [...(kept.sides ?? [])], edits: [...(kept.edits ?? [])] })}`,
+      );
+  } catch {
+    unstored.add(id);
+  }
+}
+
+/** A draft as it was stored; a field that the dashboard did not have then is empty. */
+function readKept(text: string): Kept {
+  const kept = decode(text.slice(text.indexOf(" "))) as Kept;
+  return {
+    ...kept,
+    draft: { ...toDraft({}), ...kept.draft },
+    sides: new Map(kept.sides),
+    edits: new Map(kept.edits),
+    restored: parseInt(text, 10),
+  };
+}
+
+/** The stored drafts of a user; those that are too old, of whichever user, are removed. */
+function stored(): Map<string, Kept> {
+  const found = new Map<string, Kept>();
+  for (const place of Object.keys(localStorage).filter((name) => name.startsWith(ALL))) {
+    const text = localStorage.getItem(place)!;
+    try {
+      if (!(parseInt(text, 10) > Date.now() - LONGEST)) localStorage.removeItem(place);
+      else if (place.startsWith(own)) found.set(place.split(" ").at(-1)!, readKept(text));
+    } catch {
+      localStorage.removeItem(place);
+    }
+  }
+  return found;
 }
 
 /** Other texts, by what they are for; the page may be closed on one that is `safe`. */
@@ -37,20 +88,22 @@ export const useTyped = <T extends { safe?: boolean }>(key: string): [T | null, 
 ];
 
 /** Whether text would be lost with the page. */
-export const unsaved = (): boolean => drafts.peek().size > 0 || Object.values(typed.peek()).some((text) => text && !text.safe);
+const fragile = (): boolean => unstored.size > 0 || Object.values(typed.peek()).some((text) => text && !text.safe);
+/** Whether text would be lost with the session. */
+export const unsaved = (): boolean => drafts.peek().size > 0 || fragile();
 
-const aside = new Map<string, [typeof drafts.value, typeof typed.value]>();
+const aside = new Map<string, typeof typed.value>();
 
 /** Puts the texts of a user aside until they are back, and shows those of another one. */
-export function handOver(from: string, to: string): void {
-  aside.set(from, [drafts.peek(), typed.peek()]);
-  discard();
-  const back = aside.get(to);
-  if (back) [drafts.value, typed.value] = back;
+export function handOver(from: string | undefined, to: string): void {
+  if (from) aside.set(from, typed.peek());
+  typed.value = aside.get(to) ?? {};
+  own = `${ALL}${encodeURIComponent(to)} `;
+  drafts.value = stored();
 }
 
 export function discard(): void {
-  drafts.value = new Map();
+  for (const id of drafts.peek().keys()) keep(id, null);
   typed.value = {};
 }
 
@@ -58,5 +111,5 @@ export function discard(): void {
 export const holding = signal(false);
 
 addEventListener("beforeunload", (event) => {
-  if (unsaved() || holding.peek()) event.preventDefault();
+  if (fragile() || holding.peek()) event.preventDefault();
 });

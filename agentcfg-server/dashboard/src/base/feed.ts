@@ -4,7 +4,7 @@
  */
 import { effect, signal } from "./signals";
 import { address, ended, lostSince, root } from "./api";
-import { invalidate, type Topic } from "./cache";
+import { invalidate, readAfter, type Topic } from "./cache";
 import { me, phase, recheck, refresh, workspace } from "./session";
 import type { StatusEntry } from "./types";
 
@@ -67,16 +67,39 @@ function changed(topics: Topic[]): void {
   }, SETTLE);
 }
 
+const EVERYTHING: Topic[] = [...EACH.flatMap(([topics]) => topics), "usage"];
+
+/** So long the first reading waits for the stream, in milliseconds. */
+const PATIENCE = 500;
+/** Lets the first reading begin; there is none where it has begun. */
+let begin: (() => void) | null = null;
+
+/** Holds the first reading until the stream is open, or is known not to be. */
+function holdReading(): void {
+  readAfter(
+    new Promise<void>((resolve) => {
+      const now = (): void => {
+        if (begin === now) begin = null;
+        resolve();
+      };
+      begin = now;
+      setTimeout(now, PATIENCE);
+    }),
+  );
+}
+
 function hear(message: Message): void {
   if (message.kind === "mode") {
     const before = mode.peek();
     mode.value = message.mode;
+    // What was read before the stream was there may have changed in between.
+    if (!begin && before === "polling" && message.mode === "live") changed(EVERYTHING);
+    begin?.();
     // A stream that ends tells of a lost connection or an ended session before the next reading does.
     if (before === "live" && message.mode === "polling") void recheck();
   } else if (message.kind === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
   else if (message.kind === "status") heard.value = new Map(heard.peek()).set(message.entry.agent_id, message.entry);
-  else if (message.kind === "reload")
-    changed(["agents", "versions", "status", "keys", "members", "providers", "audit", "webhooks", "usage", "whoami"]);
+  else if (message.kind === "reload") changed(EVERYTHING);
   else if (message.kind === "change") {
     const { type, target } = message.event;
     if (target.type === "agent") touched.value = new Map(touched.peek()).set(target.id, Date.now());
@@ -113,8 +136,10 @@ function stream(workspaceId: string, tell: (message: Message) => void) {
       alive();
       first = true;
       batch = [];
+      // A tab that takes over from another one does not know what came in between.
+      const isFirst = begin !== null;
       tell({ kind: "mode", mode: "live" });
-      tell({ kind: "reload" });
+      if (!isFirst) tell({ kind: "reload" });
     });
     source.addEventListener("change", (event) => {
       alive();
@@ -160,10 +185,13 @@ let wake = (): void => undefined;
 /** Takes part in the stream of a workspace until the returned function is called. */
 function follow(user: string, workspaceId: string): () => void {
   const name = `agentcfg ${root.pathname} ${user} ${workspaceId}`;
+  holdReading();
   const channel = new BroadcastChannel(name);
   const leaving = new AbortController();
   let held: ReturnType<typeof stream> | null = null;
   const tell = (message: Message): void => {
+    // What waited for a moment may come after the end.
+    if (leaving.signal.aborted) return;
     hear(message);
     channel.postMessage(message);
   };

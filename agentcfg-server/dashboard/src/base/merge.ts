@@ -1,5 +1,9 @@
 /** Three-way merge of an agent's configuration, after another save came in between. */
 import type { Num } from "./agent-fields";
+import { lines } from "./diff";
+import { object } from "./json-text";
+import { mergeLines, type Segment } from "./merge-lines";
+import { number } from "./text";
 import {
   FIELDS,
   isEmpty,
@@ -26,15 +30,19 @@ export interface Part {
   base: unknown;
   theirs: unknown;
   mine: unknown;
+  /** Its place among the segments of a text, where it is a few lines of it. */
+  segment?: number;
 }
 
 export interface Merged extends Part {
-  side: "theirs" | "mine" | "both";
+  side: "theirs" | "mine" | "both" | "lines";
 }
 
 export interface Merge {
   conflicts: Part[];
   merged: Merged[];
+  /** The segments of the texts that were merged line by line. */
+  texts: ReadonlyMap<FieldName, Segment[]>;
 }
 
 const text = (value: unknown): string => JSON.stringify(value ?? null);
@@ -60,16 +68,46 @@ export function merge(base: Config, theirs: Config, draft: Draft): Merge {
     const names = new Set([base, theirs, mine].flatMap((config) => Object.keys(numbers(config))));
     return [...names].map((name) => part(`${field}.${name}`, name, name, (config) => numbers(config)[name] ?? null));
   });
-  const result: Merge = { conflicts: [], merged: [] };
+  const texts = new Map<FieldName, Segment[]>();
+  const result: Merge = { conflicts: [], merged: [], texts };
   for (const part of parts) {
     const theirsChanged = !same(part.base, part.theirs);
     const mineChanged = !same(part.base, part.mine);
-    if (theirsChanged && mineChanged && !same(part.theirs, part.mine)) result.conflicts.push(part);
-    else if (theirsChanged || mineChanged)
+    if (theirsChanged && mineChanged && !same(part.theirs, part.mine)) {
+      const segments = byLines(part);
+      if (!segments) {
+        result.conflicts.push(part);
+        continue;
+      }
+      texts.set(part.field, segments);
+      segments.forEach(({ kind, line, base, theirs, mine }, segment) => {
+        if (kind !== "conflict") return;
+        const [of, from, to] = [base, theirs, mine].map((some) => some.join("\n"));
+        const label = `${part.label}, line ${number(line)}`;
+        result.conflicts.push({ ...part, key: `${part.key} ${line}`, label, segment, base: of, theirs: from, mine: to });
+      });
+      if (segments.some(({ kind }) => kind === "theirs" || kind === "mine")) result.merged.push({ ...part, side: "lines" });
+    } else if (theirsChanged || mineChanged)
       result.merged.push({ ...part, side: theirsChanged ? (mineChanged ? "both" : "theirs") : "mine" });
   }
   return result;
 }
+
+/** The segments of a text of several lines; nothing where it is to be merged as a whole. */
+function byLines(part: Part): Segment[] | null {
+  const { rows, kind } = FIELDS[part.field];
+  if (!rows) return null;
+  const segments = mergeLines(asText(part, part.base), asText(part, part.theirs), asText(part, part.mine));
+  // JSON is merged where its lines are JSON afterwards: a choice for a part of it could break it.
+  const isWhole = kind === "json" && (segments.some((one) => one.kind === "conflict") || !object(textFrom(segments, () => [])));
+  return isWhole ? null : segments;
+}
+
+/** The text of segments, with the lines that were decided for each conflict. */
+const textFrom = (segments: Segment[], decided: (segment: number) => string[]): string =>
+  segments
+    .flatMap(({ kind, theirs, mine }, i) => (kind === "conflict" ? decided(i) : kind === "mine" ? mine : theirs))
+    .join("\n");
 
 export const isTags = ({ field }: Part): boolean => FIELDS[field].kind === "tags";
 
@@ -91,7 +129,17 @@ export function resolve(
     draft = { ...draft, [field]: rows };
   };
   for (const part of found.merged) if (part.side === "mine") put(part, part.mine);
+  for (const [field, segments] of found.texts) {
+    const decided = (segment: number): string[] => {
+      const part = found.conflicts.find((one) => one.field === field && one.segment === segment)!;
+      const side = sides.get(part.key);
+      if (side === "edit") return lines(edits.get(part.key) ?? "");
+      return segments[segment]![side ?? "theirs"];
+    };
+    draft = withValue(draft, field, textFrom(segments, decided));
+  }
   for (const part of found.conflicts) {
+    if (part.segment !== undefined) continue;
     const side = sides.get(part.key);
     if (side === "mine") put(part, part.mine);
     if (side === "edit") {

@@ -26,9 +26,9 @@ export async function refresh(): Promise<void> {
     // A server that accepts the connection and does not answer counts as lost.
     const { data } = await call<Whoami>("GET", "api/whoami", { signal: AbortSignal.timeout(10_000) });
     const before = me.peek();
-    if (before && before.id !== data.id) {
+    if (before?.id !== data.id) {
       forget();
-      handOver(before.id, data.id);
+      handOver(before?.id, data.id);
     }
     setLimits(data.workspaces[0]?.limits);
     me.value = data;

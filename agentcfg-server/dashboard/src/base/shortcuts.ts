@@ -1,5 +1,7 @@
 /** Keys that work on every page. */
 import { signal } from "./signals";
+import { listening } from "./listening";
+import { remembered } from "./remembered";
 import { menu } from "../parts/page";
 import { go, href } from "./route";
 import { can } from "./session";
@@ -9,14 +11,8 @@ export const sheet = signal<"palette" | "shortcuts" | null>(null);
 
 export const MAC = /Mac|iP(hone|ad)/.test(navigator.platform);
 
-const KEPT = "agentcfg letters";
-/** Whether single letters work; speech input may type them by mistake. */
-export const letters = signal(localStorage.getItem(KEPT) !== "off");
-export function setLetters(on: boolean): void {
-  letters.value = on;
-  if (on) localStorage.removeItem(KEPT);
-  else localStorage.setItem(KEPT, "off");
-}
+/** "off" where single letters do not work; speech input may type them by mistake. */
+export const letters = remembered("letters");
 
 /** Where `g` and a letter lead, and what the place needs. */
 const PLACES: Record<string, [screen: string, needs: string | null]> = {
@@ -43,7 +39,7 @@ export function listen(): () => void {
       sheet.value = sheet.peek() === "palette" ? null : "palette";
       return;
     }
-    if (event.ctrlKey || event.metaKey || event.altKey || !letters.peek()) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || letters.peek()) return;
     if (target.closest("input, textarea, select, dialog, [role=menu]")) return;
     const place = Date.now() - begun < PAUSE ? PLACES[key] : undefined;
     begun = key === "g" ? Date.now() : 0;
@@ -59,6 +55,5 @@ export function listen(): () => void {
     event.stopPropagation();
   };
   // Before the keys of the page: the second letter belongs to the first.
-  addEventListener("keydown", pressed, true);
-  return () => removeEventListener("keydown", pressed, true);
+  return listening("keydown", pressed, true);
 }

@@ -124,7 +124,10 @@ export interface AuditEntry {
   action: string;
   target: { type: string; id: string };
   created_at: string;
-  changes: Record<string, Change> | null;
+  /** Their values are left out of a summary. */
+  changes: Record<string, Change | null> | null;
+  /** How many changes there are, where a summary has not all of them. */
+  paths?: number;
   revision: number;
   message?: string | null;
 }

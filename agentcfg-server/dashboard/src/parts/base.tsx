@@ -1,5 +1,6 @@
 /** Small parts: icons, avatars, buttons, times, statuses, badges. */
 import type { ComponentChildren, JSX } from "preact";
+import { isDark } from "../base/look";
 import { now, second, ago, ahead, utc } from "../base/text";
 import type { Actor, AgentType, Status } from "../base/types";
 
@@ -86,15 +87,13 @@ const pick = (id: string): string => {
   return SWATCHES[hash % SWATCHES.length]!;
 };
 
-const dark = matchMedia("(prefers-color-scheme: dark)");
-
 /** The channels of `#rgb`, `#rgba`, `#rrggbb` or `#rrggbbaa` on the surface of the page. */
 function channels(color: string): number[] {
   const digits = color.slice(1);
   const wide = digits.length < 5 ? [...digits].map((digit) => digit + digit).join("") : digits;
   const parts = wide.match(/../g)!.map((pair) => parseInt(pair, 16));
   const alpha = (parts[3] ?? 255) / 255;
-  const surface = dark.matches ? [19, 21, 25] : [255, 255, 255];
+  const surface = isDark() ? [19, 21, 25] : [255, 255, 255];
   return [0, 1, 2].map((i) => parts[i]! * alpha + surface[i]! * (1 - alpha));
 }
 
@@ -156,22 +155,8 @@ export const STATUS: Record<Status, string> = { working: "Working", idle: "Idle"
 
 export function StatusShape({ status }: { status: Status }) {
   return (
-    <svg class={`shape ${status}`} viewBox="0 0 12 12" aria-hidden="true">
-      {status === "working" && (
-        <>
-          <circle cx="6" cy="6" r="5.5" fill="currentColor" opacity=".22" />
-          <circle cx="6" cy="6" r="3.2" fill="currentColor" />
-        </>
-      )}
-      {status === "idle" && (
-        <>
-          <circle cx="6" cy="6" r="4.25" fill="none" stroke="currentColor" stroke-width="1.5" />
-          <path d="M6 1.75a4.25 4.25 0 0 1 0 8.5z" fill="currentColor" />
-        </>
-      )}
-      {status === "offline" && (
-        <circle cx="6" cy="6" r="4.25" fill="none" stroke="currentColor" stroke-width="1.5" stroke-dasharray="1.7 1.64" />
-      )}
+    <svg class={`shape ${status}`} aria-hidden="true">
+      <use href={`#i-${status}`} />
     </svg>
   );
 }

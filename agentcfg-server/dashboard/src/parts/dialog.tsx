@@ -2,9 +2,14 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { copy } from "../base/copy";
+import { listening } from "../base/listening";
 import { Button, cx, Icon } from "./base";
 import { Field, focusFault, Input } from "./fields";
 import { badToast, Failure, toast, useSending } from "./feedback";
+
+/** Ctrl S and Ctrl Enter, which open what is to be confirmed, and confirm it. */
+export const isConfirming = ({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean =>
+  (ctrlKey || metaKey) && !altKey && (key === "s" || key === "Enter");
 
 interface DialogProps {
   title: ComponentChildren;
@@ -16,12 +21,14 @@ interface DialogProps {
   onSubmit?: (form: Element) => void;
   narrow?: boolean;
   wide?: boolean;
+  /** Ctrl S and Ctrl Enter send it. */
+  keys?: boolean;
   /** Neither Escape nor anything but its own buttons closes it. */
   locked?: boolean;
   side?: boolean;
 }
 
-export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow, wide, locked, side }: DialogProps) {
+export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow, wide, locked, side, keys }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
@@ -52,6 +59,9 @@ export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow,
         if (event.key === "Escape") {
           event.preventDefault();
           if (!locked) onClose();
+        } else if (keys && isConfirming(event)) {
+          event.preventDefault();
+          if (!event.repeat) dialog.current!.querySelector("form")!.requestSubmit();
         }
       }}
     >
@@ -117,6 +127,7 @@ export function FormDialog(props: FormDialogProps) {
   return (
     <Dialog
       {...rest}
+      keys={!danger}
       onClose={close}
       onSubmit={(form) => {
         if (busy || blocked) return;
@@ -196,6 +207,8 @@ export interface Item {
   icon: string;
   run: () => void;
   danger?: boolean;
+  /** Whether it is the one of several that holds, or a choice that is made. */
+  on?: boolean;
 }
 
 export const copyId = (id: string): Item => ({
@@ -234,14 +247,14 @@ export function Menu({
     element.style.setProperty("left", `${Math.max(8, Math.min(left, innerWidth - width - 8))}px`);
     const below = place.bottom + 4 + height < innerHeight;
     element.style.setProperty("top", `${below ? place.bottom + 4 : Math.max(8, place.top - 4 - height)}px`);
-    element.querySelector<HTMLElement>("[role=menuitem]")?.focus();
+    element.querySelector<HTMLElement>("[role^=menuitem]")?.focus();
     const close = (): void => setOpen(false);
-    addEventListener("scroll", close, true);
-    addEventListener("resize", close);
-    return () => {
-      removeEventListener("scroll", close, true);
-      removeEventListener("resize", close);
+    // What scrolls elsewhere, such as a chart that is loaded, leaves the button where it is.
+    const away = ({ target }: Event): void => {
+      if ((target as Node).contains(opener.current)) close();
     };
+    const ends = [listening("scroll", away, true), listening("resize", close)];
+    return () => ends.forEach((end) => end());
   }, [open]);
 
   const close = (): void => {
@@ -250,7 +263,7 @@ export function Menu({
   };
 
   const move = (event: KeyboardEvent): void => {
-    const all = [...box.current!.querySelectorAll<HTMLElement>("[role=menuitem]")];
+    const all = [...box.current!.querySelectorAll<HTMLElement>("[role^=menuitem]")];
     const at = all.indexOf(document.activeElement as HTMLElement);
     let to = -1;
     if (event.key === "ArrowDown") to = (at + 1) % all.length;
@@ -312,7 +325,8 @@ export function Menu({
             <button
               key={item.label}
               type="button"
-              role="menuitem"
+              role={item.on === undefined ? "menuitem" : "menuitemcheckbox"}
+              aria-checked={item.on}
               tabIndex={-1}
               class={cx(item.danger && "danger", item.danger && i > 0 && !shown[i - 1]!.danger && "apart")}
               onClick={() => {

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, Unreachable } from "../base/api";
 import type { Resource } from "../base/cache";
+import { listening } from "../base/listening";
 import { capital, plural } from "../base/text";
 import { Button, cx, Icon, Skeleton } from "./base";
 
@@ -75,8 +76,7 @@ export function Toasts() {
       event.preventDefault();
       button.focus();
     };
-    addEventListener("keydown", toToasts);
-    return () => removeEventListener("keydown", toToasts);
+    return listening("keydown", toToasts);
   }, []);
   return (
     <div class="toasts" role="status" ref={list}>

@@ -81,7 +81,7 @@ export function Input({ value, onText, mono, class: extra, ...rest }: InputProps
   );
 }
 
-type AreaProps = Omit<AllHTMLAttributes<HTMLTextAreaElement>, "onInput" | "value" | "label"> & {
+export type AreaProps = Omit<AllHTMLAttributes<HTMLTextAreaElement>, "onInput" | "value" | "label"> & {
   value: string;
   onText: (text: string) => void;
   mono?: boolean;
@@ -244,6 +244,12 @@ export function Search({
         placeholder={placeholder}
         value={value}
         onInput={(event) => onText(event.currentTarget.value)}
+        onKeyDown={({ key }) => {
+          // To the first row that was found, or to what it names.
+          const name = document.querySelector<HTMLElement>("[data-name]");
+          if (key === "ArrowDown") name?.focus();
+          else if (key === "Enter") name?.click();
+        }}
         data-search
       />
     </div>

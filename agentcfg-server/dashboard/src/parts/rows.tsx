@@ -2,6 +2,7 @@
 import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { listening } from "../base/listening";
 import { cx, Icon } from "./base";
 
 /** The name of a column, its classes, and whether the name is for screen readers alone. */
@@ -121,12 +122,8 @@ export function Rows<T>({ items, id, heights, render, passes }: Props<T>) {
       setRange((old) => (old[0] === first && old[1] === last ? old : [first, last]));
     };
     measure();
-    addEventListener("scroll", measure, { passive: true });
-    addEventListener("resize", measure);
-    return () => {
-      removeEventListener("scroll", measure);
-      removeEventListener("resize", measure);
-    };
+    const ends = [listening("scroll", measure, { passive: true }), listening("resize", measure)];
+    return () => ends.forEach((end) => end());
   }, [windowed, items.length, height]);
 
   useEffect(() => {

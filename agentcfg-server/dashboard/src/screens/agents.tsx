@@ -1,5 +1,6 @@
 /** The table of agents: live status, filters, sorting, deleted agents. */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { rowHeights } from "../base/look";
 import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
 import { drafts } from "../base/drafts";
 import { touched } from "../base/feed";
@@ -241,7 +242,7 @@ export function Agents() {
             <Rows
               items={held.rows}
               id={({ agent }) => agent.agent_id}
-              heights={[44, 52]}
+              heights={rowHeights()}
               render={(row, index) => (
                 <AgentRow
                   key={row.agent.agent_id}

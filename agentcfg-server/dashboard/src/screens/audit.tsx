@@ -1,15 +1,17 @@
 /** The audit log: filters in the address, differences, export. */
+import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
-import { useKeys, useMembers, useNames } from "../base/data";
+import { useAgents, useKeys, useMembers, useNames } from "../base/data";
 import { useResource } from "../base/cache";
-import { route, setParams } from "../base/route";
-import { ACTIONS, changeLine, changeRows, FAMILIES, said, targetName } from "../base/audit-words";
+import { isEmpty } from "../base/config";
+import { href, route, setParams } from "../base/route";
+import { ACTIONS, bulk, changeLine, changeRows, FAMILIES, fieldsLine, said, targetName, type OfAgent } from "../base/audit-words";
 import { saveFile } from "../base/save-file";
 import { workspace } from "../base/session";
 import { DAY, date, number, plural, time, utc } from "../base/text";
-import type { AuditEntry } from "../base/types";
-import { ActorMark, Button, Empty, options } from "../parts/base";
+import type { AuditEntry, Change } from "../base/types";
+import { ActorMark, Avatar, Button, Empty, options } from "../parts/base";
 import { TextDiff } from "../parts/comparison";
 import { attempt, Banner, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
@@ -248,22 +250,41 @@ function Entry({ entry }: { entry: AuditEntry }) {
         <code>{entry.action}</code>
       </td>
       <td class="second" title={entry.target.id}>
-        {targetName(entry, targets)}
+        <Target entry={entry}>{targetName(entry, targets)}</Target>
       </td>
-      <td class="third dim">{changeLine(entry)}</td>
+      <td class="third dim">{useMemo(() => changeLine(entry), [entry])}</td>
       <td class="third right dim">{number(entry.revision)}</td>
     </OpeningRow>
   );
 }
 
+/** The screens of targets that are called otherwise; that of an agent or a webhook is its own. */
+const SCREENS: Record<string, string> = {
+  api_key: "api-keys",
+  member: "members",
+  provider_key: "ai-providers",
+  budget: "usage",
+};
+
+/** A name that leads to what an entry is about. */
+function Target({ entry: { target }, children }: { entry: AuditEntry; children: ComponentChildren }) {
+  const screen = SCREENS[target.type] ?? target.type;
+  return (
+    <a class="link" href={href(screen, /^(agent|webhook)$/.test(screen) ? { id: target.id } : {})}>
+      {children}
+    </a>
+  );
+}
+
 const MOST_ROWS = 100;
 
-function Detail({ entry }: { entry: AuditEntry }) {
-  const changed = changeRows(entry.changes ?? {});
+/** The fields of a record that changed, with their values. */
+function Changes({ of }: { of: Record<string, Change> }) {
+  const changed = changeRows(of);
   const all = changed.slice(0, MOST_ROWS);
   const short = all.filter(({ long }) => !long);
   return (
-    <div class="stack">
+    <>
       {short.length > 0 && (
         <div class="table-box">
           <table class="field-table">
@@ -271,10 +292,8 @@ function Detail({ entry }: { entry: AuditEntry }) {
               {short.map((row) => (
                 <tr key={row.label}>
                   <th scope="row">{row.label}</th>
-                  <td>
-                    {row.from === null || row.from === undefined ? <span class="dim">None</span> : <del>{said(row.from)}</del>}
-                  </td>
-                  <td>{row.to === null || row.to === undefined ? <span class="dim">None</span> : <ins>{said(row.to)}</ins>}</td>
+                  <td>{isEmpty(row.from) ? <span class="dim">None</span> : <del>{said(row.from)}</del>}</td>
+                  <td>{isEmpty(row.to) ? <span class="dim">None</span> : <ins>{said(row.to)}</ins>}</td>
                 </tr>
               ))}
             </tbody>
@@ -289,11 +308,79 @@ function Detail({ entry }: { entry: AuditEntry }) {
       {changed.length > MOST_ROWS && (
         <p class="small-text">{plural(changed.length - MOST_ROWS, "more change")}: see the export.</p>
       )}
-      <p class="row dim small-text">
-        <span class="grow">{entry.message ? `“${entry.message}”` : all.length ? "" : "No details are recorded for it."}</span>
-        <code>
-          {entry.target.type} {entry.target.id}
-        </code>
+    </>
+  );
+}
+
+/** So many agents of a group are shown at first, and so many more at a time: a thousand at once would hold the page up. */
+const FIRST = 20;
+const STEP = 50;
+
+/** The agents to which the same was done; each opens with its own fields. */
+function Group({ done, agents }: { done: string; agents: OfAgent[] }) {
+  const known = useAgents().data;
+  const [most, setMost] = useState(FIRST);
+  const [open, setOpen] = useState("");
+  return (
+    <section>
+      <h2>{`${plural(agents.length, "agent")} ${done}`}</h2>
+      <ul class="of-agents">
+        {agents.slice(0, most).map(({ id, changes }) => {
+          const agent = known?.find(({ agent_id }) => agent_id === id);
+          const name = agent?.display_name ?? String(changes["display_name"]?.to ?? id);
+          const isOpen = open === id;
+          return (
+            <li key={id}>
+              <div class="row">
+                <Avatar id={id} name={name} color={agent?.color} type={agent?.agent_type} size={20} />
+                <a class="link clip" dir="auto" href={href("agent", { id })}>
+                  {name}
+                </a>
+                <span class="grow clip dim">{done !== "created" && fieldsLine(changes)}</span>
+                <Button
+                  kind="quiet"
+                  small
+                  icon={isOpen ? "down" : "right"}
+                  label={`Changes of ${name}`}
+                  aria-expanded={isOpen}
+                  onClick={() => setOpen(isOpen ? "" : id)}
+                />
+              </div>
+              {isOpen && (
+                <div class="stack">
+                  <Changes of={changes} />
+                </div>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+      {agents.length > most && (
+        <Button small onClick={() => setMost(most + STEP)}>
+          {plural(agents.length - most, "more agent")}, show
+        </Button>
+      )}
+    </section>
+  );
+}
+
+function Detail({ entry }: { entry: AuditEntry }) {
+  const groups = useMemo(() => bulk(entry), [entry]);
+  const { message, target } = entry;
+  return (
+    <div class="stack">
+      {message && <p class="prose">“{message}”</p>}
+      {groups.map(([done, agents]) => (
+        <Group key={done} done={done} agents={agents} />
+      ))}
+      {!groups.length && <Changes of={(entry.changes ?? {}) as OfAgent["changes"]} />}
+      <p class="row wrap dim small-text">
+        <span class="grow">
+          {!Object.keys(entry.changes ?? {}).length && "No details are recorded for it. "}
+          <Target entry={entry}>
+            {target.type} {target.id}
+          </Target>
+        </span>
         <span>{utc(entry.created_at)}</span>
       </p>
     </div>

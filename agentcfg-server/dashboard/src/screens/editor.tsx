@@ -14,17 +14,19 @@ import {
   toDraft,
   type Config,
   type Draft,
+  type FieldName,
 } from "../base/config";
 import { type AgentState, agentQuery } from "../base/data";
+import { listening } from "../base/listening";
 import { drafts, keep, type Kept } from "../base/drafts";
-import { closePart, openPart, route } from "../base/route";
+import { closePart, go, href, openPart, route } from "../base/route";
 import { can } from "../base/session";
-import { capital, plural } from "../base/text";
+import { capital, moment, plural } from "../base/text";
 import type { Agent } from "../base/types";
 import { Button } from "../parts/base";
 import { Comparison } from "../parts/comparison";
-import { FormDialog } from "../parts/dialog";
-import { Banner, toast } from "../parts/feedback";
+import { FormDialog, isConfirming } from "../parts/dialog";
+import { attempt, Banner, toast } from "../parts/feedback";
 import { focusFault, MessageField, useTouched } from "../parts/fields";
 import { CopyButton } from "../parts/secret";
 import { Fields } from "./form";
@@ -49,6 +51,23 @@ export async function latest(agent: Agent): Promise<{ agent: Agent | undefined; 
   return { agent: answer.data[0], etag: answer.etag, version: answer.version };
 }
 
+/** A field that the server has refused, with the value that it had. */
+interface Refusal {
+  name: FieldName;
+  value: unknown;
+  why: string;
+}
+
+/** Which field a message of the server begins with, and the message with its name on screen. */
+function refusalOf(message: string, draft: Draft): Refusal | null {
+  const [, name, rest] = /^(\w+)(.*)$/s.exec(message) ?? [];
+  const field = FIELDS[name as FieldName];
+  return field ? { name: name as FieldName, value: draft[name as FieldName], why: `${field.label}${rest}.` } : null;
+}
+
+/** How long the focus needs to come to rest on a tab that was opened. */
+const SETTLED = 100;
+
 /** `part` is the tab: all tabs edit one draft. */
 export function Editor({ state, part }: { state: AgentState; part: "configuration" | "definition" }) {
   const { agent } = state;
@@ -64,7 +83,9 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
 
   const fields = changedFields(configOf(base), draft);
   const names = useMemo(() => changeNames(configOf(base), draft), [base, draft]);
+  const [refused, setRefused] = useState<Refusal | null>(null);
   const faults = draftFaults(draft, configOf(base));
+  if (refused && draft[refused.name] === refused.value) faults[refused.name] ??= refused.why;
   const dirty = fields.length > 0;
   // What a deletion or a restoration moves is not the content.
   const behind = dirty && !readOnly && kept !== undefined && differs(kept.base, agent);
@@ -73,7 +94,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
     const start = kept ?? { base: agent, etag: state.etag, version: state.version, draft };
     // A draft that is as the stored one again is none.
     const clean = changedFields(configOf(start.base), next).length === 0;
-    keep(agent.id, clean ? null : { ...start, draft: next });
+    keep(agent.id, clean ? null : { ...start, draft: next, restored: undefined });
   };
 
   /** Changes what is kept with the draft. */
@@ -82,25 +103,44 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
     if (now) keep(agent.id, { ...now, ...change });
   };
 
+  const throwAway = (): void => {
+    keep(agent.id, null);
+    toast("Your changes are discarded.", kept && { label: "Undo", run: () => keep(agent.id, kept) });
+  };
+
+  /** Opens the merge with what is stored now. */
+  const compare = (): Promise<void> =>
+    attempt("The stored version could not be read.", async () => {
+      const newest = await latest(agent);
+      if (!newest.agent) return;
+      hold({ theirs: { ...newest, agent: newest.agent } });
+      openPart("merge");
+    });
+
+  /** Puts the focus on a field with a fault, on the other tab where it is there. */
+  const showFault = (names: FieldName[]): void => {
+    touchAll();
+    const here = names.some((name) => (FIELDS[name].section === "definition") === (part === "definition"));
+    if (!here) go(href("agent", { id: agent.agent_id, tab: part === "definition" ? null : "definition" }));
+    // A tab that was opened takes the focus first.
+    setTimeout(() => focusFault(form.current), here ? 0 : SETTLED);
+  };
+
   const review = (): void => {
     if (!dirty || readOnly) return;
-    if (Object.keys(faults).length) {
-      touchAll();
-      focusFault(form.current);
-      return;
-    }
-    setReviewing(true);
+    const names = Object.keys(faults) as FieldName[];
+    if (names.length) showFault(names);
+    else if (behind) void compare();
+    else setReviewing(true);
   };
 
   useLayoutEffect(() => {
     const save = (event: KeyboardEvent): void => {
-      if (event.key !== "s" || !(event.ctrlKey || event.metaKey) || event.altKey || document.querySelector("dialog[open]"))
-        return;
+      if (!isConfirming(event) || document.querySelector("dialog[open]")) return;
       event.preventDefault();
-      review();
+      if (!theirs) review();
     };
-    addEventListener("keydown", save);
-    return () => removeEventListener("keydown", save);
+    return listening("keydown", save);
   });
 
   /** Saves against a tag; gives the stored record, or opens the merge when there is a newer one. */
@@ -118,6 +158,13 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
       toast(`${answer.data.display_name} is saved${answer.version ? ` as v${answer.version}` : ""}.`);
       return true;
     } catch (error) {
+      const refusal = isStatus(error, 400) && refusalOf(error.message, content);
+      if (refusal && !theirs) {
+        setReviewing(false);
+        setRefused(refusal);
+        showFault([refusal.name]);
+        return false;
+      }
       if (!isStatus(error, 412)) throw error;
       const newest = await latest(agent);
       if (!newest.agent) throw error;
@@ -162,23 +209,25 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
   };
   return (
     <>
+      {kept?.restored && (
+        <Banner
+          title="Draft restored."
+          action={
+            <Button small onClick={throwAway}>
+              Throw it away
+            </Button>
+          }
+        >
+          You typed it {moment(kept.restored)}
+          {kept.version && `, from v${kept.version} on`}.
+        </Banner>
+      )}
       {behind && (
         <Banner
           tone="warn"
           title={`${agent.display_name} changed while you were editing.`}
           action={
-            <Button
-              small
-              onClick={() =>
-                void latest(agent)
-                  .then((newest) => {
-                    if (!newest.agent) return;
-                    hold({ theirs: { ...newest, agent: newest.agent } });
-                    openPart("merge");
-                  })
-                  .catch(() => undefined)
-              }
-            >
+            <Button small onClick={() => void compare()}>
               Compare
             </Button>
           }
@@ -226,14 +275,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
             </span>
           </p>
           <div class="actions">
-            <Button
-              kind="quiet"
-              onClick={() => {
-                const lost = kept;
-                keep(agent.id, null);
-                toast("Your changes are discarded.", lost ? { label: "Undo", run: () => keep(agent.id, lost) } : undefined);
-              }}
-            >
+            <Button kind="quiet" onClick={throwAway}>
               Discard
             </Button>
             {readOnly ? (

@@ -16,10 +16,11 @@ import {
 } from "../base/config";
 import type { AgentField, Num, Section } from "../base/agent-fields";
 import { PROVIDERS, useModels } from "../base/data";
-import { count, number } from "../base/text";
+import { count, number, plural } from "../base/text";
 import type { Model, Provider } from "../base/types";
 import { Avatar, Button, cx, Icon, SWATCHES } from "../parts/base";
 import { DefinitionView } from "../parts/definition";
+import { LongArea } from "../parts/long-area";
 import { Area, Choices, Fault, Field, Input, Select } from "../parts/fields";
 
 export interface FormProps {
@@ -59,10 +60,23 @@ function TextControl({ name, value, set, faults, touched, touch, changed, readOn
       changed={changed.has(name)}
       // A short text has a count when it is almost full.
       counted={limit && (rows || value.length > 0.8 * limit) ? { text: value, limit } : undefined}
+      // A rule of thumb: a token is four bytes of English.
+      aside={
+        name === "persona_prompt" &&
+        value && <span class="count">about {plural(Math.ceil(new Blob([value]).size / 4), "token")}</span>
+      }
       error={!required || touched(name) ? faults[name] : undefined}
       hint={hint}
     >
-      {(field) => (rows ? <Area {...field} {...props} class={long && "long"} rows={rows} /> : <Input {...field} {...props} />)}
+      {(field) =>
+        long ? (
+          <LongArea {...field} {...props} rows={rows} />
+        ) : rows ? (
+          <Area {...field} {...props} rows={rows} />
+        ) : (
+          <Input {...field} {...props} />
+        )
+      }
     </Field>
   );
 }

@@ -4,8 +4,9 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { configOf, draftFaults, FIELDS, messageFault, shown, toConfig, type Draft } from "../base/config";
 import { useNames } from "../base/data";
 import { middle, words } from "../base/diff";
+import type { Segment } from "../base/merge-lines";
 import { asText, isTags, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
-import { now, plural, short, span } from "../base/text";
+import { now, number, plural, short, span } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon } from "../parts/base";
 import { Area, Choices, Field, MessageField } from "../parts/fields";
@@ -32,7 +33,14 @@ const SIDES: Record<Merged["side"], string> = {
   theirs: "Only theirs changed",
   mine: "Only yours changed",
   both: "Both made the same change",
+  lines: "Merged line by line",
 };
+
+/** "2 changes of theirs and 1 of yours": what was taken of a text. */
+function linesLine(segments: Segment[]): string {
+  const of = (side: Segment["kind"]): number => segments.filter(({ kind }) => kind === side).length;
+  return `${plural(of("theirs"), "change")} of theirs and ${number(of("mine"))} of yours, in different lines`;
+}
 
 export function MergeView(props: Props) {
   const { base, baseVersion, theirs, draft, message, onMessage, sides, edits, onDecide, onBack, onSave } = props;
@@ -97,8 +105,14 @@ export function MergeView(props: Props) {
               <div key={part.key}>
                 <dt>{part.label}</dt>
                 <dd>
-                  {short(shown(part.base), 60)} <span class="hidden">to</span>
-                  <Icon name="arrow" small /> {short(shown(part.side === "mine" ? part.mine : part.theirs), 60)}
+                  {part.side === "lines" ? (
+                    linesLine(found.texts.get(part.field)!)
+                  ) : (
+                    <>
+                      {short(shown(part.base), 60)} <span class="hidden">to</span>
+                      <Icon name="arrow" small /> {short(shown(part.side === "mine" ? part.mine : part.theirs), 60)}
+                    </>
+                  )}
                 </dd>
                 <dd class="dim">{SIDES[part.side]}</dd>
               </div>
@@ -226,7 +240,7 @@ function Column({
         {name}
         {chosen && <span class="hidden">, chosen</span>}
       </h4>
-      <div class={cx("value", mono && "mono")} tabIndex={0} role="group" aria-label={name}>
+      <div class={cx("value", mono && "mono")} role="group" aria-label={name}>
         {children}
       </div>
     </div>

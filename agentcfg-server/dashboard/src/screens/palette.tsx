@@ -2,6 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { useAgents } from "../base/data";
+import { PLACES } from "../base/places";
 import { findPrompts, type Hit } from "../base/prompts";
 import { recent } from "../base/recent";
 import { go, href } from "../base/route";
@@ -9,7 +10,6 @@ import { can } from "../base/session";
 import { sheet } from "../base/shortcuts";
 import type { Agent } from "../base/types";
 import { Avatar, Icon } from "../parts/base";
-import { PLACES } from "../screens";
 
 interface Found {
   id: string;

@@ -1,5 +1,5 @@
 /** The playground: the same message to versions of an agent and models, side by side. */
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { ask, type Answer, type Message } from "../base/answer";
 import { call } from "../base/api";
 import { useResource } from "../base/cache";
@@ -8,12 +8,13 @@ import { agentQuery, type AgentState, PROVIDERS, useModels } from "../base/data"
 import { words } from "../base/diff";
 import { drafts, useTyped } from "../base/drafts";
 import { pretty } from "../base/json-text";
+import { remembered } from "../base/remembered";
 import { href, route } from "../base/route";
-import { can } from "../base/session";
-import { number, plural } from "../base/text";
+import { can, me } from "../base/session";
+import { number, plural, short } from "../base/text";
 import type { Config, FullVersion, Model } from "../base/types";
 import { price, took } from "../base/usage";
-import { Button, cx, LinkButton } from "../parts/base";
+import { Button, cx, LinkButton, options } from "../parts/base";
 import { Dialog } from "../parts/dialog";
 import { attempt, Banner, Failure } from "../parts/feedback";
 import { Area, Field, Input, Segments, Select } from "../parts/fields";
@@ -39,6 +40,10 @@ interface Variable {
 }
 
 const MOST = 4;
+
+/** What can be tried again: a message, and the values of the variables. */
+type Case = [message: string, values: Record<string, string>];
+const MOST_CASES = 30;
 
 /** What of a version counts for a call. */
 interface Source {
@@ -107,6 +112,9 @@ export function Playground({ state }: { state: AgentState }) {
   const [tried, setTried] = useState(false);
   const [sent, setSent] = useState<unknown>(null);
   const stop = useRef<AbortController | null>(null);
+  const kept = useMemo(() => remembered(`cases ${me.peek()!.id} ${agent.id}`), []);
+  const cases = JSON.parse(kept.value || "[]") as Case[];
+  const isKept = cases.some(([message]) => message === text);
   const sources = useSources(columns, state);
   useEffect(() => () => stop.current?.abort(), []);
   if (!models) return null;
@@ -294,8 +302,7 @@ export function Playground({ state }: { state: AgentState }) {
               compare={(compared) => setTurns(turns.map((one) => (one === turn ? { ...one, compared } : one)))}
             />
           ))}
-          {several &&
-            can("agents:release") &&
+          {can("agents:release") &&
             columns.map((column, i) => (
               <div key={column.id} class="answers-foot">
                 {sources[i]?.version && (
@@ -340,6 +347,32 @@ export function Playground({ state }: { state: AgentState }) {
         {columns.length < MOST && (
           <Button icon="plus" onClick={add}>
             Add a column
+          </Button>
+        )}
+        {cases.length > 0 && (
+          <Select
+            tool
+            aria-label="Saved cases"
+            value=""
+            onPick={(place) => {
+              const [text, values] = cases[Number(place)]!;
+              setTyped({ text, safe: true });
+              setValues(values);
+            }}
+          >
+            <option value="">Saved cases</option>
+            {options(cases.map(([message], i) => [String(i), short(message, 40)]))}
+          </Select>
+        )}
+        {text.trim() && (
+          <Button
+            kind="quiet"
+            onClick={() => {
+              const others = cases.filter(([message]) => message !== text);
+              kept.value = JSON.stringify(isKept ? others : [[text, values], ...others].slice(0, MOST_CASES));
+            }}
+          >
+            {isKept ? "Remove case" : "Save case"}
           </Button>
         )}
         {turns.length > 0 && !running && (

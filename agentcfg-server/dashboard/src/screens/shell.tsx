@@ -6,6 +6,8 @@ import { useStatuses } from "../base/data";
 import { drafts, unsaved } from "../base/drafts";
 import { menu } from "../parts/page";
 import { mode, nextTry, tryNow } from "../base/feed";
+import { PLACES } from "../base/places";
+import { density, theme } from "../base/look";
 import { ended, lastAnswer, lostSince } from "../base/api";
 import { go, href, route, shownWorkspace } from "../base/route";
 import { can, me, signOut, workspace } from "../base/session";
@@ -15,8 +17,9 @@ import { Avatar, Button, cx, Icon, LinkButton, StatusShape } from "../parts/base
 import { Confirm, Dialog, Menu } from "../parts/dialog";
 import { attempt, Banner, Toasts } from "../parts/feedback";
 import { LaterPart } from "../parts/later";
-import { SecretDialog } from "../parts/secret";
-import { PLACES } from "../screens";
+import { CopyButton, SecretDialog } from "../parts/secret";
+
+import { mineAsText } from "./merge";
 import { usePoints } from "./overview/attention";
 import { NewWorkspace } from "./workspace";
 
@@ -149,6 +152,8 @@ function Unsaved() {
   );
 }
 
+const THEMES = { "": "Theme of the system", light: "Light theme", dark: "Dark theme" };
+
 function User() {
   const { id } = me.value!;
   return (
@@ -157,6 +162,18 @@ function User() {
         label={`Signed in as ${id}`}
         align="start"
         items={[
+          ...Object.entries(THEMES).map(([value, label]) => ({
+            label,
+            icon: theme.value === value ? "check" : "",
+            run: () => void (theme.value = value),
+            on: theme.value === value,
+          })),
+          {
+            label: "Compact rows",
+            icon: density.value && "check",
+            run: () => void (density.value = density.value ? "" : "compact"),
+            on: !!density.value,
+          },
           { label: "Keyboard shortcuts", icon: "info", run: () => (sheet.value = "shortcuts") },
           { label: "Sign out", icon: "out", run: () => void out() },
         ]}
@@ -302,6 +319,16 @@ function NoWorkspace() {
             ? ". Open one of your own workspaces, or ask an owner of this one to add you under this name."
             : " and are a member of no workspace. Create one, or ask an owner to add you under this name."}
         </p>
+        {drafts.value.size > 0 && (
+          <Banner
+            title="Your unsaved text is kept."
+            action={[...drafts.value.values()].map(({ base, draft }) => (
+              <CopyButton key={base.id} text={mineAsText(draft)} what={`Copy ${base.display_name}`} small />
+            ))}
+          >
+            It comes back when you are a member again.
+          </Banner>
+        )}
         <div class="row wrap">
           {foreign ? (
             own.map((one, i) => (

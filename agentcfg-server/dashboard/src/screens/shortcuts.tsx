@@ -1,5 +1,5 @@
 /** The sheet of keyboard shortcuts. */
-import { letters, MAC, setLetters, sheet } from "../base/shortcuts";
+import { letters, MAC, sheet } from "../base/shortcuts";
 import { Button } from "../parts/base";
 import { Dialog } from "../parts/dialog";
 import { Check } from "../parts/fields";
@@ -22,6 +22,7 @@ const GROUPS: [string, [string, string][]][] = [
     "Lists and tables",
     [
       ["Filter", "/"],
+      ["From the filter to the rows", "↓"],
       ["Next and previous row", "J K"],
       ["First and last row", "Home End"],
       ["Open", "↵"],
@@ -77,7 +78,7 @@ export function Shortcuts() {
       title="Keyboard shortcuts"
       onClose={close}
       note={
-        <Check checked={letters.value} onCheck={setLetters}>
+        <Check checked={!letters.value} onCheck={(on) => (letters.value = on ? "" : "off")}>
           Single letters work outside of text fields
         </Check>
       }

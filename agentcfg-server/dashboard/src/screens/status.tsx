@@ -1,4 +1,5 @@
 /** The status of all agents, as a board, as a list or over time. */
+import { rowHeights } from "../base/look";
 import { useAgents, useStatuses } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { ago, number, second } from "../base/text";
@@ -178,7 +179,7 @@ function List({ entries, agents }: { entries: StatusEntry[]; agents: Map<string,
         <Rows
           items={entries}
           id={(entry) => entry.agent_id}
-          heights={[44, 52]}
+          heights={rowHeights()}
           render={(entry, index) => {
             const agent = agents.get(entry.agent_id);
             return (

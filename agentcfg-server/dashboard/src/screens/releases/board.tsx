@@ -74,7 +74,7 @@ function Table({
   const query = (params.get("q") ?? "").trim().toLowerCase();
   const known = useMemo(() => [LATEST, ...new Set(labels.map(({ label }) => label))], [labels]);
   const usual = useMemo(() => usualColumns(versions, labels), [versions, labels]);
-  const wanted = (params.get("columns")?.split(",") ?? columnsKept.value).filter((label) => known.includes(label));
+  const wanted = (params.get("columns") ?? columnsKept.value).split(",").filter((label) => known.includes(label));
   const columns = wanted.length > 1 ? wanted : usual;
   const last = columns.at(-1)!;
   const rows = useMemo(() => releaseRows(agents, versions, labels, columns), [agents, versions, labels, columns.join()]);

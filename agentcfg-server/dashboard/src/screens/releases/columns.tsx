@@ -1,34 +1,14 @@
 /** Which labels the board shows, and in which order. */
-import { signal } from "../../base/signals";
 import { useState } from "preact/hooks";
 import { LATEST } from "../../base/releases";
+import { remembered } from "../../base/remembered";
 import { setParams } from "../../base/route";
 import { Button } from "../../parts/base";
 import { FormDialog } from "../../parts/dialog";
 import { Check } from "../../parts/fields";
 
-const KEPT = "agentcfg columns";
-
-/** What was chosen in this browser the last time; a browser may refuse to keep anything. */
-export const columnsKept = signal<string[]>(
-  (() => {
-    try {
-      return localStorage.getItem(KEPT)?.split(",") ?? [];
-    } catch {
-      return [];
-    }
-  })(),
-);
-
-function keep(columns: string[]): void {
-  columnsKept.value = columns;
-  try {
-    if (columns.length) localStorage.setItem(KEPT, columns.join());
-    else localStorage.removeItem(KEPT);
-  } catch {
-    // It holds while the page is open.
-  }
-}
+/** Their names, divided by commas, as they were chosen the last time. */
+export const columnsKept = remembered("columns");
 
 export function Columns({ all, columns }: { all: string[]; columns: string[] }) {
   const [open, setOpen] = useState(false);
@@ -62,7 +42,7 @@ function Choose({ all, columns, onClose }: { all: string[]; columns: string[]; o
         <Button
           kind="quiet"
           onClick={() => {
-            keep([]);
+            columnsKept.value = "";
             setParams({ columns: null });
             onClose();
           }}
@@ -71,7 +51,7 @@ function Choose({ all, columns, onClose }: { all: string[]; columns: string[]; o
         </Button>
       }
       run={async () => {
-        keep(chosen);
+        columnsKept.value = chosen.join();
         setParams({ columns: chosen.join() });
       }}
     >

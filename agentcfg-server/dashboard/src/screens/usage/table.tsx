@@ -1,5 +1,6 @@
 /** The table of usage: a row for each value of the grouping. */
 import { useMemo } from "preact/hooks";
+import { rowHeights } from "../../base/look";
 import { useAgents } from "../../base/data";
 import { href, route, setParams } from "../../base/route";
 import { number } from "../../base/text";
@@ -89,7 +90,7 @@ export function UsageTable({ view }: { view: View }) {
           <Rows
             items={rows}
             id={(row) => `${keyOf(row, by)}`}
-            heights={[44, 48]}
+            heights={rowHeights(48)}
             render={(row) => {
               const id = keyOf(row, by);
               const agent = by === "agent" || by === "version" ? byId.get(row.agent ?? "") : undefined;

@@ -1,0 +1,62 @@
+// The box of the prompt: its lines are numbered as they wrap, Markdown has its colours, and it fills the window on demand.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { prepare, violations } from "./harness.mjs";
+
+const stage = prepare();
+
+const TEXT = "# Voice\n\nYou are **bold** and use `code` for {{name}}, in a line that is so long that it has to wrap around the end of the box, and once more for sure.\n\n- one\n## Never\nlie";
+
+test("the text that is seen wraps as the text that is typed, each line under its number", async () => {
+  const { page } = await stage.studio("alfhild");
+  await page.show("agents/writer");
+  const area = page.getByLabel("Persona prompt");
+  await area.fill(TEXT);
+  for (const width of [1280, 768, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    // A copy of the box that is as high as its text tells how high each line is.
+    const [lines, typed] = await area.evaluate((box) => {
+      const copy = box.cloneNode();
+      Object.assign(copy, { value: "", rows: 1 });
+      copy.style.setProperty("height", "0");
+      copy.style.setProperty("min-height", "0");
+      copy.style.setProperty("align-self", "start");
+      box.parentElement.append(copy);
+      const heights = box.value.split("\n").map((line) => ((copy.value = line), copy.scrollHeight));
+      copy.value = "";
+      const empty = copy.scrollHeight;
+      copy.remove();
+      const one = parseFloat(getComputedStyle(box).lineHeight);
+      const seen = [...document.querySelectorAll(".area-lines > div")].map((line) => line.getBoundingClientRect().height);
+      return [seen.map((height) => Math.round(height / one)), heights.map((height) => Math.round((height - empty) / one) + 1)];
+    });
+    assert.equal(lines.length, 7);
+    assert.ok(lines[2] > 1, `it wraps at ${width}`);
+    assert.deepEqual(lines, typed, String(width));
+  }
+  const marks = await page.locator(".area-lines i").allInnerTexts();
+  assert.deepEqual(marks, ["**bold**", "`code`", "{{name}}"]);
+  assert.deepEqual(await page.locator(".area-lines .heading").allInnerTexts(), ["# Voice\u200b", "## Never\u200b"]);
+  page.faults();
+});
+
+test("the prompt fills the window, grows with its text, and is saved from there", async () => {
+  const { page, id } = await stage.studio("bergljot");
+  await page.show("agents/writer");
+  const area = page.getByLabel("Persona prompt");
+  await page.getByRole("button", { name: "Full screen" }).first().click();
+  const box = await area.boundingBox();
+  assert.deepEqual([box.x, box.y, Math.round(box.width)], [0, 0, 1280]);
+  assert.ok(box.height >= 800, String(box.height));
+  await area.fill(Array.from({ length: 120 }, (_, i) => `Line ${i}`).join("\n"));
+  assert.ok(await area.evaluate((one) => one.scrollHeight <= one.clientHeight), "no line is behind a scroll of its own");
+  assert.deepEqual(await violations(page), []);
+  await page.keyboard.press("Control+s");
+  await page.getByRole("dialog").getByRole("button", { name: /^Save/ }).click();
+  await page.getByText(/Writer is saved/).waitFor({ state: "attached" });
+  assert.match((await stage.server.call("bergljot", "GET", `/api/agents/configs?workspace_id=${id}&agent_id=writer`))[0].persona_prompt, /^Line 0\n[^]*Line 119$/);
+  await area.focus();
+  await page.keyboard.press("Escape");
+  assert.ok((await area.boundingBox()).width < 800);
+  page.faults();
+});
