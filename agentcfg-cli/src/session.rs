@@ -255,8 +255,8 @@ pub fn parse<T: std::str::FromStr<Err: fmt::Display>>(name: &str, text: &str) ->
         let rule = error.to_string();
         // Some rules name their field.
         match rule.starts_with(name) {
-            true => CommandFailure::with_code(Code::Usage, rule),
-            false => CommandFailure::with_code(Code::Usage, format_args!("{name} {rule}")),
+            true => CommandFailure::error(rule),
+            false => CommandFailure::error(format_args!("{name} {rule}")),
         }
     })
 }

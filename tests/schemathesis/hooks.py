@@ -53,8 +53,8 @@ NO_AGENT = r"the query parameter agent_id is required"
 NO_LABEL = r"the query parameter label is required"
 LABEL = r"label must be 1 to 36 of a-z, .*"
 SCOPE_ID = r"scope_id (must not be given with the scope workspace|is required unless the scope is workspace)"
-# The greatest limit, which a pattern of a text does not say.
-LIMIT = r"limit_usd must be at most 1000000000"
+# The greatest limit, which a pattern of a text does not say, and the decimals of a number, which no keyword says without error.
+LIMIT = r"limit_usd must (be at most 1000000000|have at most 9 decimals)"
 # The agent of the examples has a model of one provider.
 OTHER_API = r"the agent's model \".*\" is one of .*, which does not speak the API of this path: .*"
 

@@ -220,6 +220,6 @@ async fn nothing_to_promote(session: &Session, from: &str, set: Option<&str>) ->
 fn version_number(name: &str, text: &str) -> Result<u64> {
     text.parse().map_err(|_| {
         let rule = format!("{name} must be the number of a version, got {text:?}");
-        CommandFailure::with_code(Code::Usage, rule)
+        CommandFailure::error(rule)
     })
 }

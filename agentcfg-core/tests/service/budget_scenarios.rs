@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcfg_core::model::{
-    AuditFilter, Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, Provider, Scope, Timestamp, TokenUsage,
-    UserId, WorkspaceId,
+    Action, AuditFilter, Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, Provider, Scope, Timestamp,
+    TokenUsage, UserId, WorkspaceId,
 };
 use agentcfg_core::service::{CallFacts, CallMeter, CostBound, ModelRequest, OutputCap};
 use agentcfg_core::store::{
@@ -308,6 +308,12 @@ pub async fn settled_after_a_kill(world: World) {
     assert!(budget.unsettled_usd.nanos() >= 30_500_000, "{budget:?}");
     let settled = other.settle_budgets(&ada, workspace).await.unwrap();
     assert_eq!(shown(&settled[0]), amounts("0.0035", "0", "0"));
+    let entry = &other.audit_log(&ada, workspace, 0, 1).await.unwrap()[0];
+    assert_eq!(
+        (entry.action, &*entry.target.id),
+        (Action::BudgetSettled, &*settled[0].id.to_string())
+    );
+    assert_eq!(entry.changes["unsettled_usd"].to, "0");
     // All of the rest can be spent.
     let (meter, cap) = begin(&other, &ada, "writer", MODEL, (100, OutputCap::Given(50_000)))
         .await

@@ -34,7 +34,7 @@ fn erase_a_studio(server: &Server) {
             .create(&format!("a{number}"), &json!({ "persona_prompt": prompt }))
             .expect(201);
     }
-    let target = format!("/api/workspaces?workspace_id={}", studio.id);
+    let target = format!("/api/workspaces?workspace_id={}&confirm=Studio", studio.id);
     server.delete(target).bearer(&studio.owner).send().expect(200);
 }
 
@@ -94,7 +94,8 @@ fn a_server_serves_while_it_compacts() {
             run(["compact", "--data", data(&server)]).succeeded();
         }
         done.store(true, Ordering::Relaxed);
-        assert_eq!(studio.agent_ids().len(), writer.join().unwrap());
+        let made: usize = writer.join().unwrap();
+        assert_eq!(studio.agent_ids().len(), made);
     });
 }
 

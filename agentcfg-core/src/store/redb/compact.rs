@@ -9,7 +9,6 @@ use std::path::Path;
 
 use redb::backends::FileBackend;
 use redb::{ReadTransaction, ReadableTable};
-use tokio::sync::oneshot;
 
 use super::super::StoreError;
 use super::blocks::Blocks;
@@ -19,48 +18,14 @@ use super::draft::Draft;
 use super::error::{Fault, contain_damage};
 use super::open::{builder, fault_while_creating};
 use super::options::RedbOptions;
-use super::queue::{Compaction, Task};
+use super::queue::Compaction;
 use super::read::ReadFault;
 use super::recovery::Healer;
 use super::schema::{RECORDS, begin_write, initialise, read_sequence};
 use super::shared_state::StoreState;
-use super::store::RedbStore;
 
 /// How many records are copied between two reports.
 const REPORTED: u64 = 20_000;
-
-impl RedbStore {
-    /// Copies all records into a new file, which takes the place of the store file. So the file has its smallest length, and no
-    /// content of deleted or replaced records.
-    ///
-    /// Reads are served meanwhile, and commits wait: about a second for 100 MB of records. The disk needs room for the new file
-    /// beside the old one. The file is replaced in one step, so that a crash leaves one or the other. `report` is called with the
-    /// number of copied records from time to time, on the thread of the writer. The call blocks: make it on a thread that may.
-    ///
-    /// # Errors
-    ///
-    /// See [`CompactError`].
-    ///
-    /// ```
-    /// use agentcfg_core::store::redb::{RedbOptions, RedbStore};
-    /// # let directory = tempfile::tempdir()?;
-    /// let store = RedbStore::open(directory.path().join("store.redb"), RedbOptions::default())?;
-    /// let done = store.compact(|records| println!("{records} records"))?;
-    /// assert!(done.bytes_after <= done.bytes_before);
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn compact(&self, report: impl FnMut(u64) + Send + 'static) -> Result<Compacted, CompactError> {
-        let (answer, outcome) = oneshot::channel();
-        let compaction = Compaction {
-            report: Box::new(report),
-            answer,
-        };
-        self.send(Task::Compact(compaction))?;
-        let dropped =
-            |_| Err(StoreError::Unavailable("the store is closed, or its file is being reopened".into()).into());
-        outcome.blocking_recv().unwrap_or_else(dropped)
-    }
-}
 
 /// Carries out a compaction on the thread of the writer.
 pub(super) fn run(shared: &StoreState, healer: &Healer, compaction: Compaction) -> Result<(), Fault> {

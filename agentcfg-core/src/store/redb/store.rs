@@ -13,11 +13,12 @@ use super::super::{
     Batch, CommitError, Committed, Hold, Holds, Key, Kind, Marks, Record, Scan, Scanned, Stamp, Store, StoreError,
     Tracker, Watcher,
 };
+use super::compacted::{CompactError, Compacted};
 use super::error::OpenError;
 use super::health::Health;
 use super::open::{self, Opener};
 use super::options::RedbOptions;
-use super::queue::Task;
+use super::queue::{Compaction, Task};
 use super::recovery::Healer;
 use super::shared_state::{Status, StoreState};
 use super::{read, writer};
@@ -233,6 +234,39 @@ impl RedbStore {
             writer: Mutex::new(Some(writer)),
             holds: Holds::default(),
         })
+    }
+}
+
+impl RedbStore {
+    /// Copies all records into a new file, which takes the place of the store file. So the file has its smallest length, and no
+    /// content of deleted or replaced records.
+    ///
+    /// Reads are served meanwhile, and commits wait: about a second for 100 MB of records. The disk needs room for the new file
+    /// beside the old one. The file is replaced in one step, so that a crash leaves one or the other. `report` is called with the
+    /// number of copied records from time to time, on the thread of the writer. The call blocks: make it on a thread that may.
+    ///
+    /// # Errors
+    ///
+    /// See [`CompactError`].
+    ///
+    /// ```
+    /// use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+    /// # let directory = tempfile::tempdir()?;
+    /// let store = RedbStore::open(directory.path().join("store.redb"), RedbOptions::default())?;
+    /// let done = store.compact(|records| println!("{records} records"))?;
+    /// assert!(done.bytes_after <= done.bytes_before);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn compact(&self, report: impl FnMut(u64) + Send + 'static) -> Result<Compacted, CompactError> {
+        let (answer, outcome) = oneshot::channel();
+        let compaction = Compaction {
+            report: Box::new(report),
+            answer,
+        };
+        self.send(Task::Compact(compaction))?;
+        let dropped =
+            |_| Err(StoreError::Unavailable("the store is closed, or its file is being reopened".into()).into());
+        outcome.blocking_recv().unwrap_or_else(dropped)
     }
 }
 

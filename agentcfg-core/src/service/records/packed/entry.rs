@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::FIELDS;
-use super::form::packed;
+use super::form::{FIELDS, packed};
 use super::version::{Versions, chain};
 use crate::error::Error;
 use crate::model::{Target, change_path};

@@ -1,6 +1,9 @@
 //! The form of a packed record: a JSON object whose first field, behind the revision that the store adds, is `packed`, and begins
 //! with the length of the whole record.
 
+/// The fields of an agent that are packed where they are long.
+pub(super) const FIELDS: [&str; 2] = ["persona_prompt", "definition"];
+
 /// The text behind `"packed":`; `None` where the record is not packed.
 pub(super) fn packed(value: &[u8]) -> Option<&[u8]> {
     let fields = match value.strip_prefix(b"{\"revision\":") {

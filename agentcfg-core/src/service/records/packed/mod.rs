@@ -20,9 +20,6 @@ use super::codec::{text, unreadable};
 use crate::error::Error;
 use crate::store::{Key, Kind, Record};
 
-/// The fields of an agent that are packed where they are long.
-const FIELDS: [&str; 2] = ["persona_prompt", "definition"];
-
 /// The keys of the versions from which a packed record is unpacked.
 pub(super) fn sources(key: &Key, record: &Record) -> Result<Vec<Key>, Error> {
     match key.kind() {

@@ -6,9 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::FIELDS;
 use super::edit::Edit;
-use super::form::packed;
+use super::form::{FIELDS, packed};
 use crate::error::Error;
 use crate::service::records::codec::{not_written, text, unreadable};
 use crate::service::records::history::{self, missing};
