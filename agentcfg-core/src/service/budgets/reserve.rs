@@ -17,7 +17,7 @@ use crate::service::model_calls::ModelCall;
 use crate::service::records::StoredBudget;
 
 /// How often a call that waits for other processes to give back reads the account again, every [`PAUSE`].
-const PATIENCE: usize = 30;
+const PATIENCE: usize = 60;
 /// How often a call takes again what another call of its process has reserved first.
 const OVERTAKEN: usize = 100;
 /// The output tokens of a model whose greatest number is not known, where the call names no cap.

@@ -250,8 +250,8 @@ export function Menu({
     element.querySelector<HTMLElement>("[role^=menuitem]")?.focus();
     const close = (): void => setOpen(false);
     // What scrolls elsewhere, such as a chart that is loaded, leaves the button where it is.
-    const away = ({ target }: Event): void => {
-      if ((target as Node).contains(opener.current)) close();
+    const away = (): void => {
+      if (opener.current!.getBoundingClientRect().top !== place.top) close();
     };
     const ends = [listening("scroll", away, true), listening("resize", close)];
     return () => ends.forEach((end) => end());

@@ -70,7 +70,8 @@ export async function preview(wanted: Wanted): Promise<Plan> {
   const source = await released(id, from, alone);
   learn(source);
   learn(await released(id, to, alone));
-  const body = { from, to, base: source.cursor, ...(agents === "all" ? {} : { agent_ids: agents }) };
+  // Without the base: what moves meanwhile is refused when it is done.
+  const body = { from, to, ...(agents === "all" ? {} : { agent_ids: agents }) };
   const { data } = await call<Promotion[]>("POST", "api/agents/labels/promote", {
     query: { workspace_id: id, dry_run: true },
     body,
@@ -101,7 +102,8 @@ export async function previewRestore(label: string, revision: number): Promise<{
   const { cursor } = await released(id, label, " ");
   const { data } = await call<Promotion[]>("POST", "api/agents/labels/restore", {
     query: { workspace_id: id, dry_run: true },
-    body: { label, revision, base: cursor },
+    // Without the base: what moves meanwhile is refused when it is done.
+    body: { label, revision },
   });
   return { moves: movesOf(data), base: cursor };
 }
