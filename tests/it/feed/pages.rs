@@ -208,3 +208,22 @@ fn the_last_event_wins_over_any_after() {
     let broken = changes(&studio, &studio.owner, "after=start").header("Last-Event-ID", "no-cursor");
     broken.send().refused(400, &["Last-Event-ID"]);
 }
+
+#[test]
+fn the_members_of_a_definition_stay_in_their_order() {
+    let studio = Studio::open();
+    let definition = r#"{"z":1,"a":{"y":2,"b":3}}"#;
+    let body = format!(
+        r#"{{"workspace_id":"{}","agent_id":"a","display_name":"A","definition":{definition}}}"#,
+        studio.id
+    );
+    let create = studio.server.post("/api/agents/configs").bearer(&studio.owner);
+    create.text(body).send().expect(201);
+    let target = format!("/api/changes?workspace_id={}&after=start", studio.id);
+    let page = studio.server.get(target).bearer(&studio.owner).send().expect(200);
+    let text = String::from_utf8(page.body.to_vec()).unwrap();
+    assert!(
+        text.contains(&format!(r#""definition":{{"from":null,"to":{definition}}}"#)),
+        "{text}"
+    );
+}

@@ -12,6 +12,7 @@ use super::super::entry::{CallerKind, unauthorized};
 use super::super::records::{self, Entries, StoredEntryHead};
 use super::super::{AgentCfg, Caller, groups};
 use super::event_form::{EventForm, Logged, logged};
+use super::recent_events::SerializedEvent;
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, Timestamp, WorkspaceId};
 use crate::store::Kind;
@@ -34,9 +35,9 @@ const ADDED_BYTES: usize = 256;
 /// ```
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
-pub struct ChangePage {
+pub struct ChangePage<E = ChangeEvent> {
     /// The events that the caller may see.
-    pub events: Vec<ChangeEvent>,
+    pub events: Vec<E>,
     /// The position to read on from. It also moves over events that the caller may not see.
     pub cursor: Cursor,
     /// Whether there were more events when the page was read.
@@ -96,13 +97,46 @@ impl AgentCfg {
         after: impl Into<After>,
         limit: usize,
     ) -> Result<ChangePage, Error> {
+        self.page(caller, workspace, after.into(), limit).await
+    }
+
+    /// As [`Self::changes`], each event as the text that its readers share. It has what the log has, also the order of members.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::changes`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let page = service.serialized_changes(&ada, studio, After::Start, 100).await?;
+    /// assert!(page.events[1].json().contains("agent.created"));
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn serialized_changes(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        after: impl Into<After>,
+        limit: usize,
+    ) -> Result<ChangePage<SerializedEvent>, Error> {
+        self.page(caller, workspace, after.into(), limit).await
+    }
+
+    async fn page<E: EventForm>(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        after: After,
+        limit: usize,
+    ) -> Result<ChangePage<E>, Error> {
         let limits = PageLimits {
             events: limit.max(1),
             bytes: PAGE_BYTES,
             are_answer: true,
             expects_events: true,
         };
-        let read = self.read_changes(caller, workspace, after.into(), limits).await?;
+        let read = self.read_changes(caller, workspace, after, limits).await?;
         Ok(ChangePage {
             events: read.events,
             cursor: read.cursor,
@@ -136,12 +170,51 @@ impl AgentCfg {
         limit: usize,
         wait: Duration,
     ) -> Result<ChangePage, Error> {
-        let mut after = after.into();
+        self.page_within(caller, workspace, after.into(), limit, wait).await
+    }
+
+    /// As [`Self::changes_within`], in the form of [`Self::serialized_changes`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::changes_within`].
+    ///
+    /// # Panics
+    ///
+    /// As [`Self::changes_within`].
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let wait = std::time::Duration::from_secs(20);
+    /// let page = service.serialized_changes_within(&ada, studio, After::Start, 1, wait).await?;
+    /// assert_eq!(page.events.len(), 1, "there was one already");
+    /// # Ok(()) }) }
+    /// ```
+    pub async fn serialized_changes_within(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        after: impl Into<After>,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<ChangePage<SerializedEvent>, Error> {
+        self.page_within(caller, workspace, after.into(), limit, wait).await
+    }
+
+    async fn page_within<E: EventForm>(
+        &self,
+        caller: &Caller,
+        workspace: WorkspaceId,
+        mut after: After,
+        limit: usize,
+        wait: Duration,
+    ) -> Result<ChangePage<E>, Error> {
         let mut log = self.watcher(workspace, Kind::LogHead);
         let mut timer: Option<Pin<Box<Sleep>>> = None;
         loop {
             log.mark_seen();
-            let page = self.changes(caller, workspace, after, limit).await?;
+            let page = self.page(caller, workspace, after, limit).await?;
             if !page.events.is_empty() || wait.is_zero() {
                 return Ok(page);
             }

@@ -3,7 +3,7 @@
 use std::marker::PhantomData;
 
 use super::entity::{Encoded, Entity, EntityKey};
-use super::packed::unpacked_length;
+use super::packed::{is_packed, unpacked_length};
 use super::query::{Query, unchanged};
 use crate::error::Error;
 use crate::model::WorkspaceId;
@@ -239,7 +239,8 @@ impl AgentCfg {
     async fn get_unpacked<Q: Query>(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, Error> {
         let mut records = complete(keys.len(), self.store().get(keys).await?)?;
         if Q::IS_UNPACKED {
-            let places = records.iter().enumerate().filter(|(_, record)| record.is_some());
+            let is_packed = |record: &Option<Record>| record.as_ref().is_some_and(|record| is_packed(&record.value));
+            let places = records.iter().enumerate().filter(|(_, record)| is_packed(record));
             let places: Vec<usize> = places.map(|(place, _)| place).collect();
             let found = places
                 .iter()

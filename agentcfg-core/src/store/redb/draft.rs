@@ -1,5 +1,6 @@
 //! A new file that appears at its path once it is whole.
 
+use std::ffi::OsStr;
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -68,6 +69,35 @@ impl Draft {
         OpenOptions::new().write(true).open(&self.draft)?.sync_all()?;
         std::fs::rename(&self.draft, &self.target)?;
         sync_directory(&self.target)
+    }
+}
+
+/// Removes the drafts of this file that processes have left behind which were killed. The caller holds the lock of the file, so no
+/// other process makes one.
+pub(super) fn remove_leftovers(target: &Path) {
+    let (Some(name), Some(directory)) = (target.file_name().and_then(OsStr::to_str), target.parent()) else {
+        return;
+    };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_draft = |found: &str| {
+        let numbers = found.strip_prefix('.').and_then(|rest| {
+            rest.strip_prefix(name)?
+                .strip_prefix('.')?
+                .strip_suffix(".tmp")?
+                .split_once('-')
+        });
+        numbers.is_some_and(|(process, count)| is_number(process) && is_number(count))
+    };
+    let directory = if directory.as_os_str().is_empty() {
+        Path::new(".")
+    } else {
+        directory
+    };
+    for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
+        if entry.file_name().to_str().is_some_and(is_draft) {
+            // One that cannot be removed is harmless.
+            let _ = std::fs::remove_file(entry.path());
+        }
     }
 }
 

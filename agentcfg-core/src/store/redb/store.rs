@@ -14,6 +14,7 @@ use super::super::{
     Tracker, Watcher,
 };
 use super::compacted::{CompactError, Compacted};
+use super::draft::remove_leftovers;
 use super::error::OpenError;
 use super::health::Health;
 use super::open::{self, Opener};
@@ -87,7 +88,9 @@ impl RedbStore {
     pub fn open(path: impl AsRef<Path>, options: RedbOptions) -> Result<Self, OpenError> {
         let health = Arc::new(Health::default());
         let opener = open::file_opener(path.as_ref(), &options, Arc::clone(&health))?;
-        Self::start(opener, health, &options)
+        let store = Self::start(opener, health, &options)?;
+        remove_leftovers(path.as_ref());
+        Ok(store)
     }
 
     /// Opens the store in the file at `path` for reads and backups, and changes no byte of it: its directory may be read-only. A file that

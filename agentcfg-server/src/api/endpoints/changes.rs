@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use agentcfg_core::model::{After, ChangeEvent, Permission};
-use agentcfg_core::service::{ChangePage, Watch};
+use agentcfg_core::service::{ChangePage, SerializedEvent, Watch};
+use serde_json::value::RawValue;
 
 use super::tags::CHANGES;
 use crate::api::answer::{Changes, Written};
@@ -94,7 +95,10 @@ impl Endpoint for Read {
             return stream(call, if with_status { watch.with_statuses() } else { watch });
         }
         let limit = usize::try_from(limit).unwrap_or(usize::MAX);
-        let page = call.service.changes(call.caller, workspace, after, limit).await?;
+        let page = call
+            .service
+            .serialized_changes(call.caller, workspace, after, limit)
+            .await?;
         if !page.events.is_empty() || wait == 0 {
             return written(&page);
         }
@@ -103,9 +107,11 @@ impl Endpoint for Read {
     }
 }
 
-/// A page of events as JSON.
-fn written(page: &ChangePage) -> Result<Written<Changes<ChangeEvent>>, Failure> {
-    let reply = Reply::json(&page.events)?.uncached();
+/// A page of events as JSON, each as the log has it: the members of a definition stay in their order.
+fn written(page: &ChangePage<SerializedEvent>) -> Result<Written<Changes<ChangeEvent>>, Failure> {
+    let events = page.events.iter().map(|event| serde_json::from_str(event.json()));
+    let events: Vec<&RawValue> = events.collect::<Result<_, _>>().map_err(Failure::internal)?;
+    let reply = Reply::json(&events)?.uncached();
     Ok(reply.with_cursor(Some(page.cursor)).into())
 }
 
@@ -124,12 +130,17 @@ fn stream(call: &Call<'_>, watch: Watch) -> Result<Written<Changes<ChangeEvent>>
 }
 
 /// Waits for an event that the caller may see. A shutdown ends the wait.
-async fn wait_for(call: &Call<'_>, page: ChangePage, limit: usize, wait: Duration) -> Result<ChangePage, Failure> {
+async fn wait_for(
+    call: &Call<'_>,
+    page: ChangePage<SerializedEvent>,
+    limit: usize,
+    wait: Duration,
+) -> Result<ChangePage<SerializedEvent>, Failure> {
     let workspace = page.cursor.workspace();
     let mut closing = call.streams.closing();
     let events = call
         .service
-        .changes_within(call.caller, workspace, page.cursor, limit, wait);
+        .serialized_changes_within(call.caller, workspace, page.cursor, limit, wait);
     let waited = tokio::select! {
         waited = events => waited?,
         _ = closing.wait_for(|closing| *closing) => return Ok(page),

@@ -143,3 +143,21 @@ async fn a_damaged_store_is_left_as_it_is() {
         Err(CompactError::Store(StoreError::Unavailable(_)))
     ));
 }
+
+#[test]
+fn an_open_removes_what_a_killed_compaction_has_left() {
+    let place = tempfile::tempdir().unwrap();
+    let left = |name: &str| place.path().join(name);
+    let others = [
+        ".store.redb.staged.7-0.tmp",
+        ".store.redb.7-0.tmp.old",
+        ".store.redb.a-0.tmp",
+        "store.redb.7-0.tmp",
+    ];
+    for name in others.iter().chain(&[".store.redb.7-12.tmp"]) {
+        std::fs::write(left(name), "").unwrap();
+    }
+    drop(open(&left("store.redb")));
+    assert!(!left(".store.redb.7-12.tmp").exists());
+    assert!(others.iter().all(|name| left(name).exists()), "they are not its own");
+}
