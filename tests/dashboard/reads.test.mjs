@@ -88,14 +88,15 @@ test("a change is read once it is told, and nothing else is", { timeout: 120_000
 });
 
 test("a stream that opens late makes what was read before it be read again", { timeout: 120_000 }, async () => {
-  const late = [];
-  const { page, read } = await counted((page) => page.route("**/api/changes?*", (route) => void late.push(route)));
+  let open;
+  const opened = new Promise((resolve) => (open = resolve));
+  const { page, read } = await counted((page) => page.route("**/api/changes?*", (route) => opened.then(() => route.continue())));
   await page.show("agents?q=agent-88");
   // Nothing waits for a stream that does not come.
   await page.getByRole("link", { name: "Agent 88", exact: true }).waitFor();
   await server.call("ada", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=agent-88`, { model: "gpt-5.5" });
   read.length = 0;
-  for (const route of late) await route.continue();
+  open();
   await page.getByRole("row", { name: /Agent 88 agent-88 .*gpt-5\.5/ }).waitFor();
   assert.ok(read.some((one) => one.startsWith("/api/agents/configs?")));
   page.faults();

@@ -12,7 +12,7 @@ const DID: Record<string, string> = {
   provider_key: "saved deleted",
   workspace: "created updated exported",
   webhook: "created updated deleted disabled secret_rotated replayed",
-  budget: "set removed threshold_reached",
+  budget: "set removed settled threshold_reached",
 };
 export const FAMILIES = Object.keys(DID);
 export const ACTIONS = FAMILIES.flatMap((family) => DID[family]!.split(" ").map((did) => `${family}.${did}`));

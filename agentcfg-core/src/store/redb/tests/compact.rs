@@ -161,3 +161,23 @@ fn an_open_removes_what_a_killed_compaction_has_left() {
     assert!(!left(".store.redb.7-12.tmp").exists());
     assert!(others.iter().all(|name| left(name).exists()), "they are not its own");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_new_file_is_little_longer_than_its_records() {
+    let place = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(&place.path().join("store.redb")));
+    let mut dice = Dice::new();
+    let mut bytes = 0;
+    for number in 0..200 {
+        let texts = (0..50).map(|_| "x".repeat(200 + dice.below(1500))).collect::<Vec<_>>();
+        bytes += texts.iter().map(String::len).sum::<usize>() as u64;
+        let texts = texts.iter().enumerate();
+        let writes =
+            texts.map(|(place, text)| put(&format!("agent-{}-{number}", place * 7919 % 50), &format!("\"{text}\"")));
+        store.commit(batch([], writes.collect::<Vec<_>>())).await.unwrap();
+    }
+    let done = compact(&store).unwrap();
+    assert!(done.bytes_after < bytes * 3 / 2, "{done:?} for {bytes} bytes");
+    let again = compact(&store).unwrap();
+    assert_eq!(again.records, done.records);
+}
