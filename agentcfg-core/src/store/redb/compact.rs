@@ -74,20 +74,13 @@ fn copy_snapshot(
         let mut walk = Walk::default();
         let mut copied = 0;
         let table = snapshot.open_table(RECORDS).map_err(engine)?;
-        for is_first in [true, false] {
-            for (number, entry) in table.iter().map_err(engine)?.enumerate() {
-                let (key, sealed) = entry.map_err(engine)?;
-                if is_first {
-                    walk.record(key.value(), sealed.value(), sequence);
-                }
-                if is_of_first_pass(number) != is_first {
-                    continue;
-                }
-                insert(key.value(), sealed.value()).map_err(CompactError::Output)?;
-                copied += 1;
-                if copied % REPORTED == 0 {
-                    report(copied);
-                }
+        for entry in table.iter().map_err(engine)? {
+            let (key, sealed) = entry.map_err(engine)?;
+            walk.record(key.value(), sealed.value(), sequence);
+            insert(key.value(), sealed.value()).map_err(CompactError::Output)?;
+            copied += 1;
+            if copied % REPORTED == 0 {
+                report(copied);
             }
         }
         // The old file is the one that can still be examined.
@@ -97,14 +90,6 @@ fn copy_snapshot(
         }
     })?;
     Ok((records, draft))
-}
-
-/// Whether a record is inserted before the others, as three of five are.
-///
-/// The engine splits a full leaf in the middle, so records that are inserted in their order leave leaves behind that are half full.
-/// The second pass fills these.
-fn is_of_first_pass(number: usize) -> bool {
-    number % 5 % 2 == 0
 }
 
 /// The error of a read of the old file.
