@@ -116,12 +116,11 @@ impl AgentChange {
             .check(key.unchanged(self.found.as_ref()))
             .check_all(self.given.clone());
         let mut history = history::HistoryWriter::new(access, transaction);
-        match &self.found {
-            Some(found) => {
-                let before = before.as_ref().ok_or_else(records::missing)?;
+        match (&self.found, &before) {
+            (Some(found), Some(before)) => {
                 history.add_change((&found.value, before), (&self.after, &after), self.restored_from)?;
             }
-            None => history.add_version(&self.after, None, &after, None)?,
+            _ => history.add_version(&self.after, None, &after, None)?,
         }
         let mut transaction = history.finish().put_subject(key, after.into_text());
         if !agent.is_active {

@@ -67,7 +67,7 @@ impl Builder {
     ///
     /// # Errors
     ///
-    /// As [`Settings::validate`], so that no value changes in silence.
+    /// [`Invalid`] for settings that [`Settings::validate`] refuses.
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};

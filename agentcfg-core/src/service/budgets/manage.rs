@@ -163,7 +163,10 @@ impl AgentCfg {
             .workspace();
         // What has ended here counts in a new budget, and nothing is written here until it is made.
         self.write_usage().await?;
-        let earlier = self.begun_earlier(workspace, &place).await?;
+        let earlier = match self.read(records::budget(workspace, &place)).await? {
+            Some(_) => 0,
+            None => self.begun_earlier(workspace, &place).await?,
+        };
         let id = {
             let turn = self.inner.ledger.turn(workspace);
             let _turn = turn.lock().await;

@@ -157,12 +157,15 @@ impl AgentCfg {
         if call.budgets == 0 {
             return Ok(None);
         }
-        let before = self.inner.budgets.of(call.workspace).map_or(0, |known| known.revision);
-        let known = self.budgets_at(call.workspace, call.budgets).await?;
-        if known.revision > before {
-            // Calls that have ended here count in new budgets before the next one reserves.
-            self.write_usage_of(call.workspace).await?;
-        }
+        let known = match self.inner.budgets.of(call.workspace) {
+            Some(known) if known.revision >= call.budgets => known,
+            _ => {
+                let known = self.read_budgets(call.workspace).await?;
+                // Calls that have ended here count in new budgets before the next one reserves.
+                self.write_usage_of(call.workspace).await?;
+                known
+            }
+        };
         let id = |kind| (call.actor.kind == kind).then_some(&*call.actor.id);
         let (key, user) = (id(ActorType::ApiKey), id(ActorType::User));
         let covers = |budget: &&Arc<KnownBudget>| budget.place.covers(&call.agent_id, key, user);

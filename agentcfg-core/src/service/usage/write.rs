@@ -96,17 +96,15 @@ impl AgentCfg {
                 return Ok(());
             };
             // A new budget counts what was written before it was made, and those who write count the rest in it.
-            let transaction = Transaction::default()
+            let mut transaction = Transaction::default()
                 .check(found.unchanged())
                 .check(head.unchanged(budgets.as_ref()))
                 .add(records::usage_writes(workspace), 1, None);
             let revision = budgets.map_or(0, |head| head.value.revision);
-            let since = calls.iter().any(|call| call.settled < revision);
-            let since = match since {
+            let since = match calls.iter().any(|call| call.settled < revision) {
                 true => Some(self.budgets_at(workspace, revision).await?),
                 false => None,
             };
-            let mut transaction = transaction;
             for WaitingCall { id, call, .. } in calls {
                 transaction = transaction.put(records::usage_call(workspace, *id), call)?;
             }

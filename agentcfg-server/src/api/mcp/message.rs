@@ -8,11 +8,11 @@ use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
 use hyper::{Response, StatusCode};
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::server_info::{LEGACY, MODERN, server_info, supported_versions};
+use super::written_definition;
 use crate::http::Body;
 use crate::http::errors::Failure;
 
@@ -66,22 +66,6 @@ pub(super) struct Request {
     /// The argument `definition` as it was written: the order of its members is kept.
     pub(super) definition: Option<Box<RawValue>>,
     pub(super) era: Era,
-}
-
-/// The part of a request that has a definition.
-#[derive(Deserialize)]
-struct DefinitionPart {
-    params: ParamsPart,
-}
-
-#[derive(Deserialize)]
-struct ParamsPart {
-    arguments: ArgumentsPart,
-}
-
-#[derive(Deserialize)]
-struct ArgumentsPart {
-    definition: Box<RawValue>,
 }
 
 /// An error, with the id of its request as far as it is known.
@@ -233,12 +217,7 @@ impl Message {
         match request {
             Ok((params, era)) => Ok(Self::Request(Request {
                 id,
-                definition: match params.contains_key("arguments") {
-                    true => serde_json::from_slice(body)
-                        .ok()
-                        .map(|part: DefinitionPart| part.params.arguments.definition),
-                    false => None,
-                },
+                definition: written_definition::of(body, &params),
                 method,
                 params,
                 era,

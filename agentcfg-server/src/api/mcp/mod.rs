@@ -26,6 +26,7 @@ mod server_info;
 mod tool;
 mod tools;
 mod usage;
+mod written_definition;
 
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::form::{FIELDS, packed};
-use super::version::{Versions, chain};
+use super::field::{split, with_packed};
+use super::form::FIELDS;
+use super::version::{Versions, chain, version_key};
 use crate::error::Error;
 use crate::model::{Target, change_path};
 use crate::service::records::codec::{not_read, not_written, unreadable};
@@ -57,12 +58,7 @@ impl PackedPaths {
             return Ok(entry);
         }
         self.bytes += entry.len();
-        let mut text = Vec::with_capacity(entry.len() + 128);
-        text.extend_from_slice(b"{\"packed\":");
-        serde_json::to_writer(&mut text, &self).map_err(not_written)?;
-        text.push(b',');
-        text.extend_from_slice(entry.get(1..).unwrap_or_default());
-        Ok(text)
+        with_packed(&self, &entry)
     }
 }
 
@@ -83,8 +79,9 @@ pub(super) fn sources(key: &Key, text: &str) -> Result<Vec<Key>, serde_json::Err
         let Some((agent_id, _)) = change_path::subject(&target, path) else {
             continue;
         };
-        keys.extend(chain(key.partition(), agent_id, version.saturating_sub(1).max(1)));
-        keys.extend(chain(key.partition(), agent_id, *version));
+        // The chain of a version that is not whole is that of the version before, and the version.
+        keys.extend(chain(key.partition(), agent_id, version.saturating_sub(1)));
+        keys.push(version_key(key.partition(), agent_id, *version));
     }
     Ok(keys)
 }
@@ -114,12 +111,10 @@ pub(super) fn unpack(key: &Key, text: &str, versions: &Versions<'_>) -> Result<S
         ));
     }
     places.sort_unstable_by_key(|(start, ..)| *start);
-    let behind = packed(text.as_bytes()).ok_or_else(missing)?.len();
-    let mut fields = serde_json::Deserializer::from_str(&text[text.len() - behind..]).into_iter::<PackedPaths>();
-    fields.next().transpose().map_err(not_read)?;
-    let mut at = text.len() - behind + fields.byte_offset() + 1;
+    let (before, _, rest) = split::<PackedPaths>(text)?;
+    let mut at = text.len() - rest.len();
     let mut whole = String::with_capacity(parts.packed.bytes + 1);
-    whole.push('{');
+    whole.push_str(before);
     for (start, end, from, to) in places {
         for part in [
             text.get(at..start).ok_or_else(missing)?,

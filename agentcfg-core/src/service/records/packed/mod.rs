@@ -7,6 +7,7 @@
 
 mod edit;
 mod entry;
+mod field;
 mod form;
 mod version;
 

@@ -7,9 +7,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::edit::Edit;
-use super::form::{FIELDS, packed};
+use super::field::{split, with_packed};
+use super::form::FIELDS;
 use crate::error::Error;
-use crate::service::records::codec::{not_written, text, unreadable};
+use crate::service::records::codec::{text, unreadable};
 use crate::service::records::history::{self, missing};
 use crate::store::{Key, Kind, Partition, Record};
 
@@ -75,12 +76,8 @@ impl PackedTexts {
         if fields.is_empty() {
             return Ok(rest);
         }
-        let mut text = b"{\"packed\":".to_vec();
         let bytes = bytes + rest.len();
-        serde_json::to_writer(&mut text, &Packed { bytes, fields }).map_err(not_written)?;
-        text.push(b',');
-        text.extend_from_slice(rest.get(1..).unwrap_or_default());
-        Ok(text)
+        with_packed(&Packed { bytes, fields }, &rest)
     }
 }
 
@@ -118,7 +115,7 @@ pub(super) fn chain(partition: &Partition, agent_id: &str, number: u64) -> impl 
     (first..=number).map(move |number| version_key(partition, agent_id, number))
 }
 
-fn version_key(partition: &Partition, agent_id: &str, number: u64) -> Key {
+pub(super) fn version_key(partition: &Partition, agent_id: &str, number: u64) -> Key {
     Key::new(partition.clone(), Kind::AgentVersion, history::item(agent_id, number))
 }
 
@@ -185,23 +182,13 @@ fn edit(key: &Key, packed: &PackedText, before: &str) -> Result<String, Error> {
 
 /// The text of a packed version with its long texts.
 pub(super) fn unpack(key: &Key, text: &str, versions: &Versions<'_>) -> Result<String, Error> {
-    let error = |error| unreadable(key, error);
     let (agent_id, number) = history::version_of(key).ok_or_else(missing)?;
-    let behind = packed(text.as_bytes())
-        .and_then(|behind| text.get(text.len() - behind.len()..))
-        .ok_or_else(missing)?;
-    let mut fields = serde_json::Deserializer::from_str(behind).into_iter::<Packed>();
-    let Packed { fields: packed, bytes } = fields.next().ok_or_else(missing)?.map_err(error)?;
-    // The content is the last field.
-    let rest = behind
-        .get(fields.byte_offset() + 1..)
-        .and_then(|rest| rest.strip_suffix("}}"))
-        .ok_or_else(missing)?;
-    let start = text.len() - behind.len() - "\"packed\":".len();
+    let (before, Packed { fields, bytes }, rest) = split(text)?;
     let mut whole = String::with_capacity(bytes + 32);
-    whole.push_str(&text[..start]);
-    whole.push_str(rest);
-    for (name, packed) in packed {
+    whole.push_str(before);
+    // The content is the last field.
+    whole.push_str(rest.strip_suffix("}}").ok_or_else(missing)?);
+    for (name, packed) in fields {
         let before = versions
             .value(key.partition(), agent_id, number - 1, &name)?
             .ok_or_else(missing)?;
