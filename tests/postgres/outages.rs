@@ -197,7 +197,54 @@ async fn tls_is_verified_when_it_is_required() {
     drop(store);
 }
 
-/// A self-signed certificate for `localhost`, and another one; `None` without the program `openssl`.
+/// A server that wants to know by a certificate who its client is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_client_proves_itself_with_its_certificate() {
+    let Some(certificates) = certificates() else { return };
+    let file = |name: &str| certificates.path().join(name).display().to_string();
+    let setting = |name: &str, of: &str| format!("{name}={}", file(of));
+    let settings = [
+        "listen_addresses=127.0.0.1".to_owned(),
+        "ssl=on".to_owned(),
+        setting("ssl_cert_file", "server.crt"),
+        setting("ssl_key_file", "server.key"),
+        setting("ssl_ca_file", "authority.crt"),
+    ];
+    let Some(cluster) = Cluster::start(&settings.each_ref().map(String::as_str)) else {
+        return;
+    };
+    let rules = cluster.data().join("pg_hba.conf");
+    std::fs::write(rules, "local all all trust\nhostssl all all all cert\n").unwrap();
+    cluster.sql("SELECT pg_reload_conf()");
+    let connect = async |of_client: String| {
+        use agentcfg_postgres::{PostgresOptions, PostgresStore};
+        let of_server = format!("sslmode=verify-full&sslrootcert={}", file("server.crt"));
+        let url = format!(
+            "postgres://postgres@localhost:{}/postgres?{of_server}{of_client}",
+            cluster.port()
+        );
+        PostgresStore::connect(&PostgresOptions::new(url)).await.map(drop)
+    };
+    let pair = |certificate: &str, key: &str| format!("&sslcert={}&sslkey={}", file(certificate), file(key));
+    connect(pair("postgres.crt", "postgres.key")).await.unwrap();
+    for (of_client, said) in [
+        (String::new(), "valid client certificate"),
+        // Its common name is no user of the database.
+        (
+            pair("stranger.crt", "stranger.key"),
+            "certificate authentication failed",
+        ),
+        (pair("postgres.crt", "stranger.key"), "does not fit sslkey"),
+        (pair("missing.crt", "postgres.key"), "sslcert"),
+        (pair("postgres.crt", "postgres.crt"), "sslkey"),
+    ] {
+        let error = connect(of_client.clone()).await.unwrap_err().to_string();
+        assert!(error.contains(said), "{of_client}: {error}");
+    }
+}
+
+/// A self-signed certificate for `localhost`, and another one, and an authority with those of two clients; `None` without the program
+/// `openssl`.
 fn certificates() -> Option<tempfile::TempDir> {
     let place = directory();
     for name in ["server", "other"] {
@@ -206,6 +253,15 @@ fn certificates() -> Option<tempfile::TempDir> {
             crate::cluster::missing("openssl", "apt-get install openssl");
             return None;
         }
+    }
+    certificate(place.path(), "authority", None, &[]);
+    for client in ["postgres", "stranger"] {
+        certificate(
+            place.path(),
+            client,
+            Some("authority"),
+            &["basicConstraints=critical,CA:FALSE"],
+        );
     }
     hand_over(place.path());
     Some(place)

@@ -237,6 +237,8 @@ record! {
         revision: required u64,
         /// Why, as the request gave it.
         message: nullable Message,
+        /// The `X-Request-Id` of the request; none for what this service has done by itself.
+        request_id: nullable String,
     }
     examples: [{
         "id": "0192f0a4-10bc-7044-b1d7-9e2c4a6f8b10",
@@ -248,6 +250,7 @@ record! {
         "changes": { "model": { "from": "gpt-5.5", "to": "claude-sonnet-5-5" } },
         "revision": 118,
         "message": "Cheaper model for drafts",
+        "request_id": "0192f0a4-10bb-7a08-8e17-52c0d94be3aa",
     }],
 }
 
@@ -284,6 +287,8 @@ pub struct AuditSummary {
     pub revision: u64,
     /// Why, as the request gave it.
     pub message: Option<Message>,
+    /// The `X-Request-Id` of the request; none for what this service has done by itself.
+    pub request_id: Option<String>,
 }
 
 impl AuditSummary {
@@ -306,6 +311,7 @@ impl From<AuditEntry> for AuditSummary {
             paths: (paths > Self::MAX_PATHS).then_some(paths),
             revision: entry.revision,
             message: entry.message,
+            request_id: entry.request_id,
         }
     }
 }

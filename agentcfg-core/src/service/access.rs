@@ -27,6 +27,8 @@ pub(super) struct Access {
     prefetch: Option<Arc<Prefetch>>,
     /// The caller's message, which the audit entry keeps.
     message: Option<Message>,
+    /// The identifier of the caller's request, which the audit entry keeps.
+    request_id: Option<Arc<str>>,
 }
 
 /// The basis of an authorisation: the record that was decided on.
@@ -68,6 +70,7 @@ impl Access {
             limits: KeyLimits::default(),
             prefetch: None,
             message: None,
+            request_id: None,
         }
     }
 
@@ -87,6 +90,7 @@ impl Access {
             limits: facts.limits.clone(),
             prefetch,
             message: None,
+            request_id: None,
         }
     }
 
@@ -117,6 +121,7 @@ impl Access {
             limits: KeyLimits::default(),
             prefetch: None,
             message: None,
+            request_id: None,
         }
     }
 
@@ -160,6 +165,11 @@ impl Access {
     /// The caller's message for the audit entry.
     pub(super) fn message(&self) -> Option<&Message> {
         self.message.as_ref()
+    }
+
+    /// The identifier of the caller's request for the audit entry.
+    pub(super) fn request_id(&self) -> Option<&str> {
+        self.request_id.as_deref()
     }
 
     /// Who acts, for the audit entry.
@@ -241,6 +251,7 @@ impl AgentCfg {
         };
         access.require(permission)?;
         access.message.clone_from(&caller.message);
+        access.request_id.clone_from(&caller.request_id);
         Ok(access)
     }
 

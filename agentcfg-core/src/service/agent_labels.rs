@@ -1,10 +1,12 @@
 //! The labels of one agent: as they were at the moment of a read, and changed.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use super::records::{EntityKey, Stored, StoredLabel, StoredLabels, Transaction};
 use crate::error::Error;
 use crate::model::Label;
+use crate::store::Check;
 
 /// The labels of one agent, and the record that holds them.
 pub(super) struct Labels {
@@ -74,6 +76,16 @@ impl Labels {
         }
     }
 
+    /// Whether a label points at one of these versions.
+    pub(super) fn have_any_of(&self, versions: &RangeInclusive<u64>) -> bool {
+        self.versions().values().any(|version| versions.contains(version))
+    }
+
+    /// The check that the labels are as they were read.
+    pub(super) fn unchanged(&self) -> Check {
+        self.key.unchanged(self.found.as_ref())
+    }
+
     pub(super) fn count(&self) -> usize {
         self.versions().len()
     }
@@ -100,8 +112,8 @@ impl Labels {
 impl Changed {
     /// Puts the labels, under the check that they are as they were read.
     pub(super) fn write(self, transaction: Transaction) -> Result<Transaction, Error> {
-        let Labels { key, found, .. } = self.before;
-        let transaction = transaction.check(key.unchanged(found.as_ref()));
+        let transaction = transaction.check(self.before.unchanged());
+        let key = self.before.key;
         match self.after.labels.is_empty() {
             true => Ok(transaction.delete(key)),
             false => transaction.put(key, &self.after),

@@ -20,3 +20,11 @@ impl AgentCfg {
         }
     }
 }
+
+/// Whether anything has changed since a base cannot be decided where the log does not go back to it.
+pub(super) fn base_is_removed(error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Gone => Error::new(ErrorKind::Precondition, format!("base: {error}")),
+        _ => error,
+    }
+}

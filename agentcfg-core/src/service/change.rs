@@ -36,7 +36,7 @@ pub(super) struct Change<'a> {
 
 /// An [`AuditEntry`](crate::model::AuditEntry) without its changes.
 #[derive(Serialize)]
-struct EntryHead {
+struct EntryHead<'a> {
     id: Uuid,
     workspace_id: WorkspaceId,
     actor: Actor,
@@ -45,6 +45,8 @@ struct EntryHead {
     created_at: Timestamp,
     #[serde(skip_serializing_if = "Option::is_none")]
     message: Option<Message>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_id: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     version: Option<u64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -222,7 +224,7 @@ impl<'a> Change<'a> {
 }
 
 /// An audit entry as it is stored.
-fn entry(head: &EntryHead, rebuilding: Option<&[u8]>, changes: &[u8]) -> Result<Vec<u8>, Error> {
+fn entry(head: &EntryHead<'_>, rebuilding: Option<&[u8]>, changes: &[u8]) -> Result<Vec<u8>, Error> {
     let mut text = Vec::with_capacity(512 + changes.len());
     serde_json::to_writer(&mut text, head).map_err(records::not_written)?;
     // The changes are JSON already, and become its last fields.
@@ -254,6 +256,7 @@ impl AgentCfg {
             target: change.target,
             created_at: change.at,
             message: change.access.message().cloned(),
+            request_id: change.access.request_id(),
             version: change.version,
             applied: change.applied,
         };

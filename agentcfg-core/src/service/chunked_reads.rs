@@ -4,7 +4,7 @@ use super::AgentCfg;
 use super::blocking::{LONG, blocking_if};
 use super::records::{self, Encoded, Entity, EntityKey, Entries, NumberKey, Query, Scanned, Stored};
 use super::retry::Rounds;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::model::WorkspaceId;
 
 /// The greatest number of records in a piece.
@@ -104,6 +104,10 @@ impl AgentCfg {
     }
 
     /// Reads the entries of a log after a revision, up to another one at least, and returns the last that was read.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Gone`](crate::ErrorKind::Gone) where entries among them were removed.
     pub(super) async fn log_between<T: Entity + Send + 'static>(
         &self,
         workspace: WorkspaceId,
@@ -114,8 +118,12 @@ impl AgentCfg {
         let after = records::audit_entry::<T>(workspace, read);
         let mut pieces = Chunks::of(Entries::in_workspace(workspace).after(&after));
         while read < last {
-            let Some(found) = pieces.next(self).await? else {
-                return Err(Error::new(ErrorKind::Internal, "the log ends before its last entry"));
+            let found = pieces.next(self).await?;
+            let next = found.as_ref().and_then(Scanned::first_key);
+            let next = next.map(|key| key.entry_number()).transpose()?;
+            let (Some(found), true) = (found, next == Some(read + 1)) else {
+                let first = self.first_entry(workspace).await?;
+                return Err(self.entries_are_removed(format_args!("revision {read}"), first));
             };
             for entry in values(found).await? {
                 read += 1;

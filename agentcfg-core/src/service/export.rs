@@ -22,8 +22,8 @@ use super::{AgentCfg, Caller};
 use crate::error::{Error, ErrorKind};
 use crate::model::change_path;
 use crate::model::{
-    Action, AgentId, AgentSet, Budget, Epoch, ExportLine, ExportedVersion, Label, Member, Permission, ProviderKeyInfo,
-    ReportedStatus, StoredAgent, TargetType, TextId, Webhook, Workspace, WorkspaceId,
+    Action, Actor, AgentId, AgentSet, Budget, Epoch, ExportLine, ExportedVersion, Label, Member, Permission,
+    ProviderKeyInfo, ReportedStatus, StoredAgent, TargetType, TextId, Webhook, Workspace, WorkspaceId,
 };
 
 /// How many times the first records are read at most. Each further time, another writer has changed one of them in
@@ -365,9 +365,8 @@ impl Export {
             for (label, version) in self.since.moved_labels(&agent_id).cloned().unwrap_or_default() {
                 let label: Label = label.parse()?;
                 labels.remove(&label);
-                if version.is_some()
-                    && let Some(was) = self.label_at_revision(&agent_id, &label).await?
-                {
+                if let Some(version) = version {
+                    let was = self.label_at_revision(&agent_id, &label, version).await?;
                     labels.insert(label, was);
                 }
             }
@@ -379,23 +378,28 @@ impl Export {
         Ok(is_some)
     }
 
-    /// A label as it was at the revision, from the last entry up to then that moved it.
-    async fn label_at_revision(&self, agent_id: &str, label: &Label) -> Result<Option<StoredLabel>, Error> {
+    /// A label as it was at the revision, at this version, from the last entry up to then that moved it.
+    async fn label_at_revision(&self, agent_id: &str, label: &Label, version: u64) -> Result<StoredLabel, Error> {
         let after = records::audit_entry::<StoredEntry>(self.workspace, self.revision + 1);
         let mut pieces = Chunks::of(Entries::in_workspace(self.workspace).after(&after).descending());
+        let path = change_path::of_label(agent_id, label);
         while let Some(found) = pieces.next(&self.service).await? {
             for entry in chunked_reads::values(found).await? {
-                let path = change_path::of_label(agent_id, label);
-                if let Some(version) = entry.changes.get(&path).and_then(|change| change.to.as_u64()) {
-                    return Ok(Some(StoredLabel {
+                if entry.changes.get(&path).is_some_and(|change| change.to.is_u64()) {
+                    return Ok(StoredLabel {
                         version,
                         updated_at: entry.created_at,
                         actor: entry.actor,
-                    }));
+                    });
                 }
             }
         }
-        Ok(None)
+        // The entry is older than the log is kept.
+        Ok(StoredLabel {
+            version,
+            updated_at: self.first.workspace.created_at,
+            actor: Actor::system("retention"),
+        })
     }
 
     async fn statuses(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {

@@ -11,7 +11,7 @@ use super::access::Access;
 use super::blocking::blocking_if;
 use super::chunked_reads::{self, Chunks};
 use super::lists::{ListWriter, list_tag};
-use super::records::{self, Entity, EntityKey, Entries, StoredTouch, VersionHead};
+use super::records::{self, Entity, EntityKey, Entries, Stored, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
@@ -167,15 +167,20 @@ impl AgentCfg {
         };
         let mut configs: Vec<Option<AgentConfig>> = searched.iter().map(|_| None).collect();
         for (index, stored) in indexes.into_iter().zip(stored) {
-            configs[index] = Some(stored.ok_or_else(records::missing)?.value.config);
+            let removed = || self.moment_is_removed(&searched[index].agent);
+            configs[index] = Some(stored.ok_or_else(removed)?.value.config);
         }
-        found.extend(
-            searched
-                .into_iter()
-                .zip(configs)
-                .filter_map(|(searched, config)| searched.state(config)),
-        );
+        for (searched, config) in searched.into_iter().zip(configs) {
+            if searched.versions.is_removed() {
+                return Err(self.moment_is_removed(&searched.agent));
+            }
+            found.extend(searched.state(config));
+        }
         Ok(found)
+    }
+
+    fn moment_is_removed(&self, agent: &Agent) -> Error {
+        self.version_is_removed(format_args!("the version that the agent {:?} had then", agent.agent_id))
     }
 
     /// The state of one agent in a past, from its record alone; `None` if it did not exist.
@@ -214,9 +219,16 @@ impl AgentCfg {
             }
             let keys: Vec<_> = probes.iter().map(|(.., key)| key.clone()).collect();
             for ((index, number, _), found) in probes.into_iter().zip(self.read_many(keys).await?) {
-                let record = found.ok_or_else(records::missing)?.value;
-                let (revision, at) = record.moment();
-                part(&mut searched[index]).learn(number, record, past.includes(revision, at));
+                let search = part(&mut searched[index]);
+                match found {
+                    Some(Stored { value: record, .. }) => {
+                        let (revision, at) = record.moment();
+                        let is_included = past.includes(revision, at);
+                        search.learn(number, Some(record), is_included);
+                    }
+                    // What was removed was replaced before the times that can be asked for.
+                    None => search.learn(number, None, true),
+                }
             }
         }
     }
@@ -350,9 +362,15 @@ impl<T> Search<T> {
         }
     }
 
-    fn learn(&mut self, number: u64, record: T, is_included: bool) {
+    /// Whether the record that was searched for is removed.
+    fn is_removed(&self) -> bool {
+        self.low > 0 && self.last.is_none()
+    }
+
+    /// Takes what was read under a number: `None` for a record that was removed.
+    fn learn(&mut self, number: u64, record: Option<T>, is_included: bool) {
         if is_included {
-            (self.low, self.last) = (number, Some(record));
+            (self.low, self.last) = (number, record);
         } else {
             self.step = (self.step * 2).max(1);
             self.high = number;
@@ -430,7 +448,7 @@ mod tests {
     fn found(count: u64, last: u64) -> (Option<u64>, u32) {
         let (mut search, mut reads) = (Search::new(count), 0);
         while let Some(number) = search.next() {
-            search.learn(number, number, number <= last);
+            search.learn(number, Some(number), number <= last);
             reads += 1;
         }
         (search.last, reads)

@@ -47,6 +47,13 @@ settable! {
         groups_claim: Option<String>,
         /// How many days single model calls are kept, at least 1; their sums are kept for good.
         usage_retention_days: u32,
+        /// How many days entries of audit logs are kept, at least 1; `None` for good. A position in a log from before its first entry
+        /// is gone, as one of another epoch is.
+        audit_retention_days: Option<u32>,
+        /// How many days versions of agents are kept after another one has replaced them, at least 1; `None` for good. One that a
+        /// label points at stays, and none goes before the audit entries that show it: the setting needs
+        /// [`Self::audit_retention_days`].
+        version_retention_days: Option<u32>,
         /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443.
         webhook_allowed_hosts: Vec<AllowedHost>,
     }
@@ -67,6 +74,8 @@ impl Default for Settings {
             required_claims: Vec::new(),
             groups_claim: None,
             usage_retention_days: 30,
+            audit_retention_days: None,
+            version_retention_days: None,
             webhook_allowed_hosts: Vec::new(),
         }
     }
@@ -101,6 +110,14 @@ impl Settings {
         at_least_1("max_workspaces_per_user", self.max_workspaces_per_user, operators);
         let removed = "each call would be removed at once";
         at_least_1("usage_retention_days", Some(self.usage_retention_days), removed);
+        let removed = "each entry would be removed at once";
+        at_least_1("audit_retention_days", self.audit_retention_days, removed);
+        let removed = "each version would be removed at once";
+        at_least_1("version_retention_days", self.version_retention_days, removed);
+        if self.version_retention_days.is_some() && self.audit_retention_days.is_none() {
+            let rule = "needs audit_retention_days: a version stays as long as the audit log has entries that show it";
+            faults.push("version_retention_days", rule);
+        }
         if !(1..=MAX_PERSONA_PROMPT).contains(&self.max_persona_prompt) {
             let given = self.max_persona_prompt;
             let rule = format_args!("must be 1 to {MAX_PERSONA_PROMPT}, got {given}");

@@ -9,7 +9,7 @@ use super::agents::agent_key;
 use super::blocking::blocking;
 use super::chunked_reads;
 use super::past::{PastAgent, is_there};
-use super::records::{self, Entries, StoredLabels, StoredVersion, VersionHead};
+use super::records::{self, Content, Encoded, Entries, Stored, StoredLabels, StoredVersion, VersionHead};
 use super::serialized_record::SerializedRecord;
 use super::{AgentCfg, Caller, diff, not_found};
 use crate::error::{Error, ErrorKind};
@@ -17,6 +17,7 @@ use crate::model::{
     AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission, StoredAgent,
     Timestamp, VersionPage, VersionSelector, WorkspaceId,
 };
+use crate::store::Check;
 use crate::validate::{DEFAULT_LIMIT, quoted};
 
 /// How many versions are read at once. Their contents are dropped before the next ones are read.
@@ -58,29 +59,31 @@ impl AgentCfg {
         let access = self.access_default(caller, workspace, Permission::AgentsRead).await?;
         let found = self.agent_with_labels(&access, agent_id).await?;
         let current = found.agent.version();
-        // The numbers have no gaps, so they say which records to read.
         let mut last = page
             .before
             .map_or(current, |before| current.min(before.saturating_sub(1)));
-        let limit = page.limit.map_or(DEFAULT_LIMIT, u64::from);
-        let first = last.saturating_sub(limit) + 1;
+        let limit = usize::try_from(page.limit.map_or(DEFAULT_LIMIT, u64::from)).unwrap_or(usize::MAX);
         let mut versions = Vec::new();
-        while last >= first {
-            let count = (last - first + 1).min(PAGE as u64);
+        while last > 0 && versions.len() < limit {
             let after = records::version(access.workspace(), agent_id.as_str(), last + 1);
             let entries = Entries::<VersionHead>::in_workspace(access.workspace()).after(&after);
-            let count = usize::try_from(count).unwrap_or(PAGE);
+            let count = (limit - versions.len()).min(PAGE);
             let page = entries.descending().bounded(count, chunked_reads::BYTES);
             let page = self.scan(page).await?;
-            if page.is_empty() {
-                return Err(records::missing());
-            }
-            for version in chunked_reads::values(page).await? {
-                if version.version != last {
-                    return Err(records::missing());
-                }
+            let of = agent_id.as_str().to_owned();
+            // Where the first versions are removed, those of another agent follow.
+            let decode = move |version: Encoded<VersionHead>| match version.key().number_of(&of) {
+                Some(_) => version.value().map(Some),
+                None => Ok(None),
+            };
+            last = 0;
+            for version in chunked_reads::decoded(page, decode)
+                .await?
+                .into_iter()
+                .map_while(|version| version)
+            {
                 versions.push(found.labelled(&version));
-                last -= 1;
+                last = version.version - 1;
             }
         }
         Ok(versions)
@@ -294,10 +297,32 @@ impl AgentCfg {
         Ok((number, config))
     }
 
-    /// Reads a version that is known to exist.
+    /// Reads a version that was made.
     pub(super) async fn version(&self, agent: &StoredAgent, number: u64) -> Result<StoredVersion, Error> {
-        let key = records::version(agent.agent.workspace_id, &agent.agent.agent_id, number);
-        Ok(self.read(key).await?.ok_or_else(records::missing)?.value)
+        Ok(self.made_version(agent, number).await?.value)
+    }
+
+    /// The check that a version that was made is still there. The current one is never removed.
+    pub(super) async fn check_of_version(&self, agent: &StoredAgent, number: u64) -> Result<Option<Check>, Error> {
+        match number == agent.version() {
+            true => Ok(None),
+            false => {
+                let found: Stored<VersionHead> = self.made_version(agent, number).await?;
+                Ok(Some(found.unchanged()))
+            }
+        }
+    }
+
+    async fn made_version<C: Content>(
+        &self,
+        agent: &StoredAgent,
+        number: u64,
+    ) -> Result<Stored<StoredVersion<C>>, Error> {
+        let agent = &agent.agent;
+        let found = self
+            .read(records::version(agent.workspace_id, &agent.agent_id, number))
+            .await?;
+        found.ok_or_else(|| self.version_is_removed(format_args!("version {number} of the agent {:?}", agent.agent_id)))
     }
 }
 

@@ -31,6 +31,7 @@ mod random_numbers;
 mod rate_windows;
 mod releases;
 mod removal;
+mod retention;
 mod sessions;
 mod shutdown;
 mod sign_in;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentcfg_core::AgentCfg;
-use agentcfg_core::service::{RewrapProgress, WebhookSender};
+use agentcfg_core::service::{RemovedHistory, RewrapProgress, WebhookSender};
 use tokio::time::MissedTickBehavior;
 
 use crate::process::backend::StoreMaintenance;
@@ -63,6 +63,40 @@ pub(super) async fn remove_deleted_workspaces(service: AgentCfg, stopped: impl F
                 );
             }
             tokio::time::sleep(EVERY).await;
+        }
+    };
+    tokio::select! {
+        () = stopped => {}
+        () = work => {}
+    }
+}
+
+/// The interval between two removals of old history.
+const REMOVE_EVERY: Duration = Duration::from_secs(60 * 60);
+
+/// Removes audit entries and versions that are older than the settings keep them, now and periodically.
+pub(super) async fn remove_old_history(service: AgentCfg, stopped: impl Future<Output = ()>) {
+    let work = async {
+        loop {
+            match service.remove_old_history().await {
+                Ok(RemovedHistory {
+                    entries: 0,
+                    versions: 0,
+                    ..
+                }) => {}
+                Ok(RemovedHistory { entries, versions, .. }) => {
+                    tracing::info!(
+                        entries,
+                        versions,
+                        "removed audit entries and versions that are not kept any more"
+                    );
+                }
+                Err(error) => tracing::warn!(
+                    ?error,
+                    "could not remove all history that is not kept any more, trying again"
+                ),
+            }
+            tokio::time::sleep(REMOVE_EVERY).await;
         }
     };
     tokio::select! {

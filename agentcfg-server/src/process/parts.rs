@@ -102,6 +102,8 @@ pub(super) fn settings(config: &Config) -> Settings {
         .session_rate_limit(config.session_rate_limit)
         .max_persona_prompt(config.max_persona_prompt)
         .usage_retention_days(config.usage_retention_days)
+        .audit_retention_days(limit(config.audit_retention_days.into()))
+        .version_retention_days(limit(config.version_retention_days.into()))
         .status_ttl_seconds(u32::try_from(config.status_ttl.as_secs()).unwrap_or(u32::MAX))
         .write_scope_configures_agents(config.write_scope_configures_agents)
         .workspace_creation(config.workspace_creation)

@@ -26,7 +26,9 @@ use crate::process::backend::{self, Backend};
 use crate::process::certificate::{self, Certificate};
 use crate::process::config::Config;
 use crate::process::datadir::DataDir;
-use crate::process::maintenance::{finish_rotation, maintain, remove_deleted_workspaces, send_webhooks};
+use crate::process::maintenance::{
+    finish_rotation, maintain, remove_deleted_workspaces, remove_old_history, send_webhooks,
+};
 use crate::process::master_keys;
 use crate::process::outbound_options::outbound_options;
 pub use crate::process::parts::local_sessions;
@@ -379,6 +381,7 @@ impl Server {
         let store = self.backend.maintenance();
         tasks.spawn(maintain(self.service.clone(), store, Arc::clone(metrics), end()));
         tasks.spawn(remove_deleted_workspaces(self.service.clone(), end()));
+        tasks.spawn(remove_old_history(self.service.clone(), end()));
         tasks.spawn(self.identity.clone().keep(end()));
         Ok(())
     }

@@ -40,7 +40,8 @@ agentcfg_core::__settable! {
         /// `sslmode` is `disable`, `prefer` (the default: encrypted if the server offers it, with any
         /// certificate), `require`, `verify-ca` or `verify-full`; the last three are the same here and verify
         /// the certificate and its name. `sslrootcert` names a PEM file of authorities to trust instead of
-        /// the public ones.
+        /// the public ones. `sslcert` and `sslkey` name PEM files of the certificate and the key that prove who
+        /// this client is.
         url: String,
         /// The maximum number of connections. Fewer than four give no [hold](agentcfg_core::store::Store::hold): a decision that
         /// loses its races is repeated instead.
@@ -103,6 +104,8 @@ pub(super) struct Target {
     pub(super) verify: bool,
     /// Certificate authorities to trust instead of the public ones.
     pub(super) authorities: Option<PathBuf>,
+    /// The certificate of this client and its key.
+    pub(super) identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// Parses the URL and validates the schema's name.
@@ -128,11 +131,14 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
     }
     // The driver does not support every TLS parameter of a URL, so they are parsed here.
     let (mut ssl, mut authorities, mut rest) = (None, None, Vec::new());
+    let (mut certificate, mut key) = (None, None);
     let (base, query) = url.split_once('?').unwrap_or((url, ""));
     for pair in query.split('&').filter(|pair| !pair.is_empty()) {
         match pair.split_once('=') {
             Some(("sslmode", mode)) => ssl = Some(mode),
             Some(("sslrootcert", path)) => authorities = Some(PathBuf::from(decode(path)?)),
+            Some(("sslcert", path)) => certificate = Some(PathBuf::from(decode(path)?)),
+            Some(("sslkey", path)) => key = Some(PathBuf::from(decode(path)?)),
             _ => rest.push(pair),
         }
     }
@@ -144,6 +150,14 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
         Some("disable") => (SslMode::Disable, false),
         Some("require" | "verify-ca" | "verify-full") => (SslMode::Require, true),
         Some(other) => return Err(ConnectError::Options(format!("sslmode {other:?} is unknown"))),
+    };
+    let identity = match (certificate, key) {
+        (Some(certificate), Some(key)) => Some((certificate, key)),
+        (None, None) => None,
+        _ => {
+            let rule = "sslcert and sslkey belong together: set both or none";
+            return Err(ConnectError::Options(rule.to_owned()));
+        }
     };
     config.ssl_mode(mode);
     config.target_session_attrs(TargetSessionAttrs::ReadWrite);
@@ -165,6 +179,7 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
         config,
         verify,
         authorities,
+        identity,
     })
 }
 
@@ -207,7 +222,21 @@ mod tests {
             assert_eq!((read.config.get_ssl_mode(), read.verify), (mode, verify), "{url}");
         }
         let read = read("postgres://h/d?sslmode=verify-full&sslrootcert=/etc/my%20ca.pem").unwrap();
-        assert_eq!(read.authorities, Some("/etc/my ca.pem".into()));
+        assert_eq!((read.authorities, read.identity), (Some("/etc/my ca.pem".into()), None));
+    }
+
+    #[test]
+    fn the_url_names_the_certificate_of_the_client_with_its_key() {
+        let read_url = read("postgres://h/d?sslcert=/etc/client.crt&sslkey=/etc/my%20key").unwrap();
+        let files = ("/etc/client.crt".into(), "/etc/my key".into());
+        assert_eq!(read_url.identity, Some(files));
+        for half in ["sslcert=/etc/client.crt", "sslkey=/etc/client.key"] {
+            let error = read(&format!("postgres://h/d?{half}"))
+                .map(drop)
+                .unwrap_err()
+                .to_string();
+            assert!(error.contains("sslcert and sslkey belong together"), "{error}");
+        }
     }
 
     #[test]

@@ -89,7 +89,7 @@ impl Connections {
         /// The time limit of making one connection, up to a ready session.
         const CREATE: Duration = Duration::from_secs(15);
         let target = target(options)?;
-        let tls = Tls::new(target.verify, target.authorities.as_deref())?;
+        let tls = Tls::new(&target)?;
         // The fast method skips connections that are known to be closed, without a round trip.
         let recycling_method = RecyclingMethod::Fast;
         let manager = Manager::from_config(target.config, tls, ManagerConfig { recycling_method });

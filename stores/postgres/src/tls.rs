@@ -1,5 +1,6 @@
 //! TLS for connections to the database.
 
+use std::fmt;
 use std::fs;
 use std::future::Future;
 use std::io;
@@ -11,44 +12,68 @@ use std::task::{Context, Poll};
 use agentcfg_core::tls;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
-use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 
 use super::error::ConnectError;
+use super::options::Target;
 
 /// Makes TLS sessions. It has its own crypto provider, because a library must not install a global one.
 #[derive(Clone)]
 pub(super) struct Tls(TlsConnector);
 
 impl Tls {
-    /// With `verify`, a server needs a certificate of these authorities, or of the public ones; without,
-    /// any certificate is accepted.
-    pub(super) fn new(verify: bool, authorities: Option<&Path>) -> Result<Self, ConnectError> {
+    /// Where the target verifies its server, that needs a certificate of the target's authorities, or of the public ones;
+    /// otherwise any certificate is accepted.
+    pub(super) fn new(target: &Target) -> Result<Self, ConnectError> {
         let failed = |error: rustls::Error| ConnectError::Options(error.to_string());
-        let config = if verify {
-            tls::client_config(roots(authorities)?).map_err(failed)?
-        } else {
-            tls::builder()
-                .map_err(failed)?
+        let builder = tls::builder().map_err(failed)?;
+        let builder = match target.verify {
+            true => builder.with_root_certificates(roots(target.authorities.as_deref())?),
+            false => builder
                 .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(tls::provider().map_err(failed)?)))
-                .with_no_client_auth()
+                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(tls::provider().map_err(failed)?))),
+        };
+        let config = match &target.identity {
+            None => builder.with_no_client_auth(),
+            Some((certificate, key)) => {
+                let (chain, private) = (certificates(certificate)?, private_key(key)?);
+                let unfit = |error| unusable("sslcert", certificate, format_args!("does not fit sslkey: {error}"));
+                builder.with_client_auth_cert(chain, private).map_err(unfit)?
+            }
         };
         Ok(Self(TlsConnector::from(Arc::new(config))))
     }
+}
+
+fn unusable(parameter: &str, path: &Path, why: impl fmt::Display) -> ConnectError {
+    ConnectError::Options(format!("{parameter} {}: {why}", path.display()))
+}
+
+fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ConnectError> {
+    let read = CertificateDer::pem_file_iter(path).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let chain = read.map_err(|error| unusable("sslcert", path, error))?;
+    match chain.is_empty() {
+        true => Err(unusable("sslcert", path, "holds no certificate in PEM")),
+        false => Ok(chain),
+    }
+}
+
+fn private_key(path: &Path) -> Result<PrivateKeyDer<'static>, ConnectError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| unusable("sslkey", path, error))
 }
 
 fn roots(authorities: Option<&Path>) -> Result<RootCertStore, ConnectError> {
     let Some(path) = authorities else {
         return Ok(tls::public_roots());
     };
-    let failed = |why: String| ConnectError::Options(format!("sslrootcert {}: {why}", path.display()));
     let mut roots = RootCertStore::empty();
-    let pem = fs::read(path).map_err(|error| failed(error.to_string()))?;
-    tls::add_pem(&mut roots, &pem).map_err(|error| failed(error.to_string()))?;
+    let pem = fs::read(path).map_err(|error| unusable("sslrootcert", path, error))?;
+    tls::add_pem(&mut roots, &pem).map_err(|error| unusable("sslrootcert", path, error))?;
     Ok(roots)
 }
 

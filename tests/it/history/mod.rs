@@ -6,6 +6,7 @@ mod labels;
 mod mirror;
 mod past;
 mod releases;
+mod retention;
 mod versions;
 
 use agentcfg_tests::harness::{Request, Studio};

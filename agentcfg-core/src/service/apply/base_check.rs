@@ -9,6 +9,7 @@ use super::ApplyState;
 use crate::error::{Error, ErrorKind};
 use crate::model::{ApplyAgents, Cursor, Target, TargetType, WorkspaceId, change_path};
 use crate::service::AgentCfg;
+use crate::service::base::base_is_removed;
 use crate::service::records::Entity;
 use crate::store::Kind;
 
@@ -62,7 +63,9 @@ impl AgentCfg {
                     .filter(|agent_id| agents.contains(&**agent_id)),
             );
         };
-        self.log_between(workspace, since, last, note).await?;
+        self.log_between(workspace, since, last, note)
+            .await
+            .map_err(base_is_removed)?;
         Ok(changed)
     }
 }

@@ -51,6 +51,7 @@ pub struct Caller {
     pub(in crate::service) kind: CallerKind,
     /// The message for changes, which [`Caller::with_message`] sets.
     pub(in crate::service) message: Option<Message>,
+    pub(in crate::service) request_id: Option<Arc<str>>,
 }
 
 #[derive(Clone)]
@@ -145,12 +146,20 @@ impl Caller {
             facts,
             prefetch: None,
         });
-        Self { kind, message: None }
+        Self {
+            kind,
+            message: None,
+            request_id: None,
+        }
     }
 
     pub(in crate::service) fn user(user_id: UserId, session: UserSession) -> Self {
         let kind = CallerKind::User { user_id, session };
-        Self { kind, message: None }
+        Self {
+            kind,
+            message: None,
+            request_id: None,
+        }
     }
 
     /// Adds the records that were prefetched on entry, if the caller is an API key.
@@ -176,8 +185,28 @@ impl Caller {
     #[must_use]
     pub fn with_message(&self, message: Option<Message>) -> Self {
         Self {
-            kind: self.kind.clone(),
             message,
+            ..self.clone()
+        }
+    }
+
+    /// The same caller with the identifier of a request, which the audit entries of its changes keep: in `agentcfg-server` the
+    /// `X-Request-Id`, which finds the line of the access log.
+    ///
+    /// ```
+    /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
+    /// # fn main() -> Outcome { run(async |service, ada, studio| {
+    /// let ada = ada.with_request_id("job-118");
+    /// service.delete_agent(&ada, Some(studio), "writer", &Precondition::None).await?;
+    /// let entry = service.audit_log(&ada, studio, 0, 1).await?.remove(0);
+    /// assert_eq!(entry.request_id.as_deref(), Some("job-118"));
+    /// # Ok(()) }) }
+    /// ```
+    #[must_use]
+    pub fn with_request_id(self, id: &str) -> Self {
+        Self {
+            request_id: Some(id.into()),
+            ..self
         }
     }
 

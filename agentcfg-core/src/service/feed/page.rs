@@ -78,7 +78,8 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `agents:read` in the workspace, [`ErrorKind::Invalid`] for a cursor of another
-    /// workspace, [`ErrorKind::Gone`] for one of another epoch or of a revision that does not exist: read the list again.
+    /// workspace, [`ErrorKind::Gone`] for one of another epoch, of a revision that does not exist, or from
+    /// before the first entry of the log: read the list again.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -275,6 +276,11 @@ impl AgentCfg {
                     After::Start => 0,
                 };
                 is_first = false;
+            }
+            let next = part.events.first().map(|event| event.revision);
+            if next.map_or(revision < part.head && !part.has_more, |next| next != revision + 1) {
+                let first = self.first_entry(workspace).await?;
+                return Err(self.entries_are_removed("the position", first));
             }
             // Events that the caller may not see do not count.
             count = chunked_reads::RECORDS;

@@ -60,6 +60,7 @@ impl AgentCfg {
             (key(pair.from), key(pair.to))
         });
         let found = self.read(keys.collect::<Vec<_>>()).await?;
+        let missing = self.missing_version();
         let compare = move || {
             let mut found = found.into_iter();
             let compared = pairs.into_iter().map(|pair| {
@@ -68,8 +69,8 @@ impl AgentCfg {
                 }
                 let (before, after) = found.next().ok_or_else(records::missing)?;
                 let (before, after) = (
-                    before.ok_or_else(records::missing)?.value()?,
-                    after.ok_or_else(records::missing)?.value()?,
+                    before.ok_or_else(missing)?.value()?,
+                    after.ok_or_else(missing)?.value()?,
                 );
                 pair.compared(Some((before, after)))
             });

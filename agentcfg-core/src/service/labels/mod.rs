@@ -1,7 +1,8 @@
 //! Labels: names that point at versions of agents, and are moved to release one.
 //!
 //! All labels of an agent are one record. The check of its version in the commit makes a move compare-and-set and bounds
-//! their number. Versions are never removed, so a label always points at one.
+//! their number. A version that a label points at is never removed, so the commit that moves a label to an older version also
+//! checks that it is still there.
 
 mod compare;
 mod history;
@@ -148,12 +149,14 @@ impl AgentCfg {
         if present.is_none() && labels.count() >= MAX_LABELS {
             return Err(too_many(&agent_id));
         }
+        let is_there = self.check_of_version(&agent, version).await?;
         let now = self.now();
         let stored = label_at(&access, version, now);
         let changes = Changes::from([moved(&agent_id, label, present, Some(version))]);
         let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
         let change = change.audit_changes(&changes)?.about_version(version);
-        let change = change.extended(|transaction| labels.set(label, &stored).write(transaction))?;
+        let change =
+            change.extended(|transaction| labels.set(label, &stored).write(transaction.check_all(is_there)))?;
         self.apply(change).await?.attempt(stored.shown(&agent_id, label))
     }
 

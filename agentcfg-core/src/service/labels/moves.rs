@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::super::AgentCfg;
+use super::super::base::base_is_removed;
 use super::super::key_limits::KeyLimits;
 use super::super::records::Entity;
 use crate::error::{Error, ErrorKind};
@@ -174,7 +175,9 @@ impl AgentCfg {
                 }
             }
         };
-        self.log_between(workspace, since, last, note).await?;
+        self.log_between(workspace, since, last, note)
+            .await
+            .map_err(base_is_removed)?;
         match newer? {
             None => Ok(()),
             Some((label, revision)) => Err(Error::new(

@@ -7,7 +7,7 @@ use tokio::sync::Mutex;
 use super::super::agent_labels::Labels;
 use super::super::change::Change;
 use super::super::past::is_there;
-use super::super::records::{self, Turn};
+use super::super::records::{self, EntityKey, Turn, VersionHead};
 use super::super::retry::Attempt;
 use super::super::{AgentCfg, Caller};
 use super::moves::MovesSince;
@@ -87,7 +87,11 @@ impl AgentCfg {
             let all = since.versions().iter();
             all.filter(|(agent_id, _)| access.limits().includes(agent_id))
         };
-        let keys = moved_since().map(|(id, _)| id).map(|id| records::labels(workspace, id));
+        let keys = moved_since().map(|(id, version)| {
+            // There is no version 0.
+            let head: EntityKey<VersionHead> = records::version(workspace, id, version.unwrap_or(0));
+            (records::labels(workspace, id), head)
+        });
         let found = self
             .read_moment((records::revision(workspace), keys.collect::<Vec<_>>()))
             .await?;
@@ -104,11 +108,14 @@ impl AgentCfg {
             return Ok(Attempt::Raced);
         }
         let (mut restored, mut changes) = (Vec::new(), Changes::new());
-        for ((agent_id, version), labels) in moved_since().zip(found) {
+        for ((agent_id, version), (labels, there)) in moved_since().zip(found) {
             let labels = Labels::of(records::labels(workspace, agent_id), labels);
             let (version, previous_version) = (*version, labels.version(label));
             if version == previous_version {
                 continue;
+            }
+            if let (Some(version), None) = (version, there) {
+                return Err(self.version_is_removed(format_args!("version {version} of the agent {agent_id:?}")));
             }
             if previous_version.is_none() && labels.count() >= MAX_LABELS {
                 return Err(too_many(agent_id));

@@ -282,10 +282,10 @@ impl AgentCfg {
             let found: Vec<Option<Encoded<StoredVersion>>> =
                 self.read(piece.iter().map(key).collect::<Vec<_>>()).await?;
             let is_long = found.iter().flatten().map(Encoded::bytes).sum::<usize>() >= LONG;
-            let label = label.clone();
+            let (label, missing) = (label.clone(), self.missing_version());
             let write = move || {
                 for (bearer, version) in piece.into_iter().zip(found) {
-                    bearer.write(&label, version.ok_or_else(records::missing)?.value()?, &mut list)?;
+                    bearer.write(&label, version.ok_or_else(missing)?.value()?, &mut list)?;
                 }
                 Ok::<_, Error>(list)
             };

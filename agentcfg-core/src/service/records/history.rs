@@ -1,9 +1,11 @@
 //! The records of the history of agents: versions, touches and labels.
 //!
 //! Versions and touches of an agent are numbered 1, 2, 3, … without gaps, and the agent's record has the last number of
-//! each. So their keys are known without a scan, and a search by revision or by time is a binary search.
+//! each. So their keys are known without a scan, and a search by revision or by time is a binary search. Old versions may have
+//! been [removed](super::super::retention).
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
@@ -25,6 +27,15 @@ pub(super) fn item(agent_id: &str, number: u64) -> String {
 pub(super) fn version_of(key: &Key) -> Option<(&str, u64)> {
     let (agent_id, number) = key.item().rsplit_once(SEPARATOR)?;
     Some((agent_id, number.parse().ok()?))
+}
+
+/// How many versions are a group: the first one is whole, and [`packed`](super::packed) ones need those before them in the group.
+pub(in crate::service) const VERSION_GROUP: u64 = 8;
+
+/// The group of a version.
+pub(in crate::service) fn version_group(number: u64) -> RangeInclusive<u64> {
+    let first = number.saturating_sub(1) / VERSION_GROUP * VERSION_GROUP + 1;
+    first..=first + VERSION_GROUP - 1
 }
 
 /// The error of a version, a touch or an entry that the history should have.
@@ -98,6 +109,12 @@ impl<C: Content> EntityKey<StoredVersion<C>> {
     pub(in crate::service) fn agent_id(&self) -> &str {
         let item = self.item();
         item.split_once(SEPARATOR).map_or(item, |(agent_id, _)| agent_id)
+    }
+
+    /// The number of the version, where it is one of this agent.
+    pub(in crate::service) fn number_of(&self, agent_id: &str) -> Option<u64> {
+        let (of, number) = version_of(self.raw())?;
+        (of == agent_id).then_some(number)
     }
 }
 

@@ -85,6 +85,7 @@ pub(in crate::service) struct StoredEntry {
     pub(in crate::service) created_at: Timestamp,
     pub(in crate::service) changes: Changes,
     pub(in crate::service) message: Option<Message>,
+    pub(in crate::service) request_id: Option<String>,
     /// The version of the agent that the change made or is about, if the entry names it. Only the change feed shows it.
     pub(in crate::service) version: Option<u64>,
     /// The identifier and the times of an agent, where they changed. Only the change feed shows them.
@@ -110,6 +111,7 @@ impl StoredEntry {
             changes: self.changes,
             revision,
             message: self.message,
+            request_id: self.request_id,
         }
     }
 }

@@ -133,6 +133,11 @@ impl<T: Entity> Scanned<T> {
         self.entries.is_empty()
     }
 
+    /// The key of the first record.
+    pub(in crate::service) fn first_key(&self) -> Option<EntityKey<T>> {
+        self.entries.first().map(|(key, _)| EntityKey::of(key.clone()))
+    }
+
     /// The item of the last record.
     pub(in crate::service) fn last_item(&self) -> Option<Box<str>> {
         self.entries.last().map(|(key, _)| key.item().into())

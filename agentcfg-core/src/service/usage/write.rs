@@ -21,7 +21,6 @@ const AT_ONCE: usize = 32;
 const SWEPT: usize = 256;
 /// The most commits of the retention after a write. The rest follows after the next ones.
 const SWEEPS: usize = 8;
-const DAY: i64 = 24 * HOUR;
 
 impl AgentCfg {
     /// Writes all calls that have ended. What cannot be written is kept for the next call.
@@ -171,8 +170,7 @@ impl AgentCfg {
 
     /// The end of the time for which calls are kept.
     pub(super) fn oldest_call(&self) -> Timestamp {
-        let days = i64::from(self.settings().usage_retention_days);
-        self.now().plus_millis(-days.saturating_mul(DAY))
+        self.days_ago(self.settings().usage_retention_days)
     }
 
     /// Removes calls that are older than they are kept, a bounded number of them.

@@ -301,7 +301,10 @@ where
             *refused_key = token::parse(presented).map(Into::into);
         }
     }
-    let caller = entry?.caller;
+    let mut caller = entry?.caller;
+    if !head.method.is_safe() && !matches!(endpoint.content, Content::ModelCall) {
+        caller = caller.with_request_id(text(request_id));
+    }
     credential.check_origin(&head.method, headers, &shared.browser)?;
     let is_dry_run = || is_dry_run(endpoint, head);
     check_needs(endpoint.route.needs, &caller, is_dry_run)?;

@@ -35,6 +35,12 @@ impl Config {
         if self.etcd_tls_cert.is_some() != self.etcd_tls_key.is_some() {
             faults.push("etcd_tls_cert and etcd_tls_key belong together: set both or none".to_owned());
         }
+        if self.version_retention_days > 0 && self.audit_retention_days == 0 {
+            faults.push(
+                "version_retention_days needs audit_retention_days: a version stays as long as the audit log shows it"
+                    .to_owned(),
+            );
+        }
         match self.catalogue() {
             Err(fault) => faults.push(format!("the configuration of the models: {fault}")),
             Ok(catalogue) => {

@@ -222,6 +222,11 @@ settings! {
     /// Days that single model calls are kept; their sums are kept for good.
     usage_retention_days: u32 = Settings::default().usage_retention_days, |v| v.integer(1, 3650);
 
+    /// Days that entries of audit logs are kept; 0 is for good.
+    audit_retention_days: u32 = 0, |v| v.integer(0, 36_500);
+    /// Days that versions of agents are kept after another one has replaced them; 0 is for good.
+    version_retention_days: u32 = 0, |v| v.integer(0, 36_500);
+
     /// PEM file of authorities that are trusted beside the public ones, by everything that goes out.
     outbound_ca_file: Option<PathBuf> = None, |v| v.path().map(Some);
     /// Proxy that everything goes out through: model calls, the identity provider, webhooks.

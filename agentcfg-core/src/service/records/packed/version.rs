@@ -11,14 +11,11 @@ use super::field::{split, with_packed};
 use super::form::FIELDS;
 use crate::error::Error;
 use crate::service::records::codec::{text, unreadable};
-use crate::service::records::history::{self, missing};
+use crate::service::records::history::{self, missing, version_group};
 use crate::store::{Key, Kind, Partition, Record};
 
 /// The length of a text, in bytes, from which it is kept as an edit.
 const LONG_TEXT: usize = 1024;
-
-/// One version in as many is whole.
-const WHOLE: u64 = 8;
 
 /// What a packed version has in place of its long texts.
 #[derive(Serialize, Deserialize)]
@@ -82,7 +79,7 @@ impl PackedTexts {
 }
 
 fn is_whole(version: u64) -> bool {
-    version % WHOLE == 1
+    *version_group(version).start() == version
 }
 
 /// The edit that makes one text of another, where that is shorter.
@@ -111,7 +108,7 @@ pub(super) fn sources(key: &Key) -> Vec<Key> {
 
 /// The keys of a version and of those before it, from the last whole one on.
 pub(super) fn chain(partition: &Partition, agent_id: &str, number: u64) -> impl Iterator<Item = Key> {
-    let first = number.saturating_sub(1) / WHOLE * WHOLE + 1;
+    let first = *version_group(number).start();
     (first..=number).map(move |number| version_key(partition, agent_id, number))
 }
 
