@@ -179,6 +179,24 @@ impl Vault {
         self.keys[0].id()
     }
 
+    /// The same keys, of which this one seals; unchanged where it is none of them.
+    ///
+    /// ```
+    /// # use agentcfg_core::clock::SystemEntropy;
+    /// # use agentcfg_core::vault::{MasterKey, Vault};
+    /// # let key = || MasterKey::generate(&SystemEntropy);
+    /// let vault = Vault::new(vec![key()?, key()?])?;
+    /// let second = vault.key_ids().nth(1).unwrap();
+    /// assert_eq!(vault.sealing_under(second).sealing_key(), second);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn sealing_under(&self, id: KeyId) -> Self {
+        let mut keys = self.keys.clone();
+        keys.sort_by_key(|key| key.id() != id);
+        Self { keys }
+    }
+
     /// Seals a credential for a workspace and a provider under the first key.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! The `agentcfg-server` binary: reads the command line and runs the command.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use agentcfg_server::process::{self, Cli};
@@ -12,7 +13,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     process::run(Cli::parse()).unwrap_or_else(|error| {
-        eprintln!("agentcfg-server: {error}");
+        // A standard error that is closed or full is no reason for a panic.
+        let _ = writeln!(std::io::stderr(), "agentcfg-server: {error}");
         ExitCode::FAILURE
     })
 }

@@ -328,8 +328,18 @@ impl AgentCfg {
         match &caller.kind {
             CallerKind::ApiKey(key) => self.access_by_read(key).await?.in_workspace(workspace),
             CallerKind::User { user_id, session } => {
-                let found = self.read(groups::rights(workspace, user_id, &session.groups)).await?;
-                self.access_by_rights(user_id, workspace, found)
+                let rights = || self.read(groups::rights(workspace, user_id, &session.groups));
+                let found = rights().await?;
+                let is_unknown = found.0.is_none();
+                let access = self.access_by_rights(user_id, workspace, found)?;
+                match access.basis {
+                    // Operators can remove a user of whom there is a record.
+                    Basis::Group { .. } if is_unknown => {
+                        self.note_user(user_id).await;
+                        self.access_by_rights(user_id, workspace, rights().await?)
+                    }
+                    _ => Ok(access),
+                }
             }
         }
     }

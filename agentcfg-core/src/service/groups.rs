@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::records::{self, EntityKey, Stored, StoredUser};
+use super::records::{self, EntityKey, Stored, StoredUser, Transaction};
 use super::{AgentCfg, Settings};
 use crate::error::Error;
 use crate::model::{Member, UserId, WorkspaceId};
@@ -66,6 +66,18 @@ impl AgentCfg {
                 let rule = "must not begin with group:, because no claim names the groups of users (oidc_groups_claim)";
                 Err(Invalid::new("user_id", rule).into())
             }
+        }
+    }
+
+    /// Notes a user who has come in by a group and has never signed in. A failure changes nothing: the next request tries again.
+    pub(super) async fn note_user(&self, user_id: &UserId) {
+        let key = records::user(user_id);
+        let noted = async {
+            let transaction = Transaction::default().check(key.absent());
+            self.commit(transaction.put(key.clone(), &StoredUser::default())?).await
+        };
+        if let Err(error) = noted.await {
+            tracing::debug!(?error, %user_id, "could not note a user who has come in by a group");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use agentcfg_core::model::{Action, ActorType, NewWorkspace, Role, Scope};
+use agentcfg_core::model::{Action, ActorType, NewAgent, NewWorkspace, Role, Scope};
 use agentcfg_core::session::{CookieLife, Session, SessionError, SessionVerifier};
 use agentcfg_core::store::{MemoryStore, Store};
 use agentcfg_core::{AgentCfg, ErrorKind, Settings};
@@ -226,6 +226,22 @@ fn with_groups() -> AgentCfg {
 }
 
 #[tokio::test]
+async fn a_user_who_came_in_by_a_group_alone_can_be_removed() {
+    let service = with_groups();
+    let [ada, root] = ["ada", "root"].map(|user| service.trusted_user(user).unwrap());
+    let new = NewWorkspace::new("Studio");
+    let studio = service.create_workspace(&ada, new).await.unwrap().id;
+    let staff = "group:staff".parse().unwrap();
+    service.set_member(&ada, studio, &staff, Role::Admin).await.unwrap();
+    let token = json!({"sub": "dan", "groups": ["staff"]}).to_string();
+    let dan = service.authenticate(&token).await.unwrap();
+    let create = |id: &str| service.create_agent(&dan, NewAgent::new(studio, id.parse().unwrap(), "A"));
+    create("first").await.unwrap();
+    service.remove_user(&root, &"dan".parse().unwrap()).await.unwrap();
+    assert_eq!(kind(create("second").await), ErrorKind::Forbidden);
+}
+
+#[tokio::test]
 async fn a_group_does_not_let_a_removed_user_in() {
     let service = with_groups();
     let [ada, root] = ["ada", "root"].map(|user| service.trusted_user(user).unwrap());
@@ -238,10 +254,10 @@ async fn a_group_does_not_let_a_removed_user_in() {
     service.set_member(&ada, studio, &staff, Role::Admin).await.unwrap();
     let token = json!({"sub": "eve", "groups": ["staff"]}).to_string();
     let eve = service.authenticate(&token).await.unwrap();
-    assert!(service.list_agents(&eve, studio, &Default::default()).await.is_ok());
-    // A sign-in makes the user known.
+    // To come in by a group makes the user known, and so does a sign-in.
     let user = "eve".parse().unwrap();
     assert_eq!(kind(service.remove_user(&root, &user).await), ErrorKind::NotFound);
+    assert!(service.list_agents(&eve, studio, &Default::default()).await.is_ok());
     let session = service.open_browser_session(&eve, &token).await.unwrap();
     let change = service
         .changes(&eve, studio, agentcfg_core::model::After::Start, 10)

@@ -18,7 +18,7 @@ use agentcfg_core::vault::Vault;
 
 use crate::process::config::{Config, SessionProvider};
 use crate::process::control::{self, Control, Order};
-use crate::process::datadir::{DataDir, DataDirError, DataLock};
+use crate::process::datadir::{self, DataDir, DataDirError, DataLock, Expected};
 use crate::process::master_keys::{self, MasterKeyFault};
 
 /// The store in a data directory.
@@ -149,6 +149,15 @@ pub enum Backend {
     },
 }
 
+/// The keys that a server takes from the data directory, since no setting has them.
+pub fn expected_keys(config: &Config) -> Expected {
+    let is_local = config.session_provider == SessionProvider::Local;
+    Expected {
+        session_key: is_local && config.session_secret.is_none(),
+        master_key: config.master_keys.is_empty(),
+    }
+}
+
 /// The length up to which a store file is opened for reading first.
 const CHECKED_FIRST: u64 = 1 << 30;
 
@@ -176,14 +185,16 @@ impl Backend {
                 vault,
             });
         }
+        // A start that is refused leaves every byte as it is.
+        if let Some(fault) = datadir::faults(&config.data, expected_keys(config)).into_iter().next() {
+            return Err(fault.into());
+        }
         let dir = DataDir::open_or_create(&config.data)?;
-        dir.refuse_lost_store()?;
         let mut lock = dir.lock_quietly()?;
         let is_new = !dir.has_store()?;
         // Invalid keys are refused before anything is created.
         let found = master_keys::find(config, Some(&dir), false)?;
-        // A start that the keys refuse leaves every byte of the store as it is. A long file may take seconds to be recovered, which is
-        // not done twice.
+        // So does one that the keys refuse. A long file may take seconds to be recovered, which is not done twice.
         if !is_new && dir.store_bytes()? <= CHECKED_FIRST {
             let store = open_store_to_read(&dir, config.cache_mb)?;
             let mut builder = AgentCfg::builder(store);
@@ -194,6 +205,7 @@ impl Backend {
         }
         lock.claim()?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
+        lock.close_to_others();
         // After the store: a crash between the two leaves a store without a key, which gets one at the next start. A
         // key without a store would look like a lost store.
         let vault = match found {

@@ -7,9 +7,9 @@
 #[cfg(test)]
 mod tests;
 
-use agentcfg_core::AgentCfg;
 use agentcfg_core::service::{MasterKeyError, RewrapProgress};
 use agentcfg_core::vault::{KeyId, MasterKey, Vault};
+use agentcfg_core::{AgentCfg, Error, ErrorKind};
 
 use crate::process::config::Config;
 use crate::process::datadir::{DataDir, DataDirError};
@@ -171,10 +171,29 @@ pub async fn check_against_store(
         // The store was made by an app without master keys, or has just been restored.
         service.set_vault(keyring(dir.make_master_key()?)?);
     }
-    service
-        .adopt_master_keys()
-        .await
-        .map_err(|error| fault_of(error, config, dir))
+    match service.adopt_master_keys().await {
+        // On a full disk a server serves reads, also if a rotation was cut off there.
+        Err(MasterKeyError::Store(error)) if error.kind() == ErrorKind::Unavailable => {
+            go_on_with_old_key(service, error).await
+        }
+        adopted => adopted,
+    }
+    .map_err(|error| fault_of(error, config, dir))
+}
+
+/// Seals under the key that the store names first, where the first of the keyring cannot be written there. The next start tries again.
+async fn go_on_with_old_key(service: &AgentCfg, error: Error) -> Result<(), MasterKeyError> {
+    service.verify_master_keys().await?;
+    let listed = service.master_keys_needed().await?.keys;
+    let (Some(old), Some(vault)) = (listed.first(), service.vault()) else {
+        return Err(error.into());
+    };
+    service.set_vault(vault.sealing_under(*old));
+    tracing::warn!(
+        ?error,
+        "the first master key cannot be noted in the store, so the old one stays in use until the next start"
+    );
+    Ok(())
 }
 
 /// Checks that the master keys fit the store, and changes nothing.
@@ -217,6 +236,7 @@ fn fault_of(error: MasterKeyError, config: &Config, dir: Option<&DataDir>) -> Ma
             },
             None => MasterKeyFault::WrongForDatabase { needed, given },
         },
+        MasterKeyError::Store(error) => error.into(),
         other => MasterKeyFault::Store(other.to_string()),
     }
 }
@@ -253,7 +273,10 @@ pub async fn reseal(
     report: &mut (dyn FnMut(RewrapProgress) + Send),
 ) -> Result<Resealed, MasterKeyFault> {
     let done = service.rewrap_provider_keys(report).await;
-    let done = done.map_err(|error| MasterKeyFault::Store(error.to_string()))?;
+    let done = done.map_err(|error| match error {
+        MasterKeyError::Store(error) => error.into(),
+        other => MasterKeyFault::Store(other.to_string()),
+    })?;
     Ok(match done.unreadable {
         _ if is_pending(service).await? => Resealed::Superseded,
         0 => Resealed::Everything(done),

@@ -39,11 +39,7 @@ pub(super) async fn start_faults(config: &Config) -> Vec<String> {
             }
         }
         None => {
-            let expected = datadir::Expected {
-                session_key: is_local && config.session_secret.is_none(),
-                master_key: config.master_keys.is_empty(),
-            };
-            for fault in datadir::faults(&config.data, expected) {
+            for fault in datadir::faults(&config.data, backend::expected_keys(config)) {
                 faults.note(Err::<(), _>(fault));
             }
         }

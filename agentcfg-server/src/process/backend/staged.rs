@@ -2,17 +2,14 @@
 
 use std::fs;
 use std::io::{self, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use agentcfg_core::store::redb::{BackupSummary, RedbStore, RestoreError, restore};
 
 use super::BackendError;
 use super::file_store::open_file;
-use crate::process::datadir::{DataDir, DataDirError, DataLock};
+use crate::process::datadir::{DataDir, DataDirError, DataLock, STAGED, is_staged};
 use crate::process::files;
-
-/// The name of a store until it is complete.
-const NAME: &str = "store.redb.staged";
 
 /// A store that appears in a data directory once it is complete. Until then it has another name, under which no server
 /// opens it. It is removed on drop, and leftovers of a killed process are removed by the next one.
@@ -29,8 +26,9 @@ impl StagedStore {
     /// When what a killed process left cannot be removed.
     pub fn begin(lock: &DataLock) -> Result<Self, DataDirError> {
         let dir = lock.dir().clone();
-        let path = dir.path().join(NAME);
-        remove_leftovers(dir.path()).map_err(|error| DataDirError::from_io("clean up", dir.path(), error))?;
+        let path = dir.path().join(STAGED);
+        files::remove_drafts(dir.path(), is_staged)
+            .map_err(|error| DataDirError::from_io("clean up", dir.path(), error))?;
         Ok(Self { dir, path })
     }
 
@@ -66,12 +64,6 @@ impl StagedStore {
             _ => DataDirError::from_io("create", &path, error),
         })
     }
-}
-
-/// Removes staged stores, and the drafts of them that the engine fills first.
-fn remove_leftovers(dir: &Path) -> io::Result<()> {
-    let is_draft = |name: &str| name.starts_with(NAME) && name.ends_with(".tmp");
-    files::remove_drafts(dir, |name| name == NAME || name.strip_prefix('.').is_some_and(is_draft))
 }
 
 impl Drop for StagedStore {

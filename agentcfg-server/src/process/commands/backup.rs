@@ -14,7 +14,7 @@ use flate2::write::GzEncoder;
 use super::error::CommandError;
 use super::preconditions::require_named_directory;
 use super::program::program;
-use super::stdout::say;
+use super::stdout::{note, say};
 use super::store::{Environment, check_hint, directory_with_store};
 use crate::process::backend::{BackupError, RestoreError, open_store_to_read, verify_backup};
 use crate::process::cli::BackupArgs;
@@ -84,7 +84,7 @@ fn to_standard_output(args: &BackupArgs, dir: &DataDir, cache_mb: u64) -> Result
     written?;
     verified.map_err(|error| format!("the copy is broken, discard it: {error}"))?;
     // Standard output is the copy.
-    eprintln!("wrote {bytes} bytes to standard output");
+    note!("wrote {bytes} bytes to standard output");
     Ok(ExitCode::SUCCESS)
 }
 

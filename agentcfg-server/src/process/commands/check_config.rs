@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use super::error::CommandError;
 use super::program::runtime;
-use super::stdout::say;
+use super::stdout::{note, say};
 use crate::process::backend::DatabaseLocation;
 use crate::process::cli::SettingsArgs;
 use crate::process::config::{Config, Flags};
@@ -13,7 +13,7 @@ use crate::process::start_checks::start_faults;
 pub(super) fn run(args: &SettingsArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     for warning in &config.warnings {
-        eprintln!("warning: {warning}");
+        note!("warning: {warning}");
     }
     let faults = runtime()?.block_on(start_faults(&config));
     if !faults.is_empty() {

@@ -13,7 +13,7 @@ use super::error::CommandError;
 use super::preconditions::require_local_provider;
 use super::program::{program, runtime};
 use super::serve::announce;
-use super::stdout::print;
+use super::stdout::{note, print};
 use crate::process::cli::DevArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::server::{self, Server};
@@ -58,7 +58,7 @@ pub(super) fn run(args: &DevArgs) -> Result<ExitCode, CommandError> {
                     Some(_) => "; the API key is lost, and the next `dev` prints a session token that can make another",
                     None => "",
                 };
-                eprintln!("note: {error}{lost}");
+                note!("note: {error}{lost}");
             }
             announce(&format!("{}://{address}", config.scheme()));
         };

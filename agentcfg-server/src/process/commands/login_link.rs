@@ -8,7 +8,7 @@ use agentcfg_core::model::UserId;
 use super::error::CommandError;
 use super::preconditions::require_local_provider;
 use super::program::runtime;
-use super::stdout;
+use super::stdout::{self, note};
 use crate::process::backend::{DatabaseLocation, connect, open_store};
 use crate::process::cli::LoginLinkArgs;
 use crate::process::config::{Config, Flags};
@@ -33,7 +33,7 @@ pub(super) fn run(args: &LoginLinkArgs) -> Result<ExitCode, CommandError> {
     match dir.lock() {
         Ok(lock) => {
             let service = AgentCfg::builder(open_store(&lock, config.cache_mb)?).build();
-            eprintln!(
+            note!(
                 "note: no server runs on {}; the link is for one that is started within 5 minutes",
                 dir.path().display()
             );

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::error::CommandError;
 use super::program::{program, runtime};
-use super::stdout::say;
+use super::stdout::{note, say};
 use crate::process::cli::ServeArgs;
-use crate::process::config::{Config, Flags};
+use crate::process::config::{Config, Flags, LogFormat};
 use crate::process::server::{self, Server};
 use crate::process::service_manager::ServiceManager;
 use crate::process::telemetry::LogFilter;
@@ -17,11 +17,12 @@ use crate::process::{signals, telemetry};
 pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     let filter = telemetry::init(&config)?;
+    let log_format = config.log_format;
     let reload = {
         let flags = Flags::from(args);
         move || reload(&flags, &filter)
     };
-    runtime()?.block_on(async {
+    let ended = runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
         let shutdown = signals::shutdown()?;
         let others = tokio::spawn(signals::others(reload)?);
@@ -55,7 +56,16 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
         living.abort();
         others.abort();
         Ok(ExitCode::SUCCESS)
-    })
+    });
+    match (ended, log_format) {
+        // Each line of the log is JSON then.
+        (Err(error), LogFormat::Json) => {
+            let error = CommandError::to_string(&error);
+            tracing::error!(error, "agentcfg-server has ended");
+            Ok(ExitCode::FAILURE)
+        }
+        (ended, _) => ended,
+    }
 }
 
 /// Reads the settings again, and takes the filter of the log from them. Settings that cannot be read change nothing.
@@ -98,7 +108,12 @@ fn introduce(server: &Server, data: &Path) {
             "get a session token from the identity provider".to_owned(),
         ),
     };
-    eprintln!(
+    if server.config().log_format == LogFormat::Json {
+        let next = token.replace('\n', " ");
+        tracing::info!(%data, holds, next, "made a new data directory; backups do not contain master.key: keep a copy of it");
+        return;
+    }
+    note!(
         "Made a new data directory: {data}\n\
          It holds {holds}; only their owner can read these files.\n\
          Backups do not contain master.key: keep a copy of it.\n\

@@ -12,12 +12,24 @@ macro_rules! say {
     };
 }
 
-pub(super) use say;
+/// Prints a line on standard error, about what went on. A closed or full one is ignored.
+macro_rules! note {
+    ($($text:tt)*) => {
+        $crate::process::commands::stdout::side_line(format_args!($($text)*))
+    };
+}
+
+pub(super) use {note, say};
 
 /// See [`say`].
 pub(super) fn line(text: fmt::Arguments<'_>) {
     let mut out = io::stdout().lock();
     let _ = writeln!(out, "{text}").and_then(|()| out.flush());
+}
+
+/// See [`note`].
+pub(super) fn side_line(text: fmt::Arguments<'_>) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
 }
 
 /// Standard output as a writer, with the rules of [`say`].

@@ -6,7 +6,7 @@ use agentcfg_core::clock::{Clock, SystemClock};
 
 use super::error::CommandError;
 use super::preconditions::require_local_provider;
-use super::stdout::print;
+use super::stdout::{note, print};
 use crate::process::cli::TokenArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::datadir::DataDir;
@@ -40,7 +40,7 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
         && let Some(dir) = &dir
         && dir.has_lost_session_secret()?
     {
-        eprintln!(
+        note!(
             "note: session.key was missing in {} and was made again; session tokens from before are refused",
             dir.path().display()
         );
@@ -56,7 +56,7 @@ fn directory(config: &Config) -> Result<DataDir, CommandError> {
     let is_new = !config.data.try_exists()?;
     let dir = DataDir::open_or_create(&config.data)?;
     if is_new {
-        eprintln!(
+        note!(
             "note: made a new data directory {}; the token is good for a server that is started on it",
             dir.path().display()
         );

@@ -51,6 +51,24 @@ pub enum DataDirError {
         /// A description of the process, as far as the lock file names it.
         holder: String,
     },
+    /// Something other than a socket has the name of the control socket.
+    #[error("{} is {what}, and no socket: move it away, the server takes orders of the other commands there", .path.display())]
+    NoSocket {
+        /// The path.
+        path: PathBuf,
+        /// What is there.
+        what: &'static str,
+    },
+    /// A restore or a migration into the directory was cut off.
+    #[error(
+        "{} is a part of a store: a `restore` or `migrate` into this directory was interrupted. Repeat it, or remove that file to \
+         start with an empty store. Nothing was changed",
+        .path.display()
+    )]
+    Interrupted {
+        /// The file that was left.
+        path: PathBuf,
+    },
     /// A command needs a store, and the directory has none.
     #[error("{} has no store; check the path, or run `agentcfg-server serve --data {}` to make one", .path.display(), .path.display())]
     NoStore {

@@ -2,12 +2,13 @@
 
 use std::fs;
 use std::io;
+use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 
 use super::secret_file::GroupRights;
-use super::{DataDir, DataDirError, master_key, session_key};
+use super::{DataDir, DataDirError, is_staged, master_key, session_key};
 use crate::process::files::directory_of;
 
 /// The keys that a start takes from the directory, since no setting has them.
@@ -46,8 +47,39 @@ pub fn faults(path: &Path, expected: Expected) -> Vec<DataDirError> {
         store,
         session_key,
         master_key,
+        socket(&dir.socket_path()),
+        interrupted(&dir),
     ];
     checks.into_iter().filter_map(Result::err).collect()
+}
+
+/// Whether the control socket can be made: only a socket that a killed process has left is replaced.
+fn socket(path: &Path) -> Result<(), DataDirError> {
+    let what = match fs::symlink_metadata(path) {
+        Ok(found) if found.file_type().is_socket() => return Ok(()),
+        Ok(found) if found.is_dir() => "a directory",
+        Ok(_) => "a file",
+        Err(_) => return Ok(()),
+    };
+    Err(DataDirError::NoSocket {
+        path: path.to_owned(),
+        what,
+    })
+}
+
+/// Whether a process was killed that had begun to make a store here, and has not ended.
+fn interrupted(dir: &DataDir) -> Result<(), DataDirError> {
+    if dir.has_store()? || dir.lock_to_read().is_err() {
+        return Ok(());
+    }
+    let failed = |source| DataDirError::from_io("look into", dir.path(), source);
+    for entry in fs::read_dir(dir.path()).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_str().is_some_and(is_staged) {
+            return Err(DataDirError::Interrupted { path: entry.path() });
+        }
+    }
+    Ok(())
 }
 
 /// Whether the directory can be created.
@@ -130,5 +162,24 @@ mod tests {
             master_key: false,
         };
         assert_eq!(said(dir.path(), settings).len(), 1);
+    }
+
+    #[test]
+    fn a_socket_that_is_none_and_a_part_of_a_store_are_faults() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = DataDir::open_or_create(place.path().join("data")).unwrap();
+        fs::create_dir(dir.socket_path()).unwrap();
+        assert!(said(dir.path(), BOTH)[0].contains("control.sock is a directory, and no socket"));
+        fs::remove_dir(dir.socket_path()).unwrap();
+        let staged = dir.path().join(".store.redb.staged.7.tmp");
+        fs::write(&staged, "").unwrap();
+        assert!(said(dir.path(), BOTH)[0].contains("was interrupted"));
+        // It may go on.
+        let lock = dir.lock().unwrap();
+        assert_eq!(said(dir.path(), BOTH), [""; 0]);
+        drop(lock);
+        // The store is complete.
+        fs::write(dir.store_path(), "").unwrap();
+        assert_eq!(said(dir.path(), BOTH), [""; 0]);
     }
 }

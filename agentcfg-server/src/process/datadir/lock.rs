@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::error::DataDirError;
 
 /// Name of the file in the data directory.
-const NAME: &str = "lock";
+pub(super) const NAME: &str = "lock";
 
 /// The line of a server that does not sign session tokens with the key of the directory.
 const OTHER_SECRET: &str = "session_secret elsewhere\n";

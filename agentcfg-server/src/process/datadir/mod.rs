@@ -18,10 +18,10 @@ mod session_key;
 #[cfg(test)]
 mod tests;
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::net::SocketAddr;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use agentcfg_core::vault::MasterKey;
@@ -31,6 +31,15 @@ pub use inspect::{Expected, faults};
 use lock::LockFile;
 use secret_file::GroupRights;
 pub use session_key::SessionSecret;
+
+/// The name of a store until it is complete.
+pub(in crate::process) const STAGED: &str = "store.redb.staged";
+
+/// Whether a file of this name is a staged store, or a draft of one that the engine fills first.
+pub(in crate::process) fn is_staged(name: &str) -> bool {
+    let is_draft = |name: &str| name.starts_with(STAGED) && name.ends_with(".tmp");
+    name == STAGED || name.strip_prefix('.').is_some_and(is_draft)
+}
 
 /// A data directory that exists.
 #[derive(Debug, Clone)]
@@ -322,6 +331,37 @@ impl DataLock {
     /// When the lock file cannot be written.
     pub fn claim(&mut self) -> Result<(), DataDirError> {
         self.file.claim()
+    }
+
+    /// Takes the rights of other users away: from the files, and from the directory where others may write to it. What belongs to
+    /// another user, such as a volume, stays as it is, and a warning says so.
+    pub fn close_to_others(&self) {
+        const OTHERS: u32 = 0o007;
+        const OTHERS_WRITE: u32 = 0o002;
+        const STICKY: u32 = 0o1000;
+        let dir = &self.dir.path;
+        let files = [
+            (dir.clone(), OTHERS_WRITE),
+            (self.dir.store_path(), OTHERS),
+            (dir.join(lock::NAME), OTHERS),
+        ];
+        for (path, rights) in files {
+            let Ok(found) = fs::metadata(&path) else { continue };
+            let mode = found.mode() & 0o7777;
+            if mode & rights == 0 {
+                continue;
+            }
+            // A directory for temporary files is one of all users.
+            let closed = match mode & STICKY {
+                0 => fs::set_permissions(&path, Permissions::from_mode(mode & !OTHERS)),
+                _ => Err(io::Error::other("it is a directory for files of all users")),
+            };
+            let (path, mode) = (path.display(), format!("{mode:o}"));
+            match closed {
+                Ok(()) => tracing::info!(%path, mode, "it was open to other users, whose rights are taken away"),
+                Err(error) => tracing::warn!(%path, mode, %error, "other users can change or read the data directory"),
+            }
+        }
     }
 
     /// The directory that is held.

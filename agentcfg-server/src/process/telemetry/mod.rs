@@ -2,6 +2,7 @@
 
 mod access;
 mod endpoint;
+mod log_stream;
 mod metrics;
 mod model_calls;
 mod parts;
@@ -20,6 +21,7 @@ pub use endpoint::serve_metrics;
 pub use metrics::{Metrics, StoreNumbers};
 pub use spans::SpanExport;
 
+use self::log_stream::LogStream;
 use crate::process::config::{Config, LogFormat};
 
 /// Why logging cannot start.
@@ -53,7 +55,9 @@ pub fn init(config: &Config) -> Result<LogFilter, TelemetryError> {
     }
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter(config)?)
-        .with_writer(stderr);
+        .with_writer(LogStream::of(config.log_format))
+        // It would panic where the stream takes nothing.
+        .log_internal_errors(false);
     let (filter, installed) = match config.log_format {
         LogFormat::Text => {
             let builder = builder.with_ansi(colours()).with_filter_reloading();
