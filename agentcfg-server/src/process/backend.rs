@@ -185,11 +185,14 @@ impl Backend {
                 vault,
             });
         }
+        let dir = DataDir::open_or_create(&config.data)?;
         // A start that is refused leaves every byte as it is.
-        if let Some(fault) = datadir::faults(&config.data, expected_keys(config)).into_iter().next() {
+        if let Some(fault) = datadir::faults_of_content(&dir, expected_keys(config))
+            .into_iter()
+            .next()
+        {
             return Err(fault.into());
         }
-        let dir = DataDir::open_or_create(&config.data)?;
         let mut lock = dir.lock_quietly()?;
         let is_new = !dir.has_store()?;
         // Invalid keys are refused before anything is created.

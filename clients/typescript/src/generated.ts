@@ -347,6 +347,8 @@ export interface AuditEntry {
   revision: number;
   /** Why, as the request gave it. */
   message: string | null;
+  /** The `X-Request-Id` of the request; none for what this service has done by itself. */
+  request_id: string | null;
 }
 
 /** A limit of what model calls may cost in a period, and what is spent of it. */

@@ -51,6 +51,7 @@ fn every_kind_of_change_writes_one_entry_with_actor_action_and_target() {
         };
         assert_eq!(entry["actor"], actor, "{action}");
         assert_eq!(entry["workspace_id"], id);
+        assert!(entry["request_id"].is_string(), "{action}");
         let fields: Vec<_> = entry.as_object().unwrap().keys().collect();
         assert_eq!(
             fields,
@@ -61,6 +62,7 @@ fn every_kind_of_change_writes_one_entry_with_actor_action_and_target() {
                 "created_at",
                 "id",
                 "message",
+                "request_id",
                 "revision",
                 "target",
                 "workspace_id"

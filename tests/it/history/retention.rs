@@ -88,7 +88,7 @@ fn old_history_is_removed_and_gone() {
     assert_eq!(versions, expected, "the first group has a label");
     for (path, said) in [
         (
-            "agents/versions?agent_id=writer&version=20",
+            "agents/version?agent_id=writer&version=20",
             "version 20 of the agent \"writer\" is not kept any more",
         ),
         (

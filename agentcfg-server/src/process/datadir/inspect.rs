@@ -32,23 +32,31 @@ pub fn faults(path: &Path, expected: Expected) -> Vec<DataDirError> {
         Ok(false) => Ok(()),
         Err(error) => Err(error),
     };
-    let session_key = match session_key::load(path, GroupRights::Kept) {
-        Err(DataDirError::Missing { .. }) => Ok(()),
-        _ if !expected.session_key => Ok(()),
-        read => read.map(drop),
-    };
     let master_key = match expected.master_key {
         true => master_key::load(path, GroupRights::Kept).map(drop),
         false => Ok(()),
     };
+    let mut faults: Vec<_> = allows(path, "write to", Access::WRITE_OK | Access::EXEC_OK)
+        .err()
+        .into_iter()
+        .collect();
+    faults.extend(faults_of_content(&dir, expected));
+    faults.extend(store.err().into_iter().chain(master_key.err()));
+    faults
+}
+
+/// What in a directory would refuse a start late, when the store has been written.
+pub fn faults_of_content(dir: &DataDir, expected: Expected) -> Vec<DataDirError> {
+    let session_key = match session_key::load(dir.path(), GroupRights::Kept) {
+        Err(DataDirError::Missing { .. }) => Ok(()),
+        _ if !expected.session_key => Ok(()),
+        read => read.map(drop),
+    };
     let checks = [
-        allows(path, "write to", Access::WRITE_OK | Access::EXEC_OK),
         dir.refuse_lost_store(),
-        store,
         session_key,
-        master_key,
         socket(&dir.socket_path()),
-        interrupted(&dir),
+        interrupted(dir),
     ];
     checks.into_iter().filter_map(Result::err).collect()
 }

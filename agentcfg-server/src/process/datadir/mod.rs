@@ -27,7 +27,7 @@ use std::path::{Path, PathBuf};
 use agentcfg_core::vault::MasterKey;
 
 pub use error::DataDirError;
-pub use inspect::{Expected, faults};
+pub use inspect::{Expected, faults, faults_of_content};
 use lock::LockFile;
 use secret_file::GroupRights;
 pub use session_key::SessionSecret;

@@ -393,6 +393,8 @@ class AuditEntry(TypedDict):
     """The number of the entry in its workspace, which is the workspace's revision after the change."""
     message: str | None
     """Why, as the request gave it."""
+    request_id: str | None
+    """The `X-Request-Id` of the request; none for what this service has done by itself."""
 
 
 class Budget(TypedDict):
