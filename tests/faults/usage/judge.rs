@@ -9,8 +9,9 @@ use serde_json::Value;
 use super::biller::{Bill, Bills, INPUT, OUTPUT};
 use super::load::{Call, Done, End};
 
-/// How long before the kill of its server a call may have ended whose row is missing: rows are written within a second.
-const UNWRITTEN: Duration = Duration::from_secs(2);
+/// How long before the kill of its server a call may have ended whose row is missing: rows are written within a second, and the
+/// caller sees the end a little later or earlier than the server.
+const UNWRITTEN: Duration = Duration::from_millis(1500);
 
 /// What budgets showed as unsettled, over time.
 pub type Unsettled = Vec<(Instant, Vec<i64>)>;
@@ -32,6 +33,10 @@ pub struct Figures {
     pub estimated: usize,
     /// Billionths of a USD that were billed beyond the limits.
     pub overspent: i64,
+    /// Budgets that have spent what the rows of their calls cost, and the others: what calls without a row cost is in them, where the
+    /// server had reported it before it was killed.
+    pub exact_budgets: usize,
+    pub other_budgets: usize,
 }
 
 impl Figures {
@@ -114,16 +119,25 @@ pub fn nanos(text: &Value) -> i64 {
     format!("{whole}{fraction:0<9}").parse().unwrap()
 }
 
+/// What the calls of a budget cost.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Cost {
+    /// By the rows of the ledger.
+    pub of_rows: i64,
+    /// By the bill, of calls without a row.
+    pub without_row: i64,
+}
+
 /// Compares the ledger of a store whose servers have all ended with the bill. `kills` has the moment for each process that was
-/// killed. Returns what the rows of each budget cost.
+/// killed. Returns what the calls of each budget cost.
 pub fn judge_ledger(
     studio: &Studio<'_>,
     done: &Done,
     bills: &Bills,
     kills: &HashMap<usize, Instant>,
     figures: &mut Figures,
-) -> (Vec<String>, HashMap<usize, i64>) {
-    let (mut rows, mut wrong, mut costs) = (rows(studio), Vec::new(), HashMap::<usize, i64>::new());
+) -> (Vec<String>, HashMap<usize, Cost>) {
+    let (mut rows, mut wrong, mut costs) = (rows(studio), Vec::new(), HashMap::<usize, Cost>::new());
     let mut sums = HashMap::<usize, Bill>::new();
     for call in &done.calls {
         let found = rows.remove(&call.number).unwrap_or_default();
@@ -136,7 +150,10 @@ pub fn judge_ledger(
         match (&*found, billed) {
             ([row], Some(billed)) if row.bill == *billed && !row.is_estimated => {}
             ([row], Some(_)) if call.end == End::Lost && row.is_estimated => figures.estimated += 1,
-            ([], Some(_)) if is_excused(call, kills) => figures.without_row += 1,
+            ([], Some(billed)) if is_excused(call, kills) => {
+                figures.without_row += 1;
+                costs.entry(call.budget).or_default().without_row += billed.nanos();
+            }
             ([], None) if call.end != End::Whole => {}
             _ => wrong.push(format!("{found:?} for the bill {billed:?} of {call:?}")),
         }
@@ -169,7 +186,7 @@ pub fn judge_ledger(
         if nanos(&row["cost_usd"]) != cost {
             wrong.push(format!("the cost of {row} is {cost}"));
         }
-        costs.insert(budget, cost);
+        costs.entry(budget).or_default().of_rows = cost;
     }
     wrong.extend(sums.keys().map(|budget| format!("no sums of the budget {budget}")));
     (wrong, costs)
