@@ -15,8 +15,11 @@ const WEBHOOKS: usize = 600;
 const OF_A_WORKSPACE: usize = 20;
 /// How long the slow receiver takes for each answer: a second less than the sender waits.
 const SLOW: Duration = Duration::from_secs(14);
-/// Events of the other tenant.
+/// Events of the other tenant, and the pauses between them: in the full form they last until slow receivers were waited for
+/// several times.
 const EVENTS: usize = 20;
+const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_IN_FULL: Duration = Duration::from_secs(3);
 /// The time in which each of them must arrive.
 const IN_TIME: Duration = Duration::from_secs(1);
 /// Clients that fill the store.
@@ -87,6 +90,7 @@ fn slow_webhooks_of_one_owner_delay_no_other_tenant() {
         });
         let times: Vec<_> = (0..EVENTS)
             .map(|number| {
+                thread::sleep(if webhooks > WEBHOOKS { PAUSE_IN_FULL } else { PAUSE });
                 let changed = Instant::now();
                 let revision = change(&tenant, number);
                 until("the event of the other tenant arrives", || {
