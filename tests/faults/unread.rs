@@ -181,11 +181,7 @@ fn long_answers_that_are_not_read_take_bounded_memory() {
             );
             assert!(growth <= GROWTH, "{name}: {growth} MiB");
             assert!(*busy.times.last().unwrap() < TIMEOUT, "{name}: {:?}", busy.times.last());
-            assert!(
-                is_back(),
-                "{name}: {after} MiB after {took} s, {} before",
-                quiet.peak_mib
-            );
+            assert!(is_back(), "{name}: {after} MiB after {took} s, {before} before");
         }
     }
 }
