@@ -147,8 +147,12 @@ fn measure(answer: &str, ways: &[Way], body: &str, times: f64, per_second: Optio
             // A key for each round, so that none reaches its rate limit.
             let key = &way.workspace.keys[round % way.workspace.keys.len()];
             let (address, before) = (way.server.address, way.server.cpu_seconds());
-            let outcome = match per_second {
-                None => wrk::post(address, CALL, key, body, CONNECTIONS, time)?,
+            let (answered, refused) = match per_second {
+                None => {
+                    let outcome = wrk::post(address, CALL, key, body, CONNECTIONS, time)?;
+                    figures.per_second.push(outcome.per_second() * times);
+                    (outcome.answered, outcome.refused)
+                }
                 Some(per_second) => {
                     let pace = Pace {
                         connections: CONNECTIONS,
@@ -156,20 +160,18 @@ fn measure(answer: &str, ways: &[Way], body: &str, times: f64, per_second: Optio
                         status: 200,
                     };
                     let calls: Arc<[Vec<u8>]> = Arc::new([request::post(CALL, key, body).into_bytes()]);
-                    Paced::start(address, pace, &calls)?.run_for(time)?
+                    let outcome = Paced::start(address, pace, &calls)?.run_for(time)?;
+                    figures.per_second.push(outcome.per_second() * times);
+                    figures.half.push(outcome.percentile(0.5));
+                    figures.slowest.push(outcome.percentile(0.99));
+                    (outcome.answered, outcome.refused)
                 }
             };
-            if outcome.refused > 0 {
-                return Err(format!("{} calls were refused", outcome.refused).into());
+            if refused > 0 {
+                return Err(format!("{refused} calls were refused").into());
             }
-            figures.per_second.push(outcome.per_second() * times);
-            figures
-                .cpu
-                .push((way.server.cpu_seconds() - before) * 1e6 / outcome.answered as f64);
-            if per_second.is_some() {
-                figures.half.push(outcome.percentile(0.5));
-                figures.slowest.push(outcome.percentile(0.99));
-            }
+            let cpu = way.server.cpu_seconds() - before;
+            figures.cpu.push(cpu * 1e6 / answered as f64);
         }
     }
     let mut above: Option<&Figures> = None;
