@@ -1,5 +1,5 @@
-//! What the usage ledger and budgets cost: model calls with a budget against the same calls without, the sums of a month, and the
-//! growth of the store with each call.
+//! What the usage ledger and budgets cost: model calls with a budget against the same calls without, the sums of a
+//! month, and the growth of the store with each call.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::path::{Path, PathBuf};
@@ -28,7 +28,10 @@ use hyper::service::service_fn;
 const CONNECTIONS: usize = 64;
 const WHOLE: &str =
     r#"{"messages":[{"role":"user","content":"Draft the notes for 2.4."}],"max_completion_tokens":300}"#;
-const STREAMED: &str = r#"{"stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"Draft the notes for 2.4."}],"max_completion_tokens":300}"#;
+const STREAMED: &str = concat!(
+    r#"{"stream":true,"stream_options":{"include_usage":true},"max_completion_tokens":300,"#,
+    r#""messages":[{"role":"user","content":"Draft the notes for 2.4."}]}"#
+);
 const CALL: &str = "/api/agents/model-calls/openai/v1/chat/completions?agent_id=writer";
 /// Events of a stream of the provider.
 const EVENTS: f64 = 50.0;
@@ -82,7 +85,8 @@ fn calls() -> Result<(), Failure> {
     ways.push(way("without a budget", &product, &upstream, place.path(), false)?);
     ways.push(way("with a budget", &product, &upstream, place.path(), true)?);
     println!(
-        "| answer | calls | calls/s | ratio to the row above | CPU, µs a call | added, µs | p50 at half load, ms | p99 at half load, ms | added to the p99, ms |"
+        "| answer | calls | calls/s | ratio to the row above | CPU, µs a call | added, µs | p50 at half load, ms | \
+         p99 at half load, ms | added to the p99, ms |"
     );
     println!("|---|---|---|---|---|---|---|---|---|");
     let most = measure("JSON, 1 KiB", &ways, WHOLE, 1.0, None)?;
@@ -104,9 +108,7 @@ fn way(
     let workspace = product.workspace(server.address)?;
     let id = &workspace.id;
     let key = format!("/api/provider-keys?workspace_id={id}&provider=openai");
-    let agent = format!(
-        r#"{{"workspace_id":"{id}","agent_id":"writer","display_name":"Writer","model":"gpt-5.5","persona_prompt":"You write release notes."}}"#
-    );
+    let agent = format!(r#"{{"workspace_id":"{id}","agent_id":"writer","display_name":"Writer","model":"gpt-5.5"}}"#);
     let mut made = vec![
         product.send(
             server.address,
@@ -134,8 +136,8 @@ fn way(
     }
 }
 
-/// Measures the ways in turn, in rounds of which the first only warms up: in a closed loop, or at this rate. Returns the calls per
-/// second of the last way.
+/// Measures the ways in turn, in rounds of which the first only warms up: in a closed loop, or at this rate. Returns
+/// the calls per second of the last way.
 fn measure(answer: &str, ways: &[Way], body: &str, times: f64, per_second: Option<f64>) -> Result<f64, Failure> {
     let mut measured: Vec<Figures> = Vec::new();
     let time = Duration::from_secs_f64(seconds(3.0));
@@ -261,7 +263,7 @@ async fn month() -> Result<(), Failure> {
     let app = App::new(service.clone(), Cors::default());
     println!();
     println!(
-        "| rows of `GET /api/usage` over {DAYS} days × {AGENTS} agents × {} models, {number} calls | rows | KiB | ms |",
+        "| `GET /api/usage` over {DAYS} days × {AGENTS} agents × {} models, {number} calls | rows | KiB | ms |",
         MODELS.len()
     );
     println!("|---|---|---|---|");

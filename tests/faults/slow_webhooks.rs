@@ -15,8 +15,8 @@ const WEBHOOKS: usize = 600;
 const OF_A_WORKSPACE: usize = 20;
 /// How long the slow receiver takes for each answer: a second less than the sender waits.
 const SLOW: Duration = Duration::from_secs(14);
-/// Events of the other tenant, and the pauses between them: in the full form they last until slow receivers were waited for
-/// several times.
+/// Events of the other tenant, and the pauses between them: in the full form they last until slow receivers were
+/// waited for several times.
 const EVENTS: usize = 20;
 const PAUSE: Duration = Duration::from_millis(20);
 const PAUSE_IN_FULL: Duration = Duration::from_secs(3);
@@ -105,8 +105,8 @@ fn slow_webhooks_of_one_owner_delay_no_other_tenant() {
     });
     times.sort();
     println!(
-        "FIGURES {} webhooks of one owner with receivers that take {SLOW:?}, {} messages to them: {EVENTS} events of another tenant \
-         arrived after {} ms (median), {} ms at most",
+        "FIGURES {} webhooks of one owner with receivers that take {SLOW:?}, {} messages to them: \
+         {EVENTS} events of another tenant arrived after {} ms (median), {} ms at most",
         workspaces.len() * OF_A_WORKSPACE,
         slow.count(),
         times[EVENTS / 2].as_millis(),

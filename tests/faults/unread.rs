@@ -1,5 +1,5 @@
-//! Long answers that are not read: of each kind, by one caller and by many. The memory of the server stays bounded, others are
-//! served meanwhile, and the memory is free again afterwards.
+//! Long answers that are not read: of each kind, by one caller and by many. The memory of the server stays bounded,
+//! others are served meanwhile, and the memory is free again afterwards.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -167,9 +167,9 @@ fn long_answers_that_are_not_read_take_bounded_memory() {
             let (after, took) = (server.memory_mib(), freed.elapsed().as_secs_f64());
             let growth = busy.peak_mib.saturating_sub(before);
             println!(
-                "FIGURES {connections} unread {name} of {} KiB by {callers} callers: {} begun, {} refused, {} not begun; memory from \
-                 {before} MiB by {growth} MiB, {after} MiB {took:.1} s afterwards; 99 % of {} answers to others in {:.1} ms, \
-                 {:.1} ms before, the slowest {} ms",
+                "FIGURES {connections} unread {name} of {} KiB by {callers} callers: {} begun, {} refused, \
+                 {} not begun; memory from {before} MiB by {growth} MiB, {after} MiB {took:.1} s afterwards; 99 % of {} answers \
+                 to others in {:.1} ms, {:.1} ms before, the slowest {} ms",
                 lengths.get(kind).map_or("all".to_owned(), usize::to_string),
                 counts[0],
                 counts[1],

@@ -1,7 +1,7 @@
 //! Model calls to providers that refuse, hang, answer with errors, and break off before and after the first byte.
 //!
-//! Each call ends in one whole answer, the last provider's failure, or a broken connection after a part of one answer. A call has the
-//! attempts that its plan demands and no other, and the usage ledger knows each of them.
+//! Each call ends in one whole answer, the last provider's failure, or a broken connection after a part of one
+//! answer. A call has the attempts that its plan demands and no other, and the usage ledger knows each of them.
 
 mod client;
 mod judge;
@@ -31,8 +31,8 @@ const CALLERS: usize = 16;
 const CALLERS_IN_FULL: usize = 96;
 /// A caller whose calls are more than so many violations stops.
 const ENOUGH: usize = 20;
-/// The time in seconds after which the server gives up a silent provider. It is long enough for any other answer to come
-/// in time on a busy machine.
+/// The time in seconds after which the server gives up a silent provider. It is long enough for any other answer to
+/// come in time on a busy machine.
 const PATIENCE: &str = "5";
 
 /// The text of the configuration: a provider for each attempt of each API, one that is gone, and their models.
@@ -201,7 +201,8 @@ fn each_call_ends_in_one_answer_one_failure_or_a_broken_connection() {
     let failovers = run.upstream.failovers();
     let millis = |part: usize| failovers[failovers.len() * part / 1000].as_secs_f64() * 1000.0;
     println!(
-        "FIGURES model calls: {calls} by {} callers, {} attempts that arrived, {} rows in the ledger, {:?}, {:.0} a second",
+        "FIGURES model calls: {calls} by {} callers, {} attempts that arrived, {} rows in the \
+         ledger, {:?}, {:.0} a second",
         callers(calls),
         run.upstream.count(),
         run.rows,
@@ -209,7 +210,8 @@ fn each_call_ends_in_one_answer_one_failure_or_a_broken_connection() {
         calls as f64 / run.seconds
     );
     println!(
-        "FIGURES failovers: {}, median {:.2} ms from the failure at one provider to the request at the next, {:.2} ms in 99 % of them",
+        "FIGURES failovers: {}, median {:.2} ms from the failure at one provider to the request at the next, \
+         {:.2} ms in 99 % of them",
         failovers.len(),
         millis(500),
         millis(990)

@@ -1,4 +1,5 @@
-//! What providers do with a call, and how the call must end then. Providers and judge compute both from the number of the call.
+//! What providers do with a call, and how the call must end then. Providers and judge compute both from the number of
+//! the call.
 
 use agentcfg_tests::harness::Dice;
 use serde_json::{Value, json};

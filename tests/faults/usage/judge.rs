@@ -9,8 +9,8 @@ use serde_json::Value;
 use super::biller::{Bill, Bills, INPUT, OUTPUT};
 use super::load::{Call, Done, End};
 
-/// How long before the kill of its server a call may have ended whose row is missing: rows are written within a second, and the
-/// caller sees the end a little later or earlier than the server.
+/// How long before the kill of its server a call may have ended whose row is missing: rows are written within a
+/// second, and the caller sees the end a little later or earlier than the server.
 const UNWRITTEN: Duration = Duration::from_millis(1500);
 
 /// What budgets showed as unsettled, over time.
@@ -33,8 +33,8 @@ pub struct Figures {
     pub estimated: usize,
     /// Billionths of a USD that were billed beyond the limits.
     pub overspent: i64,
-    /// Budgets that have spent what the rows of their calls cost, and the others: what calls without a row cost is in them, where the
-    /// server had reported it before it was killed.
+    /// Budgets that have spent what the rows of their calls cost, and the others: what calls without a row cost is in
+    /// them, where the server had reported it before it was killed.
     pub exact_budgets: usize,
     pub other_budgets: usize,
 }
@@ -128,8 +128,8 @@ pub struct Cost {
     pub without_row: i64,
 }
 
-/// Compares the ledger of a store whose servers have all ended with the bill. `kills` has the moment for each process that was
-/// killed. Returns what the calls of each budget cost.
+/// Compares the ledger of a store whose servers have all ended with the bill. `kills` has the moment for each process
+/// that was killed. Returns what the calls of each budget cost.
 pub fn judge_ledger(
     studio: &Studio<'_>,
     done: &Done,

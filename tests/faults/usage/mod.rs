@@ -1,7 +1,7 @@
 //! Budgets and the usage ledger under kills, pauses and restarts of servers and of their database.
 //!
-//! The provider's bill of a budget never exceeds its limit, calls that the rest of a budget covers are not refused, and after the
-//! servers have ended in order the ledger is the bill, except for calls of servers that were killed.
+//! The provider's bill of a budget never exceeds its limit, calls that the rest of a budget covers are not refused,
+//! and after the servers have ended in order the ledger is the bill, except for calls of servers that were killed.
 
 mod biller;
 mod judge;
@@ -30,8 +30,8 @@ const KILLS: usize = 4;
 const CALLERS: usize = 32;
 const CALLERS_IN_FULL: usize = 128;
 const KEYS: usize = 8;
-/// The calls of one budget at most, and the share of their cost that it pays for, in percent. A refusal takes seconds while a
-/// server that was killed or paused holds some of the rest.
+/// The calls of one budget at most, and the share of their cost that it pays for, in percent. A refusal takes seconds
+/// while a server that was killed or paused holds some of the rest.
 const OF_A_BUDGET: usize = 20_000;
 const PAYS: i64 = 96;
 /// The most refusals without a reason: one of so many calls.
@@ -237,7 +237,8 @@ fn run(name: &str, slots: &Slots, data: &Path, cluster: Option<&Cluster>, plan: 
     judge_budgets(&studio, limit, &costs, &mut figures, &mut wrong);
     let count = |fault: Fault| plan.faults.iter().filter(|made| **made == fault).count();
     println!(
-        "FIGURES {name}: {figures:?}, {} callers, {:.0} calls a second, {} kills, {} pauses, {} stops, {} crashes of the database",
+        "FIGURES {name}: {figures:?}, {} callers, {:.0} calls a second, {} kills, {} pauses, {} stops, \
+         {} crashes of the database",
         callers,
         plan.calls as f64 / seconds,
         servers.kills.len(),
