@@ -168,8 +168,8 @@ fn long_answers_that_are_not_read_take_bounded_memory() {
             let growth = busy.peak_mib.saturating_sub(before);
             println!(
                 "FIGURES {connections} unread {name} of {} KiB by {callers} callers: {} begun, {} refused, \
-                 {} not begun; memory from {before} MiB by {growth} MiB, {after} MiB {took:.1} s afterwards; 99 % of {} answers \
-                 to others in {:.1} ms, {:.1} ms before, the slowest {} ms",
+                 {} not begun; memory from {before} MiB by {growth} MiB, {after} MiB {took:.1} s afterwards; \
+                 99 % of {} answers to others in {:.1} ms, {:.1} ms before, the slowest {} ms",
                 lengths.get(kind).map_or("all".to_owned(), usize::to_string),
                 counts[0],
                 counts[1],

@@ -258,19 +258,23 @@ fn run(name: &str, slots: &Slots, data: &Path, cluster: Option<&Cluster>, plan: 
     assert!(figures.refused > 0, "the budgets are used up: {figures:?}");
 }
 
-/// Makes the agents, their budgets and one of the workspace that pays for all, and returns API keys.
+/// Makes the agents, their budgets and one of the workspace, and returns API keys. The one of the workspace refuses
+/// nothing: what killed servers held of it would use it up, since the operator settles nothing before the end.
 fn set_up(studio: &Studio<'_>, budgets: usize, limit: i64) -> Vec<String> {
-    let set = |scope: &str, limit: i64| {
+    let set = |scope: &str, limit: i64, action: &str| {
         let target = format!("/api/budgets?workspace_id={}&period=total&scope={scope}", studio.id);
         let usd = format!("{}.{:09}", limit / 1_000_000_000, limit % 1_000_000_000);
         let request = studio.server.put(target).bearer(&studio.owner);
-        request.json(&json!({"limit_usd": usd})).send().expect(200);
+        request
+            .json(&json!({"limit_usd": usd, "action": action}))
+            .send()
+            .expect(200);
     };
     for budget in 0..budgets {
         studio.create(&format!("agent-{budget}"), &json!({})).expect(201);
-        set(&format!("agent&scope_id=agent-{budget}"), limit);
+        set(&format!("agent&scope_id=agent-{budget}"), limit, "refuse");
     }
-    set("workspace", limit * budgets as i64 * 2);
+    set("workspace", limit * budgets as i64, "warn");
     let key = |_| studio.key_with(&json!({"scope": "write", "rate_limit": 1_000_000})).key;
     (0..KEYS).map(key).collect()
 }
