@@ -124,6 +124,7 @@ fn long_answers_that_are_not_read_take_bounded_memory() {
         .data(place.path().join("data"))
         .set("default_plan", "enterprise")
         .set("session_rate_limit", "1000000")
+        .set("max_persona_prompt", "60000")
         .start();
     let studio = Studio::on(&server);
     let revision = fill(&studio, if is_full { 30_000 } else { 5_000 });
