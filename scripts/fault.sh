@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs the tests with kills, withdrawn rights, failing and full disks, crowds, damaged files and power losses in full, and writes
-# their figures and times to docs/faults.md after each part. The test command runs fewer cases of each.
+# Runs the tests with kills, withdrawn rights, failing and full disks, failing model providers, crowds, damaged files and power
+# losses in full, and writes their figures and times to docs/faults.md after each part. The test command runs fewer cases of each.
 #
-#   scripts/fault.sh              all parts, about an hour on two idle processors
+#   scripts/fault.sh              all parts, about two hours on two idle processors
 #   scripts/fault.sh kills crowds these parts; the page keeps the last figures of the others
 #
 # SEED=NUMBER sets the seed; by default each run tries the same cases. SHARE=NUMBER divides the number of cases, to try the script.
@@ -18,7 +18,12 @@ parts=(
     "disks|Full disks|100|disk::a_disk_that_fills_up_repeatedly"
     "tags|Tags|40|tags::"
     "moments|Moments|10|moments::"
+    "models|Model calls|100000|model_calls::"
+    "usage|Usage over three servers|1000000|over_three_servers_on_postgresql"
+    "one-server|Usage over kills of one server|200|over_kills_of_one_server"
     "crowds|Crowds|20|crowds::"
+    "unread|Unread answers|10|unread::"
+    "webhooks|Slow webhooks|5000|slow_webhooks::"
     "flips|Bit flips|20000|store::redb::tests::flips"
     "crashes|Crash images|100000|store::redb::tests::crash"
     "planted|Planted blocks|5000|store::redb::tests::planted"
@@ -73,7 +78,21 @@ reported as sound fails a part, and this page reports it.
 - **Moments**: readers ask while applies, promotions, edits, restores and rollbacks run. The log tells of each answer whether it is
   the state of one revision, and of each decision whether it follows from the state before its entry. In the control checks of
   commits or corrections of long reads are left out, which must be found.
+- **Model calls**: providers of agents with fallback models refuse connections, hang, answer 400, 408, 429, 500, 503 and 529, break
+  off before and after the first byte, stall within an answer, or answer well, as JSON and as streams of two APIs. Each call must end in
+  one whole answer, the last provider's failure, or a broken connection after a part of one answer; the attempts at the providers and
+  the rows of the usage ledger must be those that the failures demand. In the control providers mix answers and fail otherwise, and
+  a row is taken away, which must be found.
+- **Usage**: callers spend one budget after another, while servers are killed, paused and stopped, and the database ends like in a
+  crash. *overspent* is what the provider bills beyond the limits. A refusal counts as *falsely_refused* if the limit, less what was
+  billed, reserved by calls in flight and held by killed servers, covered the call. After the servers have ended in order the ledger
+  is the bill to the token; *without_row* and *estimated* are calls of servers that were killed while they were in flight or within two
+  seconds after their end.
 - **Crowds**: memory of the server before, at the peak and afterwards, and the slowest answer to others meanwhile.
+- **Unread answers**: as many connections ask for a long answer each and do not read it, with one key and with 40. *begun* answers have
+  sent a part, *refused* ones are 429 or 503. The memory must grow by 256 MiB at most and be free again within a minute.
+- **Slow webhooks**: one owner has many webhooks whose receivers take 14 seconds for each event; the events of another tenant must
+  arrive within a second.
 - **Bit flips**: each case flips one bit of a store file, closed or not, then opens it, reads each record and list, makes three
   commits, reads all again, makes a backup, closes and checks the file. One in 16 backups is restored and read. *refused_at_open*,
   *refused_reads* and *reported* count where damage was reported; *without_effect* counts flips in unused blocks or redundant copies.

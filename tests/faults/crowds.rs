@@ -122,7 +122,7 @@ impl Scene<'_> {
     }
 }
 
-fn raise_open_files() {
+pub fn raise_open_files() {
     let mut files = getrlimit(Resource::Nofile);
     files.current = files.maximum;
     let _ = setrlimit(Resource::Nofile, files);

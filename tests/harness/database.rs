@@ -48,10 +48,15 @@ pub(super) fn new_database(data: &Path) -> Option<String> {
         _ if place.starts_with("http") => format!("{place}#{name}"),
         _ => create_database(&place, &name),
     };
-    fs::create_dir(data).expect("a data directory");
-    fs::write(data.join(DATABASE_URL), &url).expect("a file for the URL");
-    place_session_key(data);
+    use_database(data, &url);
     Some(url)
+}
+
+/// Makes a data directory, and all servers that are started with it use this database.
+pub fn use_database(data: &Path, url: &str) {
+    fs::create_dir(data).expect("a data directory");
+    fs::write(data.join(DATABASE_URL), url).expect("a file for the URL");
+    place_session_key(data);
 }
 
 fn create_database(place: &str, name: &str) -> String {

@@ -28,7 +28,7 @@ pub use address::free_address;
 pub use binary::{command_binary, example, other_suite, server_binary};
 pub use certificate::certificate;
 pub use command::{Finished, Run, run};
-pub use database::database_settings;
+pub use database::{database_settings, use_database};
 pub use dice::{Dice, setting};
 pub use encode::{base64, base64url, hex};
 pub use events::{Event, Events};

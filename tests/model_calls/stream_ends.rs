@@ -1,6 +1,6 @@
 //! Streams: delivery, back-pressure, and every way of ending.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use agentcfg_tests::harness::until;
 use hyper::Response;
@@ -135,6 +135,24 @@ async fn a_stalled_stream_ends_in_a_broken_connection() {
     assert!(answer.next().await.is_err());
     within_timeout(feed.cancelled()).await;
     assert!(stage.server.stderr().contains("sent nothing for too long"));
+}
+
+/// The time of other answers is that of `body_timeout`; a provider that is silent has another one.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_is_not_read_is_cut_after_the_time_of_other_answers() {
+    let stage = stage_with(|builder| builder.set("body_timeout", "2")).await;
+    let (answer, feed) = started_stream(&stage).await;
+    let begun = Instant::now();
+    // The provider always has more, and the buffers of the system take some of it.
+    let sending = tokio::spawn(async move { while feed.try_send(vec![b'x'; 1 << 20]).await {} });
+    within_timeout(sending).await.unwrap();
+    let took = begun.elapsed();
+    assert!(
+        (Duration::from_millis(1900)..Duration::from_secs(12)).contains(&took),
+        "{took:?}"
+    );
+    drop(answer);
+    call(&stage).send().await.whole().await.expect(200);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -115,6 +115,11 @@ impl Receiver {
         self.shared.messages.lock().unwrap().clone()
     }
 
+    /// The number of messages.
+    pub fn count(&self) -> usize {
+        self.shared.messages.lock().unwrap().len()
+    }
+
     /// Waits until there are so many messages, and returns all.
     #[track_caller]
     pub fn wait_for(&self, count: usize) -> Vec<Message> {
@@ -125,13 +130,12 @@ impl Receiver {
     pub fn wait_at_most(&self, count: usize, limit: Duration) -> Vec<Message> {
         const LOOK: Duration = Duration::from_millis(20);
         for _ in 0..limit.as_millis() / LOOK.as_millis() {
-            let messages = self.messages();
-            if messages.len() >= count {
-                return messages;
+            if self.count() >= count {
+                return self.messages();
             }
             thread::sleep(LOOK);
         }
-        panic!("{} of {count} messages came", self.messages().len());
+        panic!("{} of {count} messages came", self.count());
     }
 }
 

@@ -12,7 +12,9 @@ use crate::model::{
 use crate::service::access::Access;
 use crate::service::change::Change;
 use crate::service::chunked_reads::{self, Chunks};
-use crate::service::records::{self, Outcome, ProcessTag, StoredBudget, StoredCall};
+use crate::service::records::{
+    self, BudgetAccount, BudgetPlace, EntityKey, Outcome, ProcessTag, SliceHolder, Stored, StoredBudget, StoredCall,
+};
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Caller};
 
@@ -57,35 +59,67 @@ impl AgentCfg {
         let workspace = access.workspace();
         self.write_usage().await?;
         let known = self.read_budgets(workspace).await?;
-        for budget in &known.budgets {
-            self.settle_budget(&access, &budget.stored).await?;
+        let mut open: Vec<_> = known.budgets.iter().map(|budget| &budget.stored).collect();
+        let mut rounds = Rounds::default();
+        while !open.is_empty() {
+            open = self.settle_round(&access, open).await?;
+            if !open.is_empty() {
+                rounds.lost().await?;
+            }
         }
         self.shown_budgets(workspace).await
     }
 
-    async fn settle_budget(&self, access: &Access, budget: &StoredBudget) -> Result<(), Error> {
+    /// Settles budgets, and returns those whose accounts have changed meanwhile.
+    async fn settle_round<'a>(
+        &self,
+        access: &Access,
+        budgets: Vec<&'a StoredBudget>,
+    ) -> Result<Vec<&'a StoredBudget>, Error> {
         let workspace = access.workspace();
         let (own, now) = (self.process_tag()?, self.now());
-        let key = account_key(workspace, budget, now);
-        let place = records::budget(workspace, &budget.place());
-        let mut rounds = Rounds::default();
-        loop {
-            let (stored, found) = self.read((place.clone(), key.clone())).await?;
+        let mut unsettled = Vec::new();
+        for budget in budgets {
+            let key = account_key(workspace, budget, now);
+            let place = budget.place();
+            let stored = records::budget(workspace, &place);
+            let (stored, found) = self.read((stored, key.clone())).await?;
             let (Some(stored), Some(found)) = (stored, found) else {
-                return Ok(());
+                continue;
             };
-            let mut account = found.value.clone();
-            let gone: Vec<_> = account
-                .gone(own, self.gone())
-                .map(|(tag, holder)| (tag, holder.held, holder.reported_at))
+            let gone: Vec<_> = found.value.gone(own, self.gone()).collect();
+            let gone: Vec<_> = gone
+                .into_iter()
+                .map(|(tag, holder)| HolderGone::of(tag, holder))
                 .collect();
-            if gone.is_empty() {
-                return Ok(());
+            if !gone.is_empty() {
+                let begin = period::start(budget.period, now).map_or(i64::MIN, Timestamp::unix_millis);
+                unsettled.push(Unsettled {
+                    budget,
+                    place,
+                    key,
+                    stored,
+                    found,
+                    begin,
+                    gone,
+                });
             }
-            for (tag, held, reported_at) in gone {
-                let spent = self.spent_since(workspace, budget, (tag, reported_at), now).await?;
-                account.holders.remove(&tag);
-                account.spent = account.spent.saturating_add(spent.min(held));
+        }
+        self.add_up(workspace, &mut unsettled).await?;
+        let mut raced = Vec::new();
+        for Unsettled {
+            budget,
+            key,
+            stored,
+            found,
+            gone,
+            ..
+        } in unsettled
+        {
+            let mut account = found.value.clone();
+            for gone in gone {
+                account.holders.remove(&gone.process);
+                account.spent = account.spent.saturating_add(gone.spent.min(gone.held));
             }
             let before = (found.value.unsettled(own, self.gone()), found.value.spent);
             let (action, id) = (Action::BudgetSettled, budget.id.to_string());
@@ -93,37 +127,79 @@ impl AgentCfg {
                 .audit_changes(&settled(before, account.spent))?
                 .check(stored.unchanged())
                 .check(found.unchanged())
-                .put(key.clone(), &account)?;
+                .put(key, &account)?;
             match self.apply(change).await? {
-                Outcome::Done(_) => return Ok(()),
-                Outcome::Raced | Outcome::Limit => rounds.lost().await?,
+                Outcome::Done(_) => {}
+                Outcome::Raced | Outcome::Limit => raced.push(budget),
             }
+        }
+        Ok(raced)
+    }
+
+    /// Adds up what the calls of processes that are gone have cost that ended after their last reports, and belong to the current
+    /// periods of these budgets. The calls are read once, however many budgets and processes there are.
+    async fn add_up(&self, workspace: WorkspaceId, unsettled: &mut [Unsettled<'_>]) -> Result<(), Error> {
+        let reports = || unsettled.iter().flat_map(|of| &of.gone).map(|gone| gone.reported_at);
+        let (Some(first), Some(last)) = (reports().min(), reports().max()) else {
+            return Ok(());
+        };
+        let mut pieces = Chunks::of(records::usage_calls_from(workspace, first));
+        while let Some(piece) = pieces.next(self).await? {
+            for call in chunked_reads::values::<StoredCall>(piece).await? {
+                if call.ended_at > last.saturating_add(AFTER_REPORT) {
+                    return Ok(());
+                }
+                let Some(cost) = call.cost.map(nanos).filter(|cost| *cost > 0) else {
+                    continue;
+                };
+                for of in unsettled.iter_mut() {
+                    if call.began_at() < of.begin || !of.place.covers_group(&call.group) {
+                        continue;
+                    }
+                    for gone in of.gone.iter_mut().filter(|gone| gone.made(&call)) {
+                        gone.spent = gone.spent.saturating_add(cost);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A budget of which processes hold something that are gone.
+struct Unsettled<'a> {
+    budget: &'a StoredBudget,
+    place: BudgetPlace,
+    key: EntityKey<BudgetAccount>,
+    stored: Stored<StoredBudget>,
+    found: Stored<BudgetAccount>,
+    /// The begin of its current period, in milliseconds.
+    begin: i64,
+    gone: Vec<HolderGone>,
+}
+
+/// A process that is gone, and what it held of a budget.
+struct HolderGone {
+    process: ProcessTag,
+    held: u64,
+    reported_at: i64,
+    /// What its calls have cost since.
+    spent: u64,
+}
+
+impl HolderGone {
+    fn of(process: ProcessTag, holder: &SliceHolder) -> Self {
+        Self {
+            process,
+            held: holder.held,
+            reported_at: holder.reported_at,
+            spent: 0,
         }
     }
 
-    /// What the calls of a process have cost that ended after its last report, and belong to the current period of a budget.
-    async fn spent_since(
-        &self,
-        workspace: WorkspaceId,
-        budget: &StoredBudget,
-        (process, reported_at): (ProcessTag, i64),
-        now: Timestamp,
-    ) -> Result<u64, Error> {
-        let begin = period::start(budget.period, now).map_or(i64::MIN, Timestamp::unix_millis);
-        let place = budget.place();
-        let mut spent: u64 = 0;
-        let mut pieces = Chunks::of(records::usage_calls_from(workspace, reported_at));
-        while let Some(piece) = pieces.next(self).await? {
-            for call in chunked_reads::values::<StoredCall>(piece).await? {
-                if call.ended_at > reported_at.saturating_add(AFTER_REPORT) {
-                    return Ok(spent);
-                }
-                let is_counted = call.process == process && call.ended_at >= reported_at && call.began_at() >= begin;
-                if is_counted && place.covers_group(&call.group) {
-                    spent = spent.saturating_add(call.cost.map_or(0, nanos));
-                }
-            }
-        }
-        Ok(spent)
+    /// Whether it has made this call, and did not report it.
+    fn made(&self, call: &StoredCall) -> bool {
+        let times = self.reported_at..=self.reported_at.saturating_add(AFTER_REPORT);
+        call.process == self.process && times.contains(&call.ended_at)
     }
 }
