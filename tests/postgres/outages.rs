@@ -59,6 +59,72 @@ async fn a_frozen_database_fails_requests_soon_and_serves_again() {
     assert_eq!(server.api("").get("/readyz").await.status, 200);
 }
 
+/// The operations of a request, and of many at once, do not each wait for a database that has stopped to answer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn many_requests_to_a_frozen_database_fail_within_two_seconds() {
+    let Some(cluster) = Cluster::start(&[]) else { return };
+    let url = cluster.database();
+    let server = Server::start(&url);
+    let ada = server.api(&token("ada"));
+    let workspace = ada.workspace().await;
+    ada.list(&workspace).await.expect(200);
+    let all = processes(&cluster);
+    send(&all, Signal::STOP);
+    // One alone, and many at once; a busy machine adds something to the two seconds.
+    for clients in [1, 40, 1] {
+        let mut requests = tokio::task::JoinSet::new();
+        for _ in 0..clients {
+            let (ada, workspace) = (ada.clone(), workspace.clone());
+            requests.spawn(async move {
+                let begin = Instant::now();
+                (ada.list(&workspace).await.status, begin.elapsed())
+            });
+        }
+        for (status, took) in requests.join_all().await {
+            assert_eq!(status, 503);
+            assert!(took < Duration::from_millis(2500), "{clients} clients: {took:?}");
+        }
+    }
+    let begin = Instant::now();
+    let refused = tokio::task::spawn_blocking(move || Server::refused(&url, &[]));
+    let refused = refused.await.unwrap();
+    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
+    assert!(refused.contains("the database did not answer in time"), "{refused}");
+    send(&all, Signal::CONT);
+    let again = async { while ada.list(&workspace).await.status != 200 {} };
+    tokio::time::timeout(Duration::from_secs(5), again).await.unwrap();
+    for _ in 0..20 {
+        ada.list(&workspace).await.expect(200);
+    }
+}
+
+/// A server that waits for its database says why, and does not repeat it all the time.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_waits_for_its_database_names_the_cause_once() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.database();
+    let (base, _) = url.rsplit_once('/').unwrap();
+    let refused = Server::refused(&format!("{base}/missing_database"), &[("database_wait", "2")]);
+    let waiting: Vec<_> = refused.lines().filter(|line| line.contains("waiting for")).collect();
+    assert!(
+        matches!(waiting[..], [one] if one.contains("database \"missing_database\" does not exist")),
+        "{refused}"
+    );
+}
+
+/// Servers that create the tables at the same time do not log that they exist.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn servers_that_start_at_once_on_an_empty_database_log_no_notices() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.database();
+    let starts = [url.clone(), url.clone(), url].map(|url| tokio::task::spawn_blocking(move || Server::start(&url)));
+    for start in starts {
+        let server = start.await.unwrap();
+        let seen = server.seen_before("using the database");
+        assert!(!seen.iter().any(|line| line.contains("NOTICE")), "{seen:#?}");
+    }
+}
+
 /// Failover to a synchronous standby while the servers write.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_synchronous_standby_has_every_acknowledged_change_after_a_failover() {

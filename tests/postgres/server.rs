@@ -153,12 +153,22 @@ impl Server {
 
     /// Waits for a line in the log.
     pub fn wait_for(&self, text: &str) {
+        self.seen_before(text);
+    }
+
+    /// Waits for a line in the log, and returns what precedes it, with the line.
+    pub fn seen_before(&self, text: &str) -> Vec<String> {
         let log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
         let mut seen = Vec::new();
         loop {
             match log.recv_timeout(Duration::from_secs(60)) {
-                Ok(line) if line.contains(text) => return,
-                Ok(line) => seen.push(line),
+                Ok(line) => {
+                    let is_found = line.contains(text);
+                    seen.push(line);
+                    if is_found {
+                        return seen;
+                    }
+                }
                 Err(error) => panic!("{text:?} is not in the log ({error}): {seen:#?}"),
             }
         }

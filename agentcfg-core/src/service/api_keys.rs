@@ -6,7 +6,7 @@ use super::access::Access;
 use super::change::Change;
 use super::records::{self, EntityKey, Entries, Stored, StoredApiKey, StoredUse, WorkspaceApiKey};
 use super::retry::Attempt;
-use super::{AgentCfg, Caller, not_found};
+use super::{AgentCfg, Caller, no_api_key, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Action, ApiKey, ApiKeyId, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, IdRef, NewApiKey, Permission, PermissionSet,
@@ -312,7 +312,7 @@ impl AgentCfg {
         caller: &Caller,
         key_id: IdRef<'_, ApiKeyId>,
     ) -> Result<(Stored<StoredApiKey>, Access), Error> {
-        let unknown = || not_found("API key", key_id.as_str());
+        let unknown = || no_api_key(key_id);
         if !key_id.is_possible() {
             return Err(unknown());
         }

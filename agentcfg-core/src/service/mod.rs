@@ -106,7 +106,7 @@ pub use self::webhooks::{SenderNumbers, WebhookSender};
 use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};
 pub use crate::model::AgentFilter;
-use crate::model::{Epoch, Limits, Plan, Provider, Timestamp};
+use crate::model::{ApiKeyId, Epoch, IdRef, Limits, Plan, Provider, Timestamp};
 use crate::routing::{Catalogue, CatalogueProvider};
 use crate::secret::ProviderCredential;
 use crate::session::{SessionRenewal, SessionVerifier};
@@ -367,6 +367,17 @@ impl fmt::Debug for AgentCfg {
 /// The error for a user who is no member. A workspace that does not exist gets the same.
 fn no_member() -> Error {
     Error::new(ErrorKind::Forbidden, "you are not a member of this workspace")
+}
+
+/// There is no API key of this identifier. A text that is none may be a whole key, which is not repeated.
+fn no_api_key(key_id: IdRef<'_, ApiKeyId>) -> Error {
+    match key_id.is_possible() {
+        true => not_found("API key", key_id.as_str()),
+        false => Error::new(
+            ErrorKind::NotFound,
+            "API key not found: key_id must be the id of a key, the 20 letters and digits behind its prefix, without the rest",
+        ),
+    }
 }
 
 fn not_found(what: &str, id: &str) -> Error {

@@ -10,7 +10,7 @@ use super::groups::is_group;
 use super::members::count_owners;
 use super::records::{self, EntityKey, Entries, Membership, Outcome, StoredUser, Transaction, WorkspacePlace};
 use super::retry::Attempt;
-use super::{AgentCfg, Caller, not_found};
+use super::{AgentCfg, Caller, no_api_key, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, ApiKey, ApiKeyId, IdRef, Role, Success, TargetType, UserId, Workspace, WorkspaceId};
 use crate::validate::{Invalid, quoted};
@@ -78,7 +78,7 @@ impl AgentCfg {
     pub async fn find_api_key(&self, caller: &Caller, key_id: impl Into<IdRef<'_, ApiKeyId>>) -> Result<ApiKey, Error> {
         let key_id = key_id.into();
         self.operator(caller)?;
-        let unknown = || not_found("API key", key_id.as_str());
+        let unknown = || no_api_key(key_id);
         if !key_id.is_possible() {
             return Err(unknown());
         }
@@ -108,7 +108,7 @@ impl AgentCfg {
     ) -> Result<Success, Error> {
         let key_id = key_id.into();
         let operator = self.operator(caller)?;
-        let unknown = || not_found("API key", key_id.as_str());
+        let unknown = || no_api_key(key_id);
         if !key_id.is_possible() {
             return Err(unknown());
         }

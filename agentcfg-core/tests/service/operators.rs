@@ -77,6 +77,16 @@ async fn a_key_is_found_and_revoked_with_an_entry_of_the_operator() {
             ErrorKind::NotFound
         );
     }
+    // A whole key in place of its identifier is not repeated.
+    let ada = world.user("ada");
+    for (_, message) in [
+        failure(service.find_api_key(&root, &*key.key).await),
+        failure(service.revoke_any_api_key(&root, &*key.key).await),
+        failure(service.revoke_api_key(&ada, &*key.key).await),
+    ] {
+        assert!(message.contains("the 20 letters and digits"), "{message}");
+        assert!(!message.contains(&key.key[..12]), "{message}");
+    }
     service.revoke_any_api_key(&root, &key.record.id).await.unwrap();
     assert_eq!(kind(service.authenticate(&key.key).await), ErrorKind::Unauthorized);
     assert_eq!(

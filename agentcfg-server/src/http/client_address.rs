@@ -82,15 +82,42 @@ fn named(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
         let elements = texts(&X_FORWARDED_FOR).flat_map(|text| text.split(','));
         return elements.map(address).collect();
     }
-    let elements = texts(&FORWARDED).flat_map(|text| text.split(','));
+    let elements = texts(&FORWARDED).flat_map(|text| unquoted(text, ','));
     elements.map(of_forwarded).collect()
 }
 
 /// The address in an element of `Forwarded`.
 fn of_forwarded(element: &str) -> Option<IpAddr> {
-    let mut pairs = element.split(';').filter_map(|pair| pair.split_once('='));
+    let pairs = unquoted(element, ';');
+    let mut pairs = pairs.into_iter().filter_map(|pair| pair.split_once('='));
     let (_, value) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("for"))?;
     address(value.trim().trim_matches('"'))
+}
+
+/// Splits a text at a separator that is in no quoted string.
+///
+/// A quoted string without an end comes from a client that wants to hide what a proxy has appended. Then the quotes count for
+/// nothing, so that the last element is that of the proxy.
+fn unquoted(text: &str, separator: char) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let (mut begin, mut is_quoted, mut is_escaped) = (0, false, false);
+    for (at, character) in text.char_indices() {
+        match character {
+            _ if is_escaped => is_escaped = false,
+            '\\' if is_quoted => is_escaped = true,
+            '"' => is_quoted = !is_quoted,
+            _ if character == separator && !is_quoted => {
+                parts.push(&text[begin..at]);
+                begin = at + character.len_utf8();
+            }
+            _ => {}
+        }
+    }
+    if is_quoted {
+        return text.split(separator).collect();
+    }
+    parts.push(&text[begin..]);
+    parts
 }
 
 /// An address with or without a port.
@@ -207,6 +234,28 @@ mod tests {
             ),
         ] {
             assert_eq!(client(trusted, peer, fields), expected, "{peer} {fields:?}");
+        }
+    }
+
+    #[test]
+    fn separators_in_quoted_strings_of_forwarded_separate_nothing() {
+        for (field, expected) in [
+            (r#"for=192.0.2.1;host="a,b""#, "192.0.2.1"),
+            (
+                r#"host="a;for=203.0.113.9";for="192.0.2.1:80", for=10.0.0.2"#,
+                "192.0.2.1",
+            ),
+            (r#"for=192.0.2.1;host="a\",for=203.0.113.9""#, "192.0.2.1"),
+            (r#"for=203.0.113.9, for=192.0.2.1;host="a,b""#, "192.0.2.1"),
+            // A client that sends a quote without an end, to which the proxy has appended its address.
+            (r#"for=203.0.113.9;a=", for=192.0.2.1"#, "192.0.2.1"),
+            (r#"for=203.0.113.9;a="\, for=192.0.2.1;host="x""#, "192.0.2.1"),
+        ] {
+            assert_eq!(
+                client(&["10.0.0.0/8"], "10.1.1.1", &[("forwarded", field)]),
+                expected,
+                "{field}"
+            );
         }
     }
 

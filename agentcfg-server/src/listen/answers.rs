@@ -1,5 +1,7 @@
 //! Responses that do not come from the service: to malformed HTTP, and to calls that panicked.
 
+use std::net::IpAddr;
+
 use bytes::Bytes;
 use hyper::Response;
 use hyper::header::{self, HeaderMap, HeaderValue};
@@ -45,8 +47,14 @@ fn bad_request(message: &'static str, headers: &HeaderMap) -> Response<Body> {
 /// The response that replaces a refusal by hyper, which has no body; `None` if `start` is not the start of one.
 /// `line_seen` says whether the request line was complete, and `framing` what it breaks, if that is known.
 ///
-/// Call it only while no request was passed to the service: then the status identifies the refusal.
-pub(super) fn replacement_for(start: &[u8], line_seen: bool, framing: &Framing) -> Option<Bytes> {
+/// Call it only while no request was passed to the service: then the status identifies the refusal. `client` is the address that
+/// the connection came from, for the log: what such a request says of its client counts for nothing.
+pub(super) fn replacement_for(
+    start: &[u8],
+    line_seen: bool,
+    framing: &Framing,
+    client: Option<IpAddr>,
+) -> Option<Bytes> {
     let too_long = || Failure::uri_too_long("request line must be at most 8192 bytes");
     let failure = match hyper_internals::refusal(start)? {
         400 => Failure::bad_request(framing.fault().map_or("request is not valid HTTP/1.1", Fault::message)),
@@ -60,7 +68,8 @@ pub(super) fn replacement_for(start: &[u8], line_seen: bool, framing: &Framing) 
     let body = format!(r#"{{"error":"{message}"}}"#);
     let id = framing.sent_id().unwrap_or_else(|| RequestIds::new().next());
     let id = id.to_str().unwrap_or_default();
-    tracing::info!(status = status.as_u16(), request_id = %id, "refused a malformed request");
+    let client = client.map(|client| tracing::field::display(client.to_canonical()));
+    tracing::info!(status = status.as_u16(), request_id = %id, client, "refused a malformed request");
     let reason = status.canonical_reason().unwrap_or_default();
     Some(Bytes::from(format!(
         "HTTP/1.1 {} {reason}\r\ncontent-type: application/json\r\ncontent-length: {}\r\nx-request-id: {id}\r\n\
@@ -85,7 +94,7 @@ mod tests {
             "garbage",
         ] {
             assert_eq!(
-                replacement_for(other.as_bytes(), true, &Framing::default()),
+                replacement_for(other.as_bytes(), true, &Framing::default(), None),
                 None,
                 "{other}"
             );
@@ -97,7 +106,13 @@ mod tests {
             ("414 x", true, "414"),
         ];
         for (line, seen, status) in cases {
-            let answer = replacement_for(format!("HTTP/1.1 {line}\r\n").as_bytes(), seen, &Framing::default()).unwrap();
+            let answer = replacement_for(
+                format!("HTTP/1.1 {line}\r\n").as_bytes(),
+                seen,
+                &Framing::default(),
+                None,
+            )
+            .unwrap();
             assert!(
                 answer.starts_with(format!("HTTP/1.1 {status} ").as_bytes()),
                 "{answer:?}"

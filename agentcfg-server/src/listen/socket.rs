@@ -272,7 +272,8 @@ impl<T: Peer> Socket<T> {
     /// Whether a write that starts with `start` is a refusal by hyper, which is then replaced.
     fn intercept(&mut self, start: &[u8]) -> bool {
         if self.replacement.is_none() && self.state.phase() == Phase::AwaitingRequest {
-            self.replacement = answers::replacement_for(start, self.head == HeadProgress::Fields, &self.framing);
+            let line_seen = self.head == HeadProgress::Fields;
+            self.replacement = answers::replacement_for(start, line_seen, &self.framing, self.io.address());
         }
         self.replacement.is_some()
     }

@@ -35,7 +35,8 @@ pub struct Egress(Option<Arc<Matcher>>);
 pub struct InvalidProxy;
 
 impl Egress {
-    /// Through a proxy, except to these hosts: names, domains with a dot in front, addresses and networks, separated by commas.
+    /// Through a proxy, except to these hosts: names, domains with a dot in front, addresses and networks, separated by commas. A
+    /// `*` alone stands for all hosts, as for curl.
     ///
     /// # Errors
     ///
@@ -46,6 +47,10 @@ impl Egress {
         let uri = found.as_ref().map(Intercept::uri).ok_or(InvalidProxy)?;
         if uri.scheme_str() != Some("http") || uri.host().is_none_or(str::is_empty) {
             return Err(InvalidProxy);
+        }
+        // The matcher takes it for all names alone, and would send requests to addresses through the proxy.
+        if except.trim() == "*" {
+            return Ok(Self::default());
         }
         let matcher = Matcher::builder().all(proxy.trim()).no(except).build();
         Ok(Self(Some(Arc::new(matcher))))
@@ -119,4 +124,29 @@ async fn open(proxy: Intercept, tcp: HttpConnector, url: Uri) -> Result<TokioIo<
         tunnel = tunnel.with_auth(authorization.clone());
     }
     Ok(tunnel.call(url).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_names_and_addresses() {
+        for (except, url, is_direct) in [
+            ("", "https://api.example.com", false),
+            ("*", "https://api.example.com", true),
+            ("*", "http://10.0.0.7", true),
+            ("*", "http://[2001:db8::1]", true),
+            ("example.com", "https://api.example.com", true),
+            ("10.0.0.0/8", "http://10.0.0.7", true),
+            ("10.0.0.0/8", "http://11.0.0.7", false),
+        ] {
+            let egress = Egress::through("http://proxy.internal:3128", except).unwrap();
+            assert_eq!(
+                egress.proxy(&Uri::from_static(url)).is_none(),
+                is_direct,
+                "{except} {url}"
+            );
+        }
+    }
 }

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
+use agentcfg_core::clock::{Clock, SystemClock};
+use agentcfg_core::model::Timestamp;
 use agentcfg_core::tls;
 use rustls::InconsistentKeys;
 use rustls::pki_types::pem::PemObject;
@@ -15,7 +17,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use zeroize::Zeroizing;
 
-use crate::process::certificate_expiry::not_after;
+use crate::process::certificate_expiry::Validity;
 use crate::process::config::Config;
 use crate::process::files;
 use crate::process::telemetry::Metrics;
@@ -66,6 +68,12 @@ pub enum CertificateError {
         /// The file of the key.
         key: PathBuf,
     },
+    /// The key is damaged, or of a kind that is not supported.
+    #[error("tls_key: the key in {} is damaged, or of a kind that is not supported: it must be RSA with 2048 to 4096 bits, ECDSA on P-256 or P-384, or Ed25519", .path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+    },
     /// The certificate or the key is damaged, or of a kind that is not supported.
     #[error("the certificate in tls_cert ({}) and the key in tls_key ({}) cannot be used: {source}", .cert.display(), .key.display())]
     Unusable {
@@ -100,7 +108,15 @@ impl Files {
         let text = Zeroizing::new(read("tls_key", key, |found| is_private(key, found))?);
         let private = PrivateKeyDer::from_pem_slice(&text);
         let private = private.map_err(|_| content("tls_key", key, "a private key without a password"))?;
-        let pair = tls::provider().and_then(|provider| CertifiedKey::from_der(chain, private, &provider));
+        let unsupported = |_| CertificateError::Key { path: key.clone() };
+        let pair = match tls::provider() {
+            Ok(provider) => {
+                let known = provider.key_provider.load_private_key(private.clone_key());
+                known.map_err(unsupported)?;
+                CertifiedKey::from_der(chain, private, &provider)
+            }
+            Err(error) => Err(error),
+        };
         pair.map(Arc::new).map_err(|source| match source {
             rustls::Error::InconsistentKeys(InconsistentKeys::KeyMismatch) => CertificateError::Mismatch {
                 cert: cert.clone(),
@@ -202,10 +218,17 @@ impl Certificate {
 
     /// When the certificate in use expires, in seconds since 1970.
     pub(super) fn expiry(&self) -> Option<i64> {
-        self.current()
-            .cert
-            .first()
-            .and_then(|certificate| not_after(certificate))
+        validity(&self.current()).map(Validity::not_after)
+    }
+
+    /// A warning of a certificate that clients refuse now, because it has expired or is not valid yet.
+    pub(super) fn warning(&self) -> Option<String> {
+        let now = SystemClock.now();
+        let validity = validity(&self.current()).filter(|validity| !validity.has(now))?;
+        let cert = self.files.cert.display();
+        Some(format!(
+            "the certificate in tls_cert ({cert}) is {validity}, and now it is {now}: clients refuse it"
+        ))
     }
 
     fn current(&self) -> Arc<CertifiedKey> {
@@ -219,9 +242,21 @@ impl ResolvesServerCert for Certificate {
     }
 }
 
+/// When the first certificate of a chain, which is that of the server, is valid; `None` if that cannot be read.
+fn validity(pair: &CertifiedKey) -> Option<Validity> {
+    pair.cert.first().and_then(|certificate| Validity::of(certificate))
+}
+
+/// Whether clients take it now, as far as that depends on the time.
+fn is_valid(pair: &CertifiedKey, now: Timestamp) -> bool {
+    validity(pair).is_none_or(|validity| validity.has(now))
+}
+
 /// Reloads the files when they were renewed.
 struct Renewal {
     certificate: Arc<Certificate>,
+    /// The certificate in the files that is not valid now, while the one in use is.
+    later: Option<Arc<CertifiedKey>>,
     /// The state of the files that the current certificate, or the last refusal, came from.
     known: [Option<Stamp>; 2],
     /// The state of the files at the last check.
@@ -239,6 +274,8 @@ enum Looked {
     Taken,
     /// The files cannot be used, and the old certificate stays in use.
     Refused(CertificateError),
+    /// Their new certificate is not valid now. The old one stays in use as long as it is.
+    Kept(Validity),
 }
 
 impl Renewal {
@@ -248,37 +285,56 @@ impl Renewal {
         let seen = certificate.files.stamp();
         Self {
             certificate,
+            later: None,
             known,
             seen,
         }
     }
 
-    fn look(&mut self) -> Looked {
+    fn look(&mut self, time: Timestamp) -> Looked {
         let now = self.certificate.files.stamp();
         let is_settled = now == std::mem::replace(&mut self.seen, now);
-        if !is_settled || now == self.known {
+        if !is_settled {
             return Looked::Nothing;
         }
+        let current = self.certificate.current();
+        if now == self.known {
+            let is_due = |later: &mut Arc<CertifiedKey>| is_valid(later, time) || !is_valid(&current, time);
+            return match self.later.take_if(is_due) {
+                Some(pair) => self.take(pair),
+                None => Looked::Nothing,
+            };
+        }
         self.known = now;
+        self.later = None;
         match self.certificate.files.load() {
-            Ok(pair) if pair.cert == self.certificate.current().cert => Looked::InUse,
-            Ok(pair) => {
-                *self.certificate.current.write().unwrap_or_else(PoisonError::into_inner) = pair;
-                Looked::Taken
-            }
+            Ok(pair) if pair.cert == current.cert => Looked::InUse,
+            Ok(pair) => match validity(&pair).filter(|validity| !validity.has(time) && is_valid(&current, time)) {
+                Some(validity) => {
+                    self.later = Some(pair);
+                    Looked::Kept(validity)
+                }
+                None => self.take(pair),
+            },
             Err(error) => Looked::Refused(error),
         }
+    }
+
+    fn take(&self, pair: Arc<CertifiedKey>) -> Looked {
+        *self.certificate.current.write().unwrap_or_else(PoisonError::into_inner) = pair;
+        Looked::Taken
     }
 }
 
 /// Checks the files periodically until the server stops.
 pub(super) async fn renew(certificate: Arc<Certificate>, metrics: Arc<Metrics>, stopped: impl Future<Output = ()>) {
-    let mut renewal = Renewal::new(certificate);
+    let files = certificate.files.clone();
+    let mut renewal = Renewal::new(Arc::clone(&certificate));
     let work = async {
         loop {
             tokio::time::sleep(LOOK).await;
             let looking = tokio::task::spawn_blocking(move || {
-                let looked = renewal.look();
+                let looked = renewal.look(SystemClock.now());
                 (renewal, looked)
             });
             let looked;
@@ -292,6 +348,17 @@ pub(super) async fn renew(certificate: Arc<Certificate>, metrics: Arc<Metrics>, 
                 Looked::Taken => {
                     metrics.certificate_taken();
                     tracing::info!("took up the renewed certificate");
+                    if let Some(warning) = certificate.warning() {
+                        tracing::warn!("{warning}");
+                    }
+                }
+                Looked::Kept(validity) => {
+                    metrics.certificate_refused();
+                    tracing::warn!(
+                        file = %files.cert.display(),
+                        "the renewed certificate is {validity}, and now it is {}: the one before it stays in use while it is valid",
+                        SystemClock.now()
+                    );
                 }
                 Looked::Refused(error) => {
                     metrics.certificate_refused();
@@ -307,126 +374,4 @@ pub(super) async fn renew(certificate: Arc<Certificate>, metrics: Arc<Metrics>, 
 }
 
 #[cfg(test)]
-mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
-    use super::*;
-
-    const CERT: &str = include_str!("../outbound/tls/localhost.pem");
-    const KEY: &str = include_str!("../outbound/tls/localhost.key");
-    /// A certificate for another key.
-    const OTHER: &str = include_str!("../outbound/tls/ca.pem");
-
-    struct Fixture {
-        dir: tempfile::TempDir,
-        config: Config,
-    }
-
-    impl Fixture {
-        fn new(cert: &str, key: &str) -> Self {
-            let dir = tempfile::tempdir().unwrap();
-            let config = Config {
-                tls_cert: Some(dir.path().join("cert.pem")),
-                tls_key: Some(dir.path().join("key.pem")),
-                ..Config::default()
-            };
-            let fixture = Self { dir, config };
-            fixture.put("cert.pem", cert);
-            fixture.put("key.pem", key);
-            fixture
-        }
-
-        /// Replaces a file, so that its inode changes.
-        fn put(&self, name: &str, text: &str) {
-            let draft = self.dir.path().join("draft");
-            fs::write(&draft, text).unwrap();
-            fs::set_permissions(&draft, fs::Permissions::from_mode(0o600)).unwrap();
-            fs::rename(&draft, self.dir.path().join(name)).unwrap();
-        }
-
-        fn load(&self) -> Result<Arc<Certificate>, String> {
-            let loaded = Certificate::load(&self.config).map_err(|error| error.to_string())?;
-            Ok(loaded.unwrap())
-        }
-
-        #[track_caller]
-        fn refused(&self, said: &[&str]) {
-            let message = self.load().unwrap_err();
-            assert!(said.iter().all(|said| message.contains(said)), "{message}");
-        }
-    }
-
-    #[test]
-    fn a_file_that_cannot_be_used_is_named_with_the_reason() {
-        assert!(Certificate::load(&Config::default()).unwrap().is_none());
-        assert!(Fixture::new(CERT, KEY).load().is_ok());
-        Fixture::new("nothing", KEY).refused(&["tls_cert", "cert.pem", "certificate", "PEM"]);
-        Fixture::new(CERT, CERT).refused(&["tls_key", "key.pem", "private key"]);
-        Fixture::new(OTHER, KEY).refused(&["tls_key", "key.pem", "is not that of", "cert.pem"]);
-        let damaged = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n";
-        Fixture::new(damaged, KEY).refused(&["tls_cert", "cert.pem", "cannot be used"]);
-        let fixture = Fixture::new(CERT, KEY);
-        fs::remove_file(fixture.dir.path().join("key.pem")).unwrap();
-        fixture.refused(&["tls_key", "key.pem", "cannot read"]);
-        fs::create_dir(fixture.dir.path().join("key.pem")).unwrap();
-        fixture.refused(&["tls_key", "no regular file"]);
-    }
-
-    #[test]
-    fn a_key_that_others_can_read_is_refused() {
-        let fixture = Fixture::new(CERT, KEY);
-        let key = fixture.dir.path().join("key.pem");
-        for mode in [0o640, 0o604, 0o644, 0o660] {
-            fs::set_permissions(&key, fs::Permissions::from_mode(mode)).unwrap();
-            fixture.refused(&["tls_key", &format!("{mode:03o}"), "chmod 600"]);
-        }
-        fs::set_permissions(&key, fs::Permissions::from_mode(0o400)).unwrap();
-        assert!(fixture.load().is_ok());
-    }
-
-    #[test]
-    fn renewed_files_are_taken_once_they_do_not_change_any_more() {
-        let fixture = Fixture::new(CERT, KEY);
-        let certificate = fixture.load().unwrap();
-        let mut renewal = Renewal::new(Arc::clone(&certificate));
-        assert!(matches!(renewal.look(), Looked::InUse));
-        assert!(matches!(renewal.look(), Looked::Nothing));
-        let chain = format!("{CERT}{OTHER}");
-        fixture.put("cert.pem", &chain);
-        assert!(matches!(renewal.look(), Looked::Nothing));
-        fixture.put("key.pem", KEY);
-        assert!(matches!(renewal.look(), Looked::Nothing));
-        assert_eq!(certificate.current().cert.len(), 1);
-        assert!(matches!(renewal.look(), Looked::Taken));
-        assert_eq!(certificate.current().cert.len(), 2);
-        assert!(matches!(renewal.look(), Looked::Nothing));
-    }
-
-    #[test]
-    fn refused_files_leave_the_certificate_and_are_reported_once() {
-        let fixture = Fixture::new(CERT, KEY);
-        let certificate = fixture.load().unwrap();
-        let mut renewal = Renewal::new(Arc::clone(&certificate));
-        renewal.look();
-        fixture.put("cert.pem", OTHER);
-        renewal.look();
-        assert!(matches!(
-            renewal.look(),
-            Looked::Refused(CertificateError::Mismatch { .. })
-        ));
-        assert!(matches!(renewal.look(), Looked::Nothing));
-        let expected: Vec<_> = CertificateDer::pem_slice_iter(CERT.as_bytes())
-            .collect::<Result<_, _>>()
-            .unwrap();
-        assert_eq!(certificate.current().cert, expected);
-        fixture.put("cert.pem", CERT);
-        renewal.look();
-        assert!(matches!(renewal.look(), Looked::InUse));
-        fs::remove_file(fixture.dir.path().join("cert.pem")).unwrap();
-        renewal.look();
-        assert!(matches!(renewal.look(), Looked::Refused(CertificateError::Read { .. })));
-        fixture.put("cert.pem", &format!("{CERT}{OTHER}"));
-        renewal.look();
-        assert!(matches!(renewal.look(), Looked::Taken));
-    }
-}
+mod tests;

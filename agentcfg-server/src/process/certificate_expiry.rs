@@ -1,4 +1,6 @@
-//! When a certificate expires: the one field of X.509 (RFC 5280) that the metrics need.
+//! When a certificate is valid: the one field of X.509 (RFC 5280) that is needed here.
+
+use std::fmt;
 
 use agentcfg_core::model::Timestamp;
 
@@ -8,19 +10,49 @@ const GENERALIZED_TIME: u8 = 0x18;
 /// The version, which the first version does not have.
 const VERSION: u8 = 0xa0;
 
-/// The end of the validity of a certificate in DER, in seconds since 1970; `None` if it cannot be read.
-pub(super) fn not_after(der: &[u8]) -> Option<i64> {
-    let certificate = content(der, SEQUENCE)?.0;
-    let mut fields = content(certificate, SEQUENCE)?.0;
-    if fields.first() == Some(&VERSION) {
-        fields = element(fields)?.2;
+/// When a certificate is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Validity {
+    begin: Timestamp,
+    end: Timestamp,
+}
+
+impl Validity {
+    /// That of a certificate in DER; `None` if it cannot be read.
+    pub(super) fn of(der: &[u8]) -> Option<Self> {
+        let certificate = content(der, SEQUENCE)?.0;
+        let mut fields = content(certificate, SEQUENCE)?.0;
+        if fields.first() == Some(&VERSION) {
+            fields = element(fields)?.2;
+        }
+        // The serial number, the algorithm of the signature, and the issuer.
+        for _ in 0..3 {
+            fields = element(fields)?.2;
+        }
+        let (begin, rest) = time(content(fields, SEQUENCE)?.0)?;
+        let (end, _) = time(rest)?;
+        Some(Self { begin, end })
     }
-    // The serial number, the algorithm of the signature, and the issuer.
-    for _ in 0..3 {
-        fields = element(fields)?.2;
+
+    /// The end, in seconds since 1970.
+    pub(super) fn not_after(self) -> i64 {
+        self.end.unix_millis() / 1000
     }
-    let validity = content(fields, SEQUENCE)?.0;
-    let (kind, time, _) = element(element(validity)?.2)?;
+
+    pub(super) fn has(self, now: Timestamp) -> bool {
+        (self.begin..=self.end).contains(&now)
+    }
+}
+
+impl fmt::Display for Validity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "valid from {} to {}", self.begin, self.end)
+    }
+}
+
+/// The first element, which is a time, and what follows it.
+fn time(der: &[u8]) -> Option<(Timestamp, &[u8])> {
+    let (kind, time, rest) = element(der)?;
     let text = std::str::from_utf8(time).ok()?;
     let text = match kind {
         // The years of two digits are those from 1950 on.
@@ -39,7 +71,7 @@ pub(super) fn not_after(der: &[u8]) -> Option<i64> {
         part(10, 12)?,
         part(12, text.len())?
     );
-    Some(time.parse::<Timestamp>().ok()?.unix_millis() / 1000)
+    Some((time.parse().ok()?, rest))
 }
 
 /// The content of an element that must be of this kind, and what follows it.
@@ -77,10 +109,13 @@ mod tests {
     #[test]
     fn the_end_of_a_certificate_is_read_and_cut_ones_are_not() {
         let whole = der(include_str!("../outbound/tls/localhost.pem"));
-        let end = not_after(&whole).unwrap();
+        let validity = Validity::of(&whole).unwrap();
+        let end = validity.not_after();
         assert!(end > 1_700_000_000, "{end}");
+        assert!(validity.has(validity.begin) && validity.has(validity.end));
+        assert!(!validity.has(validity.begin.plus_millis(-1)) && !validity.has(validity.end.plus_millis(1)));
         for length in 0..whole.len() {
-            assert_eq!(not_after(&whole[..length]), None, "{length}");
+            assert_eq!(Validity::of(&whole[..length]), None, "{length}");
         }
     }
 
@@ -112,7 +147,8 @@ mod tests {
             (UTC_TIME, "5", None),
             (4, "20500101000000Z", None),
         ] {
-            assert_eq!(not_after(&with_end(kind, time)), end, "{time}");
+            let found = Validity::of(&with_end(kind, time)).map(Validity::not_after);
+            assert_eq!(found, end, "{time}");
         }
     }
 }

@@ -122,6 +122,9 @@ impl Server {
         }
         // Loaded before anything is created on disk.
         let certificate = Certificate::load(&config)?;
+        if let Some(warning) = certificate.as_ref().and_then(|certificate| certificate.warning()) {
+            tracing::warn!("{warning}");
+        }
         let (catalogue, managed) = (config.catalogue()?, managed_credentials(&config)?);
         let outbound = outbound_options(&config)?;
         let metrics_listener = match config.metrics_listen {

@@ -1,8 +1,26 @@
 //! The signals of the process: SIGTERM and Ctrl-C shut down, SIGHUP reads the settings again, others are logged.
 
+use std::future::poll_fn;
 use std::io;
+use std::task::Poll;
 
+use rustix::process::Signal as Raw;
 use tokio::signal::unix::{Signal, SignalKind, signal};
+
+/// The signals that end a process which does not handle them, and that mean nothing to the server. After SIGXFSZ the write fails
+/// with an error, as on a full disk.
+const IGNORED: &[(i32, &str)] = &[
+    (Raw::QUIT.as_raw(), "SIGQUIT"),
+    (Raw::ALARM.as_raw(), "SIGALRM"),
+    (Raw::USR1.as_raw(), "SIGUSR1"),
+    (Raw::USR2.as_raw(), "SIGUSR2"),
+    (Raw::VTALARM.as_raw(), "SIGVTALRM"),
+    (Raw::PROF.as_raw(), "SIGPROF"),
+    (Raw::IO.as_raw(), "SIGIO"),
+    (Raw::XFSZ.as_raw(), "SIGXFSZ"),
+    #[cfg(target_os = "linux")]
+    (Raw::POWER.as_raw(), "SIGPWR"),
+];
 
 /// Exit status of a process that a second signal cut short.
 const CUT_SHORT: i32 = 130;
@@ -37,21 +55,26 @@ pub fn shutdown() -> io::Result<impl Future<Output = ()> + Send + 'static> {
 /// When the handlers cannot be installed.
 pub fn others(reload: impl Fn() + Send + 'static) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut hangup = signal(SignalKind::hangup())?;
-    let mut quit = signal(SignalKind::quit())?;
-    let mut alarm = signal(SignalKind::alarm())?;
-    let mut first = signal(SignalKind::user_defined1())?;
-    let mut second = signal(SignalKind::user_defined2())?;
+    let mut ignored = Vec::new();
+    for (number, name) in IGNORED {
+        ignored.push((signal(SignalKind::from_raw(*number))?, *name));
+    }
     Ok(async move {
         loop {
+            let next = poll_fn(|cx| {
+                let mut found = ignored.iter_mut().map(|(signal, name)| (signal.poll_recv(cx), *name));
+                match found.find_map(|(polled, name)| polled.is_ready().then_some((polled, name))) {
+                    Some((Poll::Ready(Some(())), name)) => Poll::Ready(Some(name)),
+                    Some(_) => Poll::Ready(None),
+                    None => Poll::Pending,
+                }
+            });
             let name = tokio::select! {
                 Some(()) = hangup.recv() => {
                     reload();
                     continue;
                 }
-                Some(()) = quit.recv() => "SIGQUIT",
-                Some(()) = alarm.recv() => "SIGALRM",
-                Some(()) = first.recv() => "SIGUSR1",
-                Some(()) = second.recv() => "SIGUSR2",
+                Some(name) = next => name,
                 else => return,
             };
             tracing::warn!(

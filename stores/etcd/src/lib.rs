@@ -174,6 +174,7 @@ impl EtcdStore {
             .map_err(|error| ConnectError::Unusable(error.to_string()))?;
         let identity = Identity::new(base16ct::lower::encode_string(&name));
         let facts = first_contact(&client, &layout, options.connect_wait).await?;
+        tracing::info!(endpoints = %options.endpoints, "connected to the etcd cluster");
         if facts.is_importing && !to_import {
             let text = "an import into it has not ended; stop it, or repeat it until it succeeds";
             return Err(ConnectError::Unusable(text.into()));

@@ -1,9 +1,12 @@
 //! Classification of the database's errors.
 
 use agentcfg_core::store::{OtherFormat, StoreError};
-use deadpool_postgres::PoolError;
+use deadpool_postgres::{PoolError, TimeoutType};
 use tokio_postgres::Error;
 use tokio_postgres::error::SqlState;
+
+/// What is said of an operation whose time is over.
+pub(super) const NO_ANSWER: &str = "the database did not answer in time";
 
 /// Why a store could not be opened on a database.
 ///
@@ -95,11 +98,17 @@ pub(super) fn failed(error: Error) -> StoreError {
 
 /// Converts an error of the pool: there was no connection, so nothing has changed.
 pub(super) fn no_connection(error: PoolError) -> StoreError {
-    StoreError::Unavailable(match error {
-        PoolError::Backend(error) => format!("cannot connect to the database: {}", describe(&error)),
-        PoolError::Timeout(_) => "no connection to the database became free in time".to_owned(),
+    StoreError::Unavailable(why_no_connection(&error))
+}
+
+/// Why the pool has no connection.
+pub(super) fn why_no_connection(error: &PoolError) -> String {
+    match error {
+        PoolError::Backend(error) => format!("cannot connect to the database: {}", describe(error)),
+        PoolError::Timeout(TimeoutType::Wait) => "no connection to the database became free in time".to_owned(),
+        PoolError::Timeout(_) => NO_ANSWER.to_owned(),
         other => other.to_string(),
-    })
+    }
 }
 
 /// Formats a driver error with its cause; neither contains the password.

@@ -84,6 +84,7 @@ mod changes;
 mod commit;
 mod contention;
 mod error;
+mod health;
 mod hold;
 mod many_rows_sql;
 mod options;

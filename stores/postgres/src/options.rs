@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tokio_postgres::config::{SslMode, TargetSessionAttrs};
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 
 use super::error::{ConnectError, describe};
 
@@ -61,8 +61,12 @@ agentcfg_core::__settable! {
     }
 }
 
-/// A request to a database that does not answer is to fail within two seconds.
-const PATIENCE: Duration = Duration::from_millis(1800);
+/// A request to a database that does not answer is to fail within two seconds, with the short waits of its further operations
+/// (see [`health`](super::health)).
+const PATIENCE: Duration = Duration::from_millis(1600);
+
+/// The time limit of a TCP connection to one host, if the URL names none.
+pub(super) const CONNECT: Duration = Duration::from_secs(5);
 
 impl PostgresOptions {
     /// The default options for this URL.
@@ -106,11 +110,31 @@ pub(super) struct Target {
     pub(super) authorities: Option<PathBuf>,
     /// The certificate of this client and its key.
     pub(super) identity: Option<(PathBuf, PathBuf)>,
+    /// What may be wrong with the URL, for the error of a host that cannot be reached.
+    pub(super) doubt: Option<&'static str>,
+}
+
+/// The hint at a password that breaks the URL.
+const ENCODE: &str = "the URL has more than one @; in its user and password, special characters must be percent-encoded: \
+                      %40 for @, %2F for /, %3A for :, %3F for ?, %25 for %";
+
+/// The hosts and the database of a connection, for the log: neither the user nor the password.
+pub(super) fn place(config: &tokio_postgres::Config) -> String {
+    let ports = config.get_ports();
+    let port = |index: usize| ports.get(index).or(ports.first()).copied().unwrap_or(5432);
+    let hosts = config.get_hosts().iter().enumerate().map(|(index, host)| match host {
+        Host::Tcp(name) if name.contains(':') => format!("[{name}]:{}", port(index)),
+        Host::Tcp(name) => format!("{name}:{}", port(index)),
+        #[cfg(unix)]
+        Host::Unix(path) => format!("{}:{}", path.display(), port(index)),
+    });
+    let hosts: Vec<_> = hosts.collect();
+    // The default is the database that has the name of the user.
+    format!("{}/{}", hosts.join(","), config.get_dbname().unwrap_or_default())
 }
 
 /// Parses the URL and validates the schema's name.
 pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> {
-    const CONNECT: Duration = Duration::from_secs(5);
     const TCP_TIMEOUT: Duration = Duration::from_secs(10);
     let valid = |schema: &str| {
         schema.starts_with(|c: char| c.is_ascii_lowercase())
@@ -145,6 +169,12 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
     let mut config: tokio_postgres::Config = format!("{base}?{}", rest.join("&"))
         .parse()
         .map_err(|error| ConnectError::Options(describe(&error)))?;
+    // The driver takes the first @ for the end of the password.
+    let doubt = (base.matches('@').count() > 1).then_some(ENCODE);
+    let is_broken = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
+    if config.get_hosts().iter().any(is_broken) {
+        return Err(ConnectError::Options(ENCODE.to_owned()));
+    }
     let (mode, verify) = match ssl {
         None | Some("prefer" | "allow") => (SslMode::Prefer, false),
         Some("disable") => (SslMode::Disable, false),
@@ -180,6 +210,7 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
         verify,
         authorities,
         identity,
+        doubt,
     })
 }
 
@@ -236,6 +267,38 @@ mod tests {
                 .unwrap_err()
                 .to_string();
             assert!(error.contains("sslcert and sslkey belong together"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_breaks_the_url_is_recognised() {
+        for url in ["postgres://u:hun@ter2@h/d", "postgres://u:a@b:hunter2@h:1/d"] {
+            let error = read(url).map(drop).unwrap_err().to_string();
+            assert!(error.contains("%40 for @") && !error.contains("ter2"), "{url}: {error}");
+        }
+        // Only the attempt to connect shows that this is no host and no database.
+        assert!(read("postgres://u:p@a/ss@h/d").unwrap().doubt.is_some());
+        for url in [
+            "postgres://u:p/a:ss@h/d",
+            "postgres://u:p%40ss@h/d",
+            "postgres://h/d?application_name=a@b",
+        ] {
+            assert_eq!(read(url).unwrap().doubt, None, "{url}");
+        }
+    }
+
+    #[test]
+    fn the_place_names_hosts_and_database_alone() {
+        for (url, expected) in [
+            ("postgres://u:hunter2@a,b:2/d", "a:5432,b:2/d"),
+            (
+                "postgres://u:hunter2@[2001:db8::1]:7/d?sslmode=disable",
+                "[2001:db8::1]:7/d",
+            ),
+            ("postgres://u@%2Frun%2Fpg/d", "/run/pg:5432/d"),
+            ("postgres://u:hunter2@h", "h:5432/"),
+        ] {
+            assert_eq!(place(&read(url).unwrap().config), expected);
         }
     }
 

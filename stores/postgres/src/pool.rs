@@ -1,16 +1,20 @@
 //! The connection pool: its size, the wait for a connection, and the removal of broken connections.
 
 use std::future::{Future, poll_fn};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
 use agentcfg_core::store::StoreError;
-use deadpool_postgres::{Client, Hook, HookError, Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{
+    Client, Hook, HookError, Manager, ManagerConfig, Object, Pool, PoolError, RecyclingMethod, Runtime, Timeouts,
+};
 use tokio::time::{Instant, timeout};
 use tokio_postgres::Row;
 
-use super::error::{ConnectError, describe, is_lost, no_connection, unavailable};
-use super::options::{PostgresOptions, Statements, target};
+use super::error::{ConnectError, NO_ANSWER, describe, is_lost, no_connection, unavailable, why_no_connection};
+use super::health::{Health, TimedOut};
+use super::options::{CONNECT, PostgresOptions, Statements, place, target};
 use super::pipeline::{Step, run};
 use super::round_trip::RoundTrip;
 use super::tls::Tls;
@@ -22,6 +26,13 @@ pub(super) struct Connections {
     read_timeout: Duration,
     pub(super) commit_timeout: Duration,
     trip: RoundTrip,
+    health: Arc<Health>,
+    /// How long the first connection may take.
+    first_timeout: Duration,
+    /// The hosts and the database, for the log.
+    place: String,
+    /// What may be wrong with the URL.
+    doubt: Option<&'static str>,
 }
 
 /// Makes the database plan each prepared statement of a session once, and always as searches of the primary key.
@@ -61,7 +72,7 @@ impl Attempt {
         match self {
             Self::Answered(answer) => answer,
             Self::Lost(error) => Err(error),
-            Self::TimedOut => Err(StoreError::Unavailable("the database did not answer in time".into())),
+            Self::TimedOut => Err(StoreError::Unavailable(NO_ANSWER.to_owned())),
         }
     }
 }
@@ -89,6 +100,12 @@ impl Connections {
         /// The time limit of making one connection, up to a ready session.
         const CREATE: Duration = Duration::from_secs(15);
         let target = target(options)?;
+        // Each host has the time in which a TCP connection must be made.
+        let hosts = u32::try_from(target.config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
+        let of_host = target.config.get_connect_timeout().copied().unwrap_or(CONNECT);
+        let first_timeout = of_host.max(CONNECT).saturating_mul(hosts);
+        let health = Arc::new(Health::default());
+        let (place, doubt) = (place(&target.config), target.doubt);
         let tls = Tls::new(&target)?;
         // The fast method skips connections that are known to be closed, without a round trip.
         let recycling_method = RecyclingMethod::Fast;
@@ -103,6 +120,11 @@ impl Connections {
                 Box::pin(async move { plan_once(client).await.map_err(HookError::Backend) })
             }));
         }
+        let answers = Arc::clone(&health);
+        let pool = pool.post_create(Hook::sync_fn(move |_, _| {
+            answers.answered();
+            Ok(())
+        }));
         let pool = pool.build().map_err(|error| ConnectError::Options(error.to_string()))?;
         Ok(Self {
             pool,
@@ -111,6 +133,10 @@ impl Connections {
             read_timeout: options.read_timeout,
             commit_timeout: options.commit_timeout,
             trip: RoundTrip::default(),
+            health,
+            first_timeout,
+            place,
+            doubt,
         })
     }
 
@@ -129,12 +155,23 @@ impl Connections {
         if let Poll::Ready(client) = poll_fn(|cx| Poll::Ready(taken.as_mut().poll(cx))).await {
             return client.map_err(no_connection);
         }
-        match timeout(self.acquire_timeout, tokio::spawn(taken)).await {
+        let begin = Instant::now();
+        let taken = self
+            .health
+            .within(self.acquire_timeout, self.trip.least(), tokio::spawn(taken));
+        match taken.await {
+            Ok(Ok(Err(error @ PoolError::Timeout(_)))) => {
+                self.health.timed_out(begin);
+                Err(no_connection(error))
+            }
             Ok(Ok(client)) => client.map_err(no_connection),
             Ok(Err(stopped)) => Err(StoreError::Unavailable(stopped.to_string())),
-            Err(_) => Err(StoreError::Unavailable(
-                "the database gave no connection in time".to_owned(),
-            )),
+            Err(TimedOut) => {
+                self.health.timed_out(begin);
+                Err(StoreError::Unavailable(
+                    "the database gave no connection in time".to_owned(),
+                ))
+            }
         }
     }
 
@@ -200,14 +237,22 @@ impl Connections {
 
     async fn attempt(&self, client: &Client, limit: Duration, step: &Step<'_>) -> Attempt {
         let begin = Instant::now();
-        match timeout(limit, run(client, self.statements, step)).await {
+        let statement = run(client, self.statements, step);
+        match self.health.within(limit, self.trip.least(), statement).await {
             Ok(Ok(rows)) => {
                 self.trip.measured(begin);
+                self.health.answered();
                 Attempt::Answered(Ok(rows))
             }
             Ok(Err(error)) if is_lost(&error) => Attempt::Lost(unavailable(&error)),
-            Ok(Err(error)) => Attempt::Answered(Err(unavailable(&error))),
-            Err(_) => Attempt::TimedOut,
+            Ok(Err(error)) => {
+                self.health.answered();
+                Attempt::Answered(Err(unavailable(&error)))
+            }
+            Err(TimedOut) => {
+                self.health.timed_out(begin);
+                Attempt::TimedOut
+            }
         }
     }
 
@@ -234,23 +279,98 @@ impl Connections {
         self.pool.close();
     }
 
-    /// Retries until the database accepts a connection or the time limit `wait` is over.
+    /// Notes that the database has answered a statement of a transaction.
+    pub(super) fn answered(&self) {
+        self.health.answered();
+    }
+
+    /// Retries until the database accepts a connection or the time limit `wait` is over. The first attempt is made in any case.
     pub(super) async fn connect(&self, wait: Duration) -> Result<Client, ConnectError> {
         const PAUSE: Duration = Duration::from_millis(250);
+        let mut failures = Failures::default();
+        let first = Timeouts {
+            create: Some(self.first_timeout),
+            ..self.pool.timeouts()
+        };
+        let mut why = match self.pool.timeout_get(&first).await {
+            Ok(client) => {
+                tracing::info!(database = %self.place, "connected to the database");
+                return Ok(client);
+            }
+            Err(error) => why_no_connection(&error),
+        };
+        let unreachable = |why| {
+            let doubt = self.doubt.map(|doubt| format!("; {doubt}"));
+            ConnectError::Unreachable(format!("{why}{}", doubt.unwrap_or_default()))
+        };
+        if wait.is_zero() {
+            return Err(unreachable(why));
+        }
         let attempts = async {
             loop {
-                match self.pool.get().await {
-                    Ok(client) => return client,
-                    Err(error) => tracing::info!(%error, "the database does not answer yet"),
+                if let Some(attempts) = failures.add(&why) {
+                    tracing::info!(database = %self.place, %why, attempts, "waiting for the database");
                 }
                 tokio::time::sleep(PAUSE).await;
+                match self.pool.get().await {
+                    Ok(client) => {
+                        tracing::info!(database = %self.place, "connected to the database");
+                        return client;
+                    }
+                    Err(error) => why = why_no_connection(&error),
+                }
             }
         };
-        match self.pool.get().await {
-            Ok(client) => Ok(client),
-            Err(error) => timeout(wait, attempts)
-                .await
-                .map_err(|_| ConnectError::Unreachable(no_connection(error).to_string())),
+        let connected = timeout(wait, attempts).await;
+        connected.map_err(|_| unreachable(why))
+    }
+}
+
+/// The failed attempts to connect, of which equal ones are logged together.
+#[derive(Debug, Default)]
+struct Failures {
+    last: String,
+    logged: Option<Instant>,
+    /// Those since the last line of the log.
+    attempts: u32,
+}
+
+impl Failures {
+    /// Adds a failed attempt. Returns how many to log with one line now, the last of them with this cause: a cause that is new at
+    /// once, an equal one at most every ten seconds.
+    fn add(&mut self, why: &str) -> Option<u32> {
+        const EVERY: Duration = Duration::from_secs(10);
+        self.attempts += 1;
+        if self.last == why && self.logged.is_some_and(|logged| logged.elapsed() < EVERY) {
+            return None;
         }
+        why.clone_into(&mut self.last);
+        self.logged = Some(Instant::now());
+        Some(std::mem::take(&mut self.attempts))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn equal_failures_are_logged_together() {
+        let mut failures = Failures::default();
+        let mut logged = Vec::new();
+        for attempt in 0..100 {
+            let why = if attempt < 50 { "no database" } else { "no answer" };
+            logged.extend(failures.add(why).map(|attempts| (attempt, why, attempts)));
+            tokio::time::advance(Duration::from_millis(250)).await;
+        }
+        assert_eq!(
+            logged,
+            [
+                (0, "no database", 1),
+                (40, "no database", 40),
+                (50, "no answer", 10),
+                (90, "no answer", 40)
+            ]
+        );
     }
 }

@@ -73,8 +73,11 @@ async fn make(client: &mut Client, sql: &Sql) -> Result<(), ConnectError> {
     let schema = &sql.schema;
     let transaction = client.transaction().await.map_err(|error| failed(&error))?;
     let run = async {
+        // Without the notices that tables exist, when another server has just created them.
         transaction
-            .batch_execute(&format!("SELECT pg_advisory_xact_lock({LOCK})"))
+            .batch_execute(&format!(
+                "SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock({LOCK})"
+            ))
             .await?;
         let there = transaction
             .query_typed(

@@ -57,6 +57,11 @@ fn a_hangup_reads_the_log_filter_again_and_other_signals_are_logged() {
         (Signal::ALARM, "SIGALRM"),
         (Signal::USR1, "SIGUSR1"),
         (Signal::USR2, "SIGUSR2"),
+        (Signal::VTALARM, "SIGVTALRM"),
+        (Signal::PROF, "SIGPROF"),
+        (Signal::IO, "SIGIO"),
+        (Signal::XFSZ, "SIGXFSZ"),
+        (Signal::POWER, "SIGPWR"),
     ] {
         server.signal(signal);
         eventually("the signal is logged", || is_logged(name));
@@ -69,6 +74,18 @@ fn a_hangup_reads_the_log_filter_again_and_other_signals_are_logged() {
     eventually("the filter is taken", || is_logged("DEBUG"));
     server.signal(Signal::TERM);
     assert!(server.wait().success());
+}
+
+#[test]
+fn a_malformed_request_is_logged_with_the_address_of_its_client() {
+    let server = Server::start();
+    let mut wire = Wire::connect(server.address());
+    wire.send("G(ET / HTTP/1.1\r\nHost: x\r\n\r\n");
+    eventually("the refusal is logged", || {
+        let log = server.stderr();
+        let line = log.lines().find(|line| line.contains("refused a malformed request"));
+        line.is_some_and(|line| line.contains("client=127.0.0.1"))
+    });
 }
 
 #[test]

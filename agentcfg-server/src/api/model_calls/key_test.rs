@@ -1,5 +1,7 @@
 //! The test of a provider key: the provider is asked for its list of models, which costs nothing.
 
+use std::error::Error;
+use std::io;
 use std::time::Duration;
 
 use agentcfg_core::model::ProviderKeyTest;
@@ -12,6 +14,7 @@ use serde::Deserialize;
 use super::ModelCalls;
 use super::error::CallError;
 use super::headers;
+use crate::outbound::OutboundError;
 
 /// The longest list of models that is read.
 const MAX_BYTES: usize = 4 << 20;
@@ -40,7 +43,7 @@ impl ModelCalls {
             Ok(answer) => answer,
             Err(error) => {
                 tracing::info!(provider = %provider.id(), %error, "a provider key could not be tested");
-                let message = format!("{} cannot be asked: there is no answer", provider.id());
+                let message = format!("{} cannot be asked: {}", provider.id(), why(&error));
                 return Ok(ProviderKeyTest::new(None, message));
             }
         };
@@ -55,6 +58,30 @@ impl ModelCalls {
         };
         Ok(ProviderKeyTest::new(Some(status.as_u16()), message))
     }
+}
+
+/// Why a provider cannot be asked, in words that do not show its address.
+fn why(error: &OutboundError) -> &'static str {
+    match error {
+        OutboundError::Connect(cause) if is_refused(&**cause) => "the connection was refused",
+        OutboundError::Connect(_) => "no connection could be made",
+        OutboundError::Broken(_) => "the connection broke before the answer was complete",
+        OutboundError::TooLong(_) => "its answer is too long",
+        OutboundError::TimedOut(_) => "there is no answer",
+    }
+}
+
+/// Whether a refused connection is among the causes.
+fn is_refused(error: &(dyn Error + 'static)) -> bool {
+    let mut cause = Some(error);
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<io::Error>();
+        if io.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// The message of a refusal, in the form of either API.
@@ -76,6 +103,20 @@ fn said(body: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_refused_connection_is_no_missing_answer() {
+        let free = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap();
+        let outbound = crate::outbound::Outbound::new(&Default::default()).unwrap();
+        let mut request = Request::new(Full::default());
+        *request.uri_mut() = format!("http://{free}/v1/models").parse().unwrap();
+        let error = outbound.send_once(request, MAX_BYTES, PATIENCE).await.unwrap_err();
+        assert_eq!(why(&error), "the connection was refused");
+        assert_eq!(why(&OutboundError::TimedOut(PATIENCE)), "there is no answer");
+    }
 
     #[test]
     fn both_forms_of_refusals_have_a_message() {

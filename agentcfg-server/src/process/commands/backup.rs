@@ -121,7 +121,7 @@ fn write(args: &BackupArgs, dir: &DataDir, cache_mb: u64, out: &mut dyn Write) -
     let mut out = GzEncoder::new(out, Compression::default());
     write_plain(args, dir, cache_mb, &mut out)?;
     let flushed = out.finish().and_then(Write::flush);
-    flushed.map_err(|error| format!("cannot write {}: {error}; {OTHER_OUT}", args.out.display()).into())
+    flushed.map_err(|error| unwritable(&args.out, &error).into())
 }
 
 fn write_plain(args: &BackupArgs, dir: &DataDir, cache_mb: u64, out: &mut dyn Write) -> Result<(), CommandError> {
@@ -130,14 +130,14 @@ fn write_plain(args: &BackupArgs, dir: &DataDir, cache_mb: u64, out: &mut dyn Wr
             dir.require_store()?;
             let store = open_store_to_read(dir, cache_mb)?;
             store.backup(out).map_err(|error| match error {
-                BackupError::Output(_) => format!("{error}; {OTHER_OUT}"),
+                BackupError::Output(error) => unwritable(&args.out, &error),
                 error => format!("{error}; {}", check_hint(dir)),
             })?;
         }
         // A running server has the store open, so it makes the copy.
         Err(DataDirError::Locked { path, holder }) => {
             control::request_backup(dir, out).map_err(|error| match error {
-                ControlError::Output(source) => format!("cannot write {}: {source}; {OTHER_OUT}", args.out.display()),
+                ControlError::Output(source) => unwritable(&args.out, &source),
                 error => format!(
                     "{} is in use by {holder}, and it did not give a copy: {error}; if the store is damaged, stop the server, and {}",
                     path.display(),
@@ -173,8 +173,21 @@ pub(super) fn decompressed(input: impl Read + Send + 'static) -> io::Result<Box<
     })
 }
 
-/// The advice for a backup that cannot be written.
-const OTHER_OUT: &str = "free some space there, or name another file with --out; the store was not changed";
+/// The message for a backup that cannot be written, with the way out.
+fn unwritable(out: &Path, error: &io::Error) -> String {
+    let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    let (place, advice) = match out.as_os_str() == STANDARD_OUTPUT {
+        true if error.kind() == io::ErrorKind::BrokenPipe => ("standard output".into(), "what reads it has ended; "),
+        true if is_full => ("standard output".into(), "free some space there; "),
+        true => ("standard output".into(), ""),
+        false if is_full => (
+            out.to_string_lossy(),
+            "free some space there, or name another file with --out; ",
+        ),
+        false => (out.to_string_lossy(), "name another file with --out; "),
+    };
+    format!("cannot write {place}: {error}; {advice}the store was not changed")
+}
 
 /// A temporary file beside its final place; it is removed on drop unless it is kept.
 struct Draft {
@@ -229,5 +242,28 @@ impl Draft {
 impl Drop for Draft {
     fn drop(&mut self) {
         let _ = fs::remove_file(&self.path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_that_cannot_be_written_names_the_place_and_the_way_out() {
+        let said = |out: &str, kind: io::ErrorKind| unwritable(Path::new(out), &kind.into());
+        let closed = said("-", io::ErrorKind::BrokenPipe);
+        assert!(closed.starts_with("cannot write standard output: "), "{closed}");
+        assert!(
+            closed.contains("what reads it has ended") && !closed.contains("space"),
+            "{closed}"
+        );
+        let full = said("/mnt/copy", io::ErrorKind::StorageFull);
+        assert!(
+            full.starts_with("cannot write /mnt/copy: ") && full.contains("free some space"),
+            "{full}"
+        );
+        let other = said("/mnt/copy", io::ErrorKind::PermissionDenied);
+        assert!(!other.contains("space") && other.contains("another file"), "{other}");
     }
 }

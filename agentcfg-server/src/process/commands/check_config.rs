@@ -6,13 +6,17 @@ use super::error::CommandError;
 use super::program::runtime;
 use super::stdout::{note, say};
 use crate::process::backend::DatabaseLocation;
+use crate::process::certificate::Certificate;
 use crate::process::cli::SettingsArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::start_checks::start_faults;
 
 pub(super) fn run(args: &SettingsArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
-    for warning in &config.warnings {
+    // One that cannot be used is among the faults.
+    let certificate = Certificate::load(&config).ok().flatten();
+    let of_certificate = certificate.and_then(|certificate| certificate.warning());
+    for warning in config.warnings.iter().chain(&of_certificate) {
         note!("warning: {warning}");
     }
     let faults = runtime()?.block_on(start_faults(&config));

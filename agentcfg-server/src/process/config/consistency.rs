@@ -3,13 +3,16 @@
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
+use agentcfg_core::model::{Provider, WorkspaceCreation};
+
 use super::choices::SessionProvider;
 use super::flags::Flags;
+use super::layers::Given;
 use super::settings::Config;
 
 impl Config {
     /// The contradictions between settings.
-    pub(super) fn contradictions(&self) -> Vec<String> {
+    pub(super) fn contradictions(&self, given: &Given) -> Vec<String> {
         let mut faults = Vec::new();
         match (&self.tls_cert, &self.tls_key) {
             (Some(_), None) => faults.push("tls_cert is set, which needs tls_key, the file of its key".to_owned()),
@@ -42,7 +45,13 @@ impl Config {
             );
         }
         match self.catalogue() {
-            Err(fault) => faults.push(format!("the configuration of the models: {fault}")),
+            Err(fault) => {
+                let setting = self.setting_of_unknown_provider();
+                faults.push(format!(
+                    "{}: {fault}",
+                    given.get(setting).map_or(setting, String::as_str)
+                ));
+            }
             Ok(catalogue) => {
                 let mut seen = BTreeSet::new();
                 for (provider, _) in self.managed_credentials() {
@@ -63,7 +72,7 @@ impl Config {
     }
 
     /// Warns of settings that have no effect beside the others.
-    pub(super) fn warn_of_unused(&mut self, flags: &Flags, given: &BTreeSet<&'static str>) {
+    pub(super) fn warn_of_unused(&mut self, flags: &Flags, given: &Given) {
         let mut unused = Vec::new();
         if let (true, Some(data)) = (self.is_shared(), &flags.data) {
             unused.push(format!(
@@ -71,9 +80,46 @@ impl Config {
                 data.display()
             ));
         }
-        let of_settings = given.iter().filter_map(|name| Some((name, self.why_unused(name)?)));
+        let of_settings = given.keys().filter_map(|name| Some((name, self.why_unused(name)?)));
         unused.extend(of_settings.map(|(name, why)| format!("{name} is not used: {why}")));
         self.warnings.extend(unused);
+        self.warnings.extend(self.doubts(given));
+    }
+
+    /// Settings that have an effect which is hardly meant.
+    fn doubts(&self, given: &Given) -> Vec<String> {
+        let mut doubts = Vec::new();
+        if self.session_provider == SessionProvider::Local {
+            for (name, consequence) in [
+                ("oidc_required_claims", "and are refused"),
+                ("oidc_groups_claim", "and give no groups"),
+            ] {
+                if given.contains_key(name) {
+                    doubts.push(format!(
+                        "{name} is set and session_provider is local: tokens of `agentcfg-server token` have no such claims \
+                         {consequence}; only tokens that an app makes with the same session_secret can have them"
+                    ));
+                }
+            }
+        }
+        if self.workspace_creation == WorkspaceCreation::Operators && self.operators.is_empty() {
+            doubts.push(
+                "workspace_creation is operators, and operators names none: no user can create a workspace".into(),
+            );
+        }
+        doubts
+    }
+
+    /// The setting whose models name a provider that no setting lists: it is known when all settings are read.
+    fn setting_of_unknown_provider(&self) -> &'static str {
+        let known = |provider| {
+            [Provider::ANTHROPIC, Provider::OPENAI].contains(&provider)
+                || self.providers.iter().any(|other| other.id() == provider)
+        };
+        match self.models.iter().all(|model| known(model.provider)) {
+            true => "embedding_models",
+            false => "models",
+        }
     }
 
     /// Why a setting has no effect beside the others; `None` if it has one.

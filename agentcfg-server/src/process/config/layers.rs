@@ -1,6 +1,6 @@
 //! Reads the layers of the configuration and merges them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -31,7 +31,7 @@ const OF_THE_CLIENT: [&str; 4] = ["API_KEY", "CA_FILE", "URL", "WORKSPACE"];
 pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsString)>) -> Result<Config, ConfigError> {
     let mut layers = Layers {
         config: Config::default(),
-        given: BTreeSet::new(),
+        given: BTreeMap::new(),
         problems: Vec::new(),
     };
     if let Some(path) = &flags.config {
@@ -43,7 +43,7 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
     layers.flags(&flags);
     layers.standard(&standard);
     if layers.problems.is_empty() {
-        layers.problems = layers.config.contradictions();
+        layers.problems = layers.config.contradictions(&layers.given);
         layers.config.warn_of_unused(&flags, &layers.given);
     }
     if layers.problems.is_empty()
@@ -58,10 +58,13 @@ pub(super) fn load(flags: Flags, env: impl IntoIterator<Item = (OsString, OsStri
     }
 }
 
+/// Settings with the name and the place of each, for messages.
+pub(super) type Given = BTreeMap<&'static str, String>;
+
 struct Layers {
     config: Config,
-    /// The names of the settings that some layer names.
-    given: BTreeSet<&'static str>,
+    /// The settings that some layer names, with the name and the place that they have there.
+    given: Given,
     problems: Vec<String>,
 }
 
@@ -178,7 +181,8 @@ impl Layers {
                     .is_none_or(|other| *other == key) =>
             {
                 self.config.provider_api_keys.insert(provider, key);
-                self.given.insert("provider_api_keys");
+                let shown = format!("{variable} (environment)");
+                self.given.insert("provider_api_keys", shown);
             }
             Ok(_) => self.problems.push(format!(
                 "{variable} (environment): the key for {provider} is set in another place too; keep one"
@@ -312,7 +316,7 @@ impl Layers {
         self.config.names_data |= setting.name == "data";
         match (setting.set)(&mut self.config, value) {
             Ok(()) if self.config == before => {}
-            Ok(()) => drop(self.given.insert(setting.name)),
+            Ok(()) => drop(self.given.insert(setting.name, format!("{name} ({place})"))),
             Err(fault) => {
                 let fault = setting.shown_fault(&fault);
                 self.problems.push(format!("{name} ({place}): {fault}"));

@@ -104,6 +104,30 @@ pub(super) fn networks(value: &Value<'_>) -> Result<Vec<Network>, String> {
     Ok(texts.iter().filter_map(|text| text.parse().ok()).collect())
 }
 
+/// Hosts that are reached without the proxy, with the rules of curl: a name stands for its subdomains too, and `*`, which must be
+/// alone, for all hosts.
+pub(super) fn no_proxy(value: &Value<'_>) -> Result<Vec<String>, String> {
+    const RULE: &str = "names, domains such as .internal, addresses or networks such as 10.0.0.0/8, each without scheme and port, \
+                        or * alone for all hosts";
+    let hosts = value.list(RULE, |text| {
+        text == "*" || text.parse::<Network>().is_ok() || is_host_name(text.strip_prefix('.').unwrap_or(text))
+    })?;
+    match hosts.len() > 1 && hosts.iter().any(|host| host == "*") {
+        true => Err("must be * alone or hosts, got * beside others: it stands for all hosts".to_owned()),
+        false => Ok(hosts),
+    }
+}
+
+/// Whether this can be the name of a host. One that ends in a number is taken for an address everywhere.
+fn is_host_name(text: &str) -> bool {
+    let is_label = |label: &str| {
+        let mut bytes = label.bytes();
+        !label.is_empty() && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+    };
+    let last = text.rsplit('.').next().unwrap_or_default();
+    text.split('.').all(is_label) && !last.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 pub(super) fn required_claims(value: &Value<'_>) -> Result<Vec<RequiredClaim>, String> {
     let texts = value.list("claims such as groups=staff or email_verified=true", |text| {
         text.parse::<RequiredClaim>().is_ok()

@@ -17,8 +17,8 @@ use super::model_providers::{self, ProviderKeys};
 use super::models;
 use super::otlp::{self, Otel};
 use super::rules::{
-    allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, networks, origin,
-    plan, provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
+    allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, networks,
+    no_proxy, origin, plan, provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
 };
 use super::value::Value;
 use crate::api::Streams;
@@ -233,7 +233,7 @@ settings! {
     outbound_proxy: Option<Secret> = None,
         |v| secret_text(v, "a proxy such as http://proxy.internal:3128", |text| Egress::through(text, "").is_ok()), secret;
     /// Hosts that are reached without the proxy.
-    no_proxy: Vec<String> = Vec::new(), |v| v.list("hosts, domains such as .internal, addresses or networks", is_visible);
+    no_proxy: Vec<String> = Vec::new(), no_proxy;
 
     /// Hosts that webhooks may be sent to by http, on another port than 443, or in a private network.
     webhook_allowed_hosts: Vec<AllowedHost> = Vec::new(), allowed_hosts;

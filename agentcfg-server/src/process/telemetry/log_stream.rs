@@ -17,7 +17,7 @@ use crate::process::config::LogFormat;
 /// As many bytes as a pipe that has room takes without blocking (`PIPE_BUF` of Linux).
 const PIECE: usize = 4096;
 
-/// How long a line waits for room in the stream, unless a line before it has waited in vain.
+/// How long a line waits for room in the stream, unless the line before it found none in that time.
 const PATIENCE: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,

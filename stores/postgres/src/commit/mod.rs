@@ -133,6 +133,11 @@ impl Engine {
             pipeline(&client, connections.statements, begin, steps),
         )
         .await;
+        match &flight {
+            Ok(Ok(PipelineOutcome::Committed(_))) => connections.answered(),
+            Ok(Ok(PipelineOutcome::Failed(error))) if error.as_db_error().is_some() => connections.answered(),
+            _ => {}
+        }
         let (outcome, lost) = match flight {
             Ok(Ok(PipelineOutcome::Committed(rows))) => return Ok(Sent::Committed(rows)),
             // Preparing failed: nothing of the transaction was sent. One that has begun before ends with its connection.

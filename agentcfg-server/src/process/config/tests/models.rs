@@ -161,7 +161,12 @@ fn further_providers_have_an_api_and_keys_of_their_own() {
         (
             "models = [{ id = 'a', provider = 'acme' }]".to_owned(),
             None,
-            "acme of model 1 is not known",
+            "a.toml:1): the provider acme of model 1 is not known",
+        ),
+        (
+            "embedding_models = [{ id = 'a', provider = 'acme' }]".to_owned(),
+            None,
+            "a.toml:1): the provider acme of embedding model 1 is not known",
         ),
     ] {
         let env: Vec<_> = env.iter().map(|name| (*name, "k")).collect();

@@ -1,6 +1,6 @@
 //! The settings of identity providers, and settings without effect.
 
-use super::from_env;
+use super::{fault, from_env};
 
 #[test]
 fn an_identity_provider_needs_its_settings() {
@@ -125,4 +125,57 @@ fn settings_without_effect_are_named_with_the_reason() {
         ("AGENTCFG_OIDC_SCOPE", "openid email"),
     ];
     assert!(from_env(&[&jwks[..], &client].concat()).unwrap().warnings.is_empty());
+}
+
+#[test]
+fn settings_whose_effect_is_hardly_meant_are_warned_of() {
+    let warnings = |pairs: &[(&str, &str)]| from_env(pairs).unwrap().warnings;
+    for name in ["OIDC_REQUIRED_CLAIMS", "OIDC_GROUPS_CLAIM"] {
+        let variable = format!("AGENTCFG_{name}");
+        let value = if name == "OIDC_GROUPS_CLAIM" {
+            "roles"
+        } else {
+            "groups=staff"
+        };
+        let said = warnings(&[(variable.as_str(), value)]);
+        assert!(
+            matches!(&said[..], [one] if one.starts_with(&name.to_lowercase()) && one.contains("agentcfg-server token")),
+            "{said:?}"
+        );
+    }
+    let said = warnings(&[("AGENTCFG_WORKSPACE_CREATION", "operators")]);
+    assert!(
+        matches!(&said[..], [one] if one.contains("no user can create a workspace")),
+        "{said:?}"
+    );
+    let with_operators = [
+        ("AGENTCFG_WORKSPACE_CREATION", "operators"),
+        ("AGENTCFG_OPERATORS", "root"),
+    ];
+    assert!(warnings(&with_operators).is_empty());
+}
+
+#[test]
+fn hosts_without_the_proxy_are_checked() {
+    for good in [
+        "localhost,.internal,example.com,10.0.0.0/8,::1,2001:db8::/32,192.0.2.7,a_b.c-d",
+        "*",
+        "",
+    ] {
+        assert!(from_env(&[("AGENTCFG_NO_PROXY", good)]).is_ok(), "{good}");
+    }
+    for (bad, words) in [
+        ("10.0.0.0/99", "networks such as 10.0.0.0/8"),
+        ("http://foo", "without scheme and port"),
+        ("foo:8080", "without scheme and port"),
+        ("*.internal", "domains such as .internal"),
+        ("10.0.0", "got \"10.0.0\""),
+        ("a..b", "got \"a..b\""),
+        (".", "got \".\""),
+        ("*,localhost", "* alone"),
+    ] {
+        let error = fault(&[("AGENTCFG_NO_PROXY", bad)]);
+        assert!(error.starts_with("AGENTCFG_NO_PROXY (environment): must be"), "{error}");
+        assert!(error.contains(words), "{bad}: {error}");
+    }
 }
