@@ -21,6 +21,11 @@ pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
         formats::format(&arguments.format).ok_or_else(|| CommandFailure::with_code(Code::Usage, "unknown format"))?;
     if let Some(label) = &arguments.label {
         parse::<Label>("label", label)?;
+        if label == "latest" {
+            return Err(CommandFailure::error(
+                "the label latest is always at the current version",
+            ));
+        }
     }
     let mut went = Went::new();
     let mut reading = import::read(format, &arguments.paths, arguments.conflicts.markers())?;
