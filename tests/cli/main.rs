@@ -9,6 +9,7 @@ mod edit;
 mod files;
 mod fixture;
 mod import;
+mod import_conflicts;
 mod interrupted;
 mod login;
 mod operator;

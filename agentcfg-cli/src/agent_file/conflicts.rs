@@ -7,8 +7,9 @@
 pub const UNRESOLVED: &str = "a conflict is not resolved: keep one of the two sides, and remove the lines of markers";
 
 /// What to do about markers in a persona, where they may be meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Markers {
+    #[default]
     Refuse,
     Allow,
 }

@@ -26,7 +26,7 @@ pub(crate) mod yaml;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use conflicts::{Markers, UNRESOLVED};
+pub use conflicts::{Markers, UNRESOLVED, conflicts_of_body};
 pub use fields::Fields;
 pub use read::{is_agent_file, read};
 pub(crate) use read::{is_fence, utf8};

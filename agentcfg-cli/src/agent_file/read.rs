@@ -34,12 +34,14 @@ pub fn read(path: &Path, bytes: &[u8], markers: Markers) -> Result<AgentSpec, Ve
     }
 }
 
-/// Whether a file is that of an agent: it has front matter that names no other agent.
+/// Whether a file is that of an agent: it has front matter with a field that each agent has, and that names no other agent. A page
+/// with a title, or an agent of another tool, is none.
 pub fn is_agent_file(path: &Path, bytes: &[u8]) -> bool {
     let (Ok(agent_id), Ok(Parts { entries, .. })) = (agent_id(path), front_matter(path, bytes)) else {
         return false;
     };
-    !entries.is_empty()
+    let is_own = |entry: &Entry| matches!(entry.key.as_str(), "agent_id" | "display_name");
+    entries.iter().any(is_own)
         && entries
             .iter()
             .filter(|entry| entry.key == "agent_id")

@@ -50,7 +50,7 @@ pub fn field(name: &str, value: &Value) -> String {
 }
 
 /// The longest key that a reader takes without the sign of a key in front of it.
-const LONG_KEY: usize = 1000;
+pub(crate) const LONG_KEY: usize = 1000;
 
 /// The lines of a field.
 struct Lines {

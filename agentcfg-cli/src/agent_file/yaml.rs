@@ -1,20 +1,22 @@
 //! The YAML of front matter, with the place of each key and value.
 //!
 //! A tree of maps, lists and scalars of YAML 1.2. Anchors, aliases, tags and several documents are refused: front matter needs none
-//! of them, and a reader of the file would have to resolve them.
+//! of them, and a reader of the file would have to resolve them. In the files of other tools aliases are resolved.
+
+use std::collections::HashMap;
 
 use granit_parser::{Event, Parser, ScalarStyle, Span, StrInput, options};
 
 use super::Place;
 
 /// A value and its place.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Node {
     pub place: Place,
     pub value: Yaml,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Yaml {
     Scalar { text: String, is_plain: bool },
     List(Vec<Node>),
@@ -22,7 +24,7 @@ pub enum Yaml {
 }
 
 /// A key of a map with its value.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Entry {
     pub key: String,
     pub place: Place,
@@ -53,6 +55,15 @@ type Result<T> = std::result::Result<T, Malformed>;
 /// Reads a text as a map. `first_line` is the number of its first line in the file. A text without content has no
 /// entries.
 pub fn parse(text: &str, first_line: usize) -> Result<Vec<Entry>> {
+    read(text, first_line, None).map(|(entries, _)| entries)
+}
+
+/// As [`parse`], with anchors, aliases and `<<`. Where they are is returned too.
+pub fn parse_shared(text: &str, first_line: usize) -> Result<(Vec<Entry>, Option<Place>)> {
+    read(text, first_line, Some(Shared::default()))
+}
+
+fn read(text: &str, first_line: usize, shared: Option<Shared>) -> Result<(Vec<Entry>, Option<Place>)> {
     let options = options! {
         emit_comments: false,
         disallow_directives: true,
@@ -66,14 +77,40 @@ pub fn parse(text: &str, first_line: usize) -> Result<Vec<Entry>> {
             line: first_line,
             column: 1,
         },
+        shared,
     };
-    reader.document()
+    let entries = reader.document()?;
+    Ok((entries, reader.shared.and_then(|shared| shared.first)))
+}
+
+/// The most values that aliases may stand for.
+const MAX_SHARED: usize = 100_000;
+
+/// The values with anchors.
+#[derive(Default)]
+struct Shared {
+    values: HashMap<usize, Node>,
+    /// How many values aliases stood for.
+    number: usize,
+    /// Where the first alias or `<<` is.
+    first: Option<Place>,
 }
 
 struct Reader<'a> {
     events: Parser<'a, StrInput<'a>>,
     first_line: usize,
     last: Place,
+    /// Absent where there must be no anchors.
+    shared: Option<Shared>,
+}
+
+/// The number of values in one.
+fn number_of(node: &Node) -> usize {
+    match &node.value {
+        Yaml::Scalar { .. } => 1,
+        Yaml::List(items) => 1 + items.iter().map(number_of).sum::<usize>(),
+        Yaml::Map(entries) => 1 + entries.iter().map(|entry| number_of(&entry.node)).sum::<usize>(),
+    }
 }
 
 impl<'a> Reader<'a> {
@@ -136,8 +173,13 @@ impl<'a> Reader<'a> {
             let message = format!("{what} of YAML are not supported: write the value itself");
             Err(Malformed::new(place, message))
         };
-        if matches!(event, Event::Alias(_)) || event.anchor_id().is_some() {
+        let anchor = event.anchor_id();
+        let is_alias = matches!(event, Event::Alias(_));
+        if self.shared.is_none() && (is_alias || anchor.is_some()) {
             return refused("anchors and aliases");
+        }
+        if is_alias {
+            return self.alias(&event);
         }
         if event.tag().is_some() {
             return refused("tags");
@@ -151,7 +193,31 @@ impl<'a> Reader<'a> {
             Event::MappingStart(..) => self.map()?,
             _ => return Err(Malformed::new(place, "must be a value")),
         };
-        Ok(Node { place, value })
+        let node = Node { place, value };
+        if let (Some(shared), Some(anchor)) = (&mut self.shared, anchor) {
+            shared.values.insert(anchor, node.clone());
+        }
+        Ok(node)
+    }
+
+    /// The value that an alias stands for.
+    fn alias(&mut self, event: &Event<'a>) -> Result<Node> {
+        let place = self.last;
+        let (Some(shared), Event::Alias(anchor)) = (&mut self.shared, event) else {
+            return Err(Malformed::new(place, "must be a value"));
+        };
+        let Some(node) = shared.values.get(anchor) else {
+            return Err(Malformed::new(place, "an alias must not be within its own value"));
+        };
+        shared.first.get_or_insert(place);
+        shared.number += number_of(node);
+        match shared.number > MAX_SHARED {
+            true => Err(Malformed::new(
+                place,
+                format!("aliases must stand for at most {MAX_SHARED} values"),
+            )),
+            false => Ok(node.clone()),
+        }
     }
 
     fn list(&mut self) -> Result<Yaml> {
@@ -165,17 +231,23 @@ impl<'a> Reader<'a> {
     }
 
     fn map(&mut self) -> Result<Yaml> {
-        let mut entries = Vec::new();
+        let (mut entries, mut merged) = (Vec::new(), Vec::new());
         loop {
             let event = self.next()?;
             if matches!(event, Event::MappingEnd) {
+                entries.extend(without(merged, &entries));
                 return Ok(Yaml::Map(entries));
             }
             let key = self.node(event)?;
-            let Yaml::Scalar { text, .. } = key.value else {
+            let Yaml::Scalar { text, is_plain } = key.value else {
                 return Err(Malformed::new(key.place, "a key must be a text"));
             };
             let event = self.next()?;
+            if let Some(shared) = self.shared.as_mut().filter(|_| is_plain && text == "<<") {
+                shared.first.get_or_insert(key.place);
+                merged.extend(entries_of(self.node(event)?)?);
+                continue;
+            }
             entries.push(Entry {
                 key: text,
                 place: key.place,
@@ -183,4 +255,25 @@ impl<'a> Reader<'a> {
             });
         }
     }
+}
+
+/// The entries of a value of `<<`: a map, or several of which the first counts.
+fn entries_of(node: Node) -> Result<Vec<Entry>> {
+    match node.value {
+        Yaml::Map(entries) => Ok(entries),
+        Yaml::List(maps) => {
+            let mut entries = Vec::new();
+            for map in maps {
+                entries.extend(without(entries_of(map)?, &entries));
+            }
+            Ok(entries)
+        }
+        Yaml::Scalar { .. } => Err(Malformed::new(node.place, "<< must have a map, or several in a list")),
+    }
+}
+
+/// The entries whose keys are not among others.
+fn without(entries: Vec<Entry>, others: &[Entry]) -> Vec<Entry> {
+    let is_new = |entry: &Entry| others.iter().all(|other| other.key != entry.key);
+    entries.into_iter().filter(is_new).collect()
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 
+use super::Conflicts;
 use super::reason::Reason;
 use crate::import::formats::FORMATS;
 
@@ -30,6 +31,11 @@ pub struct Import {
     /// Change nothing: only report what would be done. This is also so without --out and --apply.
     #[arg(long)]
     pub dry_run: bool,
+    /// Replace agents and files that were changed since their import or made by hand, and move labels that were.
+    #[arg(long)]
+    pub overwrite: bool,
+    #[command(flatten)]
+    pub conflicts: Conflicts,
     /// With --apply, point this label at the newest version of each imported agent.
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,

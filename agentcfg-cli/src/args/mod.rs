@@ -219,7 +219,10 @@ Examples:
         /// Write the files of another tool.
         #[arg(long, value_name = "FORMAT", value_parser = import::formats(), conflicts_with_all = ["set", "prune"])]
         format: Option<String>,
-        /// Write nothing if the format cannot hold all that the agents have.
+        /// Overwrite files, and entries of files with several, that are not those of the agents.
+        #[arg(long, requires = "format")]
+        overwrite: bool,
+        /// Write nothing if the format cannot hold all that the agents have, or needs what they do not have.
         #[arg(long, requires = "format")]
         strict: bool,
         /// Take the agents from the files in this directory in place of the workspace.

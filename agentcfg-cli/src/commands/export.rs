@@ -83,7 +83,7 @@ pub async fn run(context: &mut Context, path: &Path, set: Option<&str>, prune: b
 
 /// What is to be written, and which files have it already. All files are checked before the first is written.
 fn compare(directory: &Directory, agents: &[Agent]) -> Result<(Exported, Vec<(PathBuf, String)>)> {
-    let (mut exported, mut changed) = (Exported::default(), Vec::new());
+    let (mut exported, mut changed, mut others) = (Exported::default(), Vec::new(), Vec::new());
     for agent in agents {
         let path = directory.file_of(&agent.agent_id);
         let text = agent_file::write(&agent.agent_id, &Fields::of(&agent.config())?);
@@ -98,12 +98,22 @@ fn compare(directory: &Directory, agents: &[Agent]) -> Result<(Exported, Vec<(Pa
                 if let Some(error) = content.err().and_then(|_| file::unreadable(&path)) {
                     return Err(CommandFailure::io(path.display(), &error));
                 }
-                let message = format!("{} is not the file of an agent, and is not overwritten", path.display());
-                return Err(CommandFailure::error(message).hint("Move it, or export to another directory."));
+                others.push(path.display().to_string());
             }
         }
     }
-    Ok((exported, changed))
+    let are = if others.len() == 1 { "is" } else { "are" };
+    let which = match others.len() {
+        1 => "the file of an agent, and is not overwritten",
+        _ => "files of agents, and are not overwritten",
+    };
+    match others.is_empty() {
+        true => Ok((exported, changed)),
+        false => {
+            let message = format!("{} {are} not {which}", others.join(", "));
+            Err(CommandFailure::error(message).hint("Move it, or export to another directory."))
+        }
+    }
 }
 
 fn exists(path: &Path) -> Result<bool> {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::AgentFilter;
@@ -12,6 +13,7 @@ use super::context::Context;
 use crate::agent_file::Markers;
 use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::{self, Directory};
+use crate::import::existing::{File, Outcome, outcome};
 use crate::import::{self, Entry, Format, Node, formats};
 use crate::output::printable;
 use crate::terminal::Progress;
@@ -26,6 +28,8 @@ struct Exported {
     unchanged: Vec<PathBuf>,
     /// What the format cannot hold.
     lost: Vec<Lost>,
+    /// The keys that its tool requires, and an agent does not have.
+    missing: Vec<Lost>,
 }
 
 #[derive(Debug, Serialize)]
@@ -34,13 +38,24 @@ struct Lost {
     paths: Vec<String>,
 }
 
-pub async fn run(
-    context: &mut Context,
-    word: &str,
-    dir: &Path,
-    from: Option<(&Path, Markers)>,
-    strict: bool,
-) -> Result<Code> {
+/// What the command line says about an export.
+pub struct Arguments<'a> {
+    pub format: &'a str,
+    pub dir: &'a Path,
+    /// Files in place of the workspace.
+    pub from: Option<(&'a Path, Markers)>,
+    pub strict: bool,
+    pub overwrite: bool,
+}
+
+pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code> {
+    let Arguments {
+        format: word,
+        dir,
+        from,
+        strict,
+        overwrite,
+    } = arguments;
     let format = formats::format(word).ok_or_else(|| CommandFailure::with_code(Code::Usage, "unknown format"))?;
     let agents = match from {
         Some((from, markers)) => of_files(from, markers)?,
@@ -49,10 +64,25 @@ pub async fn run(
     let (mut exported, mut written) = (Exported::default(), Vec::new());
     for (agent_id, fields) in agents {
         let mut paths = Vec::new();
-        written.push(import::export(format, &agent_id, fields, &mut paths));
+        let one = import::export(format, &agent_id, fields, &mut paths);
+        let missing = one.missing(format);
+        let is_new = |rows: &[Lost]| rows.last().is_none_or(|row| row.agent_id != agent_id);
+        if !missing.is_empty() && is_new(&exported.missing) {
+            exported.missing.push(Lost {
+                agent_id: agent_id.clone(),
+                paths: missing,
+            });
+        }
+        written.push(one);
         if !paths.is_empty() && exported.lost.last().is_none_or(|lost| lost.agent_id != agent_id) {
             exported.lost.push(Lost { agent_id, paths });
         }
+    }
+    if strict && exported.lost.is_empty() && !exported.missing.is_empty() {
+        report(context, &exported)?;
+        let agents = count(exported.missing.len(), "agent");
+        let message = format!("{agents} without what {word} requires; nothing was written");
+        return Err(CommandFailure::error(message).hint("Set these fields, or leave out --strict."));
     }
     if strict && !exported.lost.is_empty() {
         report(context, &exported)?;
@@ -60,20 +90,7 @@ pub async fn run(
         let message = format!("{word} cannot hold all of {agents}; nothing was written");
         return Err(CommandFailure::error(message).hint("Leave out --strict to write what it can hold."));
     }
-    let mut changed = Vec::new();
-    for (path, text) in (format.write)(written) {
-        let path = dir.join(path);
-        match fs::read(&path) {
-            Ok(bytes) if bytes == text.as_bytes() => exported.unchanged.push(path),
-            _ if changed.iter().any(|(one, _)| *one == path) => {
-                return Err(CommandFailure::error(format_args!(
-                    "two agents have the file {}",
-                    path.display()
-                )));
-            }
-            _ => changed.push((path, text)),
-        }
-    }
+    let changed = changed(format, dir, (format.write)(written), overwrite, &mut exported)?;
     for (path, text) in changed {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(|error| CommandFailure::io(parent.display(), &error))?;
@@ -83,6 +100,60 @@ pub async fn run(
     }
     report(context, &exported)?;
     Ok(Code::Done)
+}
+
+/// The files that differ from those that are there. All are compared before the first is written.
+fn changed(
+    format: &Format,
+    dir: &Path,
+    files: Vec<File>,
+    overwrite: bool,
+    exported: &mut Exported,
+) -> Result<Vec<(PathBuf, String)>> {
+    let (mut changed, mut refused): (Vec<(PathBuf, String)>, Vec<String>) = (Vec::new(), Vec::new());
+    let mut paths = BTreeSet::new();
+    for file in files {
+        let path = dir.join(&file.path);
+        if !paths.insert(path.clone()) {
+            return Err(CommandFailure::error(format_args!(
+                "two agents have the file {}",
+                path.display()
+            )));
+        }
+        if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
+            changed.push((path, file.text));
+            continue;
+        }
+        let bytes = match file::source(&path) {
+            Ok(bytes) => bytes,
+            Err(problems) => {
+                refused.extend(
+                    problems
+                        .iter()
+                        .map(|problem| format!("{}: {}", path.display(), problem.message)),
+                );
+                continue;
+            }
+        };
+        match outcome(format, dir, &file, &bytes) {
+            Outcome::Unchanged => exported.unchanged.push(path),
+            Outcome::Write(text) => changed.push((path, text)),
+            Outcome::Refused { text, .. } if overwrite => changed.push((path, text)),
+            Outcome::Refused { reason, .. } => refused.push(format!("{}: {reason}", path.display())),
+        }
+    }
+    match refused.is_empty() {
+        true => Ok(changed),
+        false => {
+            let message = format!(
+                "{} would lose what the export does not have; nothing was written:\n       {}",
+                count(refused.len(), "file"),
+                refused.join("\n       ")
+            );
+            Err(CommandFailure::error(message)
+                .hint("Move them, export to another directory, or overwrite them with --overwrite."))
+        }
+    }
 }
 
 /// The agents of files.
@@ -183,12 +254,15 @@ fn report(context: &mut Context, exported: &Exported) -> Result<()> {
         for path in &exported.written {
             output.line(format_args!("written   {}", path.display()))?;
         }
-        for lost in &exported.lost {
-            output.line(format_args!(
-                "not held  {}: {}",
-                lost.agent_id,
-                printable(&lost.paths.join(", "))
-            ))?;
+        for (what, rows) in [("not held", &exported.lost), ("warning", &exported.missing)] {
+            let of_tool = if what == "warning" { "its tool requires " } else { "" };
+            for row in rows {
+                output.line(format_args!(
+                    "{what:9} {}: {of_tool}{}",
+                    row.agent_id,
+                    printable(&row.paths.join(", "))
+                ))?;
+            }
         }
         Ok(())
     })?;

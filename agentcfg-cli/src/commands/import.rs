@@ -1,19 +1,17 @@
 //! Agents of other tools to files or to the workspace: import.
 
-use std::fs;
-use std::path::Path;
-
+use agentcfg_client::model::{Label, Permission};
 use agentcfg_core::validate::DEFAULT_PERSONA_PROMPT;
 
 use super::context::Context;
 use super::import_apply::{self, Ready};
-use super::import_report::{Report, Row, TooLong};
-use crate::agent_file::{self, Fields, is_agent_file};
+use super::import_files;
+use super::import_report::{Report, Row, Target, TooLong};
+use crate::agent_file::Fields;
 use crate::args::Import;
 use crate::failure::{Code, CommandFailure, Result};
-use crate::file::{self, Directory};
 use crate::import::{self, Imported, Node, Went, formats};
-use crate::session::Session;
+use crate::session::{Session, parse};
 
 pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
     if arguments.json {
@@ -21,8 +19,16 @@ pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
     }
     let format =
         formats::format(&arguments.format).ok_or_else(|| CommandFailure::with_code(Code::Usage, "unknown format"))?;
+    if let Some(label) = &arguments.label {
+        parse::<Label>("label", label)?;
+        if label == "latest" {
+            return Err(CommandFailure::error(
+                "the label latest is always at the current version",
+            ));
+        }
+    }
     let mut went = Went::new();
-    let mut reading = import::read(format, &arguments.paths)?;
+    let mut reading = import::read(format, &arguments.paths, arguments.conflicts.markers())?;
     let agents = import::agents(format, &mut reading, &mut went);
 
     let session = match arguments.apply {
@@ -30,15 +36,23 @@ pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
         false => None,
     };
     let limit = match &session {
-        Some(session) => persona_limit(session).await?,
+        Some(session) => {
+            let is_labelled = arguments.label.is_some() || agents.iter().any(|agent| !agent.labels.is_empty());
+            workspace_limit(session, is_labelled && !arguments.dry_run).await?
+        }
         None => DEFAULT_PERSONA_PROMPT as usize,
     };
     let mut report = Report::of(format.word, &agents, went, reading);
     report.dry_run = arguments.dry_run || (arguments.out.is_none() && !arguments.apply);
+    report.target = match (&arguments.out, arguments.apply) {
+        (Some(_), _) => Target::Files,
+        (None, true) => Target::Workspace,
+        (None, false) => Target::Report,
+    };
     let ready = ready(agents, limit, arguments.apply, &mut report);
 
     if let Some(dir) = &arguments.out {
-        write(dir, &ready, &mut report)?;
+        import_files::write(dir, &ready, arguments.overwrite, &mut report)?;
     }
     if let Some(session) = session {
         import_apply::run(&session, format, arguments, &ready, &mut report).await?;
@@ -55,11 +69,19 @@ pub async fn run(context: &mut Context, arguments: &Import) -> Result<Code> {
     }
 }
 
-/// How long a persona may be in the workspace.
-async fn persona_limit(session: &Session) -> Result<usize> {
+/// How long a persona may be in the workspace. Fails where labels are to be set that the credential may not set.
+async fn workspace_limit(session: &Session, is_labelled: bool) -> Result<usize> {
     let workspace = session.workspace().await?;
     let workspaces = session.client.whoami().await?.workspaces;
     let row = workspaces.into_iter().find(|row| row.id == workspace);
+    if is_labelled
+        && row
+            .as_ref()
+            .is_some_and(|row| !row.permissions.contains(&Permission::AgentsRelease))
+    {
+        let message = "the credential may not set labels, which needs agents:release; nothing was changed";
+        return Err(CommandFailure::with_code(Code::Refused, message));
+    }
     Ok(row.map_or(DEFAULT_PERSONA_PROMPT, |row| row.limits.persona_prompt) as usize)
 }
 
@@ -99,59 +121,4 @@ fn ready(agents: Vec<Imported>, limit: usize, is_applied: bool, report: &mut Rep
     ready.retain(|one| !refused.contains(&one.imported.agent_id));
     report.agents.retain(|row| !refused.contains(&row.agent_id));
     ready
-}
-
-/// Writes the newest version of each agent as its file.
-fn write(dir: &Path, ready: &[Ready], report: &mut Report) -> Result<()> {
-    let directory = match dir.exists() {
-        true => Some(Directory::open(dir)?),
-        false => None,
-    };
-    if !report.dry_run {
-        fs::create_dir_all(dir).map_err(|error| CommandFailure::io(dir.display(), &error))?;
-        file::remove_leftovers(dir)?;
-    }
-    let newest = ready.iter().enumerate().filter(|(i, one)| {
-        ready
-            .get(i + 1)
-            .is_none_or(|next| next.imported.agent_id != one.imported.agent_id)
-    });
-    let mut changed = Vec::new();
-    for (_, one) in newest {
-        let agent_id = one.spec.agent_id.as_str();
-        let path = dir.join(format!("{agent_id}.{}", agent_file::EXTENSION));
-        let text = agent_file::write(agent_id, &Fields::of_spec(&one.spec)?);
-        if directory.is_some() && fs::symlink_metadata(&path).is_ok() {
-            match file::content(&path) {
-                Ok(bytes) if bytes == text.as_bytes() => {
-                    report.unchanged += 1;
-                    continue;
-                }
-                Ok(bytes) if is_agent_file(&path, &bytes) => {}
-                _ => {
-                    let message = format!("{} is not the file of an agent, and is not overwritten", path.display());
-                    return Err(CommandFailure::error(message).hint("Move it, or import to another directory."));
-                }
-            }
-        }
-        changed.push((path, text));
-    }
-    for (path, text) in changed {
-        if !report.dry_run {
-            file::write_file(&path, text.as_bytes())?;
-        }
-        report.written.push(path);
-    }
-    let older = ready.len() - report.written.len() - report.unchanged;
-    if older > 0 {
-        let message =
-            format!("{older} earlier versions are not in the files, which have the newest one: --apply makes them all");
-        report.warnings.push(Row {
-            file: dir.to_owned(),
-            line: 1,
-            column: 1,
-            message,
-        });
-    }
-    Ok(())
 }

@@ -3,16 +3,17 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use agentcfg_client::Client;
 use agentcfg_client::model::{
-    Agent, AgentSpec, AgentState, ApplyAction, ApplyAgents, Label, LabelFilter, LabelTarget, Promotion, VersionPage,
+    AgentSpec, ApplyAction, ApplyAgents, Cursor, Label, LabelFilter, LabelTarget, Promotion, VersionPage,
     VersionSelector, WorkspaceId,
 };
-use agentcfg_client::{AgentFilter, Client};
 
+use super::import_plan::Plan;
 use super::import_report::{Report, Row};
 use crate::agent_file::Problem;
-use crate::args::Import;
-use crate::failure::{CommandFailure, Result};
+use crate::args::{Import, Reason};
+use crate::failure::{Code, CommandFailure, Result};
 use crate::import::{self, Format, Imported, Node};
 use crate::session::{Session, parse};
 use crate::terminal::Progress;
@@ -27,12 +28,6 @@ pub struct Ready {
 const MAX_AGENTS: usize = 200;
 const MAX_BYTES: usize = 4 << 20;
 
-/// The versions of one agent that the workspace does not have, oldest first.
-struct Pending<'a> {
-    versions: Vec<&'a Ready>,
-    next: usize,
-}
-
 pub async fn run(
     session: &Session,
     format: &Format,
@@ -40,8 +35,13 @@ pub async fn run(
     ready: &[Ready],
     report: &mut Report,
 ) -> Result<()> {
-    let client = session.because(&arguments.reason)?;
-    let workspace = session.workspace().await?;
+    // The message of a version tells it from one that was made by other means.
+    let mark = format!("agentcfg import {}", format.word);
+    let message = match &arguments.reason.message {
+        Some(message) => format!("{mark}: {message}"),
+        None => mark.clone(),
+    };
+    let client = session.because(&Reason { message: Some(message) })?;
     let label: Option<Label> = arguments
         .label
         .as_deref()
@@ -49,124 +49,118 @@ pub async fn run(
         .transpose()?;
     let importer = Importer {
         client,
-        workspace,
+        workspace: session.workspace().await?,
         word: format.word,
-        dry_run: report.dry_run,
+        mark: &mark,
+        overwrite: arguments.overwrite,
     };
-
-    let known = importer.known().await?;
-    let mut agents: BTreeMap<&str, Pending<'_>> = BTreeMap::new();
-    for one in ready {
-        let agent_id = one.imported.agent_id.as_str();
-        let pending = agents.entry(agent_id).or_insert(Pending {
-            versions: Vec::new(),
-            next: 0,
+    let progress = Progress::spinner("Comparing with the server");
+    let plan = importer.plan(ready, label.as_ref(), report).await?;
+    drop(progress);
+    let ids: Vec<&str> = plan.pending.keys().copied().collect();
+    if report.dry_run {
+        report.versions_made = plan.pending.values().map(Vec::len).sum();
+        let of_source = plan.pending.values().flatten().flat_map(|one| {
+            let labels = one.imported.labels.iter();
+            labels.map(|label| (one.imported.agent_id.as_str(), &**label))
         });
-        let last = known.get(agent_id).copied().flatten();
-        if one.imported.version.is_none() || one.imported.version > last {
-            pending.versions.push(one);
-        }
+        let of_run = ids.iter().filter_map(|id| Some((*id, &**label.as_ref()?)));
+        let wanted = of_source.chain(of_run).filter(|(id, label)| !plan.keeps(id, label));
+        report.labels_set = wanted.map(|(id, label)| format!("{id}:{label}")).collect();
+        return Ok(());
     }
     let mut versions: BTreeMap<(String, Option<u64>), u64> = BTreeMap::new();
     let progress = Progress::spinner("Importing");
-    loop {
-        let mut batch = Batch::default();
-        for pending in agents.values_mut() {
-            let Some(one) = pending.versions.get(pending.next) else {
-                continue;
-            };
-            if batch.is_full_with(one)? {
-                break;
-            }
-            pending.next += 1;
-            batch.push(one)?;
+    // A round has one version of each agent.
+    let rounds = plan.pending.values().map(Vec::len).max().unwrap_or(0);
+    for round in 0..rounds {
+        let of_round: Vec<&Ready> = plan
+            .pending
+            .values()
+            .filter_map(|pending| pending.get(round).copied())
+            .collect();
+        for batch in batches(&of_round)? {
+            let base = plan.base.clone().filter(|_| round == 0);
+            importer.apply(batch, base, &mut versions, report).await?;
+            importer.labels_of(batch, &plan, report).await?;
         }
-        if batch.ready.is_empty() {
-            break;
-        }
-        importer.apply(&batch, &mut versions, report).await?;
-        importer.labels_of(&batch.ready, report).await?;
     }
     drop(progress);
-    if !importer.dry_run {
-        importer.missing_labels(ready, &versions, report).await?;
-    }
+    let present: Vec<&Ready> = ready
+        .iter()
+        .filter(|one| plan.pending.contains_key(one.imported.agent_id.as_str()))
+        .collect();
+    importer.missing_labels(&present, &versions, &plan, report).await?;
     if let Some(label) = &label {
-        let ids: Vec<&str> = agents.keys().copied().collect();
+        let ids: Vec<&str> = ids.into_iter().filter(|id| !plan.keeps(id, label)).collect();
         importer.release(label, &ids, report).await?;
     }
     Ok(())
 }
 
-/// Agents of one request.
-#[derive(Default)]
-struct Batch<'a> {
-    ready: Vec<&'a Ready>,
-    bytes: usize,
-}
-
-impl<'a> Batch<'a> {
-    fn is_full_with(&self, one: &Ready) -> Result<bool> {
-        let bytes = self.bytes + serde_json::to_vec(&one.spec)?.len();
-        Ok(!self.ready.is_empty() && (self.ready.len() >= MAX_AGENTS || bytes > MAX_BYTES))
-    }
-
-    fn push(&mut self, one: &'a Ready) -> Result<()> {
-        self.bytes += serde_json::to_vec(&one.spec)?.len();
-        self.ready.push(one);
-        Ok(())
+impl Plan<'_> {
+    /// Whether a label of an agent stays where it is.
+    fn keeps(&self, agent_id: &str, label: &str) -> bool {
+        self.kept_labels.contains(&(agent_id.to_owned(), label.to_owned()))
     }
 }
 
-struct Importer {
-    client: Client,
-    workspace: WorkspaceId,
-    word: &'static str,
-    dry_run: bool,
-}
-
-impl Importer {
-    /// The agents of the workspace, with the number that the source gave to the version that was imported last.
-    async fn known(&self) -> Result<BTreeMap<String, Option<u64>>> {
-        let filter = AgentFilter::default().state(AgentState::All);
-        let agents = self.client.list_agents(self.workspace, &filter).await?.value;
-        let mut known = BTreeMap::new();
-        for agent in agents {
-            known.insert(agent.agent_id.to_string(), self.source_version(&agent)?);
+/// Agents in parts that a request can have.
+pub fn batches<'a, 'b>(ready: &'a [&'b Ready]) -> Result<Vec<&'a [&'b Ready]>> {
+    let (mut batches, mut from, mut bytes) = (Vec::new(), 0, 0);
+    for (at, one) in ready.iter().enumerate() {
+        let size = serde_json::to_vec(&one.spec)?.len();
+        if at > from && (at - from >= MAX_AGENTS || bytes + size > MAX_BYTES) {
+            batches.push(&ready[from..at]);
+            (from, bytes) = (at, 0);
         }
-        Ok(known)
+        bytes += size;
     }
-
-    fn source_version(&self, agent: &Agent) -> Result<Option<u64>> {
-        source_version(self.word, &agent.config())
+    if from < ready.len() {
+        batches.push(&ready[from..]);
     }
+    Ok(batches)
+}
 
-    /// Applies one version of each agent of the batch.
+pub struct Importer<'a> {
+    pub client: Client,
+    pub workspace: WorkspaceId,
+    pub word: &'static str,
+    /// What the messages of versions begin with that an import of this format made.
+    pub mark: &'a str,
+    pub overwrite: bool,
+}
+
+impl Importer<'_> {
+    /// Applies one version of each agent.
     async fn apply(
         &self,
-        batch: &Batch<'_>,
+        batch: &[&Ready],
+        base: Option<Cursor>,
         versions: &mut BTreeMap<(String, Option<u64>), u64>,
         report: &mut Report,
     ) -> Result<()> {
-        let body = ApplyAgents::of(batch.ready.iter().map(|one| one.spec.clone()).collect::<Vec<_>>());
-        let applied = self.client.apply_agents(self.workspace, &body, self.dry_run).await?;
-        for agent in &applied.results {
-            match agent.action {
-                ApplyAction::Keep => report.unchanged += 1,
-                _ => report.versions_made += 1,
-            }
-        }
-        for (one, agent) in batch.ready.iter().zip(&applied.results) {
+        let body = ApplyAgents::of(batch.iter().map(|one| one.spec.clone()).collect()).base(base);
+        let applied = self.client.apply_agents(self.workspace, &body, false).await;
+        let applied = applied.map_err(|error| match error.is_precondition_failed() {
+            true => CommandFailure::with_code(Code::Conflict, "agents were changed during the import")
+                .hint("Run it again: what has come in already is not made a second time."),
+            false => error.into(),
+        })?;
+        let made = applied.results.iter().filter(|agent| agent.action != ApplyAction::Keep);
+        report.versions_made += made.count();
+        for (one, agent) in batch.iter().zip(&applied.results) {
             versions.insert((agent.agent_id.to_string(), one.imported.version), agent.version);
         }
         Ok(())
     }
 
     /// Points the labels of the source at the versions that are now the current ones.
-    async fn labels_of(&self, ready: &[&Ready], report: &mut Report) -> Result<()> {
+    async fn labels_of(&self, ready: &[&Ready], plan: &Plan<'_>, report: &mut Report) -> Result<()> {
         let mut by_label: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
         for one in ready {
-            for label in &one.imported.labels {
+            let labels = one.imported.labels.iter();
+            for label in labels.filter(|label| !plan.keeps(&one.imported.agent_id, label)) {
                 by_label.entry(label).or_default().push(&one.imported.agent_id);
             }
         }
@@ -192,10 +186,6 @@ impl Importer {
 
     /// Points a label at the current versions of agents.
     async fn release(&self, label: &Label, ids: &[&str], report: &mut Report) -> Result<()> {
-        if self.dry_run {
-            report.labels_set.extend(ids.iter().map(|id| format!("{id}:{label}")));
-            return Ok(());
-        }
         for ids in ids.chunks(MAX_AGENTS) {
             let named = ids.iter().map(|id| parse("agent_id", id)).collect::<Result<Vec<_>>>()?;
             let promotion = Promotion::new(parse("label", "latest")?, label.clone()).agent_ids(Some(named));
@@ -211,12 +201,13 @@ impl Importer {
     /// Sets labels that are absent though their version was imported earlier, as after an interruption.
     async fn missing_labels(
         &self,
-        ready: &[Ready],
+        ready: &[&Ready],
         made: &BTreeMap<(String, Option<u64>), u64>,
+        plan: &Plan<'_>,
         report: &mut Report,
     ) -> Result<()> {
         let wanted = ready.iter().filter(|one| !one.imported.labels.is_empty());
-        let wanted: Vec<&Ready> = wanted
+        let wanted: Vec<&&Ready> = wanted
             .filter(|one| !made.contains_key(&(one.imported.agent_id.clone(), one.imported.version)))
             .collect();
         if wanted.is_empty() {
@@ -231,6 +222,9 @@ impl Importer {
                 .iter()
                 .filter_map(|label| label.parse::<Label>().ok())
             {
+                if plan.keeps(agent_id, &label) {
+                    continue;
+                }
                 if present
                     .iter()
                     .any(|have| have.agent_id.as_str() == agent_id && have.label == label)
@@ -267,7 +261,7 @@ impl Importer {
 }
 
 /// The number that the source gave to the version, which its format keeps in the definition.
-fn source_version(word: &str, config: &agentcfg_client::model::AgentConfig) -> Result<Option<u64>> {
+pub fn source_version(word: &str, config: &agentcfg_client::model::AgentConfig) -> Result<Option<u64>> {
     let json = serde_json::to_string(config)?;
     let config = import::from_json(Path::new("agent"), &json).map_err(CommandFailure::error)?;
     let kept = config.get("definition").and_then(|definition| definition.get(word));

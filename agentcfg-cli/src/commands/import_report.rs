@@ -13,10 +13,21 @@ use crate::output::printable_lines;
 /// How many rows of one kind the text shows. The JSON has all.
 const SHOWN: usize = 200;
 
+/// Where the agents of an import go.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum Target {
+    #[default]
+    Report,
+    Files,
+    Workspace,
+}
+
 /// What an import did, or would do.
 #[derive(Debug, Default, Serialize)]
 pub struct Report {
     pub format: String,
+    #[serde(skip)]
+    pub target: Target,
     pub dry_run: bool,
     pub agents: Vec<AgentRow>,
     /// Files that were written, with `--out`.
@@ -44,6 +55,23 @@ pub struct AgentRow {
     pub line: usize,
     pub versions: usize,
     pub labels: Vec<String>,
+    /// What becomes of it: `create`, `change`, `restore`, `unchanged` or `refused`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub action: Option<&'static str>,
+    /// The fields that differ from what is there.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<String>,
+}
+
+impl AgentRow {
+    /// What becomes of the agent, as text.
+    fn outcome(&self) -> String {
+        match (self.action, self.changes.is_empty()) {
+            (None, _) => String::new(),
+            (Some(action), true) => format!(": {action}"),
+            (Some(action), false) => format!(": {action} {}", self.changes.join(", ")),
+        }
+    }
 }
 
 #[derive(Debug, Serialize)]
@@ -97,6 +125,8 @@ impl Report {
                         line: agent.place.line,
                         versions: 0,
                         labels: Vec::new(),
+                        action: None,
+                        changes: Vec::new(),
                     });
                     let last = rows.len() - 1;
                     &mut rows[last]
@@ -115,6 +145,13 @@ impl Report {
             skipped: reading.skipped,
             other_files: reading.other_files,
             ..Self::default()
+        }
+    }
+
+    /// Notes what becomes of an agent.
+    pub fn did(&mut self, agent_id: &str, action: &'static str, changes: Vec<String>) {
+        if let Some(row) = self.agents.iter_mut().find(|row| row.agent_id == agent_id) {
+            (row.action, row.changes) = (Some(action), changes);
         }
     }
 
@@ -142,7 +179,12 @@ impl Report {
                     true => String::new(),
                     false => format!(", labels {}", row.labels.join(" ")),
                 };
-                format!("agent    {} ({}){versions}{labels}", row.agent_id, row.name)
+                format!(
+                    "agent    {} ({}){versions}{labels}{}",
+                    row.agent_id,
+                    row.name,
+                    row.outcome()
+                )
             });
             let went = self
                 .went
@@ -191,6 +233,11 @@ impl Report {
             parts.push(format!("{} of other kinds not read", count(self.other_files, "file")));
         }
         context.output.note(format_args!("Read: {}.", parts.join(", ")));
+        if self.agents.is_empty() && self.problems.is_empty() {
+            context
+                .output
+                .note(format_args!("No agents of {} were found.", self.format));
+        }
         let needed = self.too_long.iter().map(|one| one.characters).max();
         if let Some(needed) = needed {
             context.output.note(format_args!(
@@ -203,16 +250,17 @@ impl Report {
                 .output
                 .note("Sources with problems were left out. Change them and run the command again.");
         }
-        let done = match (self.dry_run, self.written.is_empty() && self.unchanged == 0) {
-            (true, _) => "Nothing was changed.".to_owned(),
-            (false, false) => format!(
+        let done = match (self.dry_run, self.target) {
+            (true, _) | (_, Target::Report) => "Nothing was changed.".to_owned(),
+            (false, Target::Files) => format!(
                 "{} written, {} unchanged.",
                 count(self.written.len(), "file"),
                 self.unchanged
             ),
-            (false, true) => format!(
-                "{} made, {} set.",
+            (false, Target::Workspace) => format!(
+                "{} made, {} unchanged, {} set.",
                 count(self.versions_made, "version"),
+                count(self.unchanged, "agent"),
                 count(self.labels_set.len(), "label")
             ),
         };

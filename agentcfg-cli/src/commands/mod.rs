@@ -13,6 +13,8 @@ mod export_format;
 mod hint;
 mod import;
 mod import_apply;
+mod import_files;
+mod import_plan;
 mod import_report;
 mod keys;
 mod labels;
@@ -58,12 +60,20 @@ pub async fn run(command: Command, context: &mut Context) -> Result<Code> {
             strict,
             from,
             allow_conflict_markers,
+            overwrite,
             ..
         } => {
             let from = from
                 .as_deref()
                 .map(|from| (from, Markers::allowed_if(allow_conflict_markers)));
-            export_format::run(context, &format, &dir, from, strict).await
+            let arguments = export_format::Arguments {
+                format: &format,
+                dir: &dir,
+                from,
+                strict,
+                overwrite,
+            };
+            export_format::run(context, arguments).await
         }
         Command::Export { dir, set, prune, .. } => export::run(context, &dir, set.as_deref(), prune).await,
         Command::Import(arguments) => import::run(context, &arguments).await,

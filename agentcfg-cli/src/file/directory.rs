@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::model::AgentSpec;
@@ -15,6 +15,9 @@ const README: &str = "README";
 
 /// The greatest size of a file in bytes. The texts of an agent have far less.
 const MAX_FILE: u64 = 4 * 1024 * 1024;
+
+/// The greatest size of a file of another tool.
+const MAX_SOURCE: u64 = 64 * 1024 * 1024;
 
 /// The files of a directory that are, or look like, files of agents: all that end in `.md`, in small or capital letters, but
 /// `README.md` and hidden ones. Other files and directories are ignored.
@@ -105,18 +108,33 @@ pub(super) fn may_be_agent(name: &str) -> bool {
 
 /// The content of what may be the file of an agent: of a regular file of a bounded size.
 pub fn content(path: &Path) -> std::result::Result<Vec<u8>, Vec<Problem>> {
+    content_up_to(path, MAX_FILE)
+}
+
+/// The content of a file of another tool, which may have many agents.
+pub fn source(path: &Path) -> std::result::Result<Vec<u8>, Vec<Problem>> {
+    content_up_to(path, MAX_SOURCE)
+}
+
+fn content_up_to(path: &Path, max: u64) -> std::result::Result<Vec<u8>, Vec<Problem>> {
     let failed = |rule: &dyn std::fmt::Display| vec![Problem::of(path, rule)];
     let found = fs::metadata(path).map_err(|error| failed(&error))?;
     if !found.is_file() {
         return Err(failed(&"must be a regular file"));
     }
-    if found.len() > MAX_FILE {
-        return Err(failed(&format_args!(
-            "must be at most {MAX_FILE} bytes, got {}",
-            found.len()
-        )));
+    let too_long = |length| failed(&format_args!("must be at most {max} bytes, got {length}"));
+    if found.len() > max {
+        return Err(too_long(found.len()));
     }
-    fs::read(path).map_err(|error| failed(&error))
+    let file = fs::File::open(path).map_err(|error| failed(&error))?;
+    let mut bytes = Vec::new();
+    // A file that grows meanwhile is bounded too.
+    let read = file.take(max + 1).read_to_end(&mut bytes);
+    read.map_err(|error| failed(&error))?;
+    match bytes.len() as u64 > max {
+        true => Err(too_long(bytes.len() as u64)),
+        false => Ok(bytes),
+    }
 }
 
 /// Why a regular file cannot be read.

@@ -5,5 +5,5 @@ mod directory;
 mod subdirectories;
 
 pub use atomic_write::{make_private, pause_writing, remove_leftovers, write_file, write_private_file};
-pub use directory::{Directory, content, unreadable};
+pub use directory::{Directory, content, source, unreadable};
 pub use subdirectories::with_agents as subdirectories_with_agents;

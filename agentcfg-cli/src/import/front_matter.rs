@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use super::node::{Entry, Node, Value, from_yaml};
+use super::node::{Entry, Node, Value};
+use super::node_of::from_yaml;
 use crate::agent_file::{Place, Problem, is_fence};
 
 /// The front matter and the text after it.

@@ -1,28 +1,33 @@
 //! Agents of other tools: reading their files, and writing them again.
 //!
-//! `node` is a value of a source, `table` the machinery that the tables of `formats` drive, `convert` the kinds of values in
+//! `node` is a value of a source and `node_of` reads one, `table` the machinery that the tables of `formats` drive, `convert` the kinds of values in
 //! them and `definition` their paths. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what must not be
-//! stored, and `name` makes identifiers.
+//! stored, `name` makes identifiers, and `existing` and `yaml_file` keep what a
+//! file has that an export replaces.
 
 mod convert;
 mod definition;
+pub mod existing;
 pub mod formats;
 mod front_matter;
 mod name;
 mod node;
+mod node_of;
 mod secrets;
 mod table;
 #[cfg(test)]
 mod tests;
+mod yaml_file;
 mod yaml_text;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use self::node::{Entry, Node, from_json};
+pub use self::node::{Entry, Node};
+pub use self::node_of::from_json;
 pub use self::table::{Format, Imported, Record, Went, export, import};
-use crate::agent_file::{Problem, utf8};
+use crate::agent_file::{Markers, Place, Problem, UNRESOLVED, conflicts_of_body, utf8};
 use crate::failure::{CommandFailure, Result};
 use crate::file;
 
@@ -82,6 +87,8 @@ pub struct Reading {
     pub other_files: usize,
     /// The files of a format that stand beside those of its agents, by their paths.
     pub beside: BTreeMap<PathBuf, Beside>,
+    /// What to do about conflict markers.
+    pub markers: Markers,
 }
 
 /// A file beside those of agents.
@@ -102,8 +109,11 @@ impl Reading {
 }
 
 /// Reads files and directories of a format.
-pub fn read(format: &Format, paths: &[PathBuf]) -> Result<Reading> {
-    let mut reading = Reading::default();
+pub fn read(format: &Format, paths: &[PathBuf], markers: Markers) -> Result<Reading> {
+    let mut reading = Reading {
+        markers,
+        ..Reading::default()
+    };
     for root in paths {
         let found = fs::metadata(root).map_err(|error| CommandFailure::io(root.display(), &error))?;
         let mut files = Vec::new();
@@ -121,6 +131,7 @@ pub fn read(format: &Format, paths: &[PathBuf]) -> Result<Reading> {
             files.retain(|path| is_of_format(path));
             reading.other_files += before - files.len();
         }
+        leave_out_second_files(format, &mut files, &mut reading);
         // Files beside those of agents are read first.
         let is_beside = |path: &Path| {
             let name = path.file_name().unwrap_or_default();
@@ -142,8 +153,25 @@ pub fn read(format: &Format, paths: &[PathBuf]) -> Result<Reading> {
     Ok(reading)
 }
 
+/// Leaves out `x.json` where `x.jsonc` is beside it, as a tool that reads the second alone.
+fn leave_out_second_files(format: &Format, files: &mut Vec<PathBuf>, reading: &mut Reading) {
+    if !format.prefers_jsonc {
+        return;
+    }
+    let has_end = |path: &Path, end: &str| path.extension().is_some_and(|found| found == end);
+    let first: BTreeSet<PathBuf> = files.iter().filter(|path| has_end(path, "jsonc")).cloned().collect();
+    files.retain(|path| {
+        let is_second = has_end(path, "json") && first.contains(&path.with_extension("jsonc"));
+        if is_second {
+            let message = "is not read: the file with the end .jsonc beside it counts";
+            reading.warnings.push(Problem::of(path, message));
+        }
+        !is_second
+    });
+}
+
 fn one(format: &Format, root: &Path, path: &Path, reading: &mut Reading) {
-    let bytes = match file::content(path) {
+    let bytes = match file::source(path) {
         Ok(bytes) => bytes,
         Err(problems) => return reading.problems.extend(problems),
     };
@@ -164,6 +192,26 @@ fn one(format: &Format, root: &Path, path: &Path, reading: &mut Reading) {
             .push(Problem::of(path, "line ends of Windows are read as line feeds"));
         text = text.replace("\r\n", "\n");
     }
+    let conflicts = match reading.markers {
+        Markers::Refuse => conflicts_of_body(&text),
+        Markers::Allow => Vec::new(),
+    };
+    if !conflicts.is_empty() {
+        let problem = |line: &usize| {
+            let place = Place {
+                line: line + 1,
+                column: 1,
+            };
+            let message = format!("{UNRESOLVED}. If they belong to the text, use --allow-conflict-markers");
+            Problem::new(path, place, message)
+        };
+        return reading.problems.extend(conflicts.iter().map(problem));
+    }
+    read_text(format, root, path, &text, reading);
+}
+
+/// Reads the text of a file.
+fn read_text(format: &Format, root: &Path, path: &Path, text: &str, reading: &mut Reading) {
     let relative = path
         .strip_prefix(root)
         .ok()
@@ -175,7 +223,7 @@ fn one(format: &Format, root: &Path, path: &Path, reading: &mut Reading) {
         root,
         path,
         relative: &relative,
-        text: &text,
+        text,
     };
     (format.read)(&source, reading);
 }
@@ -265,7 +313,7 @@ fn is_repeated(format: &Format, one: &Imported, other: &Imported) -> bool {
         let mut fields = agent.fields.clone();
         let definition = fields.iter_mut().find(|entry| entry.key == "definition");
         if let Some(kept) = definition.and_then(|entry| entry.node.map_at(format.word)?.entries_mut()) {
-            kept.retain(|entry| entry.key != "$file" && entry.key != "$yaml");
+            kept.retain(|entry| !["$file", "$yaml", "$json"].contains(&entry.key.as_str()));
         }
         let is_empty = |entry: &Entry| {
             entry.key == "definition" && entry.node.entries().iter().all(|entry| entry.node.entries().is_empty())
@@ -279,10 +327,19 @@ fn is_repeated(format: &Format, one: &Imported, other: &Imported) -> bool {
 /// Why agents with one identifier are not the versions of one agent.
 fn collisions(agent_id: &str, agents: &[Imported]) -> Vec<Problem> {
     let problem = |(i, second): (usize, &Imported)| {
-        let is_other =
-            |first: &&Imported| first.name != second.name || first.version.is_none() || first.version == second.version;
+        let is_same_source = |first: &Imported| match (&first.identity, &second.identity) {
+            (Some(one), Some(other)) => one == other,
+            _ => true,
+        };
+        let is_other = |first: &&Imported| {
+            first.name != second.name
+                || !is_same_source(first)
+                || first.version.is_none()
+                || first.version == second.version
+        };
         let first = agents[..i].iter().find(is_other)?;
         let what = match (first.name == second.name, second.version) {
+            (true, _) if !is_same_source(first) => format!("another agent has the name {:?}, too", second.name),
             (true, Some(version)) => format!("version {version} of {agent_id} is here a second time"),
             (true, None) => format!("the agent {agent_id} is here a second time"),
             (false, _) => {

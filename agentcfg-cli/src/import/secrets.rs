@@ -28,13 +28,18 @@ const PREFIXES: &[&str] = &[
     "ghp_",
     "gho_",
     "ghs_",
+    "ghu_",
+    "ghr_",
     "github_pat_",
     "glpat-",
     "xoxb-",
     "xoxp-",
+    "xoxa-",
+    "xapp-",
     "AKIA",
+    "ASIA",
     "AIza",
-    "eyJhbGci",
+    "eyJ",
     "lsv2_",
     "svc_",
     "sk-lf-",
@@ -73,6 +78,8 @@ pub fn secrets(entries: &[Entry], prose: &[&str]) -> Vec<Secret> {
 
 fn expected(key: &str, is_map: bool) -> Expected {
     match (is_of_credential(key), is_map) {
+        // A key of some kind may be one for sorting.
+        (true, true) if !names_a_credential(key) => Expected::Credential,
         (true, true) => Expected::Secret,
         (true, false) => Expected::Credential,
         (false, true) => Expected::Value,
@@ -82,27 +89,25 @@ fn expected(key: &str, is_map: bool) -> Expected {
 
 fn search(node: &Node, path: &str, expects: Expected, found: &mut Vec<Secret>) {
     match &node.value {
-        Value::Text(text) if is_secret(text, expects) => found.push(Secret {
-            place: node.place,
-            path: path.to_owned(),
-        }),
+        Value::Text(text) if is_secret(text, expects) || (is_of_program(path) && command_has_secret(text)) => {
+            found.push(Secret {
+                place: node.place,
+                path: path.to_owned(),
+            });
+        }
         Value::List(items) => {
-            // An option such as --token is followed by its value.
-            let mut is_value = false;
+            let texts: Vec<&str> = items.iter().map(|item| item.as_text().unwrap_or_default()).collect();
+            let is_command = is_of_program(path);
             for (i, item) in items.iter().enumerate() {
-                let text = item.as_text().unwrap_or_default();
-                let option = text
-                    .starts_with('-')
-                    .then(|| text.split_once('=').unwrap_or((text, "")));
-                let of_option =
-                    option.filter(|(name, value)| is_of_credential(name) && is_secret(value, Expected::Secret));
-                let expects = if is_value || of_option.is_some() {
-                    Expected::Secret
-                } else {
-                    expects
-                };
-                search(item, &format!("{path}[{i}]"), expects, found);
-                is_value = option.is_some_and(|(name, value)| value.is_empty() && is_of_credential(name));
+                let path = format!("{path}[{i}]");
+                let before = i.checked_sub(1).map_or("", |before| texts[before]);
+                match item.as_text() {
+                    Some(text) if argument_is_secret(before, text, is_command) => found.push(Secret {
+                        place: item.place,
+                        path,
+                    }),
+                    _ => search(item, &path, expects, found),
+                }
             }
         }
         Value::Map(entries) => {
@@ -120,16 +125,80 @@ fn search(node: &Node, path: &str, expects: Expected, found: &mut Vec<Secret>) {
     }
 }
 
+/// Whether a path is that of a program or its arguments.
+fn is_of_program(path: &str) -> bool {
+    matches!(path.rsplit('.').next(), Some("command" | "args" | "arguments"))
+}
+
+/// The options whose value is a header or a variable.
+const PAIRS: &[&str] = &["-H", "--header", "--headers", "-e", "--env", "--environment"];
+
+/// Whether an argument of a program has a secret. It may be the value of the argument before it.
+fn argument_is_secret(before: &str, text: &str, is_command: bool) -> bool {
+    let option = text
+        .starts_with('-')
+        .then(|| text.split_once('=').unwrap_or((text, "")));
+    // `--token=x`, and `x` after `--token`.
+    let is_value = before.starts_with('-') && !before.contains('=') && is_of_credential(before);
+    let of_option =
+        option.is_some_and(|(name, value)| is_of_credential(name) && is_secret(value, expected(name, true)));
+    if of_option || (is_value && option.is_none() && is_secret(text, expected(before, true))) {
+        return true;
+    }
+    // `--header=Name: x`, `-HName: x`, `-eNAME=x`, and those after their option.
+    let joined = PAIRS.iter().find_map(|pair| {
+        let rest = text.strip_prefix(pair)?;
+        match pair.starts_with("--") {
+            true => rest.strip_prefix('='),
+            false => (!rest.is_empty()).then_some(rest),
+        }
+    });
+    match joined {
+        Some(pair) => pair_is_secret(pair),
+        None => (is_command || PAIRS.contains(&before)) && option.is_none() && pair_is_secret(text),
+    }
+}
+
+/// Whether `NAME=value` or `Name: value` has a secret.
+fn pair_is_secret(text: &str) -> bool {
+    let Some((name, value)) = text.split_once(['=', ':']) else {
+        return false;
+    };
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let is_name = !name.is_empty() && name.chars().all(is_of_name) && !value.starts_with("//");
+    is_name && is_secret(value.trim().trim_matches(['"', '\'']), expected(name, true))
+}
+
+/// Whether a command on one line has a secret among its arguments.
+fn command_has_secret(line: &str) -> bool {
+    let words: Vec<&str> = line
+        .split_whitespace()
+        .map(|word| word.trim_matches(['"', '\'']))
+        .collect();
+    let is_secret_at = |at: usize| {
+        let before = at.checked_sub(1).map_or("", |before| words[before]);
+        // The value of a header follows its name as a word of its own.
+        let (joined, rest) = (format!("{before} {}", words[at]), words.get(at + 1).unwrap_or(&""));
+        argument_is_secret(before, words[at], true)
+            || (before.ends_with(':') && pair_is_secret(&joined))
+            || (before.ends_with(':') && !rest.is_empty() && pair_is_secret(&format!("{joined} {rest}")))
+    };
+    (0..words.len()).any(is_secret_at)
+}
+
 /// Whether a name is one of a credential. Names of variables and counts of tokens are none.
 fn is_of_credential(name: &str) -> bool {
     let name = name.to_lowercase();
     let is_other = ["_env", "_var", "tokens", "_file", "_name", "_url"]
         .iter()
         .any(|end| name.ends_with(end));
-    !is_other
-        && !name.contains("max_token")
-        && !name.contains("tokenizer")
-        && NAMES.iter().any(|part| name.contains(part))
+    let is_key = name.rsplit(['-', '_']).next() == Some("key") && name != "key";
+    !is_other && !name.contains("max_token") && !name.contains("tokenizer") && (is_key || names_a_credential(&name))
+}
+
+fn names_a_credential(name: &str) -> bool {
+    let name = name.to_lowercase();
+    NAMES.iter().any(|part| name.contains(part))
 }
 
 /// Whether a text is a secret by itself, or by where it is.
@@ -138,8 +207,13 @@ fn is_secret(text: &str, expects: Expected) -> bool {
         .iter()
         .find_map(|scheme| text.strip_prefix(scheme));
     let bare = bare.unwrap_or(text);
+    if has_token(text) {
+        return true;
+    }
     if let Some(default) = default_of(bare) {
-        return is_secret(default, expects);
+        // Such a default is often a value of a test.
+        let is_long = default.len() >= 6 && is_mixed(default);
+        return !is_reference(default) && is_long && is_secret(default, expects);
     }
     if is_reference(bare) {
         return has_password(text);
@@ -147,16 +221,36 @@ fn is_secret(text: &str, expects: Expected) -> bool {
     if bare.contains(char::is_whitespace) {
         return expects == Expected::Secret || has_password(text);
     }
-    let is_mixed = bare.contains(|c: char| c.is_ascii_digit()) && bare.contains(|c: char| c.is_ascii_alphabetic());
+    let (is_mixed, is_odd) = (is_mixed(bare), bare.contains(['&', '!', '#', '%', '^', '*', '$']));
     let is_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '+' | '/' | '=');
     let is_known = bare.len() >= 16 && PREFIXES.iter().any(|prefix| bare.starts_with(prefix));
     let is_by_place = match expects {
         Expected::Anything => false,
+        Expected::Value if bare.contains("://") => false,
+        Expected::Value if is_odd => bare.len() >= 12 && is_mixed,
         Expected::Value => bare.len() >= 20 && is_mixed && !bare.starts_with('/') && bare.chars().all(is_token),
         Expected::Credential => bare.len() >= 12 && is_mixed,
         Expected::Secret => !bare.is_empty() && !is_plain_word(bare),
     };
     is_known || is_by_place || has_password(text)
+}
+
+fn is_mixed(text: &str) -> bool {
+    text.contains(|c: char| c.is_ascii_digit()) && text.contains(|c: char| c.is_ascii_alphabetic())
+}
+
+/// Whether a well-known token is anywhere in a text, such as a header, an argument or the path of a URL.
+fn has_token(text: &str) -> bool {
+    let is_of_token = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    text.split(|c: char| !is_of_token(c)).any(|word| {
+        let is_of_prefix = |prefix: &&&str| word.starts_with(**prefix);
+        word.len() >= 16
+            && is_mixed(word)
+            && PREFIXES
+                .iter()
+                .find(is_of_prefix)
+                .is_some_and(|prefix| *prefix != "eyJ" || word.contains('.') || word.len() >= 40)
+    })
 }
 
 /// `none`, `required`, `true`, `8`: a setting and no credential.
@@ -168,9 +262,17 @@ fn is_plain_word(text: &str) -> bool {
     WORDS.contains(&text.to_lowercase().as_str()) || (text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The literal in `${X:-literal}` or `${X:literal}`, which stands for a variable that is not set.
+/// The literal in `${X:-literal}` or `${X:literal}`, which stands for a variable that is not set. In `${env:X}` and `${input:x}` the
+/// second part is the name.
 fn default_of(text: &str) -> Option<&str> {
     let (name, default) = text.strip_prefix("${")?.strip_suffix('}')?.split_once(':')?;
+    if [
+        "env", "input", "secret", "secrets", "file", "config", "command", "vault",
+    ]
+    .contains(&name)
+    {
+        return None;
+    }
     let default = default.strip_prefix('-').unwrap_or(default);
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     (!name.is_empty() && name.chars().all(is_name)).then_some(default)
@@ -180,6 +282,7 @@ fn default_of(text: &str) -> Option<&str> {
 fn is_reference(text: &str) -> bool {
     ["${", "{{", "{env:", "{file:"].iter().any(|mark| text.contains(mark))
         || text.starts_with(['$', '<'])
+        || (text.len() > 2 && text.starts_with('%') && text.ends_with('%'))
         || is_variable(text)
 }
 
@@ -255,6 +358,52 @@ mod tests {
         assert_eq!(args(&["--token", "abcdefgh"]), 1);
         assert_eq!(args(&["--token=abcdefgh", "--port=8080"]), 1);
         assert_eq!(args(&["--token", "${TOKEN}", "--verbose", "x"]), 0);
+        let ghp = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+        for secret in [
+            vec!["--header", "Authorization: Bearer Tr0ub4dor"],
+            vec!["--header=Authorization: Bearer abcdefgh"],
+            vec!["-H", "X-Api-Key:abcdefgh12"],
+            vec!["-HX-Api-Key: abcdefgh12"],
+            vec!["-e", "DESK_TOKEN=abcdefgh"],
+            vec!["-eDESK_TOKEN=abcdefgh"],
+            vec!["DESK_PASSWORD=abcdefgh"],
+            vec![&format!("Authorization: Bearer {ghp}")],
+            vec!["--endpoint", &format!("https://example.com/s/{ghp}/mcp")],
+        ] {
+            assert_eq!(args(&secret), 1, "{secret:?}");
+        }
+        for plain in [
+            vec!["--header", "Authorization: Bearer ${TOKEN}"],
+            vec!["--header=Accept: application/json", "-H", "X-Api-Key: ${env:KEY}"],
+            vec!["-e", "DESK_TOKEN", "-e", "LOG_LEVEL=info", "--env=REGION=eu-west-1"],
+            vec!["--sort-key", "created_at", "run", "https://example.com:8080/a"],
+        ] {
+            assert_eq!(args(&plain), 0, "{plain:?}");
+        }
+        let command = |line: &str| secrets(&[Entry::new("command", Node::text(line))], &[]).len();
+        assert_eq!(command("x --token Tr0ub4dor"), 1);
+        assert_eq!(
+            command("curl -H 'Authorization: Bearer abcdefgh' https://example.com"),
+            1
+        );
+        assert_eq!(command(&format!("x {ghp}")), 1);
+        assert_eq!(command("npx -y @desk/mcp --token $TOKEN --port 8080"), 0);
+        assert_eq!(in_env("X-Key", "Tr0ub4dor&3xyz"), 1);
+        assert_eq!(in_env("K", "Tr0ub4dor&3xyz"), 1);
+        assert_eq!(in_env("SORT_KEY", "created_at"), 0);
+        for reference in ["${X:-d}", "${X:-changeme}", "${input:x}", "${env:X}", "%X%"] {
+            assert_eq!(in_env("API_KEY", reference), 0, "{reference}");
+        }
+        assert_eq!(in_env("API_KEY", &format!("${{X:-{ghp}}}")), 1);
+        for token in [
+            "xoxb-1234567890-abcdefghijkl",
+            "AKIAIOSFODNN7EXAMPLE",
+            "glpat-abcdefghij0123456789",
+            "sk-ant-api03-abcdefgh",
+            "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.abcdefghijklmnop",
+        ] {
+            assert_eq!(in_env("FOO", &format!("a {token}")), 1, "{token}");
+        }
         let setting = |key: &str, text: &str| secrets(&[Entry::new(key, Node::text(text))], &[]).len();
         assert_eq!(setting("tokenizer", "cl100k_base_of_models"), 0);
         assert_eq!(setting("authorization", "always"), 0);

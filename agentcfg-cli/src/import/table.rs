@@ -11,8 +11,10 @@ use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_
 
 use super::convert::{self, As};
 use super::definition::{place_in, take_at};
+use super::existing::File;
 use super::name::identifier;
 use super::node::{Entry, Node, Value, find, take};
+use super::node_of::from_json;
 use super::secrets::{Secret, secrets};
 use crate::agent_file::{Place, Problem};
 
@@ -30,19 +32,23 @@ pub enum To {
 /// A row of a table: a key of the source, where it goes, and what it is.
 pub type Row = (&'static str, To, As);
 
-/// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers, the file of
-/// several agents, and whether a manifest had nothing around it.
-const BESIDE: &[&str] = &["$file", "$unnamed", "$mcp", "$config", "$yaml", "$bare"];
+/// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers and that of
+/// other settings, the file and the name in a file of several agents, and whether a manifest had nothing around it.
+const BESIDE: &[&str] = &["$file", "$unnamed", "$mcp", "$config", "$json", "$yaml", "$bare"];
 
 /// A format: its table, and what its files are.
 pub struct Format {
     /// The word of the command line, and the key in the definition.
     pub word: &'static str,
     pub rows: &'static [Row],
+    /// The keys that its tool requires.
+    pub requires: &'static [&'static str],
+    /// Whether `x.jsonc` counts in place of `x.json`.
+    pub prefers_jsonc: bool,
     /// The ends of the names of its files.
     pub files: &'static [&'static str],
     pub read: fn(&super::Source<'_>, &mut super::Reading),
-    pub write: fn(Vec<Written>) -> Vec<(PathBuf, String)>,
+    pub write: fn(Vec<Written>) -> Vec<File>,
 }
 
 /// What a source has of one agent, or of one version of it.
@@ -55,6 +61,8 @@ pub struct Record {
     pub default_name: String,
     /// The number of the version in the source.
     pub version: Option<u64>,
+    /// What the source identifies the agent by, whatever its name is.
+    pub identity: Option<String>,
     pub labels: Vec<String>,
     /// What the format keeps beside the keys of the source; the names begin with `$`.
     pub beside: Vec<Entry>,
@@ -70,6 +78,7 @@ impl Record {
             entries,
             default_name: default_name.into(),
             version: None,
+            identity: None,
             labels: Vec::new(),
             beside: Vec::new(),
             servers: Vec::new(),
@@ -87,6 +96,7 @@ pub struct Imported {
     /// The fields of the agent, of which the definition is one.
     pub fields: Vec<Entry>,
     pub version: Option<u64>,
+    pub identity: Option<String>,
     pub labels: Vec<String>,
 }
 
@@ -157,6 +167,7 @@ pub fn import(
         entries,
         default_name,
         version,
+        identity,
         labels,
         beside,
         servers,
@@ -268,6 +279,7 @@ pub fn import(
             place,
             fields,
             version,
+            identity,
             labels,
         }),
         false => Err(problems),
@@ -335,6 +347,19 @@ pub struct Written {
 impl Written {
     pub fn beside(&self, key: &str) -> Option<&Node> {
         find(&self.beside, key)
+    }
+
+    /// The keys that the tool requires and the agent does not have. An agent that had no name in its source needs none.
+    pub fn missing(&self, format: &Format) -> Vec<String> {
+        let has = |key: &str| {
+            self.entries
+                .iter()
+                .any(|entry| entry.key == key && !entry.node.is_null())
+        };
+        let is_text = |key: &str| self.entries.iter().any(|entry| entry.key == format!("${key}"));
+        let required = format.requires.iter().filter(|_| self.beside("$unnamed").is_none());
+        let missing = required.filter(|key| !has(key) && !is_text(key) && !(**key == "manifest" && is_text("system")));
+        missing.map(|key| (*key).to_owned()).collect()
     }
 
     /// Where its file is written: where it was read, if that is below the directory, else by its identifier.
@@ -437,6 +462,11 @@ fn is_placed(to: &To, value: Option<&Node>) -> bool {
 fn remove_shared(definition: &mut Node, beside: &[Entry]) {
     let Some(shared) = find(beside, "$mcp").and_then(|node| node.get("content")) else {
         return;
+    };
+    let read = shared.as_text().map(|text| from_json(Path::new(".mcp.json"), text));
+    let shared = match &read {
+        Some(Ok(read)) => read,
+        _ => shared,
     };
     let shared = convert::servers_of(shared.get("mcpServers"));
     let Some(entries) = definition.entries_mut() else {

@@ -25,7 +25,7 @@ fn cases(word: &str) -> Vec<PathBuf> {
 }
 
 fn imported(format: &Format, path: &Path) -> (Vec<Imported>, Reading) {
-    let mut reading = read(format, &[path.to_owned()]).unwrap();
+    let mut reading = read(format, &[path.to_owned()], Markers::Refuse).unwrap();
     let agents = agents(format, &mut reading, &mut Went::new());
     (agents, reading)
 }
@@ -137,10 +137,10 @@ fn exported(format: &Format, agents: &[Imported]) -> (tempfile::TempDir, Vec<Str
         .iter()
         .map(|agent| export(format, &agent.agent_id, through_its_file(agent), &mut lost))
         .collect();
-    for (path, text) in (format.write)(written) {
-        let path = dir.path().join(path);
+    for file in (format.write)(written) {
+        let path = dir.path().join(file.path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(path, text).unwrap();
+        fs::write(path, file.text).unwrap();
     }
     (dir, lost)
 }
@@ -159,7 +159,9 @@ fn an_export_gives_the_same_content_back() {
 }
 
 fn round_trip(format: &Format, case: &PathBuf) -> std::result::Result<(), String> {
-    let before = read(format, std::slice::from_ref(case)).unwrap().records;
+    let before = read(format, std::slice::from_ref(case), Markers::Refuse)
+        .unwrap()
+        .records;
     let (agents, _) = imported(format, case);
     if agents.is_empty() {
         return Ok(());
@@ -168,7 +170,7 @@ fn round_trip(format: &Format, case: &PathBuf) -> std::result::Result<(), String
     if case.join(".claude-plugin").is_dir() {
         fs::create_dir(dir.path().join(".claude-plugin")).unwrap();
     }
-    let mut again = read(format, &[dir.path().to_owned()]).unwrap();
+    let mut again = read(format, &[dir.path().to_owned()], Markers::Refuse).unwrap();
     // What is true of the source is as true of the export.
     let is_new = |problem: &Problem| {
         !["does not load", "with parentheses"]

@@ -14,8 +14,8 @@ pub fn scalar(value: &Value) -> String {
 }
 
 /// A number as readers of every version of YAML take it: one with an exponent has a fraction and a sign.
-fn number(text: &str) -> String {
-    let Some((mantissa, exponent)) = text.split_once('e') else {
+pub fn number(text: &str) -> String {
+    let Some((mantissa, exponent)) = text.split_once(['e', 'E']) else {
         return text.to_owned();
     };
     let fraction = if mantissa.contains('.') { "" } else { ".0" };

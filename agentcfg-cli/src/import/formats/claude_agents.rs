@@ -1,8 +1,7 @@
 //! Agents of the Managed Agents API of Anthropic: JSON with versions.
 
-use std::path::PathBuf;
-
 use super::super::convert::As;
+use super::super::existing::File;
 use super::super::node::{Node, find};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -29,6 +28,8 @@ pub const FORMAT: Format = Format {
         ("multiagent", Kept, As::Any),
         ("metadata", Definition("metadata"), As::Any),
     ],
+    requires: &["name", "model"],
+    prefers_jsonc: false,
     files: &[".json"],
     read,
     write,
@@ -45,11 +46,12 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
             continue;
         }
         let mut record = Record::new(source.path, object.place, entries, source.stem());
+        record.identity = object.text_of("id").map(str::to_owned);
         record.version = number(&record.entries, "version");
         reading.records.push(record);
     }
 }
 
-fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+fn write(agents: Vec<Written>) -> Vec<File> {
     files(agents, |agent| Node::map(agent.entries.clone()))
 }

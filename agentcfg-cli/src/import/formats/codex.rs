@@ -1,9 +1,9 @@
 //! Agents of Codex: a TOML file for each.
 
-use std::path::PathBuf;
-
 use super::super::convert::As;
-use super::super::node::{Node, Value, from_toml};
+use super::super::existing::{File, Holds};
+use super::super::node::{Node, Value};
+use super::super::node_of::from_toml;
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::{Entry, Reading, Source};
@@ -24,13 +24,15 @@ pub const FORMAT: Format = Format {
         ("developer_instructions", Field("persona_prompt"), As::Text),
         ("mcp_servers", Definition("mcp_servers"), As::ServerMap),
     ],
+    requires: &["name", "description", "developer_instructions"],
+    prefers_jsonc: false,
     files: &[".toml"],
     read,
     write,
 };
 
 fn read(source: &Source<'_>, reading: &mut Reading) {
-    let entries = match from_toml(source.path, source.text) {
+    let entries = match from_toml(source.path, source.text, &mut reading.warnings) {
         Ok(entries) => entries,
         Err(problem) => return reading.problems.push(problem),
     };
@@ -50,7 +52,7 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
     reading.records.push(record);
 }
 
-fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+fn write(agents: Vec<Written>) -> Vec<File> {
     let file = |agent: &Written| {
         let table = agent
             .entries
@@ -58,7 +60,7 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
             .filter_map(|entry| Some((entry.key.clone(), value(&entry.node)?)));
         let table: toml::Table = table.collect();
         let text = toml::to_string(&table).unwrap_or_default();
-        (agent.path(".toml"), text)
+        File::new(agent.path(".toml"), text, Holds::Agent)
     };
     agents.iter().map(file).collect()
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use super::super::convert::As;
-use super::super::node::{Entry, Node, from_json, from_yaml, take};
+use super::super::existing::{File, Holds};
+use super::super::node::{Entry, Node, take};
+use super::super::node_of::{from_json, from_shared_yaml};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::yaml_text::to_yaml;
@@ -30,6 +32,8 @@ pub const FORMAT: Format = Format {
         ("memory", Kept, As::Any),
         ("settings", Kept, As::Any),
     ],
+    requires: &["role", "goal", "backstory"],
+    prefers_jsonc: true,
     files: &[".yaml", ".yml", ".jsonc", ".json"],
     read,
     write,
@@ -60,7 +64,7 @@ fn is_agent(node: &Node) -> bool {
 }
 
 fn yaml(source: &Source<'_>, reading: &mut Reading) {
-    let agents = match from_yaml(source.path, source.text, 1) {
+    let agents = match from_shared_yaml(source.path, source.text, &mut reading.warnings) {
         Ok(agents) => agents,
         Err(problem) => return reading.problems.push(problem),
     };
@@ -87,8 +91,8 @@ fn yaml(source: &Source<'_>, reading: &mut Reading) {
 }
 
 /// One YAML file for the agents that were in one, and a JSON file for each of the others.
-fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
-    let mut files: Vec<(PathBuf, String)> = Vec::new();
+fn write(agents: Vec<Written>) -> Vec<File> {
+    let mut files: Vec<File> = Vec::new();
     for mut agent in agents {
         let name = take(&mut agent.entries, "$name")
             .and_then(|node| node.scalar())
@@ -99,7 +103,7 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
             .and_then(|file| file.rfind('.').map(|at| file[at..].to_owned()));
         if let Some(end) = own {
             let path = agent.path(&end);
-            files.push((path, Node::map(agent.entries).pretty()));
+            files.push(File::new(path, Node::map(agent.entries).pretty(), Holds::Agent));
             continue;
         }
         let yaml = to_yaml(&[Entry::new(name, Node::map(agent.entries.clone()))]);
@@ -109,12 +113,12 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
                 .all(|part| matches!(part, std::path::Component::Normal(_)))
         };
         let path = named.filter(is_below).unwrap_or_else(|| PathBuf::from("agents.yaml"));
-        match files.iter_mut().find(|(one, _)| *one == path) {
-            Some((_, text)) => {
-                text.push('\n');
-                text.push_str(&yaml);
+        match files.iter_mut().find(|file| file.path == path) {
+            Some(file) => {
+                file.text.push('\n');
+                file.text.push_str(&yaml);
             }
-            None => files.push((path, yaml)),
+            None => files.push(File::new(path, yaml, Holds::Names)),
         }
     }
     files

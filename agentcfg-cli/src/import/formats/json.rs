@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::super::node::{Entry, Node, Value, find, from_json, put, take};
+use super::super::existing::{File, Holds};
+use super::super::node::{Entry, Node, Value, find, put, take};
+use super::super::node_of::from_json;
 use super::super::table::Written;
 use super::super::{Reading, Source};
 
@@ -77,7 +79,7 @@ pub fn unflatten(entries: &mut Vec<Entry>, object: &str) {
 }
 
 /// A JSON file for each agent; several versions of one are a list in it.
-pub fn files(agents: Vec<Written>, object: impl Fn(&Written) -> Node) -> Vec<(PathBuf, String)> {
+pub fn files(agents: Vec<Written>, object: impl Fn(&Written) -> Node) -> Vec<File> {
     let mut files: Vec<(String, Vec<Node>)> = Vec::new();
     for agent in agents {
         let node = object(&agent);
@@ -92,7 +94,8 @@ pub fn files(agents: Vec<Written>, object: impl Fn(&Written) -> Node) -> Vec<(Pa
         } else {
             Node::list(nodes)
         };
-        (PathBuf::from(format!("{agent_id}.json")), node.pretty())
+        let path = PathBuf::from(format!("{agent_id}.json"));
+        File::new(path, node.pretty(), Holds::Agent)
     };
     files.into_iter().map(file).collect()
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::convert::As;
+use super::super::existing::{File, Holds};
 use super::super::node::{Entry, Node, find, put, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -75,6 +76,8 @@ pub const FORMAT: Format = Format {
         ("tags", Kept, As::Any),
         ("commitMessage", Kept, As::Any),
     ],
+    requires: &["name", "prompt"],
+    prefers_jsonc: false,
     files: &[".json"],
     read,
     write,
@@ -155,7 +158,7 @@ fn join(text: Option<Node>, mut messages: Vec<Node>) -> Node {
 }
 
 /// One list of all prompts and versions, as the page of Langfuse imports it.
-fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+fn write(agents: Vec<Written>) -> Vec<File> {
     let prompt = |agent: Written| {
         let mut entries = agent.entries;
         if let Some(messages) = take(&mut entries, "messages") {
@@ -175,5 +178,9 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
         Node::map(entries)
     };
     let prompts: Vec<Node> = agents.into_iter().map(prompt).collect();
-    vec![(PathBuf::from("prompts.json"), Node::list(prompts).pretty())]
+    if prompts.is_empty() {
+        return Vec::new();
+    }
+    let text = Node::list(prompts).pretty();
+    vec![File::new(PathBuf::from("prompts.json"), text, Holds::Prompts)]
 }

@@ -1,8 +1,7 @@
 //! Prompts of LangSmith: commits with manifests, which are trees of constructors of LangChain. No constructor is run.
 
-use std::path::PathBuf;
-
 use super::super::convert::As;
+use super::super::existing::File;
 use super::super::node::{Entry, Node, Value, find, put, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -22,6 +21,8 @@ pub const FORMAT: Format = Format {
         ("manifest", Kept, As::Any),
         ("examples", Kept, As::Any),
     ],
+    requires: &["manifest"],
+    prefers_jsonc: false,
     files: &[".json"],
     read,
     write,
@@ -118,7 +119,7 @@ fn argument<'a>(
         .find_map(|inner| argument(inner, classes, names, accepts))
 }
 
-fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+fn write(agents: Vec<Written>) -> Vec<File> {
     files(agents, |agent| {
         let mut entries = agent.entries.clone();
         for (key, classes, names) in TAKEN {

@@ -3,8 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::super::convert::{As, servers_of};
+use super::super::existing::{File, Holds};
 use super::super::front_matter;
-use super::super::node::{Entry, Node, from_json, take};
+use super::super::node::{Entry, Node, put, take};
+use super::super::node_of::from_json;
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written, secret_problems};
 use super::super::yaml_text::to_yaml;
@@ -12,7 +14,10 @@ use super::super::{Beside, Reading, Source};
 use crate::agent_file::{FENCE, Place, Problem};
 
 /// The key of the text after the front matter.
-const BODY: &str = "prompt";
+pub const BODY: &str = "prompt";
+
+/// The key of the agents in `opencode.json`.
+const AGENTS: &str = "agent";
 
 pub const CLAUDE_CODE: Format = Format {
     word: "claude-code",
@@ -38,6 +43,8 @@ pub const CLAUDE_CODE: Format = Format {
         ("version", Kept, As::Text),
         (BODY, Field("persona_prompt"), As::Text),
     ],
+    requires: &["name", "description"],
+    prefers_jsonc: false,
     files: &[".md", ".json"],
     read: claude_code,
     write,
@@ -63,6 +70,8 @@ pub const COPILOT: Format = Format {
         ("metadata", Definition("metadata"), As::Any),
         (BODY, Field("persona_prompt"), As::Text),
     ],
+    requires: &["description"],
+    prefers_jsonc: false,
     files: &[".agent.md", ".chatmode.md", ".md"],
     read: copilot,
     write,
@@ -88,6 +97,8 @@ pub const OPENCODE: Format = Format {
         ("options", Kept, As::Any),
         (BODY, Field("persona_prompt"), As::Text),
     ],
+    requires: &["description"],
+    prefers_jsonc: false,
     files: &[".md", ".json", ".jsonc"],
     read: opencode,
     write,
@@ -156,7 +167,7 @@ fn add_beside(source: &Source<'_>, reading: &mut Reading, from: usize, (key, nam
         .unwrap_or(&path)
         .to_string_lossy()
         .into_owned();
-    let beside = beside(&file, node.clone());
+    let beside = beside(&file, node);
     let servers = servers_of(node.get("mcpServers"));
     for record in records {
         record.beside.push(Entry::new(key, beside.clone()));
@@ -191,8 +202,15 @@ fn opencode(source: &Source<'_>, reading: &mut Reading) {
     let from = reading.records.len();
     if !source.file_name().ends_with(".md") {
         if let Some(node) = json(source, reading) {
-            if !keep_config(source, reading, &node) || node.get("agent").is_some() {
-                objects(source, reading, &node, "agent", false);
+            if !keep_config(source, reading, &node) || node.get(AGENTS).is_some() {
+                objects(source, reading, &node, AGENTS, false);
+            }
+            for record in &mut reading.records[from..] {
+                let place = Node::map(vec![
+                    Entry::new("file", Node::text(source.relative)),
+                    Entry::new("name", Node::text(&*record.default_name)),
+                ]);
+                record.beside.push(Entry::new("$json", place));
             }
             add_beside(source, reading, from, CONFIG);
         }
@@ -217,7 +235,7 @@ fn keep_config(source: &Source<'_>, reading: &mut Reading, node: &Node) -> bool 
     let rest: Vec<_> = node
         .entries()
         .iter()
-        .filter(|entry| entry.key != "agent")
+        .filter(|entry| entry.key != AGENTS)
         .cloned()
         .collect();
     if rest.iter().all(|entry| entry.key == "$schema") {
@@ -245,10 +263,10 @@ fn json(source: &Source<'_>, reading: &mut Reading) -> Option<Node> {
 }
 
 /// A file that stands beside those of agents, as it is kept with each of them.
-fn beside(file: &str, content: Node) -> Node {
+fn beside(file: &str, content: &Node) -> Node {
     Node::map(vec![
         Entry::new("file", Node::text(file)),
-        Entry::new("content", content),
+        Entry::new("content", Node::text(content.pretty())),
     ])
 }
 
@@ -271,6 +289,12 @@ fn markdown(source: &Source<'_>, reading: &mut Reading, name: &dyn Fn(&[Entry]) 
         },
         Err(problem) => return reading.problems.push(problem),
     };
+    if ["agent_id", "display_name"]
+        .iter()
+        .all(|key| has(&document.entries, key))
+    {
+        return reading.skip(source, "a file of agentcfg, which `agentcfg apply` reads");
+    }
     let name = match name(&document.entries) {
         Ok(name) => name,
         Err(reason) => return reading.skip(source, reason),
@@ -341,12 +365,18 @@ fn written_beside(shared: &Node, names: &[&str]) -> Option<(PathBuf, String)> {
         true => path,
         false => PathBuf::from(name),
     };
-    Some((path, content.pretty()))
+    // A text keeps the order of its members through every file.
+    let text = match content.as_text() {
+        Some(text) => text.to_owned(),
+        None => content.pretty(),
+    };
+    Some((path, text))
 }
 
 /// A file for each agent, and those that stood beside them.
-fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
-    let mut files: Vec<(PathBuf, String)> = Vec::new();
+fn write(agents: Vec<Written>) -> Vec<File> {
+    let mut files: Vec<File> = Vec::new();
+    let mut configured: Vec<(PathBuf, Entry)> = Vec::new();
     for mut agent in agents {
         let end = match agent.beside("$file").and_then(Node::as_text) {
             Some(file) if file.ends_with(".md") => ".md",
@@ -355,9 +385,18 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
         let path = agent.path(end);
         for (key, names) in [SERVERS, CONFIG] {
             let shared = agent.beside(key).and_then(|shared| written_beside(shared, names));
-            if let Some((path, text)) = shared.filter(|(path, _)| files.iter().all(|(one, _)| one != path)) {
-                files.push((path, text));
+            if let Some((path, text)) = shared.filter(|(path, _)| files.iter().all(|file| file.path != *path)) {
+                files.push(File::new(
+                    path,
+                    text,
+                    Holds::Config((key == CONFIG.0).then_some(AGENTS)),
+                ));
             }
+        }
+        if let Some((path, name)) = agent.beside("$json").and_then(place_in_json) {
+            take_if_same(&mut agent.entries, "name", &name);
+            configured.push((path, Entry::new(name, Node::map(agent.entries))));
+            continue;
         }
         let body = take(&mut agent.entries, BODY)
             .and_then(|node| node.scalar())
@@ -368,7 +407,49 @@ fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
             (true, false) if end == ".md" => format!("{body}\n"),
             (_, false) => format!("{FENCE}\n{yaml}{FENCE}\n\n{body}\n"),
         };
-        files.push((path, text));
+        files.push(File::new(path, text, Holds::Agent));
+    }
+    for (path, agent) in configured {
+        add_to_config(&mut files, path, agent);
     }
     files
+}
+
+/// The file and the name of an agent that was in `opencode.json`.
+fn place_in_json(place: &Node) -> Option<(PathBuf, String)> {
+    let path = place.text_of("file").map(PathBuf::from)?;
+    let is_below = path
+        .components()
+        .all(|part| matches!(part, std::path::Component::Normal(_)));
+    is_below.then_some((path, place.text_of("name")?.to_owned()))
+}
+
+/// Removes a name that is the key of the agent, too.
+fn take_if_same(entries: &mut Vec<Entry>, key: &str, text: &str) {
+    if entries
+        .iter()
+        .any(|entry| entry.key == key && entry.node.as_text() == Some(text))
+    {
+        take(entries, key);
+    }
+}
+
+/// Adds an agent to the configuration of OpenCode among the files.
+fn add_to_config(files: &mut Vec<File>, path: PathBuf, agent: Entry) {
+    let at = match files.iter().position(|file| file.path == path) {
+        Some(at) => at,
+        None => {
+            let text = Node::map(Vec::new()).pretty();
+            files.push(File::new(path, text, Holds::Config(Some(AGENTS))));
+            files.len() - 1
+        }
+    };
+    let file = &mut files[at];
+    let Ok(mut config) = from_json(&file.path, &file.text) else {
+        return;
+    };
+    if let Some(agents) = config.map_at(AGENTS).and_then(Node::entries_mut) {
+        put(agents, &agent.key, agent.node);
+    }
+    file.text = config.pretty();
 }

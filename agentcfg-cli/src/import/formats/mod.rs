@@ -9,6 +9,7 @@ mod langsmith;
 mod markdown;
 mod openai;
 
+pub use self::markdown::BODY;
 use super::table::Format;
 
 /// All formats, in the order in which they are listed.

@@ -1,8 +1,7 @@
 //! Assistants and Responses of OpenAI as JSON that was saved.
 
-use std::path::PathBuf;
-
 use super::super::convert::As;
+use super::super::existing::File;
 use super::super::node::{Entry, Node};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -59,6 +58,8 @@ pub const FORMAT: Format = Format {
         ),
         ("response_format", Definition("model_settings.response_format"), As::Any),
     ],
+    requires: &["model"],
+    prefers_jsonc: false,
     files: &[".json"],
     read,
     write,
@@ -103,6 +104,6 @@ fn is_reference(object: &Node) -> bool {
     object.text_of("id").is_some_and(|id| id.starts_with("pmpt_")) && object.get("instructions").is_none()
 }
 
-fn write(agents: Vec<Written>) -> Vec<(PathBuf, String)> {
+fn write(agents: Vec<Written>) -> Vec<File> {
     files(agents, |agent| Node::map(agent.entries.clone()))
 }

@@ -1,0 +1,215 @@
+//! What an export does with a file that is at its path already: nothing is lost that the export does not know.
+//!
+//! The file of one agent is replaced if it is readable as that agent and has nothing that the new one lacks. A file of several
+//! agents, or one that a tool has beside them, keeps what is not of the export.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use super::node::{Entry, Node, Value, find, put};
+use super::node_of::from_json;
+use super::table::Imported;
+use super::{Format, Reading, Went, agents, read_text, yaml_file};
+use crate::agent_file::utf8;
+
+/// What a file of an export has.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Holds {
+    /// One agent, or versions of it.
+    Agent,
+    /// Agents by their names, in YAML.
+    Names,
+    /// A list of prompts and their versions, in JSON.
+    Prompts,
+    /// The configuration of a tool in JSON. The members of this key, if there is one, are the agents of the export.
+    Config(Option<&'static str>),
+}
+
+/// A file of an export.
+#[derive(Debug)]
+pub struct File {
+    pub path: PathBuf,
+    pub text: String,
+    pub holds: Holds,
+}
+
+impl File {
+    pub fn new(path: PathBuf, text: String, holds: Holds) -> Self {
+        Self { path, text, holds }
+    }
+}
+
+/// What becomes of a file that is there.
+#[derive(Debug, PartialEq)]
+pub enum Outcome {
+    Unchanged,
+    Write(String),
+    /// Why the file is not overwritten, and the text that it would have.
+    Refused {
+        reason: String,
+        text: String,
+    },
+}
+
+/// Compares a file with the one at its path in a directory.
+pub fn outcome(format: &Format, dir: &Path, file: &File, bytes: &[u8]) -> Outcome {
+    if bytes == file.text.as_bytes() {
+        return Outcome::Unchanged;
+    }
+    let path = dir.join(&file.path);
+    let text = match utf8(&path, bytes) {
+        Ok(text) if text.trim().is_empty() => return Outcome::Write(file.text.clone()),
+        Ok(text) => text,
+        Err(problem) => return refused(problem.message, &file.text),
+    };
+    match file.holds {
+        Holds::Agent => match replaced(format, dir, &path, text, &file.text) {
+            Ok(()) => Outcome::Write(file.text.clone()),
+            Err(reason) => refused(reason, &file.text),
+        },
+        Holds::Names => match yaml_file::merged(&path, text, &file.text) {
+            Ok(merged) if merged == text => Outcome::Unchanged,
+            Ok(merged) => Outcome::Write(merged),
+            Err(reason) => refused(reason, &file.text),
+        },
+        Holds::Prompts => in_json(&path, text, &file.text, prompts),
+        Holds::Config(own) => in_json(&path, text, &file.text, |before, new| Ok(config(before, new, own))),
+    }
+}
+
+fn refused(reason: impl Into<String>, text: &str) -> Outcome {
+    Outcome::Refused {
+        reason: reason.into(),
+        text: text.to_owned(),
+    }
+}
+
+/// Why a text is not replaced by a newer one of the same agent.
+fn replaced(format: &Format, dir: &Path, path: &Path, before: &str, after: &str) -> Result<(), String> {
+    let (keys, old) = content(format, dir, path, before);
+    let (new_keys, new) = content(format, dir, path, after);
+    let ids = |agents: &[Imported]| -> BTreeSet<String> { agents.iter().map(|one| one.agent_id.clone()).collect() };
+    if old.is_empty() || ids(&old) != ids(&new) {
+        return Err("it is not the file of this agent".to_owned());
+    }
+    let other: Vec<_> = keys
+        .iter()
+        .filter(|key| !new_keys.contains(*key) && format.rows.iter().all(|(row, ..)| row != key))
+        .map(String::as_str)
+        .collect();
+    if !other.is_empty() {
+        return Err(format!("the agent does not have its keys {}", other.join(", ")));
+    }
+    let versions = |agents: &[Imported]| -> BTreeSet<_> { agents.iter().filter_map(|one| one.version).collect() };
+    match versions(&old).is_subset(&versions(&new)) {
+        true => Ok(()),
+        false => Err("it has versions of the agent that the export does not have".to_owned()),
+    }
+}
+
+/// The keys and the agents in a text. There are none where a part of it is no agent, or cannot be read.
+fn content(format: &Format, dir: &Path, path: &Path, text: &str) -> (BTreeSet<String>, Vec<Imported>) {
+    let mut reading = Reading::default();
+    read_text(format, dir, path, text, &mut reading);
+    let keys: BTreeSet<String> = reading
+        .records
+        .iter()
+        .flat_map(|record| &record.entries)
+        .map(|entry| entry.key.clone())
+        .collect();
+    // A page with a title has front matter, too.
+    let is_known = keys
+        .iter()
+        .any(|key| key != super::formats::BODY && format.rows.iter().any(|(row, ..)| row == key));
+    let agents = agents(format, &mut reading, &mut Went::new());
+    match is_known && reading.problems.is_empty() && reading.skipped.is_empty() {
+        true => (keys, agents),
+        false => (BTreeSet::new(), Vec::new()),
+    }
+}
+
+/// Merges two values of JSON. One of the first two of the answer is why the file cannot have both.
+fn in_json(
+    path: &Path,
+    before: &str,
+    after: &str,
+    merge: impl Fn(&Node, &Node) -> Result<(Node, Vec<String>), String>,
+) -> Outcome {
+    let (old, new) = match (from_json(path, before), from_json(path, after)) {
+        (Ok(old), Ok(new)) => (old, new),
+        (Err(problem), _) | (_, Err(problem)) => return refused(problem.message, after),
+    };
+    let (merged, others) = match merge(&old, &new) {
+        Ok(merged) => merged,
+        Err(reason) => return refused(reason, after),
+    };
+    if merged == old {
+        return Outcome::Unchanged;
+    }
+    let text = merged.pretty();
+    if !others.is_empty() {
+        return refused(format!("it has another value of {}", others.join(", ")), &text);
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(before) {
+        Ok(_) => Outcome::Write(text),
+        Err(_) => refused("its comments would be lost", &text),
+    }
+}
+
+/// The prompts of both lists; of one with the same name and version the new one.
+fn prompts(before: &Node, after: &Node) -> Result<(Node, Vec<String>), String> {
+    let key = |prompt: &Node| {
+        (
+            prompt.text_of("name").map(str::to_owned),
+            prompt.get("version").and_then(Node::scalar),
+        )
+    };
+    let old = before.as_list().ok_or("it is not a list of prompts")?;
+    if let Some(other) = old.iter().find(|prompt| key(prompt).0.is_none()) {
+        return Err(format!(
+            "it has something else than prompts in line {}",
+            other.place.line
+        ));
+    }
+    let mut merged = old.to_vec();
+    for prompt in after.as_list().unwrap_or_default() {
+        match merged.iter_mut().find(|one| key(one) == key(prompt)) {
+            Some(one) => *one = prompt.clone(),
+            None => merged.push(prompt.clone()),
+        }
+    }
+    Ok((Node::list(merged), Vec::new()))
+}
+
+/// The members of both configurations, and the paths where they have different ones. The new ones win.
+fn config(before: &Node, after: &Node, own: Option<&str>) -> (Node, Vec<String>) {
+    let (mut merged, mut others) = (before.clone(), Vec::new());
+    let Some(entries) = merged.entries_mut() else {
+        return (after.clone(), vec!["the whole file".to_owned()]);
+    };
+    for Entry { key, node, .. } in after.entries() {
+        let Some(old) = find(entries, key).cloned() else {
+            put(entries, key, node.clone());
+            continue;
+        };
+        // The schema of the file that is there counts.
+        if old == *node || key == "$schema" {
+            continue;
+        }
+        if let (Value::Map(members), true) = (&old.value, node.is_map()) {
+            let mut members = members.clone();
+            for member in node.entries() {
+                let is_other = find(&members, &member.key).is_some_and(|one| *one != member.node);
+                if is_other && own != Some(key) {
+                    others.push(format!("{key}.{}", member.key));
+                }
+                put(&mut members, &member.key, member.node.clone());
+            }
+            put(entries, key, Node::map(members));
+        } else {
+            others.push(key.clone());
+            put(entries, key, node.clone());
+        }
+    }
+    (merged, others)
+}
