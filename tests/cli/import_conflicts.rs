@@ -71,7 +71,9 @@ fn an_export_keeps_files_that_are_not_of_its_agents() {
     said_by(refused, &["2 files", "two/triage.md", "two/other.md"]);
     // The file of the agent itself is replaced.
     desk.write("own/triage.md", TRIAGE);
-    desk.bare("export --format claude-code --from agents own").finish().exited(0);
+    desk.bare("export --format claude-code --from agents own")
+        .finish()
+        .exited(0);
     desk.write("agents/other.md", "---\ndisplay_name: other\ndescription: d\n---\nx\n");
     assert!(desk.read("own/triage.md").contains("model: haiku"));
 }

@@ -86,7 +86,8 @@ export class AgentCfg implements AgentSource {
 
   /**
    * Waits until the agents are there: those of the server or, while it cannot be reached, those of the cache. It fails when the
-   * server refuses, and when there is nothing after `timeoutMs` (45 s by default).
+   * server refuses, and when there is nothing after `timeoutMs` (45 s by default). A client that has no agents yet keeps no
+   * process running, so a program whose start failed ends.
    */
   async ready({ timeoutMs = READY_MS }: { timeoutMs?: number } = {}): Promise<this> {
     await this.#mirror.ready(timeoutMs);

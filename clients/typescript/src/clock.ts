@@ -2,23 +2,25 @@
 export interface Clock {
   now(): number;
   random(): number;
-  /** Ends early, without an error, when the signal is aborted. */
-  sleep(ms: number, signal?: AbortSignal): Promise<void>;
+  /** Ends early, without an error, when the signal is aborted. One in the background keeps no process of Node.js running. */
+  sleep(ms: number, signal?: AbortSignal, isInBackground?: boolean): Promise<void>;
 }
 
 /** The clock of the machine. @internal */
 export const systemClock: Clock = {
   now: () => Date.now(),
   random: () => Math.random(),
-  sleep: (ms, signal) =>
+  sleep: (ms, signal, isInBackground = false) =>
     new Promise((resolve) => {
       if (signal?.aborted) return resolve();
       const done = () => {
-        clearTimeout(timer);
+        clearTimeout(timer as ReturnType<typeof setTimeout>);
         signal?.removeEventListener("abort", done);
         resolve();
       };
-      const timer = setTimeout(done, ms);
+      const timer: unknown = setTimeout(done, ms);
+      // Timers of browsers are numbers.
+      if (isInBackground) (timer as { unref?(): void }).unref?.();
       signal?.addEventListener("abort", done);
     }),
 };

@@ -140,7 +140,9 @@ export class Mirror {
         await this.#follow();
       } catch (error) {
         if (signal.aborted) break;
-        await this.#clock.sleep(this.#pause(error, backoff), signal);
+        const pause = this.#pause(error, backoff);
+        // Before there is a state only those who wait for it keep the process running.
+        await this.#clock.sleep(pause, signal, this.#snapshot === undefined);
       }
     }
   }

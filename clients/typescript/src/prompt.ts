@@ -12,12 +12,17 @@ const PLACE = /\{\{ *([A-Za-z0-9_]+) *\}\}/y;
 
 /**
  * The persona with its variables filled in: each declared `{{name}}` once, by the given value, else the default, else nothing. An
- * agent that declares no variables keeps its persona byte for byte; one without a persona has an empty prompt.
+ * agent that declares no variables keeps its persona byte for byte; without a persona, or with nothing left of it, there is none.
  *
  * @throws InputError for a value of a variable that is not declared, and for a required one without a value.
  * @internal
  */
-export function renderPrompt(config: AgentConfig, variables: Variables = {}): string {
+export function renderPrompt(config: AgentConfig, variables: Variables = {}): string | null {
+  const rendered = filledIn(config, variables);
+  return rendered === "" ? null : rendered;
+}
+
+function filledIn(config: AgentConfig, variables: Variables): string {
   const declared: Declared = config.definition?.variables ?? {};
   const own = (name: string) => (Object.hasOwn(declared, name) ? declared[name] : undefined);
   const given = (name: string) => (Object.hasOwn(variables, name) ? variables[name] : undefined);

@@ -23,11 +23,12 @@ export interface AgentRelease extends Frozen<AgentConfig> {
   /** The content of the version: the same fields as those of the agent itself. */
   readonly config: Frozen<AgentConfig>;
   /**
-   * The persona with its variables filled in, as a model call fills it in. It is empty for an agent without a persona.
+   * The persona with its variables filled in, as a model call fills it in. It is null for an agent without a persona, and
+   * where nothing is left of it.
    *
    * @throws InputError for a value of a variable that is not declared, and for a required one without a value.
    */
-  prompt(variables?: Variables): string;
+  prompt(variables?: Variables): string | null;
 }
 
 /** @internal */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -421,4 +422,23 @@ test("options that cannot be meant are refused", () => {
   assert.throws(make({ label: "12" }), /label must be/);
   assert.throws(make({ workspace: "studio" }), /workspace must be a hyphenated UUID, got "studio"/);
   assert.throws(make({ url: "example.com" }), /must start with http/);
+});
+
+test("a program whose start failed ends", async () => {
+  const studio = await server.studio();
+  const { key: good } = await studio.key();
+  const module = JSON.stringify(new URL("../src/agentcfg.js", import.meta.url).href);
+  for (const [url, key] of [
+    [studio.server.url, "svc_test_wrong"],
+    ["http://127.0.0.1:1", good],
+  ]) {
+    const options = JSON.stringify({ url, key, label: "production" });
+    const program = `import { AgentCfg } from ${module};
+      await new AgentCfg(${options}).ready({ timeoutMs: 500 }).catch((error) => console.log(error.name));`;
+    const { status, stdout } = spawnSync(process.execPath, ["--input-type=module", "-e", program], {
+      encoding: "utf8",
+      timeout: 10_000,
+    });
+    assert.deepEqual([status, stdout.endsWith("Error\n")], [0, true], stdout);
+  }
 });

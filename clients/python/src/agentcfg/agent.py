@@ -93,11 +93,12 @@ class Agent:
         """The names of the variables that the prompt may be given."""
         return tuple(self._part("variables"))
 
-    def prompt(self, /, **variables: str) -> str:
+    def prompt(self, /, **variables: str) -> str | None:
         """Return the persona with the values of its variables, as a model call through the server would fill it in.
 
         A variable without a value is its default, else an empty text. `PromptError` names every required variable that
-        is missing, and every one that the agent does not declare. An agent without a persona has an empty prompt.
+        is missing, and every one that the agent does not declare. The prompt is
+        `None` for an agent without a persona, and where nothing is left of it.
         """
         declared = self._part("variables")
         wrong = [f"variables.{name} is not a variable of the agent" for name in variables if name not in declared]
@@ -115,7 +116,7 @@ class Agent:
             name: variables[name] if name in variables else variable.get("default", "")
             for name, variable in declared.items()
         }
-        return _replaced(self.persona_prompt or "", values)
+        return _replaced(self.persona_prompt or "", values) or None
 
     def _part(self, name: str) -> Mapping[str, Any]:
         part: Mapping[str, Any] = (self._definition or {}).get(name) or {}
