@@ -80,7 +80,7 @@ pub async fn run(
             .filter_map(|pending| pending.get(round).copied())
             .collect();
         for batch in batches(&of_round)? {
-            let base = plan.base.clone().filter(|_| round == 0);
+            let base = plan.base.filter(|_| round == 0);
             importer.apply(batch, base, &mut versions, report).await?;
             importer.labels_of(batch, &plan, report).await?;
         }

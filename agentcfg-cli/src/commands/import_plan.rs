@@ -216,6 +216,6 @@ impl Importer<'_> {
 
 /// The names of the fields that an apply changes.
 fn changed_fields(result: &AppliedAgent) -> Vec<String> {
-    let names = result.changes.iter().map(|(name, _)| name.to_string());
+    let names = result.changes.keys().map(|name| name.to_string());
     names.filter(|name| name != "is_active").collect()
 }

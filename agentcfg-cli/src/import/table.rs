@@ -358,7 +358,7 @@ impl Written {
         };
         let is_text = |key: &str| self.entries.iter().any(|entry| entry.key == format!("${key}"));
         let required = format.requires.iter().filter(|_| self.beside("$unnamed").is_none());
-        let missing = required.filter(|key| !has(key) && !is_text(key) && !(**key == "manifest" && is_text("system")));
+        let missing = required.filter(|key| !(has(key) || is_text(key) || **key == "manifest" && is_text("system")));
         missing.map(|key| (*key).to_owned()).collect()
     }
 
