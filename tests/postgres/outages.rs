@@ -70,7 +70,8 @@ async fn many_requests_to_a_frozen_database_fail_within_two_seconds() {
     ada.list(&workspace).await.expect(200);
     let all = processes(&cluster);
     send(&all, Signal::STOP);
-    // One alone, and many at once; a busy machine adds something to the two seconds.
+    // One alone, and many at once; a busy machine adds up to a second.
+    let mut answers = Vec::new();
     for clients in [1, 40, 1] {
         let mut requests = tokio::task::JoinSet::new();
         for _ in 0..clients {
@@ -80,17 +81,20 @@ async fn many_requests_to_a_frozen_database_fail_within_two_seconds() {
                 (ada.list(&workspace).await.status, begin.elapsed())
             });
         }
-        for (status, took) in requests.join_all().await {
-            assert_eq!(status, 503);
-            assert!(took < Duration::from_millis(2500), "{clients} clients: {took:?}");
-        }
+        answers.extend(requests.join_all().await.into_iter().map(|answer| (clients, answer)));
     }
     let begin = Instant::now();
     let refused = tokio::task::spawn_blocking(move || Server::refused(&url, &[]));
-    let refused = refused.await.unwrap();
-    assert!(begin.elapsed() < Duration::from_secs(8), "{:?}", begin.elapsed());
-    assert!(refused.contains("the database did not answer in time"), "{refused}");
+    let (refused, took) = (refused.await, begin.elapsed());
+    // A failure must not leave the processes stopped, so all is checked after they go on.
     send(&all, Signal::CONT);
+    assert!(took < Duration::from_secs(8), "{took:?}");
+    let refused = refused.unwrap();
+    assert!(refused.contains("the database did not answer in time"), "{refused}");
+    for (clients, (status, took)) in answers {
+        assert_eq!(status, 503);
+        assert!(took < Duration::from_secs(3), "{clients} clients: {took:?}");
+    }
     let again = async { while ada.list(&workspace).await.status != 200 {} };
     tokio::time::timeout(Duration::from_secs(5), again).await.unwrap();
     for _ in 0..20 {
