@@ -37,15 +37,21 @@ pub fn read(path: &Path, bytes: &[u8], markers: Markers) -> Result<AgentSpec, Ve
 /// Whether a file is that of an agent: it has front matter with a field that each agent has, and that names no other agent. A page
 /// with a title, or an agent of another tool, is none.
 pub fn is_agent_file(path: &Path, bytes: &[u8]) -> bool {
-    let (Ok(agent_id), Ok(Parts { entries, .. })) = (agent_id(path), front_matter(path, bytes)) else {
-        return false;
-    };
     let is_own = |entry: &Entry| matches!(entry.key.as_str(), "agent_id" | "display_name");
-    entries.iter().any(is_own)
-        && entries
-            .iter()
-            .filter(|entry| entry.key == "agent_id")
-            .all(|entry| matches!(&entry.node.value, Yaml::Scalar { text, .. } if *text == *agent_id))
+    entries_of_agent(path, bytes).is_some_and(|entries| entries.iter().any(is_own))
+}
+
+/// Whether a file is meant to be that of an agent: it has front matter, and names no other agent.
+pub fn looks_like_agent_file(path: &Path, bytes: &[u8]) -> bool {
+    entries_of_agent(path, bytes).is_some_and(|entries| !entries.is_empty())
+}
+
+/// The front matter of a file that is named like an agent, and names no other one.
+fn entries_of_agent(path: &Path, bytes: &[u8]) -> Option<Vec<Entry>> {
+    let (agent_id, Parts { entries, .. }) = (agent_id(path).ok()?, front_matter(path, bytes).ok()?);
+    let is_named = |entry: &Entry| matches!(&entry.node.value, Yaml::Scalar { text, .. } if *text == *agent_id);
+    let mut named = entries.iter().filter(|entry| entry.key == "agent_id");
+    named.all(is_named).then_some(entries)
 }
 
 /// The agent identifier in the name of a file.

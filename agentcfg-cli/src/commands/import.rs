@@ -4,9 +4,10 @@ use agentcfg_client::model::{Label, Permission};
 use agentcfg_core::validate::DEFAULT_PERSONA_PROMPT;
 
 use super::context::Context;
-use super::import_apply::{self, Ready};
+use super::import_apply;
 use super::import_files;
 use super::import_report::{Report, Row, Target, TooLong};
+use super::importer::Ready;
 use crate::agent_file::Fields;
 use crate::args::Import;
 use crate::failure::{Code, CommandFailure, Result};

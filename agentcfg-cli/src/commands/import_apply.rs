@@ -1,32 +1,20 @@
 //! Imported agents to the workspace: version by version, and labels.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use agentcfg_client::Client;
 use agentcfg_client::model::{
-    AgentSpec, ApplyAction, ApplyAgents, Cursor, Label, LabelFilter, LabelTarget, Promotion, VersionPage,
-    VersionSelector, WorkspaceId,
+    ApplyAction, ApplyAgents, Cursor, Label, LabelFilter, LabelTarget, Promotion, VersionPage, VersionSelector,
 };
 
 use super::import_plan::Plan;
 use super::import_report::{Report, Row};
+use super::importer::{Importer, MAX_AGENTS, Ready, batches, source_version};
 use crate::agent_file::Problem;
 use crate::args::{Import, Reason};
 use crate::failure::{Code, CommandFailure, Result};
-use crate::import::{self, Format, Imported, Node};
+use crate::import::Format;
 use crate::session::{Session, parse};
 use crate::terminal::Progress;
-
-/// An imported agent, or a version of one, and what the service is given.
-pub struct Ready {
-    pub imported: Imported,
-    pub spec: AgentSpec,
-}
-
-/// How many agents, and how many bytes of them, are sent in one request.
-const MAX_AGENTS: usize = 200;
-const MAX_BYTES: usize = 4 << 20;
 
 pub async fn run(
     session: &Session,
@@ -103,32 +91,6 @@ impl Plan<'_> {
     fn keeps(&self, agent_id: &str, label: &str) -> bool {
         self.kept_labels.contains(&(agent_id.to_owned(), label.to_owned()))
     }
-}
-
-/// Agents in parts that a request can have.
-pub fn batches<'a, 'b>(ready: &'a [&'b Ready]) -> Result<Vec<&'a [&'b Ready]>> {
-    let (mut batches, mut from, mut bytes) = (Vec::new(), 0, 0);
-    for (at, one) in ready.iter().enumerate() {
-        let size = serde_json::to_vec(&one.spec)?.len();
-        if at > from && (at - from >= MAX_AGENTS || bytes + size > MAX_BYTES) {
-            batches.push(&ready[from..at]);
-            (from, bytes) = (at, 0);
-        }
-        bytes += size;
-    }
-    if from < ready.len() {
-        batches.push(&ready[from..]);
-    }
-    Ok(batches)
-}
-
-pub struct Importer<'a> {
-    pub client: Client,
-    pub workspace: WorkspaceId,
-    pub word: &'static str,
-    /// What the messages of versions begin with that an import of this format made.
-    pub mark: &'a str,
-    pub overwrite: bool,
 }
 
 impl Importer<'_> {
@@ -258,15 +220,4 @@ impl Importer<'_> {
         }
         Ok(None)
     }
-}
-
-/// The number that the source gave to the version, which its format keeps in the definition.
-pub fn source_version(word: &str, config: &agentcfg_client::model::AgentConfig) -> Result<Option<u64>> {
-    let json = serde_json::to_string(config)?;
-    let config = import::from_json(Path::new("agent"), &json).map_err(CommandFailure::error)?;
-    let kept = config.get("definition").and_then(|definition| definition.get(word));
-    Ok(kept
-        .and_then(|kept| kept.get("version"))
-        .and_then(Node::scalar)
-        .and_then(|version| version.parse().ok()))
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::import_apply::Ready;
 use super::import_report::{Report, Row};
+use super::importer::Ready;
 use crate::agent_file::{self, Fields, Markers, Problem, is_agent_file};
 use crate::failure::{CommandFailure, Result};
 use crate::file;

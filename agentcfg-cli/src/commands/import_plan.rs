@@ -8,8 +8,8 @@ use agentcfg_client::model::{
     Agent, AgentState, AgentVersion, AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, LabelFilter, VersionPage,
 };
 
-use super::import_apply::{Importer, Ready, batches, source_version};
 use super::import_report::{Report, Row};
+use super::importer::{Importer, Ready, batches, source_version};
 use crate::agent_file::Problem;
 use crate::failure::Result;
 

@@ -16,6 +16,7 @@ mod import_apply;
 mod import_files;
 mod import_plan;
 mod import_report;
+mod importer;
 mod keys;
 mod labels;
 mod login;

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::directory::{content, may_be_agent};
-use crate::agent_file::is_agent_file;
+use crate::agent_file::looks_like_agent_file;
 
 /// How many levels of directories are searched, and how many entries of them. A search is for a message, and may be cut short.
 const MAX_DEPTH: usize = 8;
@@ -30,7 +30,7 @@ pub fn with_agents(root: &Path) -> BTreeMap<PathBuf, usize> {
             } else if depth > 0
                 && kind.is_ok_and(|kind| kind.is_file())
                 && may_be_agent(&name)
-                && content(&path).is_ok_and(|bytes| is_agent_file(&path, &bytes))
+                && content(&path).is_ok_and(|bytes| looks_like_agent_file(&path, &bytes))
             {
                 *found.entry(dir.clone()).or_default() += 1;
             }

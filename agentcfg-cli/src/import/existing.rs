@@ -4,40 +4,14 @@
 //! agents, or one that a tool has beside them, keeps what is not of the export.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use super::node::{Entry, Node, Value, find, put};
 use super::node_of::from_json;
+use super::output_file::{File, Holds};
 use super::table::Imported;
 use super::{Format, Reading, Went, agents, read_text, yaml_file};
 use crate::agent_file::utf8;
-
-/// What a file of an export has.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Holds {
-    /// One agent, or versions of it.
-    Agent,
-    /// Agents by their names, in YAML.
-    Names,
-    /// A list of prompts and their versions, in JSON.
-    Prompts,
-    /// The configuration of a tool in JSON. The members of this key, if there is one, are the agents of the export.
-    Config(Option<&'static str>),
-}
-
-/// A file of an export.
-#[derive(Debug)]
-pub struct File {
-    pub path: PathBuf,
-    pub text: String,
-    pub holds: Holds,
-}
-
-impl File {
-    pub fn new(path: PathBuf, text: String, holds: Holds) -> Self {
-        Self { path, text, holds }
-    }
-}
 
 /// What becomes of a file that is there.
 #[derive(Debug, PartialEq)]

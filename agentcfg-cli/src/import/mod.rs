@@ -13,6 +13,7 @@ mod front_matter;
 mod name;
 mod node;
 mod node_of;
+pub mod output_file;
 mod secrets;
 mod table;
 #[cfg(test)]

@@ -11,10 +11,10 @@ use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_
 
 use super::convert::{self, As};
 use super::definition::{place_in, take_at};
-use super::existing::File;
 use super::name::identifier;
 use super::node::{Entry, Node, Value, find, take};
 use super::node_of::from_json;
+use super::output_file::File;
 use super::secrets::{Secret, secrets};
 use crate::agent_file::{Place, Problem};
 

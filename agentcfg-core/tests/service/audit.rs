@@ -125,6 +125,7 @@ async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
             "created_at",
             "id",
             "message",
+            "request_id",
             "revision",
             "target",
             "workspace_id"

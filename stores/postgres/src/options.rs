@@ -166,11 +166,11 @@ pub(super) fn target(options: &PostgresOptions) -> Result<Target, ConnectError> 
             _ => rest.push(pair),
         }
     }
-    let mut config: tokio_postgres::Config = format!("{base}?{}", rest.join("&"))
-        .parse()
-        .map_err(|error| ConnectError::Options(describe(&error)))?;
     // The driver takes the first @ for the end of the password.
     let doubt = (base.matches('@').count() > 1).then_some(ENCODE);
+    let mut config: tokio_postgres::Config = format!("{base}?{}", rest.join("&"))
+        .parse()
+        .map_err(|error| ConnectError::Options(doubt.map_or_else(|| describe(&error), str::to_owned)))?;
     let is_broken = |host: &Host| matches!(host, Host::Tcp(name) if name.contains('@'));
     if config.get_hosts().iter().any(is_broken) {
         return Err(ConnectError::Options(ENCODE.to_owned()));

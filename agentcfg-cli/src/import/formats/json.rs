@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::super::existing::{File, Holds};
 use super::super::node::{Entry, Node, Value, find, put, take};
 use super::super::node_of::from_json;
+use super::super::output_file::{File, Holds};
 use super::super::table::Written;
 use super::super::{Reading, Source};
 
