@@ -74,6 +74,15 @@ impl Access {
         }
     }
 
+    /// The same access for a request of this caller, whose message and identifier the audit entry keeps.
+    pub(super) fn in_request_of(self, caller: &Caller) -> Self {
+        Self {
+            message: caller.message.clone(),
+            request_id: caller.request_id.clone(),
+            ..self
+        }
+    }
+
     /// The access of an API key whose facts are current.
     fn by_key_with(id: token::Id, facts: &KeyFacts, prefetch: Option<Arc<Prefetch>>) -> Self {
         Self {
@@ -244,15 +253,13 @@ impl AgentCfg {
             CallerKind::ApiKey(key) => self.access_from_memory(key),
             CallerKind::User { .. } => None,
         };
-        let mut access = match from_memory {
+        let access = match from_memory {
             Some(access) => access.in_workspace(workspace)?,
             // Boxed, so that the future of the fast path stays small.
             None => Box::pin(self.access_by_store(caller, workspace)).await?,
         };
         access.require(permission)?;
-        access.message.clone_from(&caller.message);
-        access.request_id.clone_from(&caller.request_id);
-        Ok(access)
+        Ok(access.in_request_of(caller))
     }
 
     /// Checks that a caller has a permission in a workspace now: for routes of an app that are no methods of this service.
@@ -298,10 +305,11 @@ impl AgentCfg {
     /// A caller's role or scope in a workspace, decided on the current record of the key or the membership. Permissions are not
     /// checked here.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
-        match &caller.kind {
-            CallerKind::ApiKey(key) => self.access_of_key(key).await?.in_workspace(workspace),
-            CallerKind::User { .. } => self.access_by_store(caller, workspace).await,
-        }
+        let access = match &caller.kind {
+            CallerKind::ApiKey(key) => self.access_of_key(key).await?.in_workspace(workspace)?,
+            CallerKind::User { .. } => self.access_by_store(caller, workspace).await?,
+        };
+        Ok(access.in_request_of(caller))
     }
 
     /// The access of an API key to its own workspace.

@@ -119,6 +119,7 @@ impl AgentCfg {
                 .ok_or_else(unknown)?;
             let workspace = found.value.workspace_id;
             let access = Access::without_membership(workspace, Actor::operator(operator), found.unchanged());
+            let access = access.in_request_of(caller);
             self.revoke_found_key(&access, found).await
         };
         self.retry_lost_races(revoke).await
@@ -165,7 +166,7 @@ impl AgentCfg {
             .await?;
         for membership in memberships.into_keys() {
             let workspace = membership.workspace()?;
-            self.retry_lost_races(|| self.try_end_membership(operator, workspace, user_id))
+            self.retry_lost_races(|| self.try_end_membership((caller, operator), workspace, user_id))
                 .await?;
         }
         self.close_browser_sessions_of(user_id).await?;
@@ -221,7 +222,7 @@ impl AgentCfg {
 
     async fn try_end_membership(
         &self,
-        operator: &UserId,
+        (caller, operator): (&Caller, &UserId),
         id: WorkspaceId,
         user_id: &UserId,
     ) -> Result<Attempt<()>, Error> {
@@ -234,6 +235,7 @@ impl AgentCfg {
         };
         let role = found.value.role;
         let access = Access::without_membership(id, Actor::operator(operator), found.unchanged());
+        let access = access.in_request_of(caller);
         let change = Change::new(
             &access,
             self.now(),

@@ -82,7 +82,7 @@ impl AgentCfg {
             email: None,
         };
         let key = records::workspace(id);
-        let access = Access::without_membership(id, caller.actor(), key.absent());
+        let access = Access::without_membership(id, caller.actor(), key.absent()).in_request_of(caller);
         let mut change = Change::new(
             &access,
             now,
@@ -232,7 +232,7 @@ impl AgentCfg {
         let operator = self.is_operator(user_id);
         if operator && patch.plan.is_some() && patch.name.is_none() {
             return self
-                .retry_lost_races(|| self.try_change_plan(user_id, workspace, &patch))
+                .retry_lost_races(|| self.try_change_plan((caller, user_id), workspace, &patch))
                 .await;
         }
         self.retry_lost_races(|| async {
@@ -260,12 +260,13 @@ impl AgentCfg {
 
     async fn try_change_plan(
         &self,
-        user_id: &str,
+        (caller, user_id): (&Caller, &str),
         id: WorkspaceId,
         patch: &WorkspacePatch,
     ) -> Result<Attempt<Workspace>, Error> {
         let found = self.stored_workspace(id).await?;
         let access = Access::without_membership(id, Actor::operator(user_id), found.unchanged());
+        let access = access.in_request_of(caller);
         self.try_update_workspace(&access, patch).await
     }
 

@@ -95,7 +95,10 @@ fn old_history_is_removed_and_gone() {
             "agents/configs?revision=15",
             "the version that the agent \"writer\" had then is not kept any more",
         ),
-        ("changes", "where the log begins now: its entries are kept for 10 days"),
+        (
+            "changes?after=start",
+            "where the log begins now: its entries are kept for 10 days",
+        ),
     ] {
         get(path).refused(410, &[said]);
     }
