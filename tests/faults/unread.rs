@@ -159,6 +159,7 @@ fn long_answers_that_are_not_read_take_bounded_memory() {
             let quiet = watch(&server, &other, stays, || ());
             let busy = watch(&server, &other, stays, || ask(&requests, connections));
             let counts = statuses(&busy.crowd);
+            assert!(counts[0] > 0, "{name}: no answer began: {counts:?}");
             drop(busy.crowd);
             let freed = Instant::now();
             let is_back = || server.memory_mib() <= before + LEFT;

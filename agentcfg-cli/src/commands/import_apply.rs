@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use agentcfg_client::model::{
     ApplyAction, ApplyAgents, Cursor, Label, LabelFilter, LabelTarget, Promotion, VersionPage, VersionSelector,
 };
+use agentcfg_core::validate::MAX_MESSAGE;
 
 use super::import_plan::Plan;
 use super::import_report::{Report, Row};
@@ -26,7 +27,8 @@ pub async fn run(
     // The message of a version tells it from one that was made by other means.
     let mark = format!("agentcfg import {}", format.word);
     let message = match &arguments.reason.message {
-        Some(message) => format!("{mark}: {message}"),
+        // The mark is before it, in a message of a bounded length.
+        Some(message) => format!("{mark}: {message}").chars().take(MAX_MESSAGE).collect(),
         None => mark.clone(),
     };
     let client = session.because(&Reason { message: Some(message) })?;
@@ -187,11 +189,25 @@ impl Importer<'_> {
                 if plan.keeps(agent_id, &label) {
                     continue;
                 }
-                if present
+                let have = present
                     .iter()
-                    .any(|have| have.agent_id.as_str() == agent_id && have.label == label)
-                {
-                    continue;
+                    .find(|have| have.agent_id.as_str() == agent_id && have.label == label);
+                if let Some(have) = have {
+                    let at = VersionSelector::Version(have.version);
+                    let detail = self.client.get_version(Some(self.workspace), agent_id, at).await?;
+                    if source_version(self.word, &detail.config)? == one.imported.version {
+                        continue;
+                    }
+                    if !self.overwrite {
+                        let message = format!(
+                            "the label {label} of {agent_id} is at version {} of the workspace, and stays there: --overwrite \
+                             moves it",
+                            have.version
+                        );
+                        let warning = Problem::new(&one.imported.file, one.imported.place, message);
+                        report.warnings.push(Row::from(&warning));
+                        continue;
+                    }
                 }
                 let Some(version) = self.version_of(agent_id, one.imported.version).await? else {
                     continue;

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{
-    Agent, AgentState, AgentVersion, AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, LabelFilter, VersionPage,
+    Agent, AgentId, AgentState, AgentVersion, AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, LabelFilter,
+    VersionPage,
 };
 
 use super::import_report::{Report, Row};
@@ -40,6 +41,18 @@ impl Importer<'_> {
                 pending.push(one);
             }
         }
+        // The newest version that came in before is compared too: the agent may have been edited since.
+        let mut again = BTreeSet::new();
+        for one in ready.iter().filter(|one| one.imported.version.is_some()) {
+            let agent_id = one.imported.agent_id.as_str();
+            if let Some(pending) = plan.pending.get_mut(agent_id)
+                && (pending.is_empty() || again.contains(agent_id))
+                && known.contains_key(agent_id)
+            {
+                *pending = vec![one];
+                again.insert(agent_id);
+            }
+        }
         for one in ready {
             let agent_id = one.imported.agent_id.as_str();
             let is_active = known.get(agent_id).is_none_or(|agent| agent.is_active);
@@ -71,7 +84,7 @@ impl Importer<'_> {
                     .zip(applied.results),
             );
         }
-        let mut refused = BTreeSet::new();
+        let (mut refused, mut kept) = (BTreeSet::new(), BTreeSet::new());
         for (agent_id, pending) in &plan.pending {
             let Some((last, result)) = pending.last().zip(planned.get(agent_id)) else {
                 report.did(agent_id, "unchanged", Vec::new());
@@ -80,7 +93,16 @@ impl Importer<'_> {
             };
             let changes = changed_fields(result);
             let agent = known.get(*agent_id);
-            let is_kept = result.action == ApplyAction::Keep && pending.len() == 1;
+            let mut is_kept = result.action == ApplyAction::Keep && pending.len() == 1;
+            if !is_kept
+                && again.contains(agent_id)
+                && let Some(agent) = agent.filter(|agent| agent.is_active)
+                && self.made_current(&agent.agent_id).await?
+            {
+                // What differs is what the source says beside the version, such as its labels.
+                is_kept = true;
+                kept.insert((*agent_id).to_owned());
+            }
             let reason = match agent.filter(|_| !is_kept && !self.overwrite) {
                 Some(agent) => self.reason(agent, &changes).await?,
                 None => None,
@@ -109,7 +131,7 @@ impl Importer<'_> {
                 .is_some_and(|result| result.action == ApplyAction::Keep)
                 .then(|| (*agent_id).to_owned())
         };
-        let kept: BTreeSet<String> = plan.pending.iter().filter_map(is_kept).collect();
+        kept.extend(plan.pending.iter().filter_map(is_kept));
         for (agent_id, pending) in &mut plan.pending {
             if kept.contains(*agent_id) {
                 pending.clear();
@@ -137,9 +159,7 @@ impl Importer<'_> {
                 "the agent {agent_id} is deactivated in the workspace, and stays so: --overwrite restores it"
             )));
         }
-        let page = VersionPage::default().limit(Some(1));
-        let versions = self.client.list_versions(Some(self.workspace), agent_id, page).await?;
-        let is_own = versions.first().is_some_and(|version| self.is_own(version));
+        let is_own = self.made_current(agent_id).await?;
         let what = match changes {
             [] => "another history".to_owned(),
             changes => format!("another {}", changes.join(", ")),
@@ -150,6 +170,13 @@ impl Importer<'_> {
                  {what}: --overwrite replaces it"
             )
         }))
+    }
+
+    /// Whether an import of this format made the current version of an agent.
+    async fn made_current(&self, agent_id: &AgentId) -> Result<bool> {
+        let page = VersionPage::default().limit(Some(1));
+        let versions = self.client.list_versions(Some(self.workspace), agent_id, page).await?;
+        Ok(versions.first().is_some_and(|version| self.is_own(version)))
     }
 
     /// Whether an import of this format made a version.

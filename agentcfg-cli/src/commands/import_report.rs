@@ -246,9 +246,11 @@ impl Report {
             ));
         }
         if !self.problems.is_empty() {
-            context
-                .output
-                .note("Sources with problems were left out. Change them and run the command again.");
+            let is_kept = self.problems.iter().any(|row| row.message.contains("--overwrite"));
+            context.output.note(match is_kept {
+                true => "What was changed since stays as it is, and sources with problems were left out.",
+                false => "Sources with problems were left out. Change them and run the command again.",
+            });
         }
         let done = match (self.dry_run, self.target) {
             (true, _) | (_, Target::Report) => "Nothing was changed.".to_owned(),

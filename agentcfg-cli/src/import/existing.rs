@@ -9,7 +9,7 @@ use std::path::Path;
 use super::node::{Entry, Node, Value, find, put};
 use super::node_of::from_json;
 use super::output_file::{File, Holds};
-use super::table::Imported;
+use super::table::{Imported, To};
 use super::{Format, Reading, Went, agents, read_text, yaml_file};
 use crate::agent_file::utf8;
 
@@ -33,12 +33,13 @@ pub fn outcome(format: &Format, dir: &Path, file: &File, bytes: &[u8]) -> Outcom
     let path = dir.join(&file.path);
     let text = match utf8(&path, bytes) {
         Ok(text) if text.trim().is_empty() => return Outcome::Write(file.text.clone()),
-        Ok(text) => text,
+        Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
         Err(problem) => return refused(problem.message, &file.text),
     };
     match file.holds {
         Holds::Agent => match replaced(format, dir, &path, text, &file.text) {
-            Ok(()) => Outcome::Write(file.text.clone()),
+            Ok(true) => Outcome::Unchanged,
+            Ok(false) => Outcome::Write(file.text.clone()),
             Err(reason) => refused(reason, &file.text),
         },
         Holds::Names => match yaml_file::merged(&path, text, &file.text) {
@@ -58,17 +59,25 @@ fn refused(reason: impl Into<String>, text: &str) -> Outcome {
     }
 }
 
-/// Why a text is not replaced by a newer one of the same agent.
-fn replaced(format: &Format, dir: &Path, path: &Path, before: &str, after: &str) -> Result<(), String> {
-    let (keys, old) = content(format, dir, path, before);
-    let (new_keys, new) = content(format, dir, path, after);
+/// Whether a text has all that a newer one of the same agent has, or why it is not replaced by it.
+fn replaced(format: &Format, dir: &Path, path: &Path, before: &str, after: &str) -> Result<bool, String> {
+    let (keys, old_texts, old) = content(format, dir, path, before);
+    let (new_keys, new_texts, new) = content(format, dir, path, after);
+    if !old.is_empty() && old_texts == new_texts {
+        // Its comments and its layout stay.
+        return Ok(true);
+    }
     let ids = |agents: &[Imported]| -> BTreeSet<String> { agents.iter().map(|one| one.agent_id.clone()).collect() };
-    if old.is_empty() || ids(&old) != ids(&new) {
+    // The name in it may be an older one of the agent that the file is named after.
+    let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    let is_named = |id: &String| name.strip_prefix(id.as_str()).is_some_and(|rest| rest.starts_with('.'));
+    if old.is_empty() || new.is_empty() || (ids(&old) != ids(&new) && !ids(&old).iter().all(is_named)) {
         return Err("it is not the file of this agent".to_owned());
     }
     let other: Vec<_> = keys
         .iter()
-        .filter(|key| !new_keys.contains(*key) && format.rows.iter().all(|(row, ..)| row != key))
+        .filter(|key| !new_keys.contains(*key))
+        .filter(|key| format.rows.iter().all(|(row, to, _)| row != key || *to == To::Kept))
         .map(String::as_str)
         .collect();
     if !other.is_empty() {
@@ -76,13 +85,13 @@ fn replaced(format: &Format, dir: &Path, path: &Path, before: &str, after: &str)
     }
     let versions = |agents: &[Imported]| -> BTreeSet<_> { agents.iter().filter_map(|one| one.version).collect() };
     match versions(&old).is_subset(&versions(&new)) {
-        true => Ok(()),
+        true => Ok(false),
         false => Err("it has versions of the agent that the export does not have".to_owned()),
     }
 }
 
-/// The keys and the agents in a text. There are none where a part of it is no agent, or cannot be read.
-fn content(format: &Format, dir: &Path, path: &Path, text: &str) -> (BTreeSet<String>, Vec<Imported>) {
+/// The keys, the records as texts, and the agents of a text. There are none where a part of it is no agent, or cannot be read.
+fn content(format: &Format, dir: &Path, path: &Path, text: &str) -> (BTreeSet<String>, Vec<String>, Vec<Imported>) {
     let mut reading = Reading::default();
     read_text(format, dir, path, text, &mut reading);
     let keys: BTreeSet<String> = reading
@@ -95,10 +104,16 @@ fn content(format: &Format, dir: &Path, path: &Path, text: &str) -> (BTreeSet<St
     let is_known = keys
         .iter()
         .any(|key| key != super::formats::BODY && format.rows.iter().any(|(row, ..)| row == key));
+    let texts = reading.records.iter().map(|record| {
+        let mut entries = record.entries.clone();
+        entries.sort_by(|a, b| a.key.cmp(&b.key));
+        Node::map(entries).json()
+    });
+    let texts = texts.collect();
     let agents = agents(format, &mut reading, &mut Went::new());
     match is_known && reading.problems.is_empty() && reading.skipped.is_empty() {
-        true => (keys, agents),
-        false => (BTreeSet::new(), Vec::new()),
+        true => (keys, texts, agents),
+        false => (BTreeSet::new(), Vec::new(), Vec::new()),
     }
 }
 
@@ -117,7 +132,7 @@ fn in_json(
         Ok(merged) => merged,
         Err(reason) => return refused(reason, after),
     };
-    if merged == old {
+    if merged.json() == old.json() {
         return Outcome::Unchanged;
     }
     let text = merged.pretty();
@@ -167,7 +182,12 @@ fn config(before: &Node, after: &Node, own: Option<&str>) -> (Node, Vec<String>)
             continue;
         };
         // The schema of the file that is there counts.
-        if old == *node || key == "$schema" {
+        if key == "$schema" {
+            continue;
+        }
+        if old == *node {
+            // The order of rules counts.
+            put(entries, key, node.clone());
             continue;
         }
         if let (Value::Map(members), true) = (&old.value, node.is_map()) {

@@ -179,9 +179,10 @@ fn command_has_secret(line: &str) -> bool {
         let before = at.checked_sub(1).map_or("", |before| words[before]);
         // The value of a header follows its name as a word of its own.
         let (joined, rest) = (format!("{before} {}", words[at]), words.get(at + 1).unwrap_or(&""));
+        let is_of_header = before.ends_with(':') && at >= 2 && PAIRS.contains(&words[at - 2]);
         argument_is_secret(before, words[at], true)
-            || (before.ends_with(':') && pair_is_secret(&joined))
-            || (before.ends_with(':') && !rest.is_empty() && pair_is_secret(&format!("{joined} {rest}")))
+            || (is_of_header && pair_is_secret(&joined))
+            || (is_of_header && !rest.is_empty() && pair_is_secret(&format!("{joined} {rest}")))
     };
     (0..words.len()).any(is_secret_at)
 }
@@ -189,9 +190,22 @@ fn command_has_secret(line: &str) -> bool {
 /// Whether a name is one of a credential. Names of variables and counts of tokens are none.
 fn is_of_credential(name: &str) -> bool {
     let name = name.to_lowercase();
-    let is_other = ["_env", "_var", "tokens", "_file", "_name", "_url"]
-        .iter()
-        .any(|end| name.ends_with(end));
+    let ends = [
+        "_env",
+        "_var",
+        "tokens",
+        "_file",
+        "_path",
+        "_dir",
+        "_name",
+        "_url",
+        "_uri",
+        "_endpoint",
+        "_domain",
+        "_limit",
+        "_ttl",
+    ];
+    let is_other = ends.iter().any(|end| name.replace('-', "_").ends_with(end));
     let is_key = name.rsplit(['-', '_']).next() == Some("key") && name != "key";
     !is_other && !name.contains("max_token") && !name.contains("tokenizer") && (is_key || names_a_credential(&name))
 }
@@ -230,6 +244,7 @@ fn is_secret(text: &str, expects: Expected) -> bool {
         Expected::Value if is_odd => bare.len() >= 12 && is_mixed,
         Expected::Value => bare.len() >= 20 && is_mixed && !bare.starts_with('/') && bare.chars().all(is_token),
         Expected::Credential => bare.len() >= 12 && is_mixed,
+        Expected::Secret if bare.starts_with(['/', '~']) || bare.starts_with("./") => false,
         Expected::Secret => !bare.is_empty() && !is_plain_word(bare),
     };
     is_known || is_by_place || has_password(text)

@@ -357,8 +357,14 @@ impl Written {
                 .any(|entry| entry.key == key && !entry.node.is_null())
         };
         let is_text = |key: &str| self.entries.iter().any(|entry| entry.key == format!("${key}"));
+        // What is written of other parts.
+        let stands_for = |key: &str| match key {
+            "manifest" => is_text("system"),
+            "prompt" => format.word == "langfuse" && has("messages"),
+            _ => false,
+        };
         let required = format.requires.iter().filter(|_| self.beside("$unnamed").is_none());
-        let missing = required.filter(|key| !(has(key) || is_text(key) || **key == "manifest" && is_text("system")));
+        let missing = required.filter(|key| !(has(key) || is_text(key) || stands_for(key)));
         missing.map(|key| (*key).to_owned()).collect()
     }
 

@@ -7,6 +7,12 @@ use super::node_of::from_shared_yaml;
 
 /// The text with the entries of a second text in place of those with their names, and the new ones at its end.
 pub fn merged(path: &Path, before: &str, after: &str) -> Result<String, String> {
+    let (original, mut whole) = (before, before.to_owned());
+    // The last text of a file reads with the line feed that the file may lack.
+    if !whole.is_empty() && !whole.ends_with('\n') {
+        whole.push('\n');
+    }
+    let before = whole.as_str();
     let read = |text: &str| from_shared_yaml(path, text, &mut Vec::new()).map_err(|problem| problem.message);
     let (old, new) = (read(before)?, read(after)?);
     let mut lines: Vec<&str> = before.split_inclusive('\n').collect();
@@ -20,6 +26,9 @@ pub fn merged(path: &Path, before: &str, after: &str) -> Result<String, String> 
             Some(_) => added.push((Some(entry.key.as_str()), text)),
             None => added.push((None, text)),
         }
+    }
+    if added.is_empty() {
+        return Ok(original.to_owned());
     }
     let place = |key: &Option<&str>| key.and_then(|key| old.iter().position(|one| one.key == key));
     added.sort_by_key(|(key, _)| std::cmp::Reverse(place(key)));
@@ -90,6 +99,10 @@ mod tests {
         assert_eq!(merge(changed).as_deref(), Ok(expected));
         assert_eq!(merge("c:\n  role: C\n").as_deref(), Ok(before));
         assert_eq!(merge("").as_deref(), Ok(before));
+        let folded = "a:\n  backstory: >\n    Long.";
+        let longer = "a:\n  backstory: >\n    Long.\n\nb:\n  role: B\n";
+        let both = merged(Path::new("agents.yaml"), folded, "b:\n  role: B\n");
+        assert_eq!(both.as_deref(), Ok(longer));
         let flow = merged(Path::new("agents.yaml"), "{a: {role: A}, b: {role: B}}\n", changed);
         assert!(flow.is_err(), "{flow:?}");
         let alias = merged(Path::new("agents.yaml"), "a: &x\n  role: A\nb: *x\n", changed);

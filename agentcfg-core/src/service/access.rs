@@ -134,6 +134,11 @@ impl Access {
         }
     }
 
+    /// Whether a group of the user's is what lets the user in.
+    pub(super) fn is_by_group(&self) -> bool {
+        matches!(self.basis, Basis::Group { .. })
+    }
+
     /// The same access under another actor in the audit log.
     pub(super) fn acting_as(self, actor: Actor) -> Self {
         Self {
@@ -340,14 +345,12 @@ impl AgentCfg {
                 let found = rights().await?;
                 let is_unknown = found.0.is_none();
                 let access = self.access_by_rights(user_id, workspace, found)?;
-                match access.basis {
-                    // Operators can remove a user of whom there is a record.
-                    Basis::Group { .. } if is_unknown => {
-                        self.note_user(user_id).await;
-                        self.access_by_rights(user_id, workspace, rights().await?)
-                    }
-                    _ => Ok(access),
+                if !is_unknown || !access.is_by_group() {
+                    return Ok(access);
                 }
+                // Operators can remove a user of whom there is a record.
+                self.note_user(user_id).await;
+                self.access_by_rights(user_id, workspace, rights().await?)
             }
         }
     }

@@ -20,6 +20,9 @@ use crate::model::{Timestamp, WorkspaceId};
 /// Milliseconds of a day.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
+/// How much longer than entries the versions are kept that they name, in milliseconds.
+const AFTER_ENTRIES: i64 = 2 * 60 * 60 * 1000;
+
 /// What [`AgentCfg::remove_old_history`] has removed.
 ///
 /// ```
@@ -63,7 +66,12 @@ impl AgentCfg {
             return Ok(removed);
         };
         let oldest_entry = self.days_ago(days);
-        let oldest_version = self.settings().version_retention_days.map(|days| self.days_ago(days));
+        // Another server may have removed entries just now, whose readers still look for the versions that they name.
+        let of_entries = oldest_entry.plus_millis(-AFTER_ENTRIES);
+        let oldest_version = self
+            .settings()
+            .version_retention_days
+            .map(|days| self.days_ago(days).min(of_entries));
         let mut workspaces = Chunks::of(records::workspace_places());
         while let Some(piece) = workspaces.next(self).await? {
             for place in piece.into_keys() {

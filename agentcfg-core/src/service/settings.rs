@@ -48,7 +48,8 @@ settable! {
         /// How many days single model calls are kept, at least 1; their sums are kept for good.
         usage_retention_days: u32,
         /// How many days entries of audit logs are kept, at least 1; `None` for good. A position in a log from before its first entry
-        /// is gone, as one of another epoch is.
+        /// is gone, as one of another epoch is. Webhooks are not sent events whose entries are removed, so keep them for longer than
+        /// the days in which an event is sent again.
         audit_retention_days: Option<u32>,
         /// How many days versions of agents are kept after another one has replaced them, at least 1; `None` for good. One that a
         /// label points at stays, and none goes before the audit entries that show it: the setting needs

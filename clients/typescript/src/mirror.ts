@@ -142,7 +142,7 @@ export class Mirror {
         if (signal.aborted) break;
         const pause = this.#pause(error, backoff);
         // Before there is a state only those who wait for it keep the process running.
-        await this.#clock.sleep(pause, signal, this.#snapshot === undefined);
+        await this.#clock.sleep(pause, signal, this.#snapshot === undefined && this.#saved === undefined);
       }
     }
   }

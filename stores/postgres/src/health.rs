@@ -12,6 +12,10 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
+/// How long a database is suspected after an operation that had no answer. Then another one has its whole time again, since a new
+/// connection to a database that is well may take longer than a short wait.
+const STALE: Duration = Duration::from_secs(10);
+
 /// How long an operation waits at least while the database is suspected to be silent.
 const SHORT: Duration = Duration::from_millis(150);
 
@@ -53,7 +57,7 @@ impl Health {
         let last = self.last_answer.lock().unwrap_or_else(PoisonError::into_inner);
         if last.is_none_or(|answer| answer < begin) {
             self.silent_since.send_if_modified(|since| {
-                let is_earlier = since.is_none_or(|since| begin < since);
+                let is_earlier = since.is_none_or(|since| begin < since || since.elapsed() >= STALE);
                 if is_earlier {
                     *since = Some(begin);
                 }
@@ -80,8 +84,8 @@ impl Health {
         let mut silent_since = self.silent_since.subscribe();
         let whole = Instant::now() + limit;
         let end_of = |since: Option<Instant>| match since {
-            Some(since) => whole.min((since + limit).max(Instant::now() + short)),
-            None => whole,
+            Some(since) if since.elapsed() < STALE => whole.min((since + limit).max(Instant::now() + short)),
+            _ => whole,
         };
         let mut end = end_of(*silent_since.borrow_and_update());
         let mut operation = pin!(operation);
@@ -124,6 +128,17 @@ mod tests {
     /// Some time without an operation.
     async fn pause() {
         tokio::time::advance(Duration::from_millis(10)).await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_old_suspicion_is_tried_with_the_whole_time() {
+        let health = Health::default();
+        health.answered();
+        pause().await;
+        silence(&health).await;
+        tokio::time::advance(STALE).await;
+        assert!(wait(&health, NEAR).await >= LIMIT);
+        assert!(wait(&health, NEAR).await < SHORT + Duration::from_millis(5));
     }
 
     #[tokio::test(start_paused = true)]

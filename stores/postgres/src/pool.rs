@@ -105,7 +105,12 @@ impl Connections {
         let of_host = target.config.get_connect_timeout().copied().unwrap_or(CONNECT);
         let first_timeout = of_host.max(CONNECT).saturating_mul(hosts);
         let health = Arc::new(Health::default());
-        let (place, doubt) = (place(&target.config), target.doubt);
+        let doubt = target.doubt;
+        // A part of the password may stand where the host or the database should.
+        let place = match doubt {
+            Some(_) => "(a URL with more than one @)".to_owned(),
+            None => place(&target.config),
+        };
         let tls = Tls::new(&target)?;
         // The fast method skips connections that are known to be closed, without a round trip.
         let recycling_method = RecyclingMethod::Fast;

@@ -138,6 +138,8 @@ impl<'a> Servers<'a> {
                 self.slots.set(slot, None);
                 thread::sleep(dice.millis(2_000));
                 self.running[slot].signal(Signal::CONT);
+                // It writes the calls that ended before, as a server does that is killed later.
+                thread::sleep(Duration::from_secs(1));
                 let server = (self.running[slot].address(), self.processes[slot]);
                 self.slots.set(slot, Some(server));
             }

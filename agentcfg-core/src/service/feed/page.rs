@@ -14,7 +14,9 @@ use super::super::{AgentCfg, Caller, groups};
 use super::event_form::{EventForm, Logged, logged};
 use super::recent_events::SerializedEvent;
 use crate::error::{Error, ErrorKind};
-use crate::model::{After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, Timestamp, WorkspaceId};
+use crate::model::{
+    After, ChangeEvent, Cursor, CursorError, Permission, PermissionSet, Timestamp, UserId, WorkspaceId,
+};
 use crate::store::Kind;
 use crate::validate::Invalid;
 
@@ -364,7 +366,7 @@ impl AgentCfg {
             CallerKind::User { user_id, session } => {
                 let (user, memberships) = groups::rights(workspace, user_id, &session.groups);
                 let ((head, user), memberships) = self.read(((head, user), memberships)).await?;
-                (head, self.access_by_rights(user_id, workspace, (user, memberships))?)
+                (head, self.reader(user_id, workspace, (user, memberships)).await?)
             }
         };
         access.require(Permission::AgentsRead)?;
@@ -374,6 +376,21 @@ impl AgentCfg {
             head,
             access,
         }))
+    }
+
+    /// The access of a user by what a read has found. One who comes in by a group is noted, so that operators can remove the user.
+    async fn reader(
+        &self,
+        user_id: &UserId,
+        workspace: WorkspaceId,
+        (user, memberships): groups::FoundRights,
+    ) -> Result<Access, Error> {
+        let is_unknown = user.is_none();
+        let access = self.access_by_rights(user_id, workspace, (user, memberships))?;
+        if is_unknown && access.is_by_group() {
+            self.note_user(user_id).await;
+        }
+        Ok(access)
     }
 
     /// Requires that the session of a user has not expired.
@@ -405,7 +422,7 @@ impl AgentCfg {
             CallerKind::User { user_id, session } => {
                 let (user, memberships) = groups::rights(workspace, user_id, &session.groups);
                 let (found, ((head, user), memberships)) = self.scan_with(entries, ((head, user), memberships)).await?;
-                let access = self.access_by_rights(user_id, workspace, (user, memberships))?;
+                let access = self.reader(user_id, workspace, (user, memberships)).await?;
                 (found, head, access)
             }
         };

@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use super::entity::{Encoded, Entity, EntityKey};
 use super::packed::{is_packed, unpacked_length};
 use super::query::{Query, unchanged};
+use super::unpack::{ATTEMPTS, removed_meanwhile};
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
@@ -242,20 +243,26 @@ impl AgentCfg {
 
     /// Reads the records of a query, with what was packed.
     async fn get_unpacked<Q: Query>(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, Error> {
-        let mut records = complete(keys.len(), self.store().get(keys).await?)?;
-        if Q::IS_UNPACKED {
+        for _ in 0..ATTEMPTS {
+            let mut records = complete(keys.len(), self.store().get(keys).await?)?;
+            if !Q::IS_UNPACKED {
+                return Ok(records);
+            }
             let is_packed = |record: &Option<Record>| record.as_ref().is_some_and(|record| is_packed(&record.value));
             let places = records.iter().enumerate().filter(|(_, record)| is_packed(record));
             let places: Vec<usize> = places.map(|(place, _)| place).collect();
             let found = places
                 .iter()
                 .filter_map(|place| Some((keys[*place].clone(), records[*place].take()?)));
-            let found = self.unpacked(found.collect()).await?;
+            let Some(found) = self.unpacked(found.collect()).await? else {
+                continue;
+            };
             for (place, (_, record)) in places.into_iter().zip(found) {
                 records[place] = Some(record);
             }
+            return Ok(records);
         }
-        Ok(records)
+        Err(removed_meanwhile())
     }
 
     /// As [`Self::read`], with the checks that each of the records is still the one that was read.
@@ -279,16 +286,25 @@ impl AgentCfg {
     ///
     /// When storage fails.
     pub(in crate::service) async fn scan<T: Entity>(&self, entries: Entries<T>) -> Result<Scanned<T>, Error> {
-        let found = self.store().scan(&entries.scan).await?;
-        self.scanned(&entries.scan, found).await
+        for _ in 0..ATTEMPTS {
+            let found = self.store().scan(&entries.scan).await?;
+            if let Some(scanned) = self.scanned(&entries.scan, found).await? {
+                return Ok(scanned);
+            }
+        }
+        Err(removed_meanwhile())
     }
 
-    async fn scanned<T: Entity>(&self, scan: &Scan, found: store::Scanned) -> Result<Scanned<T>, Error> {
+    /// What a scan has found, with what was packed; see [`Self::unpacked`].
+    async fn scanned<T: Entity>(&self, scan: &Scan, found: store::Scanned) -> Result<Option<Scanned<T>>, Error> {
         let mut scanned = Scanned::of(scan, found);
         if T::IS_UNPACKED {
-            scanned.entries = self.unpacked(scanned.entries).await?;
+            let Some(entries) = self.unpacked(std::mem::take(&mut scanned.entries)).await? else {
+                return Ok(None);
+            };
+            scanned.entries = entries;
         }
-        Ok(scanned)
+        Ok(Some(scanned))
     }
 
     /// As [`Self::scan`], with the records of a query in the same snapshot.
@@ -303,11 +319,15 @@ impl AgentCfg {
     ) -> Result<(Scanned<T>, Q::Found), Error> {
         let keys = query.into_keys();
         let scan = entries.scan.with(keys.as_ref().iter().cloned());
-        let mut found = self.store().scan(&scan).await?;
         const { assert!(!Q::IS_UNPACKED) };
-        let with = complete(scan.with.len(), std::mem::take(&mut found.with))?;
-        let with = Q::found(keys, with.into_iter())?;
-        Ok((self.scanned(&scan, found).await?, with))
+        for _ in 0..ATTEMPTS {
+            let mut found = self.store().scan(&scan).await?;
+            let with = complete(scan.with.len(), std::mem::take(&mut found.with))?;
+            if let Some(scanned) = self.scanned(&scan, found).await? {
+                return Ok((scanned, Q::found(keys, with.into_iter())?));
+            }
+        }
+        Err(removed_meanwhile())
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::entity::{Encoded, Entity};
 use super::packed::{self, is_packed, unpacked_length};
 use super::read::complete;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::service::AgentCfg;
 use crate::service::blocking::{LONG, blocking_if};
 use crate::store::{Key, Record};
@@ -13,11 +13,21 @@ use crate::store::{Key, Record};
 /// How many versions are read at once to unpack others.
 const READ: usize = 256;
 
+/// How often records are read whose sources were removed each time.
+pub(super) const ATTEMPTS: usize = 3;
+
+/// The error of records whose sources were removed while they were read.
+pub(super) fn removed_meanwhile() -> Error {
+    let message = "versions were removed while they were read, because they are not kept any more: repeat the request";
+    Error::new(ErrorKind::Unavailable, message)
+}
+
 impl AgentCfg {
-    /// Puts the texts of packed records back in their places. Versions never change, so they may be read after the records.
-    pub(super) async fn unpacked(&self, mut found: Vec<(Key, Record)>) -> Result<Vec<(Key, Record)>, Error> {
+    /// Puts the texts of packed records back in their places. Versions never change, so they may be read after the records. They may be
+    /// removed between the two reads: `None`, and the records are to be read again.
+    pub(super) async fn unpacked(&self, mut found: Vec<(Key, Record)>) -> Result<Option<Vec<(Key, Record)>>, Error> {
         if !found.iter().any(|(_, record)| is_packed(&record.value)) {
-            return Ok(found);
+            return Ok(Some(found));
         }
         let mut wanted = BTreeSet::new();
         for (key, record) in found.iter().filter(|(_, record)| is_packed(&record.value)) {
@@ -32,11 +42,14 @@ impl AgentCfg {
         let wanted: Vec<Key> = wanted.into_iter().collect();
         for keys in wanted.chunks(READ) {
             let read = complete(keys.len(), self.store().get(keys).await?)?;
+            if self.settings().version_retention_days.is_some() && read.iter().any(Option::is_none) {
+                return Ok(None);
+            }
             let read = keys.iter().cloned().zip(read);
             sources.extend(read.filter_map(|(key, record)| Some((key, record?))));
         }
         let bytes: usize = found.iter().map(|(_, record)| unpacked_length(&record.value)).sum();
-        let unpack = move || packed::unpack(&mut found, &sources).map(|()| found);
+        let unpack = move || packed::unpack(&mut found, &sources).map(|()| Some(found));
         blocking_if(bytes >= LONG, unpack).await?
     }
 
@@ -48,7 +61,8 @@ impl AgentCfg {
         const { assert!(T::KIND as u8 == U::KIND as u8 && U::IS_UNPACKED) };
         let found = self
             .unpacked(heads.into_iter().map(Encoded::into_parts).collect())
-            .await?;
+            .await?
+            .ok_or_else(removed_meanwhile)?;
         Ok(found
             .into_iter()
             .map(|(key, record)| Encoded::of(key, record))

@@ -92,16 +92,18 @@ impl AgentCfg {
         if let Some(agent_id) = agent_id {
             limits.require_agent(agent_id)?;
         }
-        // Other servers take reports too.
+        // Other servers take reports too, and so did this one before its last start.
         let statuses = self.statuses(&access);
-        let events = match &statuses.current(self, &access).await?.table {
-            Some(table) => table.events(),
+        let reports = match &statuses.current(self, &access).await?.table {
+            Some(table) => table.reports(),
             None => Vec::new(),
         };
-        self.note_statuses(workspace, &events);
         let (now, ttl) = (self.now(), self.status_ttl());
         let is_asked = |agent: &AgentId| agent_id.is_none_or(|asked| agent == asked) && limits.includes(agent);
         let mut histories = self.inner.status_history.lock();
+        for report in reports {
+            histories.note(workspace, report, now, ttl);
+        }
         Ok(histories.read(workspace, is_asked, since, now, ttl))
     }
 
@@ -210,7 +212,7 @@ impl Histories {
                     let asked = agent
                         .changes
                         .iter()
-                        .filter(|change| since.is_none_or(|since| change.at >= since));
+                        .filter(|change| change.at >= known && since.is_none_or(|since| change.at >= since));
                     changes.extend(asked.cloned());
                 }
             }
@@ -319,6 +321,16 @@ mod tests {
         );
         let later = histories.read(workspace, |agent| agent == "a", Some(at(160)), at(600), TTL);
         assert_eq!(shown(&later), ["a 160 offline -", "a 400 idle -", "a 520 offline -"]);
+    }
+
+    #[test]
+    fn a_report_from_before_the_history_ends_within_it() {
+        let (mut histories, workspace) = histories();
+        let report = change("a", -60, LiveStatus::Working, Some("T1"));
+        histories.note(workspace, report, at(5), TTL);
+        assert_eq!(shown(&histories.read(workspace, |_| true, None, at(5), TTL)), [""; 0]);
+        let later = histories.read(workspace, |_| true, None, at(70), TTL);
+        assert_eq!(shown(&later), ["a 60 offline -"]);
     }
 
     #[test]

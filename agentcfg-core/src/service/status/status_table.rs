@@ -17,7 +17,7 @@ use super::super::records::{ChangedRecords, Encoded, StoredStatus};
 use super::status_list::{StatusPiece, Texts};
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
-use crate::model::{AgentId, AgentStatus, Cursor, LiveStatus, StatusEvent, TextId};
+use crate::model::{AgentId, AgentStatus, Cursor, LiveStatus, StatusChange, StatusEvent, TextId};
 
 /// The number of rows in a block of text. A change of one row writes the whole block again, and an answer has one piece
 /// for each block.
@@ -298,9 +298,19 @@ impl Table {
         }
     }
 
-    /// All entries, in the order of the list.
-    pub(super) fn events(&self) -> Vec<StatusEvent> {
-        (0..self.rows.len()).map(|i| self.event(i)).collect()
+    /// The last report of each agent, also where it counts no longer.
+    pub(super) fn reports(&self) -> Vec<StatusChange> {
+        let reports = self.rows.iter().enumerate().filter_map(|(i, row)| {
+            let report = row.report.as_deref()?;
+            Some(StatusChange {
+                agent_id: AgentId::wrap(self.agent_id(i).into()),
+                at: report.reported_at,
+                status: report.status,
+                current_task_id: report.current_task_id.clone(),
+                current_task_title: report.current_task_title.clone(),
+            })
+        });
+        reports.collect()
     }
 
     pub(super) fn entries(&self) -> Vec<AgentStatus> {

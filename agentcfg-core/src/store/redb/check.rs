@@ -69,7 +69,7 @@ pub enum Problem {
     UnknownKey(String),
     /// A record is damaged or is not a JSON text: its key, and the reason.
     Record(String, String),
-    /// A log has a gap, or its number of entries differs from its head.
+    /// A log has a gap between its entries, or its last entry is not the one that its head names. Its first entries may be removed.
     Log(String),
     /// A workspace's counter of active agents differs from the number of its active agents.
     Count(String),
@@ -175,7 +175,8 @@ struct Log {
     /// The number of entries according to the head; `None` if the head cannot be read, which is
     /// reported as a separate problem.
     expected: Option<u64>,
-    entries: u64,
+    /// The number of the last entry that was read.
+    last: Option<u64>,
     gap: bool,
 }
 
@@ -278,7 +279,7 @@ impl Walk {
         let begin = |expected| Log {
             partition: key.partition().clone(),
             expected,
-            entries: 0,
+            last: None,
             gap: false,
         };
         match key.kind() {
@@ -292,8 +293,14 @@ impl Walk {
                     self.log = Some(begin(Some(0)));
                 }
                 if let Some(log) = &mut self.log {
-                    log.entries += 1;
-                    log.gap |= key.item().parse() != Ok(log.entries);
+                    let number = key.item().parse().ok();
+                    log.gap |= match (log.last, number) {
+                        // Entries before it may be removed.
+                        (None, Some(first)) => first == 0,
+                        (Some(last), Some(number)) => number != last + 1,
+                        (_, None) => true,
+                    };
+                    log.last = number.or(log.last);
                 }
             }
             _ => {}
@@ -304,18 +311,19 @@ impl Walk {
         let Some(Log {
             partition,
             expected,
-            entries,
+            last,
             gap,
         }) = self.log.take()
         else {
             return;
         };
-        if gap || expected.is_some_and(|expected| expected != entries) {
+        if gap || expected.zip(last).is_some_and(|(expected, last)| expected != last) {
             let head = Key::new(partition.clone(), Kind::LogHead, "");
-            let expected = expected.map_or("an unknown number of".into(), |expected| expected.to_string());
-            let what = if gap { " with a gap" } else { "" };
+            let expected = expected.map_or("an unknown number".into(), |expected| expected.to_string());
+            let last = last.map_or("unreadable".into(), |last| last.to_string());
+            let what = if gap { ", with a gap between them" } else { "" };
             let problem = Problem::Log(format!(
-                "the log of {head:?} should have {expected} entries and has {entries}{what}"
+                "the last entry of the log of {head:?} should be {expected} and is {last}{what}"
             ));
             self.logs.push((partition, problem));
         }

@@ -10,6 +10,10 @@ use super::flags::Flags;
 use super::layers::Given;
 use super::settings::Config;
 
+/// The least number of days that audit entries are kept. An event is sent again for three days, and a webhook to which none was
+/// delivered is disabled after five more.
+const LEAST_RETENTION: u32 = 8;
+
 impl Config {
     /// The contradictions between settings.
     pub(super) fn contradictions(&self, given: &Given) -> Vec<String> {
@@ -37,6 +41,12 @@ impl Config {
         }
         if self.etcd_tls_cert.is_some() != self.etcd_tls_key.is_some() {
             faults.push("etcd_tls_cert and etcd_tls_key belong together: set both or none".to_owned());
+        }
+        if (1..LEAST_RETENTION).contains(&self.audit_retention_days) {
+            faults.push(format!(
+                "audit_retention_days must be 0 or at least {LEAST_RETENTION}, got {}: webhooks are sent events of the last days",
+                self.audit_retention_days
+            ));
         }
         if self.version_retention_days > 0 && self.audit_retention_days == 0 {
             faults.push(

@@ -3,12 +3,16 @@
 //! A full disk or a reader that has gone fails the write. A pipe whose reader does not read would block it, and with it the thread that
 //! serves requests: so the stream is asked first whether it has room, with little patience the first time and none after that.
 
-use std::io::{self, Stderr, Write, stderr};
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write, stderr};
 use std::os::fd::AsFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use agentcfg_core::clock::{Clock, SystemClock};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use serde_json::json;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -24,8 +28,8 @@ const PATIENCE: Timespec = Timespec {
 };
 
 /// The stream of the log.
-pub(super) struct LogStream<S = Stderr> {
-    stream: S,
+pub(super) struct LogStream {
+    stream: File,
     format: LogFormat,
     state: Mutex<State>,
 }
@@ -42,13 +46,37 @@ struct State {
 
 impl LogStream {
     /// Standard error, for lines of this format.
-    pub(super) fn of(format: LogFormat) -> Self {
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub(super) fn of(format: LogFormat) -> io::Result<Self> {
+        Ok(Self::new(standard_error()?, format))
+    }
+
+    fn new(stream: File, format: LogFormat) -> Self {
         Self {
-            stream: stderr(),
+            stream,
             format,
             state: Mutex::default(),
         }
     }
+}
+
+/// Standard error. A pipe or a terminal is opened once more where that can be, so that a write to it never blocks and other processes
+/// keep theirs as it is.
+fn standard_error() -> io::Result<File> {
+    let inherited = File::from(stderr().as_fd().try_clone_to_owned()?);
+    let kind = inherited.metadata()?.file_type();
+    if kind.is_fifo() || kind.is_char_device() {
+        let flags = OFlags::NONBLOCK | OFlags::NOCTTY;
+        let mut options = OpenOptions::new();
+        options.write(true).custom_flags(flags.bits().cast_signed());
+        if let Ok(own) = options.open("/proc/self/fd/2") {
+            return Ok(own);
+        }
+    }
+    Ok(inherited)
 }
 
 /// One line of the log.
@@ -74,11 +102,7 @@ impl Write for Line<'_> {
     }
 }
 
-impl<S> LogStream<S>
-where
-    for<'a> &'a S: Write,
-    S: AsFd,
-{
+impl LogStream {
     /// Writes a line, or counts it as lost.
     fn line(&self, line: &[u8]) {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
@@ -97,17 +121,30 @@ where
 
     fn write(&self, state: &mut MutexGuard<'_, State>, line: &[u8]) -> io::Result<()> {
         for piece in line.chunks(PIECE) {
-            let patience = if state.is_stalled {
-                Timespec::default()
-            } else {
-                PATIENCE
-            };
-            state.is_stalled = !self.has_room(&patience);
-            if state.is_stalled {
-                return Err(io::ErrorKind::WouldBlock.into());
+            let mut rest = piece;
+            while !rest.is_empty() {
+                let patience = if state.is_stalled {
+                    Timespec::default()
+                } else {
+                    PATIENCE
+                };
+                state.is_stalled = !self.has_room(&patience);
+                if state.is_stalled {
+                    return Err(io::ErrorKind::WouldBlock.into());
+                }
+                match (&self.stream).write(rest) {
+                    Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                    Ok(written) => {
+                        state.is_cut = true;
+                        rest = &rest[written..];
+                    }
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(error) => {
+                        state.is_stalled = error.kind() == io::ErrorKind::WouldBlock;
+                        return Err(error);
+                    }
+                }
             }
-            state.is_cut = true;
-            (&self.stream).write_all(piece)?;
         }
         state.is_cut = false;
         Ok(())
@@ -115,8 +152,13 @@ where
 
     fn has_room(&self, patience: &Timespec) -> bool {
         let mut stream = [PollFd::new(&self.stream, PollFlags::OUT)];
-        // A stream that cannot be asked, and one with an error, is written to: the write says what is wrong.
-        poll(&mut stream, Some(patience)).map_or(true, |ready| ready > 0)
+        match poll(&mut stream, Some(patience)) {
+            Ok(ready) => ready > 0,
+            // A signal has cut the wait short.
+            Err(Errno::INTR) => false,
+            // A stream that cannot be asked is written to: the write says what is wrong.
+            Err(_) => true,
+        }
     }
 
     /// What stands in place of lines that were lost.
@@ -137,24 +179,16 @@ where
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
-    use std::fs::OpenOptions;
     use std::io::{BufRead, BufReader, pipe};
+    use std::os::fd::OwnedFd;
 
     use super::*;
-
-    fn log<S>(stream: S, format: LogFormat) -> LogStream<S> {
-        LogStream {
-            stream,
-            format,
-            state: Mutex::default(),
-        }
-    }
 
     #[test]
     fn a_reader_that_does_not_read_costs_lines_and_no_time() {
         for format in [LogFormat::Text, LogFormat::Json] {
             let (reader, writer) = pipe().unwrap();
-            let log = log(writer, format);
+            let log = LogStream::new(OwnedFd::from(writer).into(), format);
             // A pipe holds 64 KiB.
             let line = |number: usize| format!("{number} {}\n", "x".repeat(9000));
             for number in 0..1000 {
@@ -187,13 +221,13 @@ mod tests {
     #[test]
     fn a_full_disk_and_a_closed_pipe_are_no_failure() {
         let full = OpenOptions::new().write(true).open("/dev/full").unwrap();
-        let log = log(full, LogFormat::Text);
+        let log = LogStream::new(full, LogFormat::Text);
         log.line(b"a line\n");
         log.line(b"another line\n");
         assert_eq!(log.state.lock().unwrap().lost, 2);
         let (reader, writer) = pipe().unwrap();
         drop(reader);
-        let log = super::tests::log(writer, LogFormat::Text);
+        let log = LogStream::new(OwnedFd::from(writer).into(), LogFormat::Text);
         log.line(b"a line\n");
         assert_eq!(log.state.lock().unwrap().lost, 1);
     }

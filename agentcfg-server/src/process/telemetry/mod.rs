@@ -53,9 +53,10 @@ pub fn init(config: &Config) -> Result<LogFilter, TelemetryError> {
         let failed = |error: reload::Error| TelemetryError(error.to_string());
         LogFilter(Box::new(move |filter| handle.reload(filter).map_err(failed)))
     }
+    let stream = LogStream::of(config.log_format).map_err(|error| TelemetryError(error.to_string()))?;
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter(config)?)
-        .with_writer(LogStream::of(config.log_format))
+        .with_writer(stream)
         // It would panic where the stream takes nothing.
         .log_internal_errors(false);
     let (filter, installed) = match config.log_format {

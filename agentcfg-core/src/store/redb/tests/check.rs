@@ -147,7 +147,7 @@ async fn what_is_left_of_a_workspace_is_a_problem_unless_it_is_being_removed() {
     }
     let (removals, problems) = checked(all.clone()).await;
     assert_eq!(removals, []);
-    assert_eq!(problems.len(), 2, "the log has a gap too: {problems:?}");
+    assert_eq!(problems.len(), 2, "the log has no head for its entry: {problems:?}");
     assert!(problems.contains(&Problem::Remains(4, id)));
 
     let (removals, problems) = checked(all.into_iter().chain([removal.clone()])).await;
