@@ -6,7 +6,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::error::{Error, ErrorKind};
-use crate::store::{Key, Record};
+use crate::store::{Key, Record, StoreError};
 
 /// Encodes a record's value.
 ///
@@ -15,6 +15,16 @@ use crate::store::{Key, Record};
 /// [`ErrorKind::Internal`] for a value that JSON cannot express.
 pub(in crate::service) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(value).map_err(not_written)
+}
+
+/// Checks that there is an answer for each key. A faulty store could leave one out, and the records after it would be
+/// assigned to other keys.
+pub(super) fn complete(keys: usize, records: Vec<Option<Record>>) -> Result<Vec<Option<Record>>, Error> {
+    if records.len() != keys {
+        let message = format!("{} records for {keys} keys", records.len());
+        return Err(StoreError::Corrupt(message).into());
+    }
+    Ok(records)
 }
 
 /// The error of a record that cannot be encoded.

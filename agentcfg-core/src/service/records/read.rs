@@ -2,6 +2,7 @@
 
 use std::marker::PhantomData;
 
+use super::codec::complete;
 use super::entity::{Encoded, Entity, EntityKey};
 use super::packed::{is_packed, unpacked_length};
 use super::query::{Query, unchanged};
@@ -9,7 +10,7 @@ use super::unpack::{ATTEMPTS, removed_meanwhile};
 use crate::error::Error;
 use crate::model::WorkspaceId;
 use crate::service::AgentCfg;
-use crate::store::{self, Check, Direction, Key, Partition, Position, Record, Scan, StoreError};
+use crate::store::{self, Check, Direction, Key, Partition, Position, Record, Scan};
 
 /// The records of one kind in one partition, in the order of their items.
 pub(in crate::service) struct Entries<T> {
@@ -329,14 +330,4 @@ impl AgentCfg {
         }
         Err(removed_meanwhile())
     }
-}
-
-/// Checks that there is an answer for each key. A faulty store could leave one out, and the records after it would be
-/// assigned to other keys.
-pub(super) fn complete(keys: usize, records: Vec<Option<Record>>) -> Result<Vec<Option<Record>>, Error> {
-    if records.len() != keys {
-        let message = format!("{} records for {keys} keys", records.len());
-        return Err(StoreError::Corrupt(message).into());
-    }
-    Ok(records)
 }

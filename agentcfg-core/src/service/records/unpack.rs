@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::codec::complete;
 use super::entity::{Encoded, Entity};
 use super::packed::{self, is_packed, unpacked_length};
-use super::read::complete;
 use crate::error::{Error, ErrorKind};
 use crate::service::AgentCfg;
 use crate::service::blocking::{LONG, blocking_if};
