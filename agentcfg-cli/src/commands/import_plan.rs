@@ -30,6 +30,65 @@ impl Importer<'_> {
     pub async fn plan<'a>(&self, ready: &'a [Ready], label: Option<&Label>, report: &mut Report) -> Result<Plan<'a>> {
         let known = self.known().await?;
         let mut plan = Plan::default();
+        let again = self.pending(&known, ready, &mut plan)?;
+        let planned = self.dry_run(&mut plan).await?;
+        let (mut refused, mut kept) = (BTreeSet::new(), BTreeSet::new());
+        for (agent_id, pending) in &plan.pending {
+            let Some((last, result)) = pending.last().zip(planned.get(agent_id)) else {
+                report.did(agent_id, "unchanged", Vec::new());
+                report.unchanged += 1;
+                continue;
+            };
+            let changes = changed_fields(result);
+            let agent = known.get(*agent_id);
+            let mut is_kept = result.action == ApplyAction::Keep && pending.len() == 1;
+            if !is_kept
+                && again.contains(agent_id)
+                && let Some(agent) = agent.filter(|agent| agent.is_active)
+            {
+                // What differs is what the source says beside the version, such as its labels.
+                is_kept = self.made_current(&agent.agent_id).await?;
+            }
+            let reason = match agent.filter(|_| !is_kept && !self.overwrite) {
+                Some(agent) => self.reason(agent, &changes).await?,
+                None => None,
+            };
+            if let Some(reason) = reason {
+                let problem = Problem::new(&last.imported.file, last.imported.place, reason);
+                report.problems.push(Row::from(&problem));
+                report.did(agent_id, "refused", changes);
+                refused.insert(*agent_id);
+                continue;
+            }
+            if is_kept {
+                kept.insert(*agent_id);
+            }
+            match (agent, is_kept) {
+                (None, _) => report.did(agent_id, "create", Vec::new()),
+                (Some(_), true) => {
+                    report.did(agent_id, "unchanged", Vec::new());
+                    report.unchanged += 1;
+                }
+                (Some(agent), false) if !agent.is_active => report.did(agent_id, "restore", changes),
+                (Some(_), false) => report.did(agent_id, "change", changes),
+            }
+        }
+        plan.pending.retain(|agent_id, _| !refused.contains(agent_id));
+        for (_, pending) in plan.pending.iter_mut().filter(|(agent_id, _)| kept.contains(*agent_id)) {
+            pending.clear();
+        }
+        self.labels_to_keep(&known, label, &mut plan, report).await?;
+        Ok(plan)
+    }
+
+    /// Notes in the plan the versions of each agent that the workspace does not have. Returns the agents of which it has all, whose newest
+    /// version is noted, to be compared: they may have been edited since.
+    fn pending<'a>(
+        &self,
+        known: &BTreeMap<String, Agent>,
+        ready: &'a [Ready],
+        plan: &mut Plan<'a>,
+    ) -> Result<BTreeSet<&'a str>> {
         for one in ready {
             let agent_id = one.imported.agent_id.as_str();
             let pending = plan.pending.entry(agent_id).or_default();
@@ -41,7 +100,6 @@ impl Importer<'_> {
                 pending.push(one);
             }
         }
-        // The newest version that came in before is compared too: the agent may have been edited since.
         let mut again = BTreeSet::new();
         for one in ready.iter().filter(|one| one.imported.version.is_some()) {
             let agent_id = one.imported.agent_id.as_str();
@@ -58,15 +116,17 @@ impl Importer<'_> {
             let is_active = known.get(agent_id).is_none_or(|agent| agent.is_active);
             if let (false, Some(pending)) = (is_active, plan.pending.get_mut(agent_id)) {
                 // Its newest version is what brings a deactivated agent back.
-                if pending.is_empty()
-                    || pending
-                        .last()
-                        .is_some_and(|last| last.imported.version < one.imported.version)
-                {
+                let is_newer = |last: &&&Ready| last.imported.version < one.imported.version;
+                if pending.is_empty() || pending.last().filter(is_newer).is_some() {
                     *pending = vec![one];
                 }
             }
         }
+        Ok(again)
+    }
+
+    /// What an apply of the newest pending version of each agent would do. The plan is based on the state that it saw.
+    async fn dry_run<'a>(&self, plan: &mut Plan<'a>) -> Result<BTreeMap<&'a str, AppliedAgent>> {
         let newest: Vec<&Ready> = plan
             .pending
             .values()
@@ -77,68 +137,10 @@ impl Importer<'_> {
             let body = ApplyAgents::of(batch.iter().map(|one| one.spec.clone()).collect());
             let applied = self.client.apply_agents(self.workspace, &body, true).await?;
             plan.base.get_or_insert(applied.cursor);
-            planned.extend(
-                batch
-                    .iter()
-                    .map(|one| one.imported.agent_id.as_str())
-                    .zip(applied.results),
-            );
+            let ids = batch.iter().map(|one| one.imported.agent_id.as_str());
+            planned.extend(ids.zip(applied.results));
         }
-        let (mut refused, mut kept) = (BTreeSet::new(), BTreeSet::new());
-        for (agent_id, pending) in &plan.pending {
-            let Some((last, result)) = pending.last().zip(planned.get(agent_id)) else {
-                report.did(agent_id, "unchanged", Vec::new());
-                report.unchanged += 1;
-                continue;
-            };
-            let changes = changed_fields(result);
-            let agent = known.get(*agent_id);
-            let mut is_kept = result.action == ApplyAction::Keep && pending.len() == 1;
-            if !is_kept
-                && again.contains(agent_id)
-                && let Some(agent) = agent.filter(|agent| agent.is_active)
-                && self.made_current(&agent.agent_id).await?
-            {
-                // What differs is what the source says beside the version, such as its labels.
-                is_kept = true;
-                kept.insert((*agent_id).to_owned());
-            }
-            let reason = match agent.filter(|_| !is_kept && !self.overwrite) {
-                Some(agent) => self.reason(agent, &changes).await?,
-                None => None,
-            };
-            if let Some(reason) = reason {
-                let problem = Problem::new(&last.imported.file, last.imported.place, reason);
-                report.problems.push(Row::from(&problem));
-                report.did(agent_id, "refused", changes);
-                refused.insert(*agent_id);
-                continue;
-            }
-            match (agent, is_kept) {
-                (None, _) => report.did(agent_id, "create", Vec::new()),
-                (Some(_), true) => {
-                    report.did(agent_id, "unchanged", Vec::new());
-                    report.unchanged += 1;
-                }
-                (Some(agent), false) if !agent.is_active => report.did(agent_id, "restore", changes),
-                (Some(_), false) => report.did(agent_id, "change", changes),
-            }
-        }
-        plan.pending.retain(|agent_id, _| !refused.contains(agent_id));
-        let is_kept = |(agent_id, pending): (&&str, &Vec<&Ready>)| {
-            let result = planned.get(*agent_id).filter(|_| pending.len() == 1);
-            result
-                .is_some_and(|result| result.action == ApplyAction::Keep)
-                .then(|| (*agent_id).to_owned())
-        };
-        kept.extend(plan.pending.iter().filter_map(is_kept));
-        for (agent_id, pending) in &mut plan.pending {
-            if kept.contains(*agent_id) {
-                pending.clear();
-            }
-        }
-        self.labels_to_keep(&known, label, &mut plan, report).await?;
-        Ok(plan)
+        Ok(planned)
     }
 
     /// The agents of the workspace by their identifiers.

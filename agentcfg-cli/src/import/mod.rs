@@ -1,13 +1,14 @@
 //! Agents of other tools: reading their files, and writing them again.
 //!
-//! `node` is a value of a source and `node_of` reads one, `table` the machinery that the tables of `formats` drive, `convert` the kinds of values in
-//! them and `definition` their paths. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what must not be
-//! stored, `name` makes identifiers, and `existing` and `yaml_file` keep what a
-//! file has that an export replaces.
+//! `node` is a value of a source and `node_of` reads one. A table of `formats` says where each key goes: `table` follows it for an import and
+//! `export` back, with the kinds of values of `convert` and the paths of `definition`. `front_matter` reads Markdown, `yaml_text` writes
+//! YAML, `secrets` finds what must not be stored, and `name` makes identifiers. `output_file` is a file of an export; `existing` and
+//! `yaml_file` keep what is in the file that it replaces.
 
 mod convert;
 mod definition;
 pub mod existing;
+mod export;
 pub mod formats;
 mod front_matter;
 mod name;
@@ -25,9 +26,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+pub use self::export::export;
 pub use self::node::{Entry, Node};
 pub use self::node_of::from_json;
-pub use self::table::{Format, Imported, Record, Went, export, import};
+pub use self::table::{Format, Imported, Record, Went, import};
 use crate::agent_file::{Markers, Place, Problem, UNRESOLVED, conflicts_of_body, utf8};
 use crate::failure::{CommandFailure, Result};
 use crate::file;

@@ -10,10 +10,9 @@ use agentcfg_client::model::AgentSpec;
 use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE, shown};
 
 use super::convert::{self, As};
-use super::definition::{place_in, take_at};
+use super::definition::place_in;
 use super::name::identifier;
-use super::node::{Entry, Node, Value, find, take};
-use super::node_of::from_json;
+use super::node::{Entry, Node, Value, find};
 use super::output_file::File;
 use super::secrets::{Secret, secrets};
 use crate::agent_file::{Place, Problem};
@@ -34,7 +33,7 @@ pub type Row = (&'static str, To, As);
 
 /// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers and that of
 /// other settings, the file and the name in a file of several agents, and whether a manifest had nothing around it.
-const BESIDE: &[&str] = &["$file", "$unnamed", "$mcp", "$config", "$json", "$yaml", "$bare"];
+pub const BESIDE: &[&str] = &["$file", "$unnamed", "$mcp", "$config", "$json", "$yaml", "$bare"];
 
 /// A format: its table, and what its files are.
 pub struct Format {
@@ -136,7 +135,7 @@ fn limit(field: &str) -> Option<usize> {
 }
 
 /// What a row makes of a value of the source.
-fn value_in(row: &Row, node: &Node) -> Option<Node> {
+pub fn value_in(row: &Row, node: &Node) -> Option<Node> {
     let (_, to, kind) = row;
     let value = convert::value_in(*kind, node)?;
     let To::Field(field) = to else { return Some(value) };
@@ -378,128 +377,5 @@ impl Written {
             Some(file) => file.to_owned(),
             None => PathBuf::from(format!("{}{end}", self.agent_id)),
         }
-    }
-}
-
-/// The keys of an agent in a format. What the format cannot hold is added to `lost` by its path.
-pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mut Vec<String>) -> Written {
-    let mut definition = take(&mut fields, "definition")
-        .map(|node| node.entries().to_vec())
-        .unwrap_or_default();
-    let kept = take(&mut definition, format.word)
-        .map(|node| node.entries().to_vec())
-        .unwrap_or_default();
-    let (beside, mut kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|entry| BESIDE.contains(&entry.key.as_str()));
-    let mut definition = Node::map(definition);
-    remove_shared(&mut definition, &beside);
-    let is_unnamed = find(&beside, "$unnamed").is_some();
-    let mut entries = Vec::new();
-    for row in format.rows {
-        let (key, to, kind) = row;
-        let original = take(&mut kept, key).map(|node| convert::of_kept(*kind, node));
-        let value = match to {
-            To::Field("display_name") if is_unnamed => {
-                take(&mut fields, "display_name");
-                None
-            }
-            To::Field(field) => take(&mut fields, field).filter(|node| !node.is_null()),
-            To::Definition(path) => take_at(&mut definition, path),
-            To::Kept => None,
-        };
-        let was = original.as_ref().and_then(|node| value_in(row, node));
-        let written = match (value, original) {
-            (Some(value), original) => match original {
-                Some(original) if was.as_ref() == Some(&value) => Some(original),
-                original => {
-                    let out = convert::value_out(*kind, &value, original.as_ref());
-                    if out.is_none() {
-                        lost.push(target(to));
-                    }
-                    out.or(original)
-                }
-            },
-            // A value that was taken away since is not written again, but one that never had a place is.
-            (None, Some(original)) => {
-                (was.is_none() || *to == To::Kept || !is_placed(to, was.as_ref())).then_some(original)
-            }
-            (None, None) => None,
-        };
-        entries.extend(written.map(|node| Entry::new(*key, node)));
-    }
-    entries.extend(kept);
-    lost.extend(
-        fields
-            .iter()
-            .filter(|entry| !is_default(entry))
-            .map(|entry| entry.key.clone()),
-    );
-    lost.extend(
-        definition
-            .entries()
-            .iter()
-            .map(|entry| format!("definition.{}", entry.key)),
-    );
-    Written {
-        agent_id: agent_id.to_owned(),
-        end: format.files[0],
-        entries,
-        beside,
-    }
-}
-
-fn target(to: &To) -> String {
-    match to {
-        To::Field(field) => (*field).to_owned(),
-        To::Definition(path) => format!("definition.{path}"),
-        To::Kept => String::new(),
-    }
-}
-
-/// Whether a value has its place outside the format's own part.
-fn is_placed(to: &To, value: Option<&Node>) -> bool {
-    match (to, value) {
-        (To::Definition(path), Some(value)) => place_in(&mut Node::map(Vec::new()), path, value.clone()),
-        (To::Field(_), Some(_)) => true,
-        _ => false,
-    }
-}
-
-/// Takes the servers of a shared file out of those of the agent.
-fn remove_shared(definition: &mut Node, beside: &[Entry]) {
-    let Some(shared) = find(beside, "$mcp").and_then(|node| node.get("content")) else {
-        return;
-    };
-    let read = shared.as_text().map(|text| from_json(Path::new(".mcp.json"), text));
-    let shared = match &read {
-        Some(Ok(read)) => read,
-        _ => shared,
-    };
-    let shared = convert::servers_of(shared.get("mcpServers"));
-    let Some(entries) = definition.entries_mut() else {
-        return;
-    };
-    let Some(servers) = take(entries, "mcp_servers") else {
-        return;
-    };
-    let own: Vec<_> = servers
-        .as_list()
-        .unwrap_or_default()
-        .iter()
-        .filter(|server| !shared.contains(server))
-        .cloned()
-        .collect();
-    if !own.is_empty() {
-        entries.push(Entry::new("mcp_servers", Node::list(own)));
-    }
-}
-
-/// Whether a field has the value of an absent one.
-fn is_default(entry: &Entry) -> bool {
-    match &entry.node.value {
-        Value::Null => true,
-        Value::List(items) => items.is_empty(),
-        Value::Map(entries) => entries.is_empty(),
-        Value::Text(text) => entry.key == "agent_type" && text == "ai",
-        _ => false,
     }
 }

@@ -75,12 +75,10 @@ impl Access {
     }
 
     /// The same access for a request of this caller, whose message and identifier the audit entry keeps.
-    pub(super) fn in_request_of(self, caller: &Caller) -> Self {
-        Self {
-            message: caller.message.clone(),
-            request_id: caller.request_id.clone(),
-            ..self
-        }
+    pub(super) fn in_request_of(mut self, caller: &Caller) -> Self {
+        self.message.clone_from(&caller.message);
+        self.request_id.clone_from(&caller.request_id);
+        self
     }
 
     /// The access of an API key whose facts are current.

@@ -383,23 +383,20 @@ impl Export {
         let after = records::audit_entry::<StoredEntry>(self.workspace, self.revision + 1);
         let mut pieces = Chunks::of(Entries::in_workspace(self.workspace).after(&after).descending());
         let path = change_path::of_label(agent_id, label);
+        let at = |updated_at, actor| StoredLabel {
+            version,
+            updated_at,
+            actor,
+        };
         while let Some(found) = pieces.next(&self.service).await? {
             for entry in chunked_reads::values(found).await? {
                 if entry.changes.get(&path).is_some_and(|change| change.to.is_u64()) {
-                    return Ok(StoredLabel {
-                        version,
-                        updated_at: entry.created_at,
-                        actor: entry.actor,
-                    });
+                    return Ok(at(entry.created_at, entry.actor));
                 }
             }
         }
         // The entry is older than the log is kept.
-        Ok(StoredLabel {
-            version,
-            updated_at: self.first.workspace.created_at,
-            actor: Actor::system("retention"),
-        })
+        Ok(at(self.first.workspace.created_at, Actor::system("retention")))
     }
 
     async fn statuses(&mut self, lines: &mut Vec<u8>) -> Result<bool, Error> {

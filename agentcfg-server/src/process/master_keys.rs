@@ -112,6 +112,15 @@ impl From<agentcfg_core::Error> for MasterKeyFault {
     }
 }
 
+impl From<MasterKeyError> for MasterKeyFault {
+    fn from(error: MasterKeyError) -> Self {
+        match error {
+            MasterKeyError::Store(error) => error.into(),
+            other => Self::Store(other.to_string()),
+        }
+    }
+}
+
 /// The master keys in the configuration; `None` when there are none.
 ///
 /// # Errors
@@ -236,8 +245,7 @@ fn fault_of(error: MasterKeyError, config: &Config, dir: Option<&DataDir>) -> Ma
             },
             None => MasterKeyFault::WrongForDatabase { needed, given },
         },
-        MasterKeyError::Store(error) => error.into(),
-        other => MasterKeyFault::Store(other.to_string()),
+        other => other.into(),
     }
 }
 
@@ -272,11 +280,7 @@ pub async fn reseal(
     service: &AgentCfg,
     report: &mut (dyn FnMut(RewrapProgress) + Send),
 ) -> Result<Resealed, MasterKeyFault> {
-    let done = service.rewrap_provider_keys(report).await;
-    let done = done.map_err(|error| match error {
-        MasterKeyError::Store(error) => error.into(),
-        other => MasterKeyFault::Store(other.to_string()),
-    })?;
+    let done = service.rewrap_provider_keys(report).await?;
     Ok(match done.unreadable {
         _ if is_pending(service).await? => Resealed::Superseded,
         0 => Resealed::Everything(done),

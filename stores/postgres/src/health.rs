@@ -1,8 +1,8 @@
 //! Whether the database answers, and how long to wait for it.
 //!
-//! A request often needs several operations, one after another. If each of them waited its whole time for a database that has
-//! stopped to answer, the request would wait for the sum. So the time limit of an operation is one of the silence of the
-//! database: what has passed of it before the operation began counts, up to a short rest, until the database answers something.
+//! A request often needs several operations, one after another. If each of them waited for its whole time limit while the database is
+//! frozen, the request would wait for the sum of the limits. So the limit counts from the first operation that got no answer: the
+//! operations after it get what is left of the limit, or a short minimum, until the database answers again.
 
 use std::future::Future;
 use std::pin::pin;
@@ -22,7 +22,7 @@ const SHORT: Duration = Duration::from_millis(150);
 /// How many round trips a new connection takes, with TLS and the proof of a password.
 const TRIPS: u32 = 8;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Health {
     last_answer: Mutex<Option<Instant>>,
     /// Since when the database is silent: the begin of the first operation that has ended without an answer, while none has come
@@ -33,15 +33,6 @@ pub(super) struct Health {
 /// The time limit of an operation is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TimedOut;
-
-impl Default for Health {
-    fn default() -> Self {
-        Self {
-            last_answer: Mutex::new(None),
-            silent_since: watch::Sender::new(None),
-        }
-    }
-}
 
 impl Health {
     /// Notes that the database has answered, be it with an error.
@@ -66,10 +57,11 @@ impl Health {
         }
     }
 
-    /// Waits for an operation that has this time limit, which is also the limit of the silence of the database. An operation that
-    /// waits when the silence is noticed ends with it, and has its whole time again if the database answers before.
+    /// Runs an operation with this time limit. While the database is suspected to be frozen, the limit is shorter, also for operations
+    /// that are waiting already; as soon as it answers another operation, they have their full limit again.
     ///
-    /// `round_trip` is the time of a quick answer, as far as it is known: a distant database gets more time.
+    /// `round_trip` is the shortest round trip that was measured. The short limit is at least a few of them, for databases that are far
+    /// away.
     pub(super) async fn within<T>(
         &self,
         limit: Duration,

@@ -87,18 +87,17 @@ fn bill(row: &Value) -> Bill {
     }
 }
 
+fn read(studio: &Studio<'_>, target: String) -> Value {
+    let request = studio.server.get(target).bearer(&studio.owner);
+    request.send().expect(200).json()
+}
+
 /// The rows of the ledger, by the numbers of their calls.
 fn rows(studio: &Studio<'_>) -> HashMap<u32, Vec<Row>> {
     let (mut rows, mut before) = (HashMap::<u32, Vec<Row>>::new(), String::new());
     loop {
         let target = format!("/api/usage/calls?workspace_id={}&limit=1000{before}", studio.id);
-        let page = studio
-            .server
-            .get(target)
-            .bearer(&studio.owner)
-            .send()
-            .expect(200)
-            .json();
+        let page = read(studio, target);
         let page = page.as_array().unwrap();
         let Some(last) = page.last() else { return rows };
         before = format!("&before={}", last["id"].as_str().unwrap());
@@ -163,13 +162,7 @@ pub fn judge_ledger(
             .map(|(number, rows)| format!("rows of the unknown call {number}: {rows:?}")),
     );
     let target = format!("/api/usage?workspace_id={}&by=agent", studio.id);
-    let found = studio
-        .server
-        .get(target)
-        .bearer(&studio.owner)
-        .send()
-        .expect(200)
-        .json();
+    let found = read(studio, target);
     for row in found.as_array().unwrap() {
         let budget = row["agent"]
             .as_str()

@@ -1,4 +1,4 @@
-//! Old entries and versions: a server removes them, and says so to who asks for them.
+//! Retention: a server removes old audit entries and versions, and answers 410 to requests for them.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -378,7 +378,8 @@ impl AgentCfg {
         }))
     }
 
-    /// The access of a user by what a read has found. One who comes in by a group is noted, so that operators can remove the user.
+    /// The access of a user by the records that a read has found. Where a group lets the user in, a record of the user is made, which an
+    /// operator's removal needs.
     async fn reader(
         &self,
         user_id: &UserId,
