@@ -239,8 +239,10 @@ impl AgentCfg {
                 if slice.lock().reserve(amount, steady()) {
                     return Ok(Some(amount));
                 }
+                let lack = slice.lock().lacks(amount);
                 let take = Wish::Take {
-                    lack: slice.lock().lacks(amount),
+                    least: lack,
+                    lack,
                     waiting: slice.lack(),
                 };
                 let Some(Exchanged { mut account, rest }) = self.exchange(slice, take, false).await? else {
@@ -264,17 +266,43 @@ impl AgentCfg {
                 }
                 let waits = account.awaits_others(own, self.gone()) && asked < PATIENCE;
                 if !waits || Handle::try_current().is_err() {
-                    let rest = slice.lock().reserve_rest(least, amount, steady());
-                    if rest.is_none() {
-                        slice.lock().note_refusal();
-                        self.exchange(slice, Wish::Keep, false).await?;
-                    }
-                    return Ok(rest);
+                    return self.reserve_rest(slice, least, amount, rest).await;
                 }
             }
             asked += 1;
             tokio::time::sleep(PAUSE).await;
         }
+    }
+
+    /// Reserves what there is, if that is at least `least`. The caller has the turn of the slice, and `rest` was the rest of the
+    /// account at its last exchange.
+    async fn reserve_rest(
+        &self,
+        slice: &PeriodSlice,
+        least: u64,
+        amount: u64,
+        rest: u64,
+    ) -> Result<Option<u64>, Error> {
+        let lacks = |amount| slice.lock().lacks(amount);
+        let (least_lack, lack) = (lacks(least), lacks(amount));
+        if rest > 0 && least_lack <= rest {
+            let take = Wish::Take {
+                least: least_lack,
+                lack,
+                waiting: lack,
+            };
+            if self.exchange(slice, take, false).await?.is_none() {
+                return Ok(Some(amount));
+            }
+        }
+        let granted = slice
+            .lock()
+            .reserve_rest(least, amount, self.inner.clock.steady_millis());
+        if granted.is_none() {
+            slice.lock().note_refusal();
+            self.exchange(slice, Wish::Keep, false).await?;
+        }
+        Ok(granted)
     }
 }
 

@@ -239,8 +239,8 @@ impl Slice {
         self.reconcile(account.holders.get(&own));
         if account.asked > self.answered {
             self.tight_until = Some(at.steady.saturating_add(TIGHT_FOR));
-            // An exchange that keeps what is free is no answer.
-            if matches!(wish, Wish::Report | Wish::GiveBack) {
+            // An exchange that keeps what is free is no answer. One that takes keeps what its call needs, or nothing.
+            if wish != Wish::Keep {
                 self.answered = account.asked;
             }
         }
@@ -254,12 +254,18 @@ impl Slice {
         let taken = held.saturating_add(account.held());
         let rest = account.rest(limit).saturating_sub(held);
         match wish {
-            Wish::Take { lack, waiting } => {
-                let more = match self.is_tight(at.steady) {
+            Wish::Take { least, lack, waiting } => {
+                let is_tight = self.is_tight(at.steady);
+                let wanted = match is_tight {
                     true => lack,
                     false => waiting.max(lack).max((limit.nanos / SLICES).min(rest / SLICES_OF_REST)),
                 };
-                held = held.saturating_add(more.min(rest));
+                if least <= rest {
+                    held = held.saturating_add(wanted.min(rest));
+                } else if is_tight {
+                    // Several processes may each have a part that is too small for a call. Together they pay for one.
+                    self.giving = self.free();
+                }
             }
             Wish::Keep => {}
             Wish::Report => {
@@ -316,8 +322,8 @@ impl Slice {
 /// What a process wants of an exchange besides reporting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Wish {
-    /// What one call lacks, or all calls that wait.
-    Take { lack: u64, waiting: u64 },
+    /// What one call lacks, or all calls that wait; nothing if the rest is less than `least`.
+    Take { least: u64, lack: u64, waiting: u64 },
     /// Nothing, and nothing is given back.
     Keep,
     /// Nothing. What is not needed is given back.

@@ -44,6 +44,15 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
+/// A call that lacks this amount takes it.
+fn take(lack: u64) -> Wish {
+    Wish::Take {
+        least: lack,
+        lack,
+        waiting: lack,
+    }
+}
+
 /// A process with its calls in flight, by what they have reserved.
 #[derive(Default)]
 struct Process {
@@ -89,7 +98,7 @@ impl World {
                 let mut is_reserved = self.processes[process].slice.reserve(amount, now);
                 if !is_reserved {
                     let lack = self.processes[process].slice.lacks(amount);
-                    self.exchange(process, Wish::Take { lack, waiting: lack });
+                    self.exchange(process, take(lack));
                     // The exchange may not have given it all.
                     is_reserved = self.processes[process].slice.reserve(amount, now);
                 }
@@ -201,7 +210,7 @@ proptest! {
             let mut is_reserved = slices[own].reserve(amount, now);
             if !is_reserved {
                 let lack = slices[own].lacks(amount);
-                exchange(&mut slices[own], &mut account, tag, Wish::Take { lack, waiting: lack });
+                exchange(&mut slices[own], &mut account, tag, take(lack));
                 is_reserved = slices[own].reserve(amount, now);
             }
             if !is_reserved {
@@ -211,7 +220,7 @@ proptest! {
                     exchange(slice, &mut account, other as ProcessTag, Wish::Report);
                 }
                 let lack = slices[own].lacks(amount);
-                exchange(&mut slices[own], &mut account, tag, Wish::Take { lack, waiting: lack });
+                exchange(&mut slices[own], &mut account, tag, take(lack));
                 is_reserved = slices[own].reserve(amount, now);
                 prop_assert_eq!(is_reserved, spent + amount <= limit.nanos, "{} of {}", spent + amount, limit.nanos);
             }
@@ -261,9 +270,49 @@ fn a_process_that_does_not_report_may_not_reserve() {
     };
     let (mut account, mut slice) = (BudgetAccount::default(), Slice::default());
     let at = Moment { now: 0, steady: 0 };
-    slice.exchange(&mut account, 1, limit, at, Wish::Take { lack: 100, waiting: 0 });
+    slice.exchange(&mut account, 1, limit, at, take(100));
     slice.exchanged(&account, 1, 0);
     assert!(slice.reserve(10, 9_999));
     assert!(!slice.reserve(10, 10_000), "others may take it to be gone before long");
     assert!(slice.is_due(5_000));
+}
+
+/// Two calls wait, each in a process whose part is too small. Both ask, and one of them gets both parts.
+#[test]
+fn parts_that_are_too_small_alone_pay_for_one_call_together() {
+    let limit = Limit {
+        nanos: 5,
+        refuses: true,
+    };
+    let at = Moment { now: 0, steady: 0 };
+    let mut account = BudgetAccount::default();
+    let mut slices = [Slice::default(), Slice::default()];
+    let exchange = |slice: &mut Slice, account: &mut BudgetAccount, tag, wish| {
+        slice.exchange(account, tag, limit, at, wish);
+        slice.exchanged(account, tag, 0);
+    };
+    for (tag, part) in [(0, 3), (1, 2)] {
+        exchange(&mut slices[tag], &mut account, tag as ProcessTag, take(part));
+    }
+    account.asked += 2;
+    let mut paid = Vec::new();
+    for tag in [0, 1] {
+        let lack = slices[tag].lacks(4);
+        exchange(&mut slices[tag], &mut account, tag as ProcessTag, take(lack));
+        paid.push(slices[tag].reserve(4, 0));
+    }
+    assert_eq!(paid, [false, true]);
+    let gone = Gone {
+        now: 0,
+        alone_since: None,
+    };
+    assert!(!account.awaits_others(0, gone), "the other one has answered");
+    // A call that takes less takes what is left.
+    let wish = Wish::Take {
+        least: 1,
+        lack: 4,
+        waiting: 4,
+    };
+    exchange(&mut slices[0], &mut account, 0, wish);
+    assert_eq!(slices[0].reserve_rest(1, 4, 0), Some(1));
 }
