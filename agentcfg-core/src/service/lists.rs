@@ -220,7 +220,7 @@ impl AgentCfg {
     ) -> Result<Tagged<AgentList>, Error> {
         let head = records::revision(access.workspace());
         let (revision, found) = self.read((head, records::agent(access.workspace(), agent_id))).await?;
-        let mut list = ListWriter::new(0);
+        let mut list = ListWriter::default();
         let epoch = self.epoch().await?;
         let mut tag = Tag::list(epoch, revision);
         let mut version = None;
@@ -247,8 +247,8 @@ impl AgentCfg {
         let query = (records::revision(workspace), keys.collect::<Vec<_>>());
         let (revision, found) = self.read(query).await?;
         let cursor = Cursor::new(self.epoch().await?, workspace, revision);
-        let length = found.iter().flatten().map(Encoded::bytes).sum();
-        let write = move || write_agents(found.into_iter().flatten(), length, state);
+        let length: usize = found.iter().flatten().map(Encoded::bytes).sum();
+        let write = move || write_agents(found.into_iter().flatten(), state);
         let list = blocking_if(length >= LONG, write).await??;
         Ok(AgentList::new(list.finish(cursor, |_| list_tag(cursor, Some(agents)), None)).tagged())
     }
@@ -265,7 +265,7 @@ impl AgentCfg {
         let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
         let length = found.bytes();
         let encode = move || {
-            let list = write_agents(found.into_iter(), length, state)?;
+            let list = write_agents(found.into_iter(), state)?;
             let cursor = Cursor::new(epoch, workspace, revision);
             Ok(list.finish(cursor, |_| list_tag(cursor, None), reading))
         };
@@ -274,13 +274,8 @@ impl AgentCfg {
 }
 
 /// Writes the agents of one state.
-fn write_agents(
-    records: impl Iterator<Item = Encoded<StoredAgent>>,
-    length: usize,
-    state: AgentState,
-) -> Result<ListWriter, Error> {
-    // An agent's text is as long as its record.
-    let mut list = ListWriter::new(length);
+fn write_agents(records: impl Iterator<Item = Encoded<StoredAgent>>, state: AgentState) -> Result<ListWriter, Error> {
+    let mut list = ListWriter::default();
     for record in records {
         let agent = record.value()?.agent;
         if state.includes(agent.is_active) {

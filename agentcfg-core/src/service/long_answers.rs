@@ -12,7 +12,7 @@ use super::{AgentCfg, Caller};
 use crate::error::Error;
 
 /// How many long answers are made at once, half of them for one caller at most.
-const PLACES: usize = 6;
+const PLACES: usize = 3;
 
 /// What counts the answers that are held for callers, such as those that clients have not read; see
 /// [`AgentCfg::with_answer_budget`].

@@ -246,7 +246,7 @@ impl Listed {
     fn new(state: AgentState) -> Self {
         Self {
             state,
-            list: ListWriter::new(0),
+            list: ListWriter::default(),
             version: None,
         }
     }

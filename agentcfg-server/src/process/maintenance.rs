@@ -159,6 +159,7 @@ pub(super) async fn maintain(
     for round in 1_u32.. {
         metrics.storage_ready.set(i64::from(store_maintenance.is_ready().await));
         store_maintenance.sweep().await;
+        return_freed_memory();
         tokio::select! {
             () = &mut stopped => return,
             () = tokio::time::sleep(EVERY) => {}
@@ -175,4 +176,12 @@ pub(super) async fn maintain(
             );
         }
     }
+}
+
+/// Lets the allocator return freed memory to the system. It does so as pages are freed, some time after they were, so that a server
+/// without requests would keep what its last ones have freed.
+fn return_freed_memory() {
+    // Larger than any page that the allocator keeps for the next allocation.
+    const LARGE: usize = 8 << 20;
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(LARGE)));
 }

@@ -1,4 +1,4 @@
-//! Writing a list: rows are pushed in any order, and dropped once their text is written.
+//! Writing a list: rows are pushed in any order, each is freed once its text has its place in the list.
 
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -12,12 +12,16 @@ use crate::error::{Error, ErrorKind};
 use crate::model::{Agent, Cursor, Tag, Timestamp};
 
 /// The writer of a list. It holds the text of each row and its place in the order, so that the decoded records of a
-/// long list are never in memory together.
+/// long list are never in memory together, nor its text twice.
+#[derive(Default)]
 pub(in crate::service) struct ListWriter {
-    text: Vec<u8>,
+    /// The bytes of all rows.
+    len: usize,
     /// The identifiers and display names.
     names: String,
-    pieces: Vec<Piece>,
+    rows: Vec<WrittenRow>,
+    /// Where a row is written before its length is known.
+    buffer: Vec<u8>,
 }
 
 /// What a row belongs to: the place of its agent in the list, and its names.
@@ -27,26 +31,17 @@ pub(in crate::service) struct ListedAgent<'a> {
     pub(in crate::service) display_name: &'a str,
 }
 
-struct Piece {
+struct WrittenRow {
     order: (Timestamp, Uuid),
-    text: Range<usize>,
+    text: Box<[u8]>,
     agent_id: Range<usize>,
     display_name: Range<usize>,
 }
 
 impl ListWriter {
-    /// Starts a list with a text of about this length.
-    pub(in crate::service) fn new(length: usize) -> Self {
-        Self {
-            text: Vec::with_capacity(length),
-            names: String::new(),
-            pieces: Vec::new(),
-        }
-    }
-
     /// The bytes of the rows.
     pub(in crate::service) fn len(&self) -> usize {
-        self.text.len()
+        self.len
     }
 
     /// Adds the record of an agent.
@@ -61,12 +56,13 @@ impl ListWriter {
 
     /// Adds the row of an agent.
     pub(in crate::service) fn push(&mut self, agent: ListedAgent<'_>, row: &impl Serialize) -> Result<(), Error> {
-        let start = self.text.len();
-        serde_json::to_writer(&mut self.text, row)
+        self.buffer.clear();
+        serde_json::to_writer(&mut self.buffer, row)
             .map_err(|error| Error::new(ErrorKind::Internal, "the list could not be written").because(error))?;
-        self.pieces.push(Piece {
+        self.len += self.buffer.len();
+        self.rows.push(WrittenRow {
             order: agent.order,
-            text: start..self.text.len(),
+            text: self.buffer.as_slice().into(),
             agent_id: add(&mut self.names, agent.agent_id),
             display_name: add(&mut self.names, agent.display_name),
         });
@@ -80,19 +76,19 @@ impl ListWriter {
         tag: impl FnOnce(&[u8]) -> Tag,
         cache: Option<Arc<dyn ListCache>>,
     ) -> ListText {
-        self.pieces.sort_unstable_by_key(|piece| piece.order);
-        let mut json = Vec::with_capacity(self.text.len() + self.pieces.len().max(1) + 1);
+        self.rows.sort_unstable_by_key(|row| row.order);
+        let mut json = Vec::with_capacity(self.len + self.rows.len().max(1) + 1);
         let mut names = String::with_capacity(self.names.len());
-        let mut rows = Vec::with_capacity(self.pieces.len());
+        let mut rows = Vec::with_capacity(self.rows.len());
         json.push(b'[');
-        for piece in self.pieces {
+        for row in self.rows {
             if json.len() > 1 {
                 json.push(b',');
             }
-            json.extend_from_slice(&self.text[piece.text]);
-            names.push_str(&self.names[piece.agent_id]);
+            json.extend_from_slice(&row.text);
+            names.push_str(&self.names[row.agent_id]);
             let agent_id = names.len();
-            names.push_str(&self.names[piece.display_name]);
+            names.push_str(&self.names[row.display_name]);
             rows.push(Row {
                 json: json.len(),
                 agent_id,

@@ -269,7 +269,7 @@ impl AgentCfg {
         label: &Label,
         bearers: Vec<Bearer>,
     ) -> Result<ListWriter, Error> {
-        let mut list = ListWriter::new(0);
+        let mut list = ListWriter::default();
         let mut bearers = bearers.into_iter();
         loop {
             let piece: Vec<Bearer> = bearers.by_ref().take(RECORDS).collect();
