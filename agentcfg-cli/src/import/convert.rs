@@ -1,6 +1,6 @@
 //! What a value of a source is, and how it is written there.
 
-use super::node::{Entry, Node, Value, put};
+use super::source_tree::{Entry, Node, Value, put};
 
 /// The kinds of values in the tables.
 #[derive(Debug, Clone, Copy, PartialEq)]

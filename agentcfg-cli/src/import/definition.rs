@@ -2,7 +2,7 @@
 
 use agentcfg_client::model::AgentSpec;
 
-use super::node::{Entry, Node, put, take};
+use super::source_tree::{Entry, Node, put, take};
 
 /// Puts a value at a path of the definition, if the rules of the service allow it there.
 pub fn place_in(definition: &mut Node, path: &str, value: Node) -> bool {

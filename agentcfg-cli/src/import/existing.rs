@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::node::{Entry, Node, Value, find, put};
-use super::node_of::from_json;
 use super::output_file::{File, Holds};
+use super::parse_tree::from_json;
+use super::source_tree::{Entry, Node, Value, find, put};
 use super::table::{Imported, To};
 use super::{Format, Reading, Went, agents, read_text, yaml_file};
 use crate::agent_file::utf8;

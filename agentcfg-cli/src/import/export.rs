@@ -4,8 +4,8 @@ use std::path::Path;
 
 use super::convert;
 use super::definition::{place_in, take_at};
-use super::node::{Entry, Node, Value, find, take};
-use super::node_of::from_json;
+use super::parse_tree::from_json;
+use super::source_tree::{Entry, Node, Value, find, take};
 use super::table::{BESIDE, Format, To, Written, value_in};
 
 /// The keys of an agent in a format. What the format cannot hold is added to `lost` by its path.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::node::{Entry, Node, Value};
-use super::node_of::from_yaml;
+use super::parse_tree::from_yaml;
+use super::source_tree::{Entry, Node, Value};
 use crate::agent_file::{Place, Problem, is_fence};
 
 /// The front matter and the text after it.

@@ -1,9 +1,9 @@
 //! Agents of other tools: reading their files, and writing them again.
 //!
-//! `node` is a value of a source and `node_of` reads one. A table of `formats` says where each key goes: `table` follows it for an import and
-//! `export` back, with the kinds of values of `convert` and the paths of `definition`. `front_matter` reads Markdown, `yaml_text` writes
-//! YAML, `secrets` finds what must not be stored, and `name` makes identifiers. `output_file` is a file of an export; `existing` and
-//! `yaml_file` keep what is in the file that it replaces.
+//! `source_tree` is a value of a source and `parse_tree` reads one. A table of `formats` says where each key goes: `table` follows it
+//! for an import and `export` back, with the kinds of values of `convert` and the paths of `definition`. `front_matter` reads
+//! Markdown, `yaml_text` writes YAML, `secrets` finds what must not be stored, and `name` makes identifiers. `output_file` is a file
+//! of an export; `existing` and `yaml_file` keep what is in the file that it replaces.
 
 mod convert;
 mod definition;
@@ -12,10 +12,10 @@ mod export;
 pub mod formats;
 mod front_matter;
 mod name;
-mod node;
-mod node_of;
 pub mod output_file;
+mod parse_tree;
 mod secrets;
+mod source_tree;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -27,8 +27,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 pub use self::export::export;
-pub use self::node::{Entry, Node};
-pub use self::node_of::from_json;
+pub use self::parse_tree::from_json;
+pub use self::source_tree::{Entry, Node};
 pub use self::table::{Format, Imported, Record, Went, import};
 use crate::agent_file::{Markers, Place, Problem, UNRESOLVED, conflicts_of_body, utf8};
 use crate::failure::{CommandFailure, Result};

@@ -1,6 +1,6 @@
 //! Literal secrets in a source, which must not be stored with an agent.
 
-use super::node::{Entry, Node, Value};
+use super::source_tree::{Entry, Node, Value};
 use crate::agent_file::Place;
 
 /// Maps whose values are often credentials.

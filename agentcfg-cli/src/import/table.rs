@@ -12,9 +12,9 @@ use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_
 use super::convert::{self, As};
 use super::definition::place_in;
 use super::name::identifier;
-use super::node::{Entry, Node, Value, find};
 use super::output_file::File;
 use super::secrets::{Secret, secrets};
+use super::source_tree::{Entry, Node, Value, find};
 use crate::agent_file::{Place, Problem};
 
 /// Where a key of a source goes.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::formats::{FORMATS, format};
-use super::node::{Entry, Node};
+use super::source_tree::{Entry, Node};
 use super::*;
 use crate::agent_file;
 
@@ -104,7 +104,7 @@ fn is_same(one: &Node, other: &Node) -> bool {
 
 fn same_entries(a: &[Entry], b: &[Entry]) -> std::result::Result<(), String> {
     for entry in a {
-        match super::node::find(b, &entry.key) {
+        match super::source_tree::find(b, &entry.key) {
             Some(node) if is_same(&entry.node, node) => {}
             Some(node) => return Err(format!("{}: {} became {}", entry.key, entry.node.json(), node.json())),
             None => return Err(format!("{} is lost", entry.key)),
@@ -126,7 +126,7 @@ fn through_its_file(agent: &Imported) -> Vec<Entry> {
     let read = agent_file::read(&path, text.as_bytes(), agent_file::Markers::Refuse).unwrap();
     let json = serde_json::to_string(&read).unwrap();
     let mut fields = from_json(&path, &json).unwrap().entries().to_vec();
-    super::node::take(&mut fields, "agent_id");
+    super::source_tree::take(&mut fields, "agent_id");
     fields
 }
 

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use super::node::{Entry, find};
-use super::node_of::from_shared_yaml;
+use super::parse_tree::from_shared_yaml;
+use super::source_tree::{Entry, find};
 
 /// The text with the entries of a second text in place of those with their names, and the new ones at its end.
 pub fn merged(path: &Path, before: &str, after: &str) -> Result<String, String> {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::node::{Entry, Node, Value};
+use super::source_tree::{Entry, Node, Value};
 use crate::agent_file::write::LONG_KEY;
 use crate::agent_file::write::block::{Blocks, INDENT, block};
 use crate::agent_file::write::scalar::{number, text};
@@ -77,7 +77,7 @@ mod tests {
     use std::path::Path;
     use std::process::{Command, Stdio};
 
-    use super::super::node_of::{from_json, from_yaml};
+    use super::super::parse_tree::{from_json, from_yaml};
     use super::*;
 
     const JSON: &str = r#"{"small": 1e-7, "large": 1.5E300, "list": [{"a": 1e5, "b": ["x\u007fy", "n\u0085m"]}, [1, "\ufffe"], {}],

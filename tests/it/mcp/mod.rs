@@ -1,6 +1,7 @@
 //! The Model Context Protocol, message by message.
 
 mod catalogue;
+mod log;
 mod protocol;
 mod tools;
 mod usage;

@@ -1,8 +1,8 @@
 //! Agents of the Managed Agents API of Anthropic: JSON with versions.
 
 use super::super::convert::As;
-use super::super::node::{Node, find};
 use super::super::output_file::File;
+use super::super::source_tree::{Node, find};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::{Reading, Source};

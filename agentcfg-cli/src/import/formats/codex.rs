@@ -1,9 +1,9 @@
 //! Agents of Codex: a TOML file for each.
 
 use super::super::convert::As;
-use super::super::node::{Node, Value};
-use super::super::node_of::from_toml;
 use super::super::output_file::{File, Holds};
+use super::super::parse_tree::from_toml;
+use super::super::source_tree::{Node, Value};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::{Entry, Reading, Source};

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use super::super::convert::As;
-use super::super::node::{Entry, Node, take};
-use super::super::node_of::{from_json, from_shared_yaml};
 use super::super::output_file::{File, Holds};
+use super::super::parse_tree::{from_json, from_shared_yaml};
+use super::super::source_tree::{Entry, Node, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::yaml_text::to_yaml;

@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use super::super::node::{Entry, Node, Value, find, put, take};
-use super::super::node_of::from_json;
 use super::super::output_file::{File, Holds};
+use super::super::parse_tree::from_json;
+use super::super::source_tree::{Entry, Node, Value, find, put, take};
 use super::super::table::Written;
 use super::super::{Reading, Source};
 

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use super::super::convert::As;
-use super::super::node::{Entry, Node, find, put, take};
 use super::super::output_file::{File, Holds};
+use super::super::source_tree::{Entry, Node, find, put, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::{Reading, Source};

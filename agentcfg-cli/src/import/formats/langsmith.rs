@@ -1,8 +1,8 @@
 //! Prompts of LangSmith: commits with manifests, which are trees of constructors of LangChain. No constructor is run.
 
 use super::super::convert::As;
-use super::super::node::{Entry, Node, Value, find, put, take};
 use super::super::output_file::File;
+use super::super::source_tree::{Entry, Node, Value, find, put, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::{Reading, Source};

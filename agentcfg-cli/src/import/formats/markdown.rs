@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use super::super::convert::{As, servers_of};
 use super::super::front_matter;
-use super::super::node::{Entry, Node, put, take};
-use super::super::node_of::from_json;
 use super::super::output_file::{File, Holds};
+use super::super::parse_tree::from_json;
+use super::super::source_tree::{Entry, Node, put, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written, secret_problems};
 use super::super::yaml_text::to_yaml;

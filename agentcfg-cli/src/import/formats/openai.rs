@@ -1,8 +1,8 @@
 //! Assistants and Responses of OpenAI as JSON that was saved.
 
 use super::super::convert::As;
-use super::super::node::{Entry, Node};
 use super::super::output_file::File;
+use super::super::source_tree::{Entry, Node};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::{Reading, Source};

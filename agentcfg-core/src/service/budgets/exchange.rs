@@ -7,13 +7,13 @@ use serde_json::json;
 use tokio::runtime::Handle;
 use tokio::sync::Notify;
 
-use super::known::PeriodSlice;
+use super::cache::PeriodSlice;
 use super::slice::{Gone, Limit, Moment, Threshold, Wish};
 use crate::error::Error;
 use crate::model::{Action, Actor, Change as FieldChange, Changes, TargetType, Usd, WorkspaceId};
 use crate::service::access::Access;
 use crate::service::change::Change;
-use crate::service::each::for_each;
+use crate::service::for_each::for_each;
 use crate::service::records::{self, BudgetAccount, EntityKey, Outcome, Stored, StoredBudget, Transaction};
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Inner};

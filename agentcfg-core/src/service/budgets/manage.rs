@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::known::KnownBudget;
+use super::cache::KnownBudget;
 use super::period;
 use super::reservation::nanos;
 use crate::error::{Error, ErrorKind};

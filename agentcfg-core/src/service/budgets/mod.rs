@@ -5,8 +5,8 @@
 //! reservation by the cost. The sum of what is spent and held never exceeds the limit, so no call does either, however many
 //! processes there are and whenever one is killed. What a killed process held stays counted until it is settled.
 
+mod cache;
 mod exchange;
-mod known;
 mod manage;
 mod period;
 mod reservation;
@@ -16,8 +16,8 @@ mod slice;
 #[cfg(test)]
 mod tests;
 
+pub(super) use cache::{Budgets, KnownBudgets};
 pub(super) use exchange::BudgetReport;
-pub(super) use known::{Budgets, KnownBudgets};
 pub(super) use reservation::EndedCost;
 pub use reservation::Reservation;
 pub use reserve::{CostBound, OutputCap};

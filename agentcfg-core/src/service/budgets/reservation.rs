@@ -3,7 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::known::{KnownBudget, KnownBudgets, PeriodSlice};
+use super::cache::{KnownBudget, KnownBudgets, PeriodSlice};
 use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::records::CallGroup;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tokio::runtime::Handle;
 
+use super::cache::{KnownBudget, PeriodSlice};
 use super::exchange::{Exchanged, PAUSE};
-use super::known::{KnownBudget, PeriodSlice};
 use super::period;
 use super::reservation::{Part, Reservation};
 use super::slice::Wish;

@@ -11,7 +11,7 @@ mod ledger;
 mod meter;
 mod query;
 mod selection;
-mod sums;
+mod totals;
 mod write;
 
 pub(super) use ledger::Ledger;

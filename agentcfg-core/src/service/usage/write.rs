@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::budgets::{EndedCost, KnownBudgets};
-use crate::service::each::for_each;
+use crate::service::for_each::for_each;
 use crate::service::records::{self, Entries, Outcome, StoredCall, StoredSum, SumTime, Transaction};
 use crate::service::retry::Rounds;
 

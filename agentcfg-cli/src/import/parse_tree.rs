@@ -5,7 +5,7 @@ use std::path::Path;
 use jsonc_parser::common::Ranged as _;
 use jsonc_parser::{CollectOptions, ParseOptions, ast};
 
-use super::node::{Entry, Node, Value};
+use super::source_tree::{Entry, Node, Value};
 use crate::agent_file::fault_places::number;
 use crate::agent_file::yaml::{self, Yaml};
 use crate::agent_file::{Place, Problem};
