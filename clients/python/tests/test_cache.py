@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from agentcfg._cache import CacheFile, Saved
 
-SAVED = Saved(workspace_id="w", label="production", tag='"t"', cursor="e-c5", agents=[], saved_at=100.0)
+SAVED = Saved(workspace_id="w", label="production", tag="t", cursor="e-c5", agents=[], confirmed_at=100.0)
 
 
 def test_it_reads_back_as_written(tmp_path: Path) -> None:
@@ -26,9 +29,9 @@ def test_it_reads_back_as_written(tmp_path: Path) -> None:
 def test_a_process_that_is_behind_replaces_nothing(tmp_path: Path) -> None:
     file = CacheFile(tmp_path / "cache.json", None, "production")
     file.save(SAVED)
-    file.save(replace(SAVED, cursor="e-c4", saved_at=200.0))
+    file.save(replace(SAVED, cursor="e-c4", confirmed_at=200.0))
     assert file.load() == SAVED
-    for newer in (replace(SAVED, saved_at=200.0), replace(SAVED, cursor="e-c6"), replace(SAVED, cursor="f-c1")):
+    for newer in (replace(SAVED, confirmed_at=200.0), replace(SAVED, cursor="e-c6"), replace(SAVED, cursor="f-c1")):
         file.save(newer)
         assert file.load() == newer
 
@@ -63,3 +66,51 @@ def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(OSError):
         CacheFile(tmp_path / "cache.json", None, "production").save(SAVED)
     assert [path.name for path in tmp_path.iterdir()] == ["cache.json"]
+
+
+def test_the_clients_share_the_form_of_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "cache.json"
+    file = CacheFile(path, None, "production")
+    file.save(SAVED)
+    content = json.loads(path.read_text())
+    # The Rust client reads a tag without quotes; the TypeScript client notes the time so.
+    assert (content["tag"], content["confirmed_at"]) == ("t", "1970-01-01T00:01:40.000Z")
+    path.write_text(json.dumps({**content, "confirmed_at": "1970-01-01T00:01:41.500Z"}))
+    assert file.load() == replace(SAVED, confirmed_at=101.5)
+    for confirmed_at in (None, "soon", 7):
+        path.write_text(json.dumps({**content, "confirmed_at": confirmed_at}))
+        os.utime(path, (300.0, 300.0))
+        assert file.load() == replace(SAVED, confirmed_at=300.0)
+
+
+@pytest.mark.parametrize("name", ["workspace_id", "label", "tag", "cursor", "agents"])
+@pytest.mark.parametrize("value", [1, None, {}])
+def test_a_file_with_values_of_other_types_is_replaced(tmp_path: Path, name: str, value: Any) -> None:
+    path = tmp_path / "cache.json"
+    file = CacheFile(path, None, "production")
+    file.save(SAVED)
+    path.write_text(json.dumps({**json.loads(path.read_text()), name: value}))
+    with pytest.raises(ValueError, match=f"no cache file of agentcfg.*{name} is a"):
+        file.load()
+    file.save(SAVED)
+    assert file.load() == SAVED
+
+
+def test_a_file_whose_tag_no_header_can_hold_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "cache.json"
+    file = CacheFile(path, None, "production")
+    for tag in ("x\ny", "\u00e9", '"x"'):
+        file.save(SAVED)
+        path.write_text(json.dumps({**json.loads(path.read_text()), "tag": tag}))
+        with pytest.raises(ValueError, match="tag is not one of the server"):
+            file.load()
+
+
+def test_a_file_that_is_no_text_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "cache.json"
+    path.write_bytes(b'{"format": "\xff"}')
+    file = CacheFile(path, None, "production")
+    with pytest.raises(ValueError, match="is no JSON"):
+        file.load()
+    file.save(SAVED)
+    assert file.load() == SAVED

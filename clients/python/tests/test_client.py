@@ -6,6 +6,7 @@ import asyncio
 import inspect
 import socket
 import threading
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,46 @@ def test_an_agent_from_creation_to_its_end(studio: Studio) -> None:
     with pytest.raises(errors.Conflict, match="can be restored"):
         owner.create_agent({"agent_id": "writer", "display_name": "Writer"})
     assert owner.restore_agent("writer").value["is_active"]
+
+
+def test_a_refusal_names_the_fields(studio: Studio) -> None:
+    body: Any = {"agent_id": "x", "display_name": " ", "capabilities": ["a", ""], "parameters": {"größe, x": "y"}}
+    with pytest.raises(errors.BadRequest) as invalid:
+        studio.owner.create_agent(body)
+    assert invalid.value.fields == ("display_name", "capabilities[1]", "parameters.größe, x")
+    with pytest.raises(errors.BadRequest) as parameter:
+        studio.owner.list_agents(limit=0)
+    assert parameter.value.fields == ("limit",)
+    many: Any = {"agent_id": "x", "display_name": "X", **{f"unknown_{number}": 1 for number in range(1000)}}
+    with pytest.raises(errors.BadRequest) as cut:
+        studio.owner.create_agent(many)
+    assert cut.value.fields[0] == "unknown_0" and 10 < len(cut.value.fields) < 1000
+    with pytest.raises(errors.NotFound) as missing:
+        studio.owner.get_agent_version("x")
+    assert missing.value.fields == () and missing.value.current_etag is None
+
+
+@pytest.mark.parametrize("length", [10, 5000])
+def test_a_412_has_the_current_tag_for_callers_that_may_read(studio: Studio, length: int) -> None:
+    studio.agent("a", description="x" * 500, persona_prompt="x" * length)
+    stale = studio.owner.list_agents(agent_id="a").etag
+    studio.edit("a", model="one")
+    current = studio.owner.list_agents(agent_id="a").etag
+    for permissions, tag in [(["agents:configure", "agents:read"], current), (["agents:configure"], None)]:
+        with Client(studio.server.url, studio.key("write", permissions=permissions)) as client:
+            with pytest.raises(errors.PreconditionFailed) as failed:
+                client.update_agent("a", {"model": "two"}, if_match=stale)
+            assert failed.value.current_etag == tag != stale
+    studio.owner.update_agent("a", {"model": "two"}, if_match=current)
+
+    async def run() -> None:
+        token = studio.server.token("ada")
+        async with AsyncClient(studio.server.url, token, workspace=studio.workspace) as client:
+            with pytest.raises(errors.PreconditionFailed) as failed:
+                await client.delete_agent("a", if_match=stale)
+            assert failed.value.current_etag == (await client.list_agents(agent_id="a")).etag
+
+    asyncio.run(run())
 
 
 def test_labels(studio: Studio) -> None:
@@ -199,6 +240,29 @@ def test_a_server_that_does_not_answer_is_not_waited_for(silent_server: str) -> 
     asyncio.run(run())
 
 
+def test_a_stream_that_is_silent_counts_as_dead() -> None:
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head + b"5\r\n:abc\n\r\n")
+        await reader.read()  # until the client closes the connection
+        writer.close()
+
+    async def run() -> None:
+        pieces: list[bytes] = []
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            host, port = server.sockets[0].getsockname()
+            async with AsyncClient(f"http://{host}:{port}", "k", workspace="w") as client:
+                with pytest.raises(errors.TimedOut):
+                    async with client.open_changes("now", 0.05) as stream:
+                        async for piece in stream:
+                            pieces.append(piece)
+        assert pieces == [b":abc\n"]
+
+    asyncio.run(run())
+
+
 def test_a_server_that_is_not_there_is_tried_again(studio: Studio) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"
@@ -216,6 +280,9 @@ def test_a_server_that_is_not_there_is_tried_again(studio: Studio) -> None:
         ("http://", "k", "url must begin with http"),
         ("http://host/?x", "k", "no user, query or fragment"),
         ("http://u@host", "k", "no user, query or fragment"),
+        ("http://:p@host", "k", "no user, query or fragment"),
+        ("http://[::1", "k", "url is not valid"),
+        ("http://host:99999", "k", "url is not valid"),
         ("http://host", "", "key is empty"),
         ("http://host", "a\nb", "key holds a space"),
     ],

@@ -214,3 +214,19 @@ def test_the_age_is_the_time_since_the_last_word_of_the_server() -> None:
     health = script.holder.health()
     assert health.age is not None and health.age.total_seconds() == pytest.approx(0.3 + 60.6)
     assert isinstance(health.error, errors.Unavailable) and health.source == "server"
+
+
+def test_a_delay_that_is_asked_for_has_a_bound() -> None:
+    script = Script(released(1, "e-c1"), refused(503, retry_after="86400"), refused(503, retry_after="9" * 400)).run()
+    assert script.clock.waits == [300.3, 300.6]
+
+
+def test_a_listener_that_asks_for_the_result_of_a_cancelled_task_stops_nothing() -> None:
+    script = Script(released(1, "e-c1"), stream(change("e-c2")), released(2, "e-c2"))
+
+    def fail(_: object) -> None:
+        raise asyncio.CancelledError
+
+    script.holder.on_change(fail)
+    assert script.run().steps == [1, 2]
+    assert script.asked == ["released", "changes+ e-c1", "released", "changes+ e-c2"]

@@ -201,6 +201,13 @@ def test_refusals_end_the_wait_at_once(studio: Studio, mirror: Make) -> None:
         mirror(key=studio.server.token("a user without a workspace")).wait_ready()
 
 
+def test_a_wait_may_have_no_end(studio: Studio, mirror: Make) -> None:
+    studio.agent("a")
+    cfg = mirror()
+    cfg.wait_ready(float("inf"))
+    assert cfg.agent("a").version == 1
+
+
 def test_a_wait_without_a_server_ends(studio: Studio) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         url = f"http://127.0.0.1:{listener.getsockname()[1]}"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import threading
+from collections.abc import AsyncIterator, Callable, Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import httpx
 import pytest
 
-from agentcfg import AgentCfgError, AsyncClient, Client, errors
+from agentcfg import NO_RETRIES, AgentCfgError, AsyncClient, Client, errors
 from agentcfg.calls import retry_after
 from fake_clock import FakeClock
 
@@ -178,3 +180,159 @@ def test_retry_after_is_seconds_or_a_date() -> None:
     assert wait(retry_after=date, date="Fri, 20 Nov 2026 09:30:00 GMT") == 30
     assert wait(retry_after=date, date="Fri, 20 Nov 2026 10:00:00 GMT") == 0
     assert wait(retry_after=date) is None and wait(retry_after="soon") is None and wait() is None
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "fields"),
+    [
+        (400, "display_name, capabilities[2]", ("display_name", "capabilities[2]")),
+        (400, "parameters.gr%C3%B6%C3%9Fe%2C%20x, parameters.%22%22", ("parameters.größe, x", 'parameters.""')),
+        (400, "role", ("role",)),
+        (400, None, ()),
+        # What a proxy may have made of it.
+        (400, "", ()),
+        (400, " , ,role,", ("role",)),
+        (400, "%ff, %C3, role, %, %zz", ("role", "%", "%zz")),
+        (400, "größe, role", ()),
+        (409, "role", ()),
+        (200, "role", None),
+    ],
+)
+def test_faulty_fields_are_named(status: int, header: str | None, fields: tuple[str, ...] | None) -> None:
+    headers = [] if header is None else [(b"fault-fields", header.encode())]
+    reply = httpx.Response(status, json={"error": "no"}, headers=headers)
+    failure = run([reply], change)[2]
+    assert (None if failure is None else failure.fields) == fields
+
+
+@pytest.mark.parametrize(
+    ("status", "header", "current"),
+    [
+        (412, '"k3j9x0ab-a9"', '"k3j9x0ab-a9"'),
+        (412, '"k3j9x0ab-a9-gzip"', '"k3j9x0ab-a9"'),
+        (412, None, None),
+        (409, '"k3j9x0ab-a9"', None),
+        # What a proxy may have made of it.
+        *[(412, changed, None) for changed in ('W/"k3j9x0ab-a9"', "k3j9x0ab-a9", '""', '"', "", '"a" b"', '"ä"')],
+    ],
+)
+def test_a_condition_that_is_not_met_has_the_current_tag(status: int, header: str | None, current: str | None) -> None:
+    headers = [] if header is None else [(b"etag", header.encode())]
+    reply = httpx.Response(status, json={"error": "no"}, headers=headers)
+    failure = run([reply], change)[2]
+    assert failure is not None and failure.current_etag == current and failure.fields == ()
+
+
+def test_a_tag_is_the_same_in_gzip() -> None:
+    def etag(text: str) -> str | None:
+        transport = httpx.MockTransport(lambda _: httpx.Response(200, json=[], headers={"etag": text}))
+        with Client(URL, "k", workspace="w", transport=transport) as client:
+            return client.list_agents().etag
+
+    assert etag('"k3j9x0ab-w7-gzip"') == etag('"k3j9x0ab-w7"') == '"k3j9x0ab-w7"'
+    assert etag('W/"x"') == 'W/"x"'
+
+
+class Cut(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A body whose connection breaks."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield b'{"err'
+        raise httpx.ReadError("from the test")
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self:
+            yield piece
+
+
+@pytest.mark.parametrize(("status", "attempts"), [(404, 1), (429, 4)])
+def test_the_status_of_a_failure_counts_though_its_body_is_cut_off(status: int, attempts: int) -> None:
+    clock, asked = FakeClock(), 0
+
+    def reply(_: httpx.Request) -> httpx.Response:
+        nonlocal asked
+        asked += 1
+        return httpx.Response(status, headers=FROM_SERVER, stream=Cut())
+
+    def check(failure: errors.StatusError) -> None:
+        nonlocal asked
+        assert (failure.status, failure.request_id, asked) == (status, "r1", attempts)
+        assert not failure.may_have_been_applied
+        asked = 0
+
+    with Client(URL, "k", clock=clock, transport=httpx.MockTransport(reply)) as client:
+        with pytest.raises(errors.StatusError) as failed:
+            change(client)
+        check(failed.value)
+
+    async def work() -> None:
+        async with AsyncClient(URL, "k", clock=clock, transport=httpx.MockTransport(reply)) as client:
+            with pytest.raises(errors.StatusError) as failed:
+                await client.revoke_api_key("x")
+            check(failed.value)
+
+    asyncio.run(work())
+
+
+def test_an_answer_that_is_cut_off_has_its_request() -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, headers=FROM_SERVER, stream=Cut()))
+    with Client(URL, "k", transport=transport) as client, pytest.raises(errors.ExchangeError) as failed:
+        change(client)
+    assert failed.value.request_id == "r1" and "broke within the answer" in str(failed.value)
+    assert failed.value.may_have_been_applied
+
+
+def test_what_reads_by_post_may_not_have_been_applied() -> None:
+    failure = run([page(504)] * 4, lambda client: client.render_agent_prompt("a"))[2]
+    assert failure is not None and failure.status == 504 and not failure.may_have_been_applied
+
+
+@pytest.mark.parametrize("condition", ['"ä"', '"x"\r\nX-Other: y', "\0"])
+def test_a_condition_that_no_header_can_hold_is_not_sent(condition: str) -> None:
+    failure = run([], lambda client: client.delete_agent("a", if_match=condition))[2]
+    assert isinstance(failure, errors.InputError) and "If-Match holds" in str(failure)
+
+
+def test_a_closed_client_says_so() -> None:
+    client = Client(URL, "k")
+    client.close()
+    with pytest.raises(errors.InputError, match="the client is closed"):
+        change(client)
+
+    async def work() -> None:
+        client = AsyncClient(URL, "k")
+        await client.close()
+        with pytest.raises(errors.InputError, match="the client is closed"):
+            await client.revoke_api_key("x")
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("line", ["<html>", "[]", '{"kind":'])
+def test_an_export_of_something_else_is_named(line: str) -> None:
+    transport = httpx.MockTransport(lambda _: httpx.Response(200, text=line))
+    with Client(URL, "k", transport=transport) as client, pytest.raises(errors.AnswerError, match="no JSON object"):
+        list(client.export_workspace(workspace_id="w"))
+
+
+def test_requests_go_through_the_proxy_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    class Proxy(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asked.append(self.path)
+            self.send_response(503)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Log nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Proxy) as proxy:
+        thread = threading.Thread(target=proxy.serve_forever)
+        thread.start()
+        monkeypatch.setenv("HTTP_PROXY", f"http://127.0.0.1:{proxy.server_port}")
+        with Client(URL, "k", retry=NO_RETRIES) as client, pytest.raises(errors.Unavailable, match="without a message"):
+            client.who_am_i()
+        proxy.shutdown()
+        thread.join()
+    assert asked == [f"{URL}/api/whoami"]

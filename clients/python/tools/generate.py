@@ -26,7 +26,9 @@ HEADER = '"""{title}\n\nMade by tools/generate.py from the OpenAPI document of t
 # read line by line.
 LEFT_OUT = re.compile(r"^/(api/sessions|api/agents/model-calls/.*|api/workspaces/export|mcp|openapi\.json)$")
 # Requests of which a second one has the same effect as the first; they are repeated after an unknown outcome.
-IDEMPOTENT = {"reportAgentStatus", "renderAgentPrompt"}
+IDEMPOTENT = {"reportAgentStatus"}
+# Those that change nothing, though they are no GET.
+READING = {"renderAgentPrompt"}
 # Headers of requests that are arguments. The others belong to the transport.
 ARGUMENT_HEADERS = {"If-Match", "If-None-Match"}
 # Headers of responses that make an `Answer` of a value.
@@ -260,6 +262,8 @@ def method(document: Schema, path: str, verb: str, operation: Schema, sent: str,
         call.append("patience=wait or 0")
     if operation["operationId"] in IDEMPOTENT:
         call.append("is_idempotent=True")
+    if operation["operationId"] in READING:
+        call.append("is_read=True")
     text = f"{operation['summary']}.\n\n{operation.get('description', '')}"
     return "\n".join(
         [

@@ -1,7 +1,7 @@
 import { type CacheStorage, openCache } from "./cache.js";
 import { Client, type ClientOptions } from "./client.js";
 import { InputError, mayPass } from "./errors.js";
-import { type Health, Mirror } from "./mirror.js";
+import { called, type Health, Mirror } from "./mirror.js";
 import {
   type AnthropicClient,
   anthropicClient,
@@ -57,13 +57,11 @@ export class AgentCfg implements AgentSource {
       );
     }
     const report = options.onError ?? ((error: Error) => console.error("agentcfg:", error));
-    const onError = (error: Error) => {
-      try {
-        report(error);
-      } catch (failed) {
-        console.error("agentcfg: onError has failed:", failed);
-      }
-    };
+    const onError = (error: Error) =>
+      called(
+        () => report(error),
+        (failed) => console.error("agentcfg: onError has failed:", failed),
+      );
     this.label = label;
     this.api = new Client(options);
     const { caller } = this.api;

@@ -53,6 +53,7 @@ export function parseSaved(text: string, label: string, workspaceId: string | un
   const isWhole =
     typeof workspace_id === "string" &&
     typeof tag === "string" &&
+    /^[!#-~]*$/.test(tag) &&
     typeof cursor === "string" &&
     Array.isArray(agents) &&
     agents.every(isRow);

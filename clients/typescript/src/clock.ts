@@ -6,6 +6,14 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal, isInBackground?: boolean): Promise<void>;
 }
 
+/** The longest delay of a timer. The runtimes take a longer one for none. */
+const MAX_TIMER_MS = 2 ** 31 - 1;
+
+/** The delay of a timer for a time of any length. @internal */
+export function timerMs(ms: number): number {
+  return Math.min(Math.max(ms, 0), MAX_TIMER_MS);
+}
+
 /** The clock of the machine. @internal */
 export const systemClock: Clock = {
   now: () => Date.now(),
@@ -18,7 +26,7 @@ export const systemClock: Clock = {
         signal?.removeEventListener("abort", done);
         resolve();
       };
-      const timer: unknown = setTimeout(done, ms);
+      const timer: unknown = setTimeout(done, timerMs(ms));
       // Timers of browsers are numbers.
       if (isInBackground) (timer as { unref?(): void }).unref?.();
       signal?.addEventListener("abort", done);

@@ -14,6 +14,8 @@ export interface ErrorFacts {
   requestId?: string | undefined;
   retryAfterMs?: number | undefined;
   rateLimit?: RateLimit | undefined;
+  fields?: readonly string[] | undefined;
+  currentEtag?: string | undefined;
   cause?: unknown;
 }
 
@@ -32,6 +34,17 @@ export class AgentCfgError extends Error {
   /** The rate limit as of this answer. */
   readonly rateLimit: RateLimit | undefined;
   /**
+   * The fields and parameters that break a rule (400), such as `display_name` and `capabilities[2]`: each once, in the
+   * order of the message. Empty where the server names none; of very many it names the first.
+   */
+  readonly fields: readonly string[];
+  /**
+   * The entity tag that the record has now, of a change whose `ifMatch` is not met (412). The server names it to
+   * callers that may read the record. It tells whether a copy is the current one, and is no reason to send the same
+   * change with this tag: that would overwrite what another caller has changed.
+   */
+  readonly currentEtag: string | undefined;
+  /**
    * Whether the server may have made the requested change although the call failed. Then read the record before another
    * attempt.
    */
@@ -45,6 +58,8 @@ export class AgentCfgError extends Error {
     this.requestId = facts.requestId;
     this.retryAfterMs = facts.retryAfterMs;
     this.rateLimit = facts.rateLimit;
+    this.fields = facts.fields ?? [];
+    this.currentEtag = facts.currentEtag;
   }
 }
 
@@ -101,7 +116,7 @@ export class StatusError extends AgentCfgError {
   }
 }
 
-/** 400: the request breaks a rule. The message names the field and the rule. */
+/** 400: the request breaks a rule. The message names the field and the rule, and `fields` has the names. */
 export class InvalidRequestError extends StatusError {
   override readonly name: string = "InvalidRequestError";
 }
@@ -131,7 +146,7 @@ export class GoneError extends StatusError {
   override readonly name: string = "GoneError";
 }
 
-/** 412: the record is not in the state that the request is based on. */
+/** 412: the record is not in the state that the request is based on. `currentEtag` is its tag now. */
 export class PreconditionFailedError extends StatusError {
   override readonly name: string = "PreconditionFailedError";
 }

@@ -3,7 +3,7 @@ import { Backoff } from "./clock.js";
 import { AgentCfgError, ConnectionError, GoneError, mayPass, RateLimitedError, UnreadableAnswerError } from "./errors.js";
 import type { AgentStatus, ChangeEvent, Timestamp } from "./generated.js";
 import { EventReader, type ServerSentEvent } from "./sse.js";
-import { type ApiRequest, json, type Transport } from "./transport.js";
+import { type ApiRequest, askedMs, json, type Transport } from "./transport.js";
 
 /** What `changes.follow` yields: a change, the position without a change, or a live status. */
 export type Followed =
@@ -87,7 +87,7 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
       const wasConnected = hasConnected && error instanceof ConnectionError;
       if (!wasConnected && !mayPass(error)) throw error;
       const delay = backoff.next();
-      const asked = (error as AgentCfgError).retryAfterMs ?? 0;
+      const asked = askedMs(error);
       if (error instanceof RateLimitedError && clock.now() >= pollUntil) {
         // Too many streams or too many requests: the poll tells, which counts as a request and not as a stream.
         pollUntil = clock.now() + Math.max(asked, POLL_FOR_MS);

@@ -5,7 +5,7 @@ import { AgentCfgError, GoneError, mayPass, NotReadyError, TimeoutError, Unreada
 import { follow } from "./follow.js";
 import type { Label, ReleasedAgent } from "./generated.js";
 import { differences, makeSnapshot, mayChange, type Snapshot, type SnapshotChange } from "./snapshot.js";
-import { json, type Transport } from "./transport.js";
+import { askedMs, json, type Transport } from "./transport.js";
 
 /** How the state in memory relates to the server. */
 export interface Health {
@@ -155,7 +155,7 @@ export class Mirror {
       return this.#clock.random() * GONE_SPREAD_MS;
     }
     const failed = error instanceof Error ? error : new AgentCfgError(String(error));
-    const asked = failed instanceof AgentCfgError ? (failed.retryAfterMs ?? 0) : 0;
+    const asked = askedMs(failed);
     if (mayPass(failed)) {
       this.#setState("connecting", failed);
       this.#fallBack();
@@ -227,11 +227,7 @@ export class Mirror {
     if (changed.length === 0 || before === undefined) return;
     const change = Object.freeze({ snapshot: now, changed: Object.freeze(changed) });
     for (const listener of this.#listeners) {
-      try {
-        listener(change);
-      } catch (error) {
-        this.options.onError(error instanceof Error ? error : new AgentCfgError(String(error)));
-      }
+      called(() => listener(change), this.options.onError);
     }
   }
 
@@ -291,7 +287,17 @@ export class Mirror {
   }
 }
 
+/** Calls a function of the program. A failure, also that of a promise that it returns, goes to `onError`. @internal */
+export function called(run: () => unknown, onError: (error: Error) => void): void {
+  const failed = (error: unknown) => onError(error instanceof Error ? error : new AgentCfgError(String(error)));
+  try {
+    Promise.resolve(run()).catch(failed);
+  } catch (error) {
+    failed(error);
+  }
+}
+
 /** The tag within an entity tag, without the mark of an answer in gzip. */
 function tagOf(etag: string | null): string {
-  return /^(?:W\/)?"(.*?)(?:-gzip)?"$/.exec(etag ?? "")?.[1] ?? "";
+  return /^(?:W\/)?"([!#-~]*?)(?:-gzip)?"$/.exec(etag ?? "")?.[1] ?? "";
 }

@@ -1,5 +1,5 @@
 // Requests and answers over HTTP: time limits, the classes of failures, and which failed calls are repeated.
-import { Backoff, type Clock } from "./clock.js";
+import { Backoff, type Clock, timerMs } from "./clock.js";
 import {
   AgentCfgError,
   ConnectionError,
@@ -53,6 +53,8 @@ export interface ApiRequest {
   headers?: Record<string, string>;
   /** Whether sending the request twice has the effect of sending it once. */
   idempotent?: boolean;
+  /** Whether the request changes nothing, whatever its method. */
+  isRead?: boolean;
   signal?: AbortSignal | undefined;
   /** Replaces the time limit of an attempt. */
   attemptMs?: number;
@@ -66,6 +68,8 @@ export interface ApiAnswer {
 }
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** Larger than any error message of the service. */
+const MAX_ERROR_BYTES = 64 * 1024;
 const MAX_QUOTED = 200;
 
 /** The codes of Node.js for a connection that was not made. */
@@ -162,7 +166,7 @@ export class Transport {
     outer?.throwIfAborted();
     const controller = new AbortController();
     const timeout = new TimeoutError("no answer came in time");
-    const timer = Number.isFinite(ms) ? setTimeout(() => controller.abort(timeout), Math.max(ms, 0)) : undefined;
+    const timer = setTimeout(() => controller.abort(timeout), timerMs(ms));
     const forward = () => controller.abort(outer?.reason);
     outer?.addEventListener("abort", forward);
     try {
@@ -170,7 +174,7 @@ export class Transport {
     } catch (error) {
       outer?.throwIfAborted();
       const failed = controller.signal.aborted ? timeout : error;
-      if (failed instanceof AgentCfgError && request.method !== "GET") failed.mayHaveBeenApplied = mayBeApplied(failed);
+      if (failed instanceof AgentCfgError && !isRead(request)) failed.mayHaveBeenApplied = mayBeApplied(failed);
       throw failed;
     } finally {
       clearTimeout(timer);
@@ -192,10 +196,11 @@ export class Transport {
       cache: "no-store",
       credentials: "omit",
     };
-    if (request.body !== undefined) init.body = JSON.stringify(request.body);
+    if (request.body !== undefined) init.body = jsonText(request.body);
+    const target = `${this.base}${request.path}${queryText(request.query)}`;
     let response: Response;
     try {
-      response = await this.#fetch(`${this.base}${request.path}${queryText(request.query)}`, init);
+      response = await this.#fetch(target, init);
     } catch (error) {
       throw connectionError(error);
     }
@@ -205,7 +210,11 @@ export class Transport {
 }
 
 function isIdempotent(request: ApiRequest): boolean {
-  return request.idempotent ?? request.method === "GET";
+  return request.idempotent === true || isRead(request);
+}
+
+function isRead(request: ApiRequest): boolean {
+  return request.isRead === true || request.method === "GET";
 }
 
 /** Whether the program runs in Node.js or a runtime that is like it. @internal */
@@ -232,17 +241,32 @@ export function baseUrl(text: string): string {
 }
 
 function checkedKey(key: string): string {
-  if (key === "") throw new InputError("the key is empty");
+  if (typeof key !== "string" || key === "") throw new InputError("the key is empty");
   if (!/^[!-~]+$/.test(key)) {
     throw new InputError("the key holds a space, a line break or another character that cannot be sent");
   }
   return key;
 }
 
+function jsonText(body: unknown): string {
+  try {
+    return JSON.stringify(body);
+  } catch (error) {
+    throw new InputError("the body cannot be written as JSON", { cause: error });
+  }
+}
+
 function queryText(query: ApiRequest["query"]): string {
   const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   if (pairs.length === 0) return "";
-  return `?${pairs.map(([name, value]) => `${name}=${encodeURIComponent(String(value))}`).join("&")}`;
+  const encoded = (value: unknown) => {
+    try {
+      return encodeURIComponent(String(value));
+    } catch (error) {
+      throw new InputError("a parameter holds half of a surrogate pair", { cause: error });
+    }
+  };
+  return `?${pairs.map(([name, value]) => `${name}=${encoded(value)}`).join("&")}`;
 }
 
 /** Why no answer came. The runtime tells more in the error's cause, if at all. */
@@ -286,8 +310,9 @@ async function readText(response: Response): Promise<string> {
     }
     if (piece.done) return text + decoder.decode();
     length += piece.value.length;
-    if (length > MAX_ANSWER_BYTES) {
+    if (length > (response.ok ? MAX_ANSWER_BYTES : MAX_ERROR_BYTES)) {
       await reader.cancel();
+      if (!response.ok) return "";
       throw tooLong();
     }
     text += decoder.decode(piece.value, { stream: true });
@@ -324,7 +349,33 @@ export function facts(response: { status: number; headers: Headers }): ErrorFact
     requestId: response.headers.get("x-request-id")?.slice(0, MAX_QUOTED),
     retryAfterMs: retryAfterMs(response.headers),
     rateLimit: rateLimit(response.headers),
+    fields: response.status === 400 ? faultFields(response.headers) : undefined,
+    currentEtag: response.status === 412 ? currentEtag(response.headers) : undefined,
   };
+}
+
+/** The names in `Fault-Fields`, without those that are not UTF-8 after percent-decoding. @internal */
+export function faultFields(headers: Headers): string[] {
+  const text = headers.get("fault-fields") ?? "";
+  if (/[^\t -~]/.test(text)) return [];
+  return text.split(",").flatMap((name) => {
+    try {
+      return name.trim().replace(/(?:%[0-9a-f]{2})+/gi, decodeURIComponent) || [];
+    } catch {
+      return [];
+    }
+  });
+}
+
+/** The entity tag. It is the same whether the answer came in gzip or not, so that tags can be compared. @internal */
+export function etag(headers: Headers): string | undefined {
+  return headers.get("etag")?.replace(/-gzip"$/, '"');
+}
+
+/** The entity tag; nothing where it is not a strong one, such as one that a proxy has changed. @internal */
+export function currentEtag(headers: Headers): string | undefined {
+  const tag = etag(headers);
+  return tag !== undefined && /^"[!#-~]+"$/.test(tag) ? tag : undefined;
 }
 
 /** Reads the three headers; nothing unless all of them are there and numbers. @internal */
@@ -348,6 +399,14 @@ export function retryAfterMs(headers: Headers): number | undefined {
   if (/^\d+$/.test(text)) return Number(text) * 1000;
   const delay = Date.parse(text) - Date.parse(headers.get("date") ?? "");
   return Number.isNaN(delay) ? undefined : Math.max(delay, 0);
+}
+
+/** The longest delay that a reader of the change feed waits because a server, or a proxy, asks for it. */
+const MAX_ASKED_MS = 300_000;
+
+/** How long a reader of the change feed waits because the server asks for it. @internal */
+export function askedMs(error: unknown): number {
+  return error instanceof AgentCfgError ? Math.min(error.retryAfterMs ?? 0, MAX_ASKED_MS) : 0;
 }
 
 /** Reads the JSON of an answer. @internal */

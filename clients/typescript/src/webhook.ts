@@ -62,7 +62,10 @@ export async function verifyWebhook(
     throw new WebhookVerificationError("webhook-timestamp is too far from the present");
   const text = typeof body === "string" ? body : new TextDecoder("utf-8", { ignoreBOM: true }).decode(body);
   const bytes = typeof body === "string" ? new TextEncoder().encode(body) : body;
-  const signed = new Uint8Array([...new TextEncoder().encode(`${id}.${timestamp}.`), ...bytes]);
+  const prefix = new TextEncoder().encode(`${id}.${timestamp}.`);
+  const signed = new Uint8Array(prefix.length + bytes.length);
+  signed.set(prefix);
+  signed.set(bytes, prefix.length);
   const raw = base64(secret.replace(/^whsec_/, ""));
   if (raw === undefined || raw.length === 0) throw new WebhookVerificationError("the secret is not whsec_ and base64");
   const { subtle } = globalThis.crypto;

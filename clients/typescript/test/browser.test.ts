@@ -21,6 +21,10 @@ const page = (options: object) => `<!doctype html><script type="module">
     await cfg.api.labels.set("support", "production", { version: 2 });
     results.push((await moved).changed[0].to.version, cfg.health.source);
     await cfg.api.agents.get("nothing").catch((error) => results.push(error instanceof NotFoundError, error.requestId !== undefined));
+    await cfg.api.agents.update("support", { display_name: "" }).catch((error) => results.push(error.fields));
+    const { etag } = await cfg.api.agents.get("support");
+    const stale = cfg.api.agents.update("support", {}, { ifMatch: '"x"' });
+    await stale.catch((error) => results.push(error.currentEtag === etag));
     results.push(cfg.api.rateLimit.limit);
     await cfg.close();
     const down = await new AgentCfg({ ...options, url: "http://127.0.0.1:1", cache: localStorage }).ready();
@@ -70,6 +74,8 @@ test(
       2,
       "server",
       true,
+      true,
+      ["display_name"],
       true,
       1_000_000,
       2,

@@ -158,3 +158,13 @@ test("an event of a later release is passed over", async () => {
   const { items } = await followed([stream("event: weather\nid: c9\ndata: rain\n\n", change("c1"))], 1);
   assert.deepEqual(items, ["change c1"]);
 });
+
+test("a delay that is asked for has a bound", async () => {
+  const connections = [
+    refused(503, { "retry-after": "86400" }),
+    refused(503, { "retry-after": "9".repeat(400) }),
+    stream(change("c1")),
+  ];
+  const { slept } = await followed(connections, 1);
+  assert.deepEqual(slept, [300_000, 300_000]);
+});

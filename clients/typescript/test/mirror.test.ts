@@ -270,6 +270,10 @@ test("a cache that is damaged, or of another label, is reported and not used", a
       /not one that this release has written/,
     ],
     [
+      JSON.stringify({ format: 1, workspace_id: studio.id, label: "production", tag: "x\ny", cursor: "y", agents: [] }),
+      /not one that this release has written/,
+    ],
+    [
       JSON.stringify({ format: 1, workspace_id: studio.id, label: "staging", tag: "x", cursor: "y", agents: [] }),
       /label staging, not of production/,
     ],
@@ -281,6 +285,7 @@ test("a cache that is damaged, or of another label, is reported and not used", a
   for (const [text, message] of cases) {
     await writeFile(cache, text);
     const down = open(studio, key, { cache, url: "http://127.0.0.1:1" });
+    await until(down.cfg, ({ error }) => error !== undefined);
     await assert.rejects(down.cfg.ready({ timeoutMs: 50 }), ConnectionError);
     assert.match(String(down.errors[0]), message);
     const { cfg } = open(studio, key, { cache });
@@ -414,6 +419,35 @@ test("a listener that fails disturbs neither the others nor the agents", async (
     stop();
   }
   assert.deepEqual(errors.map(String), ["Error: of the listener"]);
+});
+
+test("a promise of a listener, or of onError, that is rejected ends no program", async () => {
+  const studio = await server.studio();
+  const { key } = await studio.key();
+  await studio.released(["support"]);
+  const told = new Inbox<string>();
+  const { cfg } = open(studio, key, {
+    onError: (async (error: Error) => {
+      told.put(String(error));
+      throw new Error("of onError");
+    }) as (error: Error) => void,
+  });
+  await cfg.ready();
+  cfg.onChange(async () => {
+    throw new Error("of the listener");
+  });
+  const unhandled: unknown[] = [];
+  const note = (reason: unknown) => unhandled.push(reason);
+  process.on("unhandledRejection", note);
+  try {
+    await studio.owner.agents.update("support", { model: "m2" });
+    await studio.owner.labels.set("support", "production", { version: 2 });
+    assert.equal(await told.next(), "Error: of the listener");
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  } finally {
+    process.off("unhandledRejection", note);
+  }
+  assert.deepEqual(unhandled, []);
 });
 
 test("options that cannot be meant are refused", () => {

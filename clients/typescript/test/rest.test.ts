@@ -38,6 +38,51 @@ test("agents are created, changed under a condition, deactivated and restored", 
   assert.equal((await agents.restore("support")).value.is_active, true);
 });
 
+test("a refusal names the fields", async () => {
+  const { agents } = await (await server.studio()).client();
+  const failed = async (call: Promise<unknown>) => {
+    const error: unknown = await call.then(
+      () => undefined,
+      (failure: unknown) => failure,
+    );
+    assert.ok(error instanceof agentcfg.AgentCfgError);
+    return error;
+  };
+  const parameters = { "größe, x": "y" as never };
+  const body = { agent_id: "x", display_name: " ", capabilities: ["a", ""], parameters };
+  const invalid = await failed(agents.create(body));
+  assert.deepEqual(invalid.fields, ["display_name", "capabilities[1]", "parameters.größe, x"]);
+  assert.deepEqual((await failed(agents.list({ limit: 0 }))).fields, ["limit"]);
+  const unknown = Object.fromEntries(Array.from({ length: 1000 }, (_, number) => [`unknown_${number}`, 1]));
+  const { fields } = await failed(agents.create({ agent_id: "x", display_name: "X", ...unknown }));
+  assert.ok(fields[0] === "unknown_0" && fields.length > 10 && fields.length < 1000, String(fields.length));
+  assert.deepEqual((await failed(agents.update("nothing", {}))).fields, []);
+});
+
+test("a 412 has the current tag for callers that may read", async () => {
+  // A longer record is answered in gzip, which has a tag of its own.
+  for (const length of [10, 5000]) {
+    const studio = await server.studio();
+    const { agents } = studio.owner;
+    const stale = await agents.create({ agent_id: "a", display_name: "A", persona_prompt: "x".repeat(length) });
+    await agents.update("a", { model: "one" });
+    const current = await agents.get("a");
+    const cases: [agentcfg.Permission[], string | undefined][] = [
+      [["agents:configure", "agents:read"], current.etag],
+      [["agents:configure"], undefined],
+    ];
+    for (const [permissions, tag] of cases) {
+      const client = await studio.client({ scope: "write", permissions });
+      await assert.rejects(client.agents.update("a", { model: "two" }, { ifMatch: stale.etag }), (error) => {
+        assert.ok(error instanceof agentcfg.PreconditionFailedError);
+        assert.equal(error.currentEtag, tag);
+        return true;
+      });
+    }
+    await agents.update("a", { model: "two" }, { ifMatch: current.etag });
+  }
+});
+
 test("apply changes many at once, and tries without a change", async () => {
   const studio = await server.studio();
   const { agents } = await studio.client();

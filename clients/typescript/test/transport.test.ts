@@ -3,7 +3,17 @@ import { createServer } from "node:net";
 import { test } from "node:test";
 import type { Clock } from "../src/clock.js";
 import * as errors from "../src/errors.js";
-import { baseUrl, type ApiRequest, rateLimit, retryAfterMs, Transport } from "../src/transport.js";
+import {
+  baseUrl,
+  currentEtag,
+  etag,
+  faultFields,
+  type ApiRequest,
+  rateLimit,
+  retryAfterMs,
+  Transport,
+} from "../src/transport.js";
+import { systemClock } from "../src/clock.js";
 import { scripted } from "./server.js";
 
 type Answer = [status: number, headers: Record<string, string>, body: string] | "break" | "silence";
@@ -186,4 +196,94 @@ test("headers of limits are read, or taken for absent", () => {
   assert.equal(after({ ...date, date: "Fri, 20 Nov 2026 09:30:00 GMT" }), 30_000);
   assert.equal(after({ ...date, date: "Fri, 20 Nov 2026 10:00:00 GMT" }), 0);
   for (const headers of [date, { "retry-after": "soon" }, {}]) assert.equal(after(headers as Record<string, string>), undefined);
+});
+
+test("a 400 names the faulty fields, and a 412 the current tag", async () => {
+  const headers = { ...own, "fault-fields": "display_name, capabilities[2]", etag: '"k3j9x0ab-a9"' };
+  const facts = async (status: number) => {
+    const { result } = await exchange([[status, headers, error]], post, { retry: { maxRetries: 0 } });
+    assert.ok(result instanceof errors.StatusError, String(status));
+    return [result.fields, result.currentEtag];
+  };
+  assert.deepEqual(await facts(400), [["display_name", "capabilities[2]"], undefined]);
+  assert.deepEqual(await facts(412), [[], '"k3j9x0ab-a9"']);
+  assert.deepEqual(await facts(409), [[], undefined]);
+  const without = await exchange([[400, own, error]], post);
+  assert.deepEqual((without.result as errors.AgentCfgError).fields, []);
+});
+
+test("the names of fields and tags are read, whatever a proxy has made of them", () => {
+  const names: [header: string, fields: string[]][] = [
+    ["role", ["role"]],
+    ["parameters.gr%C3%B6%C3%9Fe%2C%20x, parameters.%22%22", ["parameters.größe, x", 'parameters.""']],
+    ["", []],
+    [" , ,role,", ["role"]],
+    ["%ff, %C3, role, %, %zz", ["role", "%", "%zz"]],
+    ["gr\xf6\xdfe, role", []],
+  ];
+  for (const [header, fields] of names) {
+    assert.deepEqual(faultFields(new Headers({ "fault-fields": header })), fields, header);
+  }
+  assert.deepEqual(faultFields(new Headers()), []);
+  const tag = '"k3j9x0ab-a9"';
+  for (const text of [tag, '"k3j9x0ab-a9-gzip"']) {
+    assert.deepEqual([etag(new Headers({ etag: text })), currentEtag(new Headers({ etag: text }))], [tag, tag]);
+  }
+  for (const text of ['W/"k3j9x0ab-a9"', "k3j9x0ab-a9", '""', '"', "", '"a" b"', '"\xe4"']) {
+    assert.equal(currentEtag(new Headers({ etag: text })), undefined, text);
+  }
+  assert.equal(currentEtag(new Headers()), undefined);
+});
+
+test("what changes nothing may not have been applied, whatever its method", async () => {
+  const { result, attempts } = await exchange([[504, own, error]], { ...post, isRead: true });
+  assert.ok(result instanceof errors.StatusError);
+  assert.deepEqual([attempts, result.mayHaveBeenApplied], [4, false]);
+});
+
+test("the status of a failure counts, however long its page is", async () => {
+  const { url } = await scripted((_, response) => {
+    response.writeHead(404, { "content-type": "text/html" });
+    const page = "<p>".repeat(10_000);
+    const write = () => {
+      while (!response.closed && response.write(page));
+    };
+    response.on("drain", write);
+    write();
+  });
+  const transport = new Transport({ url, clock: new TestClock() });
+  await assert.rejects(transport.send({ method: "GET", path: "/x" }), errors.NotFoundError);
+});
+
+test("a time limit may be longer than a timer of the runtime", async () => {
+  for (const ms of [2 ** 31, Number.POSITIVE_INFINITY]) {
+    const { attempts } = await exchange([done], {}, { timeouts: { attemptMs: ms, totalMs: ms } });
+    assert.equal(attempts, 1);
+    const stop = new AbortController();
+    let hasPassed = false;
+    const sleep = systemClock.sleep(ms, stop.signal).then(() => (hasPassed = true));
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.equal(hasPassed, false, `${ms} ms`);
+    stop.abort();
+    await sleep;
+  }
+  const { url } = await scripted((_, response) => setTimeout(() => response.writeHead(200, own).end("[]"), 50));
+  const patient = new Transport({ url, clock: new TestClock(), timeouts: { attemptMs: 2 ** 40, totalMs: 2 ** 40 } });
+  assert.equal((await patient.send({ method: "GET", path: "/x" })).status, 200);
+});
+
+test("what cannot be sent is named before", async () => {
+  const circle: Record<string, unknown> = {};
+  circle["self"] = circle;
+  const requests: [Partial<ApiRequest>, object, RegExp][] = [
+    [{ ...post, body: circle }, {}, /the body cannot be written as JSON/],
+    [{ query: { name: "\ud800" } }, {}, /a parameter holds half of a surrogate pair/],
+    [{}, { key: () => undefined }, /the key is empty/],
+  ];
+  for (const [request, options, message] of requests) {
+    const { result, attempts } = await exchange([done], request, options);
+    assert.ok(result instanceof errors.InputError, String(result));
+    assert.match(result.message, message);
+    assert.equal(attempts, 0);
+  }
 });

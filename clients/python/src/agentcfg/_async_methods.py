@@ -395,7 +395,7 @@ class AsyncMethods:
                 query={"agent_id": agent_id, "workspace_id": workspace_id, "version": version, "label": label},
                 body=body,
                 workspace="optional",
-                is_idempotent=True,
+                is_read=True,
             )
         )
 

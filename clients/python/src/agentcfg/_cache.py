@@ -1,12 +1,15 @@
-"""The file that keeps what a label released last, for a start without the server. The Rust client reads it too."""
+"""The file that keeps what a label released last, for a start without the server. The other clients read it too."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +17,7 @@ from . import types
 from .snapshot import Position
 
 FORMAT = 1
+_TAG = re.compile(r"[!#-~]*")
 
 
 @dataclass(frozen=True)
@@ -23,9 +27,10 @@ class Saved:
     workspace_id: str
     label: str
     tag: str
+    """The entity tag without its quotes; empty where there is none."""
     cursor: str
     agents: list[types.ReleasedAgent]
-    saved_at: float
+    confirmed_at: float
     """When the server last confirmed the state, in seconds since 1970."""
 
 
@@ -48,21 +53,24 @@ class CacheFile:
             saved: dict[str, Any] = json.loads(text)
             if saved["format"] != FORMAT:
                 raise ValueError(f"{self._path} is that of another release")
-            found = Saved(
-                workspace_id=saved["workspace_id"],
-                label=saved["label"],
-                tag=saved["tag"],
-                cursor=saved["cursor"],
-                agents=saved["agents"],
-                saved_at=float(saved.get("saved_at") or self._path.stat().st_mtime),
-            )
+            texts = {name: _of_type(saved, name, str) for name in ("workspace_id", "label", "tag", "cursor")}
+            found = Saved(**texts, agents=_of_type(saved, "agents", list), confirmed_at=self._confirmed_at(saved))
+            if not _TAG.fullmatch(found.tag):
+                raise TypeError("tag is not one of the server")
         except (KeyError, TypeError) as error:
             raise ValueError(f"{self._path} is no cache file of agentcfg: {error!r}") from error
-        except json.JSONDecodeError as error:
+        except (json.JSONDecodeError, UnicodeDecodeError) as error:
             raise ValueError(f"{self._path} is no JSON: {error}") from error
         if found.label != self._label or self._workspace_id not in (None, found.workspace_id):
             raise ValueError(f"{self._path} is that of the label {found.label!r} of workspace {found.workspace_id}")
         return found
+
+    def _confirmed_at(self, saved: Mapping[str, Any]) -> float:
+        """Return when the state was confirmed; a client that does not note it has written the file then."""
+        try:
+            return datetime.fromisoformat(saved["confirmed_at"].replace("Z", "+00:00")).timestamp()
+        except (KeyError, AttributeError, ValueError, OverflowError, OSError):
+            return self._path.stat().st_mtime
 
     def save(self, saved: Saved) -> None:
         """Replace the file in one step: a reader finds the old content or the new one. Its owner alone can read it.
@@ -81,7 +89,7 @@ class CacheFile:
             "label": saved.label,
             "tag": saved.tag,
             "cursor": saved.cursor,
-            "saved_at": saved.saved_at,
+            "confirmed_at": _rfc3339(saved.confirmed_at),
             "agents": saved.agents,
         }
         text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
@@ -96,3 +104,14 @@ class CacheFile:
             with suppress(OSError):
                 Path(temporary).unlink()
             raise
+
+
+def _of_type(saved: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = saved[name]
+    if not isinstance(value, kind):
+        raise TypeError(f"{name} is a {type(value).__name__}")
+    return value
+
+
+def _rfc3339(moment: float) -> str:
+    return datetime.fromtimestamp(moment, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -13,7 +13,7 @@ from typing import Any, NoReturn, get_args
 from . import _cache, types
 from ._events import Event, EventReader
 from ._holder import Holder, logger
-from .calls import cursor_of, read_changes
+from .calls import cursor_of, read_changes, tag_in
 from .client import POLL_WAIT, AsyncClient
 from .errors import (
     AgentCfgError,
@@ -30,7 +30,7 @@ from .errors import (
     may_pass,
 )
 from .snapshot import Position, Snapshot
-from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, Backoff, Clock
+from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, Backoff, Clock, asked_delay
 
 # How long a stream may be silent before it counts as dead. It has a bookmark every 15 seconds.
 SILENCE = 45.0
@@ -165,7 +165,7 @@ class Follower:
         if isinstance(error, (Unauthorized, Forbidden, InputError)):
             self._after = None
             return REFUSED_DELAY * (1 + self._clock.random())
-        return self._backoff.next() + (error.retry_after or 0.0)
+        return self._backoff.next() + asked_delay(error)
 
     # The list.
 
@@ -178,7 +178,7 @@ class Follower:
             cursor = cursor_of(same)
             self._check_position(cursor, at_least)
             if self._loaded is not None:
-                self._publish(self._loaded.agents, self._loaded.tag, cursor)
+                self._publish(self._loaded.agents, holder.etag, cursor)
                 self._loaded = None
             holder.position = Position.of(cursor)
             holder.confirm()
@@ -200,10 +200,10 @@ class Follower:
         self._saved = _cache.Saved(
             workspace_id=self._client.workspace or "",
             label=self._holder.label,
-            tag=etag or "",
+            tag=tag_in(etag),
             cursor=cursor,
             agents=agents,
-            saved_at=self._clock.now(),
+            confirmed_at=self._clock.now(),
         )
         self._holder.publish(snapshot, source="server")
 
@@ -278,7 +278,7 @@ class Follower:
             self._loaded = None
             self._holder.cache_failed(error)
         if self._loaded is not None:
-            self._holder.etag = self._loaded.tag or None
+            self._holder.etag = f'"{self._loaded.tag}"' if self._loaded.tag else None
             if self._client.workspace is None:
                 self._client.workspace = self._loaded.workspace_id
                 self._is_workspace_cached = True
@@ -290,7 +290,7 @@ class Follower:
             return
         logger.warning("starting with the state of the cache file: %s", error or "the server has not answered yet")
         self._saved = loaded
-        self._holder.publish(Snapshot.of(loaded.label, loaded.agents), source="cache", as_of=loaded.saved_at)
+        self._holder.publish(Snapshot.of(loaded.label, loaded.agents), source="cache", as_of=loaded.confirmed_at)
 
     async def _save(self) -> None:
         cache, saved = self._cache, self._saved
@@ -316,4 +316,4 @@ class Follower:
             return
         saved = self._saved
         with suppress(OSError):
-            self._cache.save(replace(saved, saved_at=as_of.timestamp()))
+            self._cache.save(replace(saved, confirmed_at=as_of.timestamp()))

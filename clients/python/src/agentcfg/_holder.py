@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+from asyncio import CancelledError
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -109,7 +110,7 @@ class Holder:
             for listener in list(self._listeners):
                 try:
                     listener(change)
-                except Exception:
+                except (Exception, CancelledError):  # the second one is that of a task whose result it has asked for
                     logger.exception("a listener of changes has failed")
         self.notify()
 

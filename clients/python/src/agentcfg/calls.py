@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 import ssl
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from email.utils import parsedate_to_datetime
 from typing import Any, Generic, Literal, TypeVar, cast
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote, unquote_to_bytes, urlsplit
 
 import httpx
 
@@ -23,6 +24,10 @@ QueryValue = str | int | bool | None
 
 MAX_ERROR_BYTES = 64 * 1024
 """Larger than any error message of the service."""
+
+# The end of the entity tag of an answer in gzip, which conditions may have or leave out.
+_IN_GZIP = '-gzip"'
+_STRONG_ETAG = re.compile(r'"[!#-~]+"')
 
 
 @dataclass(frozen=True)
@@ -62,6 +67,8 @@ class Call(Generic[T]):
     body: Mapping[str, Any] | None = None
     workspace: Workspace = "none"
     is_idempotent: bool = False
+    is_read: bool = False
+    """Whether it changes nothing, whatever its method."""
     patience: float = 0.0
     """Seconds that the server may wait before it answers."""
 
@@ -73,7 +80,7 @@ class Call(Generic[T]):
     @property
     def changes(self) -> bool:
         """Whether the request asks for a change."""
-        return self.method != "GET" and self.query.get("dry_run") is not True
+        return self.method != "GET" and not self.is_read and self.query.get("dry_run") is not True
 
     @property
     def lacks_workspace(self) -> bool:
@@ -105,11 +112,15 @@ def _text(value: str | int | bool) -> str:
 
 def check_url(url: str) -> str:
     """Return the URL of a server without a slash at its end."""
-    parts = urlsplit(url)
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError as error:
+        raise errors.InputError(f"url is not valid: {error}") from None
+    if parts.query or parts.fragment or "@" in parts.netloc:
+        raise errors.InputError("url must have no user, query or fragment")
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise errors.InputError(f"url must begin with http:// or https:// and name a host, got {url!r}")
-    if parts.query or parts.fragment or parts.username:
-        raise errors.InputError("url must have no user, query or fragment")
     return url.rstrip("/")
 
 
@@ -134,6 +145,13 @@ def check_key(key: str) -> str:
     return key
 
 
+def check_header(name: str, value: str) -> str:
+    """Return the value of a header field that can be sent."""
+    if not all(character == "\t" or " " <= character <= "~" for character in value):
+        raise errors.InputError(f"{name} holds a line break or another character that cannot be sent")
+    return value
+
+
 def only_workspace(who: Mapping[str, Any]) -> str:
     """Return the one workspace of a credential."""
     ids: list[str] = [entry["id"] for entry in who["workspaces"]]
@@ -150,7 +168,41 @@ def facts_of(status: int, headers: httpx.Headers) -> ResponseFacts:
         retry_after=retry_after(headers),
         rate_limit=rate_limit(headers),
         cursor=headers.get("change-cursor"),
+        fields=fault_fields(headers) if status == 400 else (),
+        current_etag=current_etag(headers) if status == 412 else None,
     )
+
+
+def fault_fields(headers: httpx.Headers) -> tuple[str, ...]:
+    """Return the names in `Fault-Fields`, without those that are not UTF-8 after percent-decoding."""
+    text: str = headers.get("fault-fields", "")
+    names = [_decoded_name(name.strip()) for name in text.split(",")] if text.isascii() else []
+    return tuple(name for name in names if name)
+
+
+def _decoded_name(name: str) -> str:
+    try:
+        return unquote_to_bytes(name).decode()
+    except UnicodeDecodeError:
+        return ""
+
+
+def etag_of(headers: httpx.Headers) -> str | None:
+    """Return the entity tag. It is the same whether the answer came in gzip or not, so that tags can be compared."""
+    etag: str | None = headers.get("etag")
+    return f'{etag.removesuffix(_IN_GZIP)}"' if etag is not None and etag.endswith(_IN_GZIP) else etag
+
+
+def tag_in(etag: str | None) -> str:
+    """Return what is between the quotes of an entity tag; empty where there is nothing."""
+    found = re.fullmatch(r'(?:W/)?"([!#-~]*)"', etag or "")
+    return found[1] if found else ""
+
+
+def current_etag(headers: httpx.Headers) -> str | None:
+    """Return the entity tag; `None` where it is not a strong one, such as one that a proxy has changed."""
+    etag = etag_of(headers)
+    return etag if etag is not None and _STRONG_ETAG.fullmatch(etag) else None
 
 
 def retry_after(headers: httpx.Headers) -> float | None:
@@ -196,8 +248,8 @@ def refusal(status: int, headers: httpx.Headers, body: bytes) -> errors.StatusEr
     return errors.of_status(message, facts, is_from_server=False)
 
 
-def transport_error(error: httpx.TransportError) -> AgentCfgError:
-    """Return the error of an exchange that has failed."""
+def transport_error(error: httpx.TransportError, facts: ResponseFacts | None = None) -> AgentCfgError:
+    """Return the error of an exchange that has failed. `facts` are of a response that has begun."""
     if isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)):
         refused = _refused_certificate(error)
         if refused is not None:
@@ -207,7 +259,8 @@ def transport_error(error: httpx.TransportError) -> AgentCfgError:
         return errors.InputError(str(error))
     if isinstance(error, httpx.TimeoutException):
         return timed_out()
-    return errors.ExchangeError(f"the connection broke: {error}", outcome=Outcome.UNKNOWN)
+    where = "" if facts is None else " within the answer"
+    return errors.ExchangeError(f"the connection broke{where}: {error}", outcome=Outcome.UNKNOWN, facts=facts)
 
 
 def timed_out() -> errors.TimedOut:
@@ -223,9 +276,9 @@ def _refused_certificate(error: BaseException | None) -> str | None:
     return None
 
 
-def too_long(limit: int) -> errors.AnswerError:
+def too_long(limit: int, facts: ResponseFacts) -> errors.AnswerError:
     """Return the error of a response beyond the size that the client accepts."""
-    return errors.AnswerError(f"the answer is longer than the {limit} bytes allowed")
+    return errors.AnswerError(f"the answer is longer than the {limit} bytes allowed", facts=facts)
 
 
 def _decoded(response: ApiResponse, kind: type[dict[Any, Any] | list[Any]]) -> Any:
@@ -253,6 +306,17 @@ def read_list(response: ApiResponse) -> Any:
     return _decoded(response, list)
 
 
+def read_line(line: str) -> Any:
+    """Read one line of an answer of JSON objects."""
+    try:
+        value: object = json.loads(line)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise errors.AnswerError("a line of the answer is no JSON object")
+    return cast("dict[str, Any]", value)
+
+
 def read_success(response: ApiResponse) -> None:
     """Read an answer that reports success and nothing else."""
     _decoded(response, dict)
@@ -270,7 +334,7 @@ def answer(read: Callable[[ApiResponse], T]) -> Callable[[ApiResponse], Answer[T
         version = headers.get("agent-version", "")
         return Answer(
             value=read(response),
-            etag=headers.get("etag"),
+            etag=etag_of(headers),
             version=int(version) if version.isdecimal() else None,
             cursor=headers.get("change-cursor"),
             request_id=_quoted(headers.get("x-request-id")),

@@ -18,8 +18,18 @@ from ._async_methods import AsyncMethods
 from ._sync_methods import SyncMethods
 from ._version import __version__
 from .calls import ApiResponse, Call, Key
-from .errors import AgentCfgError, RateLimit, may_pass
-from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, SYSTEM_CLOCK, Backoff, Clock, Retries, RetryPolicy, Timeouts
+from .errors import AgentCfgError, RateLimit, ResponseFacts, may_pass
+from .timing import (
+    FEED_MAX_DELAY,
+    FEED_MIN_DELAY,
+    SYSTEM_CLOCK,
+    Backoff,
+    Clock,
+    Retries,
+    RetryPolicy,
+    Timeouts,
+    asked_delay,
+)
 
 T = TypeVar("T")
 Http = TypeVar("Http", httpx.Client, httpx.AsyncClient)
@@ -121,13 +131,15 @@ class _Core(Generic[Http, Transport]):
     async def _attempt(self, call: Call[Any], seconds: float) -> ApiResponse:
         deadline = self._clock.monotonic() + seconds
         response = await self._opened(call, seconds)
-        with exchange():
+        with exchange(calls.facts_of(response.status_code, response.headers)):
             body = await self._body(response, max(0.0, deadline - self._clock.monotonic()))
         return ApiResponse(response.status_code, response.headers, body)
 
     async def _opened(self, call: Call[Any], seconds: float, silence: float | None = None) -> httpx.Response:
         """Send a call, and return a successful response without its body, which may pause for `silence` seconds."""
-        headers = {name: value for name, value in call.headers.items() if value is not None}
+        if self._http.is_closed:
+            raise calls.errors.InputError("the client is closed")
+        headers = {name: calls.check_header(name, value) for name, value in call.headers.items() if value is not None}
         headers["authorization"] = f"Bearer {self._key()}"
         content = None
         if call.body is not None:
@@ -142,7 +154,10 @@ class _Core(Generic[Http, Transport]):
             self.rate_limit = calls.rate_limit(response.headers) or self.rate_limit
             if response.is_success:
                 return response
-            body = await self._body(response, seconds)
+            try:
+                body = await self._body(response, seconds)
+            except (httpx.NetworkError, httpx.ProtocolError, httpx.DecodingError):
+                body = b""  # the status alone says which failure it is
         raise calls.refusal(response.status_code, response.headers, body)
 
     async def _next_changes(self, following: _Following) -> list[types.ChangeEvent]:
@@ -153,7 +168,7 @@ class _Core(Generic[Http, Transport]):
             except AgentCfgError as error:
                 if not may_pass(error):
                     raise
-                await self._wait(following.backoff.next() + (error.retry_after or 0.0))
+                await self._wait(following.backoff.next() + asked_delay(error))
                 continue
             following.backoff.reset()
             following.after = calls.cursor_of(page)
@@ -179,6 +194,7 @@ class _Received:
 
     def __init__(self, response: httpx.Response, max_bytes: int) -> None:
         self.body = bytearray()
+        self._response = response
         self._is_success = response.is_success
         self._limit = max_bytes if response.is_success else calls.MAX_ERROR_BYTES
 
@@ -188,19 +204,20 @@ class _Received:
         if len(self.body) <= self._limit:
             return True
         if self._is_success:
-            raise calls.too_long(self._limit)
+            facts = calls.facts_of(self._response.status_code, self._response.headers)
+            raise calls.too_long(self._limit, facts)
         return False
 
 
 @contextmanager
-def exchange() -> Generator[None, None, None]:
-    """Turn the failures of connections into those of this package."""
+def exchange(facts: ResponseFacts | None = None) -> Generator[None, None, None]:
+    """Turn the failures of connections into those of this package. `facts` are of a response that has begun."""
     try:
         yield
     except httpx.TransportError as error:
-        raise calls.transport_error(error) from error
+        raise calls.transport_error(error, facts) from error
     except (httpx.InvalidURL, httpx.DecodingError) as error:
-        raise calls.errors.AnswerError(str(error)) from error
+        raise calls.errors.AnswerError(str(error), facts=facts) from error
 
 
 @functools.cache
@@ -262,7 +279,7 @@ class Client(_Core[httpx.Client, httpx.BaseTransport], SyncMethods):
         """
         with exchange(), closing(_run(self._open_export(workspace_id))) as response:
             for line in response.iter_lines():
-                yield json.loads(line)
+                yield calls.read_line(line)
 
     def follow_changes(
         self, after: str = "now", *, workspace_id: str | None = None
@@ -333,7 +350,7 @@ class AsyncClient(_Core[httpx.AsyncClient, httpx.AsyncBaseTransport], AsyncMetho
             response = await self._open_export(workspace_id)
             try:
                 async for line in response.aiter_lines():
-                    yield json.loads(line)
+                    yield calls.read_line(line)
             finally:
                 await response.aclose()
 

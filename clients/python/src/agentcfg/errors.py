@@ -39,6 +39,8 @@ class ResponseFacts:
     retry_after: float | None = None
     rate_limit: RateLimit | None = None
     cursor: str | None = None
+    fields: tuple[str, ...] = ()
+    current_etag: str | None = None
 
 
 class AgentCfgError(Exception):
@@ -54,6 +56,13 @@ class AgentCfgError(Exception):
     """How many seconds the server asked to wait."""
     rate_limit: RateLimit | None
     """The rate limit as of the response."""
+    fields: tuple[str, ...]
+    """The fields and parameters that break a rule (400), such as `display_name` and `capabilities[2]`: each once, in
+    the order of the message. Empty where the server names none; of very many it names the first."""
+    current_etag: str | None
+    """The entity tag that the record has now, of a change whose `if_match` is not met (412). The server names it to
+    callers that may read the record. It tells whether a copy is the current one, and is no reason to send the same
+    change with this tag: that would overwrite what another caller has changed."""
     outcome: Outcome
     """What the failure says about the request."""
     may_have_been_applied: bool
@@ -68,6 +77,8 @@ class AgentCfgError(Exception):
         self.request_id = facts.request_id
         self.retry_after = facts.retry_after
         self.rate_limit = facts.rate_limit
+        self.fields = facts.fields
+        self.current_etag = facts.current_etag
         self.outcome = outcome
         self.may_have_been_applied = False
 
@@ -119,7 +130,7 @@ class NotModified(StatusError):
 
 
 class BadRequest(StatusError):
-    """400: a field or a parameter is wrong; the message names it and the rule."""
+    """400: a field or a parameter is wrong; the message names it and the rule, and `fields` has the names."""
 
 
 class Unauthorized(StatusError):
@@ -143,7 +154,7 @@ class Gone(StatusError):
 
 
 class PreconditionFailed(StatusError):
-    """412: another caller has changed the record since it was read."""
+    """412: another caller has changed the record since it was read. `current_etag` is its tag now."""
 
 
 class PlanLimit(StatusError):

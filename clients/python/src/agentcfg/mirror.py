@@ -18,7 +18,7 @@ from ._cache import CacheFile
 from ._follower import Follower
 from ._holder import Holder
 from ._sdk import ModelCalls
-from ._status import DEFAULT_INTERVAL, AsyncStatusReports, StatusReports
+from ._status import DEFAULT_INTERVAL, AsyncLine, AsyncStatusReports, Line, StatusReports
 from .agent import Agent
 from .calls import Key
 from .client import AsyncClient, Client, within
@@ -135,6 +135,7 @@ class AgentCfg(Mirror):
 
     def _prepare(self) -> None:
         self._client: Client | None = None
+        self._lines: dict[str, Line] = {}
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
@@ -156,6 +157,7 @@ class AgentCfg(Mirror):
         """Leave the parent's thread, locks and connections to it."""
         self._lock = threading.Lock()
         self._client = self._loop = self._task = self._thread = None
+        self._lines = {}
         self._holder.restart()
         self._is_forked = not self._is_closed
 
@@ -188,7 +190,7 @@ class AgentCfg(Mirror):
             if self._holder.is_ready():
                 return
             try:
-                moved.result(max(0.0, deadline - self._clock.monotonic()))
+                moved.result(min(max(0.0, deadline - self._clock.monotonic()), threading.TIMEOUT_MAX))
             except FutureTimeoutError:
                 raise self._holder.not_ready(timeout) from None
 
@@ -223,10 +225,12 @@ class AgentCfg(Mirror):
     ) -> StatusReports:
         """Report an agent as working on the task of this title while a `with` block runs, and as idle after it.
 
-        The report is repeated every `interval` seconds, because the server forgets old ones. One that fails is logged,
-        and the block goes on.
+        Where such blocks of one agent overlap, the work that began last is reported, and the agent is idle after the
+        last one. The report is repeated every `interval` seconds, because the server forgets old ones. One that fails
+        is logged, and the block goes on.
         """
-        return StatusReports(self.client, agent_id, _status.working(working, task_id), interval)
+        line = self._lines.setdefault(agent_id, Line())
+        return StatusReports(self.client, agent_id, _status.working(working, task_id), interval, line)
 
     def openai(
         self,
@@ -311,6 +315,7 @@ class AsyncAgentCfg(Mirror):
     def _prepare(self) -> None:
         self._task: asyncio.Task[None] | None = None
         self._client: AsyncClient | None = None
+        self._lines: dict[str, AsyncLine] = {}
 
     async def __aenter__(self: AsyncAgentCfgType) -> AsyncAgentCfgType:
         """Wait for the first state."""
@@ -361,10 +366,12 @@ class AsyncAgentCfg(Mirror):
     ) -> AsyncStatusReports:
         """Report an agent as working on the task of this title while an `async with` block runs, and as idle after it.
 
-        The report is repeated every `interval` seconds, because the server forgets old ones. One that fails is logged,
-        and the block goes on.
+        Where such blocks of one agent overlap, the work that began last is reported, and the agent is idle after the
+        last one. The report is repeated every `interval` seconds, because the server forgets old ones. One that fails
+        is logged, and the block goes on.
         """
-        return AsyncStatusReports(self.client, agent_id, _status.working(working, task_id), interval)
+        line = self._lines.setdefault(agent_id, AsyncLine())
+        return AsyncStatusReports(self.client, agent_id, _status.working(working, task_id), interval, line)
 
     def openai(
         self,

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, cast
 
 from . import _status, types
 from ._holder import Holder
-from ._status import DEFAULT_INTERVAL, AsyncStatusReports, StatusReports
+from ._status import DEFAULT_INTERVAL, AsyncLine, AsyncStatusReports, Line, StatusReports
 from .agent import Agent
 from .client import AsyncClient, Client
 from .errors import AgentCfgError, ExchangeError, InputError
@@ -93,7 +93,8 @@ class FakeAgentCfg(_Fake, AgentCfg):
         self, agent_id: str, *, working: str, task_id: str | None = None, interval: float = DEFAULT_INTERVAL
     ) -> StatusReports:
         """Record the reports in `reports`."""
-        return StatusReports(_Recorder(self.reports), agent_id, _status.working(working, task_id), interval)
+        line = self._lines.setdefault(agent_id, Line())
+        return StatusReports(_Recorder(self.reports), agent_id, _status.working(working, task_id), interval, line)
 
 
 class FakeAsyncAgentCfg(_Fake, AsyncAgentCfg):
@@ -116,7 +117,8 @@ class FakeAsyncAgentCfg(_Fake, AsyncAgentCfg):
         self, agent_id: str, *, working: str, task_id: str | None = None, interval: float = DEFAULT_INTERVAL
     ) -> AsyncStatusReports:
         """Record the reports in `reports`."""
-        return AsyncStatusReports(_AsyncRecorder(self.reports), agent_id, _status.working(working, task_id), interval)
+        line, report = self._lines.setdefault(agent_id, AsyncLine()), _status.working(working, task_id)
+        return AsyncStatusReports(_AsyncRecorder(self.reports), agent_id, report, interval, line)
 
 
 class _Recorder:

@@ -49,8 +49,16 @@ FEED_MIN_DELAY = 0.2
 FEED_MAX_DELAY = 10.0
 """The longest one without its jitter, and the longest that a server may ask for at the orderly end of a stream."""
 
+MAX_ASKED_DELAY = 300.0
+"""The longest `Retry-After` in seconds that a reader of the change feed waits for, be it that of a proxy."""
+
 NO_RETRIES = RetryPolicy(max_retries=0)
 """The policy that sends each request once."""
+
+
+def asked_delay(error: AgentCfgError) -> float:
+    """Return how long a reader of the change feed waits because the server asks for it."""
+    return min(error.retry_after or 0.0, MAX_ASKED_DELAY)
 
 
 class Clock:

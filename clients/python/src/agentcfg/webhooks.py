@@ -38,21 +38,21 @@ class WebhookVerifier:
 
         The same `webhook-id` can come more than once: handle each once.
         """
-        raw = body.encode() if isinstance(body, str) else body
+        raw = body.encode(errors="replace") if isinstance(body, str) else body
         lower = {name.lower(): value for name, value in headers.items()}
         try:
             identifier, moment = lower["webhook-id"], lower["webhook-timestamp"]
-            signatures = lower["webhook-signature"].split()
-            age = self._clock.now() - int(moment)
+            signatures = [given.encode(errors="replace") for given in lower["webhook-signature"].split()]
+            age = self._clock.now() - _seconds(moment)
         except KeyError as missing:
             raise WebhookError(f"the header {missing.args[0]} is missing") from None
         except ValueError:
             raise WebhookError("webhook-timestamp is no number of seconds") from None
         if abs(age) > self._tolerance:
             raise WebhookError(f"webhook-timestamp is {age:.0f} seconds old, at most {self._tolerance} are allowed")
-        signed = f"{identifier}.{moment}.".encode() + raw
+        signed = f"{identifier}.{moment}.".encode(errors="replace") + raw
         expected = [b"v1," + base64.b64encode(hmac.digest(key, signed, hashlib.sha256)) for key in self._keys]
-        if not any(hmac.compare_digest(given.encode(), own) for given in signatures for own in expected):
+        if not any(hmac.compare_digest(given, own) for given in signatures for own in expected):
             raise WebhookError("no signature is valid")
         try:
             event: object = json.loads(raw)
@@ -61,6 +61,12 @@ class WebhookVerifier:
         if not isinstance(event, dict):
             raise WebhookError("the body is no JSON object")
         return cast("dict[str, Any]", event)
+
+
+def _seconds(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 16):
+        raise ValueError(text)
+    return int(text)
 
 
 def _key(secret: str) -> bytes:

@@ -78,7 +78,7 @@ export class Agents {
   /** Brings agents to the state that the body names, all in one commit or none. With `dryRun` nothing is changed. */
   async apply(body: ApplyAgents, options: ChangeOptions & { dryRun?: boolean | undefined } = {}): Promise<AppliedAgents> {
     const query = { message: options.message, dry_run: options.dryRun };
-    return await this.caller.call("applyAgents", query, { body, idempotent: options.dryRun === true, signal: options.signal });
+    return await this.caller.call("applyAgents", query, { body, isRead: options.dryRun === true, signal: options.signal });
   }
 }
 

@@ -1,6 +1,6 @@
 import { InputError } from "../errors.js";
 import { type OperationAddress, type Operations, OPERATIONS, type WhoAmI } from "../generated.js";
-import { type ApiAnswer, type ApiRequest, json, type Transport } from "../transport.js";
+import { type ApiAnswer, type ApiRequest, etag, json, type Transport } from "../transport.js";
 
 /** Options of each call. */
 export interface CallOptions {
@@ -36,6 +36,7 @@ export interface CallSettings {
   headers?: Record<string, string> | undefined;
   signal?: AbortSignal | undefined;
   idempotent?: boolean | undefined;
+  isRead?: boolean | undefined;
   attemptMs?: number | undefined;
 }
 
@@ -89,6 +90,7 @@ export class Caller {
       headers,
       signal: settings.signal,
       ...(settings.idempotent === undefined ? {} : { idempotent: settings.idempotent }),
+      ...(settings.isRead === undefined ? {} : { isRead: settings.isRead }),
       ...(settings.attemptMs === undefined ? {} : { attemptMs: settings.attemptMs }),
     });
   }
@@ -105,7 +107,7 @@ export class Caller {
 
 /** @internal */
 export function etagOf(answer: ApiAnswer): string {
-  return answer.headers.get("etag") ?? "";
+  return etag(answer.headers) ?? "";
 }
 
 /** The header of a condition. A text that is no entity tag never meets it, so it is sent as one. @internal */

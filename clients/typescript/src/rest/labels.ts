@@ -59,7 +59,7 @@ export class Labels {
   /** Moves the label `to` to where `from` points: of all agents that bear it, of a set or of those named, in one commit. */
   async promote(promotion: Promotion, options: TrialOptions = {}): Promise<PromotedLabel[]> {
     const query = { message: options.message, dry_run: options.dryRun };
-    const settings = { body: promotion, idempotent: options.dryRun === true, signal: options.signal };
+    const settings = { body: promotion, isRead: options.dryRun === true, signal: options.signal };
     return await this.caller.call("promoteAgentLabels", query, settings);
   }
 
@@ -82,7 +82,7 @@ export class Labels {
     const body = { label, revision, ...(options.base === undefined ? {} : { base: options.base }) };
     return await this.caller.call("restoreAgentLabels", query, {
       body,
-      idempotent: options.dryRun === true,
+      isRead: options.dryRun === true,
       signal: options.signal,
     });
   }

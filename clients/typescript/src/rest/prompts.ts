@@ -14,7 +14,7 @@ export class Prompts {
     options: CallOptions = {},
   ): Promise<RenderedPrompt> {
     const body = variables === undefined ? {} : { variables: { ...variables } };
-    const settings = { body, idempotent: true, signal: options.signal };
+    const settings = { body, isRead: true, signal: options.signal };
     return await this.caller.call("renderAgentPrompt", { ...selector, agent_id: agentId }, settings);
   }
 }
