@@ -25,6 +25,9 @@ const SILENCE: Duration = Duration::from_secs(45);
 const MIN_DELAY: Duration = Duration::from_millis(200);
 pub(crate) const MAX_DELAY: Duration = Duration::from_secs(10);
 
+/// The longest pause that is kept to because an answer asks for it.
+const MAX_ASKED_PAUSE: Duration = Duration::from_secs(300);
+
 /// Events of a workspace in the order of their revisions, and the position to read on from.
 ///
 /// ```
@@ -312,7 +315,7 @@ impl ChangeStream {
             if !was_connected && !may_pass(&error) {
                 return Err(error);
             }
-            let pause = self.pause().max(error.retry_after().unwrap_or_default());
+            let pause = self.pause().max(asked_pause(&error));
             self.connect_at = Some(Instant::now() + pause);
         }
     }
@@ -356,6 +359,11 @@ impl ChangeStream {
 /// Whether another attempt may succeed without any action of the caller.
 pub(crate) fn may_pass(error: &Error) -> bool {
     error.outcome() != AttemptOutcome::Final || matches!(error.status(), Some(408 | 500..))
+}
+
+/// The pause that an answer asks for. A proxy may ask for a day.
+pub(crate) fn asked_pause(error: &Error) -> Duration {
+    error.retry_after().unwrap_or_default().min(MAX_ASKED_PAUSE)
 }
 
 /// The delays between attempts.

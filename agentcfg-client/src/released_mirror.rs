@@ -11,7 +11,7 @@ use backon::ExponentialBackoff;
 use tokio::task::spawn_blocking;
 use tokio::time::{Instant, sleep_until};
 
-use crate::changes::{MAX_DELAY, may_pass, pauses};
+use crate::changes::{MAX_DELAY, asked_pause, may_pass, pauses};
 use crate::released_file::ReleasedFile;
 use crate::{ChangeStream, Client, Error, Followed, Released};
 
@@ -302,7 +302,7 @@ impl ReleasedMirror {
             Ok(found) => found,
             Err(error) if may_pass(&error) || error.is_connect() => {
                 let pause = self.pauses.next().unwrap_or(MAX_DELAY);
-                self.read_at = Some(Instant::now() + pause.max(error.retry_after().unwrap_or_default()));
+                self.read_at = Some(Instant::now() + pause.max(asked_pause(&error)));
                 return Ok(false);
             }
             Err(error) => return Err(error),

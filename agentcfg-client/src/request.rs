@@ -24,6 +24,7 @@ pub(crate) struct Call {
     headers: HeaderMap,
     body: Bytes,
     effect: Effect,
+    is_dry_run: bool,
     fault: Option<Error>,
 }
 
@@ -56,6 +57,7 @@ impl Call {
             headers: HeaderMap::from_iter([(ACCEPT, JSON), (USER_AGENT, AGENT)]),
             body: Bytes::new(),
             effect,
+            is_dry_run: false,
             fault: None,
         }
     }
@@ -67,7 +69,8 @@ impl Call {
     }
 
     /// With `true`, asks what the change would do. The request then changes nothing and may be retried.
-    pub(crate) fn dry_run(self, dry_run: bool) -> Self {
+    pub(crate) fn dry_run(mut self, dry_run: bool) -> Self {
+        self.is_dry_run = dry_run;
         match dry_run {
             true => self.query("dry_run", true).idempotent(),
             false => self,
@@ -170,11 +173,12 @@ impl Call {
             headers.insert(AUTHORIZATION, credential.clone());
         }
         Ok(Prepared {
-            method: self.method,
             uri,
             headers,
             body: self.body,
             effect: self.effect,
+            changes: self.method != Method::GET && !self.is_dry_run,
+            method: self.method,
         })
     }
 }
@@ -186,6 +190,7 @@ pub(crate) struct Prepared {
     headers: HeaderMap,
     body: Bytes,
     effect: Effect,
+    changes: bool,
 }
 
 impl Prepared {
@@ -206,7 +211,7 @@ impl Prepared {
 
     /// Whether the request asks for a change.
     pub(crate) fn changes(&self) -> bool {
-        self.method != Method::GET
+        self.changes
     }
 
     pub(crate) fn to_http(&self) -> Request<Full<Bytes>> {

@@ -72,7 +72,7 @@ async function small(script, nameCache) {
     nameCache,
     module: true,
     ecma: 2020,
-    compress: { passes: 3, unsafe_arrows: true },
+    compress: { passes: 3, unsafe: true, unsafe_arrows: true },
     mangle: { reserved: ["top"] },
     format: { comments: false },
   });
@@ -137,7 +137,7 @@ const LOADER = `self.load=src=>new Promise((onload,onerror)=>document.head.appen
 
 /** The smallest gzip file that any reader takes; its bytes depend on nothing but the content. */
 async function pack(content) {
-  const packed = Buffer.from(watching ? gzipSync(content, { level: 9 }) : await zopfli.gzipAsync(content, { numiterations: 15 }));
+  const packed = Buffer.from(watching ? gzipSync(content, { level: 9 }) : await zopfli.gzipAsync(content, { numiterations: 60 }));
   packed.writeUInt32LE(0, 4); // no time
   packed[9] = 255; // no operating system
   return packed;

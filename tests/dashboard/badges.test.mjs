@@ -25,6 +25,7 @@ test("the navigation shows disabled webhooks, keys that end, budgets near their 
   await place("API keys 1 expiring").waitFor();
   await place("Usage 1 near its limit").waitFor();
   await place("Agents 10 of 10").waitFor();
+  await place(/^Overview \d open$/).waitFor();
   assert.deepEqual(await violations(page), []);
   page.faults();
   await page.context().close();

@@ -118,3 +118,22 @@ test("Ctrl S and Ctrl Enter open the review and confirm it, and an end of the fa
   await page.getByText("Role must be at most 10 characters, got 14.").waitFor({ state: "detached" });
   page.faults();
 });
+
+test("both versions of the same lines can be kept", async () => {
+  const { page, id } = await stage.studio("disa");
+  const writer = `/api/agents/configs?workspace_id=${id}&agent_id=writer`;
+  await stage.server.call("disa", "PATCH", writer, { persona_prompt: "One\nTwo\nThree" });
+  await page.show("agents/writer");
+  await page.getByText("Live", { exact: true }).waitFor();
+  await page.getByLabel("Persona prompt").fill("One\nTwo, mine\nThree");
+  await stage.server.call("disa", "PATCH", writer, { persona_prompt: "One\nTwo, theirs\nThree", role: "Theirs" });
+  await page.getByText("Writer changed while you were editing.").waitFor();
+  await page.keyboard.press("Control+s");
+  await page.locator(".conflict label", { hasText: "Both" }).click();
+  await page.getByText("1 of 1 conflict decided").waitFor();
+  await page.getByRole("button", { name: /^Save as/ }).click();
+  await page.getByText(/Writer is saved/).waitFor();
+  const [{ persona_prompt, role }] = await stage.server.call("disa", "GET", writer);
+  assert.deepEqual([persona_prompt, role], ["One\nTwo, theirs\nTwo, mine\nThree", "Theirs"]);
+  page.faults();
+});

@@ -1,7 +1,8 @@
-// The box of the prompt: its lines are numbered as they wrap, Markdown has its colours, and it fills the window on demand.
+// The box of the prompt: its lines are numbered as they wrap, Markdown has its colours, texts are found and replaced, and it fills
+// the window on demand.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { prepare, violations } from "./harness.mjs";
+import { open, prepare, violations } from "./harness.mjs";
 
 const stage = prepare();
 
@@ -58,5 +59,76 @@ test("the prompt fills the window, grows with its text, and is saved from there"
   await area.focus();
   await page.keyboard.press("Escape");
   assert.ok((await area.boundingBox()).width < 800);
+  page.faults();
+});
+
+test("a text is found in the prompt and replaced, by keyboard, and each step can be undone", async () => {
+  const { page } = await stage.studio("cecilie");
+  await page.show("agents/writer");
+  const area = page.getByLabel("Persona prompt");
+  const bar = page.getByRole("search");
+  await area.fill("Say (this) once.\nThen say (this) again, and (THIS).\n\nNever say so.");
+  await area.press("Control+Home");
+  await page.keyboard.press("Control+f");
+  await page.keyboard.type("(this)");
+  await bar.getByText("1 of 3").waitFor();
+  assert.deepEqual(await page.locator(".area-lines mark").allInnerTexts(), ["(this)", "(this)", "(THIS)"]);
+  await page.keyboard.press("Enter");
+  await bar.getByText("2 of 3").waitFor();
+  await page.keyboard.press("Shift+Enter");
+  await page.keyboard.press("Shift+Enter");
+  await bar.getByText("3 of 3").waitFor();
+  assert.equal(await page.locator(".area-lines .on").innerText(), "(THIS)");
+  assert.deepEqual(await violations(page), []);
+
+  await bar.getByLabel("Replace with").fill("$&");
+  await bar.getByRole("button", { name: "Replace", exact: true }).click();
+  assert.equal(await area.inputValue(), "Say (this) once.\nThen say (this) again, and $&.\n\nNever say so.");
+  await bar.getByText("1 of 2").waitFor();
+  await bar.getByRole("button", { name: "Replace all" }).click();
+  assert.equal(await area.inputValue(), "Say $& once.\nThen say $& again, and $&.\n\nNever say so.");
+  await bar.getByText("None").waitFor();
+  await page.getByText("1 unsaved change").waitFor();
+  await area.focus();
+  await page.keyboard.press("Control+z");
+  assert.match(await area.inputValue(), /^Say \(this\) once\.\nThen say \(this\) again, and \$&/);
+  await page.keyboard.press("Control+z");
+  assert.match(await area.inputValue(), /and \(THIS\)\./);
+
+  // A text that holds what is looked for is passed over, and one of no letters removes it.
+  await bar.getByLabel("Find").fill("say");
+  await bar.getByLabel("Replace with").fill("say say");
+  await bar.getByRole("button", { name: "Replace", exact: true }).click();
+  await bar.getByText("3 of 4").waitFor();
+  await bar.getByLabel("Find").fill("(this)");
+  await bar.getByLabel("Replace with").fill("");
+  await bar.getByRole("button", { name: "Replace all" }).click();
+  assert.equal(await area.inputValue(), "say say  once.\nThen say  again, and .\n\nNever say so.");
+
+  // The focus goes back to what was found.
+  await bar.getByLabel("Find").fill("never");
+  await page.keyboard.press("Escape");
+  await bar.waitFor({ state: "detached" });
+  assert.equal(await area.evaluate((box) => document.activeElement === box && box.value.slice(box.selectionStart, box.selectionEnd)), "Never");
+  for (const width of [768, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    await page.getByRole("button", { name: "Find", exact: true }).first().click();
+    await bar.getByText("1 of 1").waitFor();
+    assert.ok((await page.evaluate(() => document.documentElement.scrollWidth - innerWidth)) <= 0, `${width} scrolls sideways`);
+    await page.keyboard.press("Escape");
+  }
+  page.faults();
+});
+
+test("who may not change an agent finds texts and replaces none", async () => {
+  const { id } = await stage.studio("dagny");
+  await stage.server.call("dagny", "PUT", `/api/workspaces/members?workspace_id=${id}&user_id=embla`, { role: "viewer" });
+  const page = await open(stage.browser, stage.server);
+  await page.signIn("embla");
+  await page.show("agents/writer");
+  await page.getByRole("button", { name: "Find", exact: true }).first().click();
+  await page.keyboard.type("outline");
+  await page.getByRole("search").getByText("1 of 1").waitFor();
+  assert.equal(await page.getByLabel("Replace with").count(), 0);
   page.faults();
 });

@@ -238,7 +238,7 @@ test("an audit log that was read further back loses no entry to the new ones", a
 
 test("a webhook is added, and its refusals are said", async (context) => {
   if (!stage.needs(context, "/api/webhooks")) return;
-  const { page } = await stage.studio("ragna");
+  const { page, id } = await stage.studio("ragna");
   // Its deliveries may be read while it is deleted.
   page.expect(404, "/api/webhooks/deliveries");
   await page.show("webhooks?new=1");
@@ -247,11 +247,27 @@ test("a webhook is added, and its refusals are said", async (context) => {
   await page.getByRole("dialog").getByRole("button", { name: "Add webhook" }).click();
   await page.getByRole("dialog").getByText("Not saved.").waitFor();
   await page.getByLabel("Address").fill("https://hooks.example.com/in");
+  // The events are a checklist: families with what they hold, and single ones.
+  const check = (name) => page.getByRole("dialog").getByRole("checkbox", { name });
+  const families = [/^Agents created, updated, deactivated, restored and rolled back/, /^Many agents at once applied/, /^Labels set, removed, promoted and restored/];
+  for (const family of families) await check(family).uncheck();
+  await page.getByRole("dialog").getByRole("button", { name: "Add webhook" }).click();
+  await page.getByRole("dialog").getByText("A webhook needs an event.").waitFor();
+  assert.deepEqual(await violations(page), []);
+  await check(families[2]).check();
+  await page.getByText("Single events").click();
+  await check("webhook.secret_rotated").check();
   await page.getByRole("dialog").getByRole("button", { name: "Add webhook" }).click();
   assert.match(await page.locator("[data-secret]").innerText(), /^whsec_/);
   await page.getByLabel("I have stored the secret in a safe place").check();
   await page.getByRole("button", { name: "Done" }).click();
   await page.getByRole("link", { name: "hooks.example.com" }).click();
+  assert.deepEqual((await stage.server.call("ragna", "GET", `/api/webhooks?workspace_id=${id}`))[0].types, ["label.*", "webhook.secret_rotated"]);
+  await page.getByRole("button", { name: "Actions for hooks.example.com" }).click();
+  await page.getByRole("menuitem", { name: "Edit" }).click();
+  assert.equal(await check(families[0]).isChecked(), false);
+  assert.equal(await check(families[2]).isChecked(), true);
+  await page.keyboard.press("Escape");
   await page.getByRole("button", { name: "Actions for hooks.example.com" }).click();
   await page.getByRole("menuitem", { name: "Disable" }).click();
   await page.getByText("hooks.example.com/in is disabled.").waitFor();
@@ -311,5 +327,38 @@ test("a key is limited to permissions, agents and a label, and the list says so"
   await page.getByRole("row", { name: /reader-of-two.*write\s*2 permissions\s*2 agents\s*label production/ }).waitFor();
   const made = (await stage.server.call("kajsa", "GET", `/api/api-keys?workspace_id=${id}`)).find(({ name }) => name === "reader-of-two");
   assert.deepEqual([made.permissions.toSorted(), made.agents.toSorted(), made.label], [["agents:read", "models:invoke"], ["not-there-yet", "writer"], "production"]);
+  page.faults();
+});
+
+test("a key for model calls may make them, and a copy of the snippet with it counts", async () => {
+  const { page } = await stage.studio("signe");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.route(/\/api\/api-keys\?/, (route) => route.fulfill({ json: [] }));
+  await page.show("connect");
+  await page.getByRole("link", { name: "Create key" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("Reads, creates and changes agents, reports status and calls models.").waitFor();
+  assert.equal(await dialog.getByLabel("Write").isChecked(), true);
+  await dialog.getByLabel("Name").fill("first-call");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Copy your new key now" }).waitFor();
+  await dialog.getByText("Not copied yet").waitFor();
+  await dialog.locator(".snippet").getByRole("button", { name: "Copy" }).click();
+  await dialog.getByText("Copied", { exact: true }).first().waitFor();
+  const text = await page.evaluate(() => navigator.clipboard.readText());
+  const key = /svc_live_\w+/.exec(text)[0];
+  const url = /curl '([^']+)'/.exec(text)[1];
+  assert.equal((await fetch(url, { headers: { Authorization: `Bearer ${key}` } })).status, 200);
+  await page.getByRole("button", { name: "Done" }).click();
+  await dialog.waitFor({ state: "detached" });
+  page.faults();
+});
+
+test("the dialog for a member says how the person gets in", async () => {
+  const { page } = await stage.studio("tora");
+  await page.show("members?new=1");
+  const dialog = page.getByRole("dialog");
+  await dialog.getByLabel("User id").fill("ulrika");
+  await dialog.getByText("agentcfg-server login-link --user ulrika").waitFor();
   page.faults();
 });

@@ -91,8 +91,11 @@ test("a dialog that was closed leaves no step in the history", async () => {
 
 test("the id of a deleted agent leads to it, ids of members have no spaces around, and Enter creates", async () => {
   const { page, id } = await stage.studio("nils");
-  await page.show("new-agent");
-  await page.getByLabel("Display name").fill("Newsletter");
+  await page.show("agents");
+  await page.getByRole("link", { name: "New agent" }).click();
+  // The name has the focus at once.
+  await page.until(() => document.activeElement.labels?.[0]?.textContent === "Display name");
+  await page.keyboard.type("Newsletter");
   page.expect(409, "/api/agents/configs");
   await page.keyboard.press("Enter");
   await page.getByText("The id newsletter is taken by a deleted agent, which can be restored.").waitFor();

@@ -1,4 +1,4 @@
-// What wide windows show: tables use the width, and their filters and heads stay in sight.
+// What wide windows show: tables use the width, their filters and heads stay in sight, and all screens have one left edge.
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { prepare, violations } from "./harness.mjs";
@@ -33,4 +33,28 @@ test("at 1920 the table of agents uses the width, and its filters and head stay 
   }
   page.faults();
   await page.context().close();
+});
+
+test("all screens begin at the left edge of their title, and a name has its id below it", async () => {
+  const { page } = await stage.studio("ylva");
+  const left = (name) => page.evaluate((name) => document.querySelector(name).getBoundingClientRect().left, name);
+  for (const width of [1440, 1920]) {
+    await page.setViewportSize({ width, height: 900 });
+    for (const [path, part] of [["agents", ".tools"], ["agents/writer", ".tabs"], ["agents/writer/try", ".playground"], ["status", ".board"], ["status?view=list", ".table-box"], ["connect", ".lead"], ["webhooks", ".lead"], ["workspace", ".group"], ["new-agent", ".editor"], ["usage", "main > *"]]) {
+      await page.show(path);
+      await page.locator(part).first().waitFor({ state: "attached" });
+      assert.equal(await left(part), await left(".bar .crumbs"), `${path} at ${width}`);
+    }
+  }
+  assert.ok((await page.evaluate(() => document.querySelector(".page").getBoundingClientRect().width)) > 1600);
+  for (const path of ["agents", "status?view=list"]) {
+    await page.show(path);
+    await page.locator(".names").first().waitFor();
+    const [name, id] = await page.evaluate(() => [...document.querySelector(".names").children].map((one) => one.getBoundingClientRect()).map(({ left, top, bottom }) => ({ left, top, bottom })));
+    assert.equal(name.left, id.left, path);
+    assert.ok(id.top >= name.bottom - 1, path);
+    // Two lines fit into a row.
+    assert.ok((await page.evaluate(() => document.querySelector("tbody tr").getBoundingClientRect().height)) <= 45, path);
+  }
+  page.faults();
 });

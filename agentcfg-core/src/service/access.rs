@@ -394,7 +394,7 @@ impl AgentCfg {
         if !stored.value.is_valid_at(self.now()) {
             return Err(unauthorized());
         }
-        let facts = KeyFacts::of(&stored.value, stored.version, None, self.settings());
+        let facts = KeyFacts::of(&stored.value, stored.version, None, &self.settings());
         Ok(Access::by_key_with(key.id, &facts, None))
     }
 

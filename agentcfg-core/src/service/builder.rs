@@ -2,7 +2,7 @@
 
 use std::any::Any;
 use std::fmt;
-use std::sync::{Arc, RwLock};
+use std::sync::Arc;
 
 use tokio::sync::{OnceCell, broadcast};
 
@@ -13,11 +13,12 @@ use super::lists::Cache;
 use super::long_reads::LongReads;
 use super::shutdown::Lifetime;
 use super::status::StatusHistory;
+use super::swapped::Swapped;
 use super::usage::Ledger;
 use super::webhooks::NewEvents;
 use super::{AgentCfg, Inner, Settings};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
-use crate::model::{Provider, Timestamp};
+use crate::model::{Limits, Provider, Timestamp};
 use crate::rate_limit::{MemoryLimiter, RateLimiter};
 use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
@@ -272,10 +273,13 @@ impl Builder {
             sessions: self.sessions,
             renewal: self.renewal,
             counting: self.counting,
-            settings: self.settings,
-            catalogue: self.catalogue,
+            limits: Limits {
+                persona_prompt: self.settings.max_persona_prompt,
+            },
+            settings: Swapped::new(Arc::new(self.settings)),
+            catalogue: Swapped::new(Arc::new(self.catalogue)),
             managed: self.managed,
-            vault: RwLock::new(self.vault.map(Arc::new)),
+            vault: Swapped::new(self.vault.map(Arc::new)),
             ids: Ids::default(),
             keys: KeyTable::default(),
             plaintexts: Plaintexts::default(),

@@ -57,6 +57,7 @@ mod sign_in;
 mod sign_out;
 mod single_flight;
 mod status;
+mod swapped;
 #[cfg(test)]
 mod tests;
 mod usage;
@@ -67,7 +68,7 @@ mod whoami;
 mod workspaces;
 
 use std::fmt;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use tokio::sync::{OnceCell, broadcast};
 use uuid::Uuid;
@@ -99,6 +100,7 @@ use self::shutdown::Lifetime;
 pub use self::sign_in::{BrowserSession, LOGIN_CODE_SECONDS, LoginCode};
 use self::status::StatusHistory;
 pub use self::status::{StatusChanges, StatusList, StatusPiece};
+use self::swapped::Swapped;
 use self::usage::Ledger;
 pub use self::usage::{CallFacts, CallMeter, EndedCall};
 use self::webhooks::NewEvents;
@@ -107,12 +109,12 @@ use crate::clock::{Clock, Entropy, EntropyError, Ids};
 use crate::error::{Error, ErrorKind};
 pub use crate::model::AgentFilter;
 use crate::model::{ApiKeyId, Epoch, IdRef, Limits, Plan, Provider, Timestamp};
-use crate::routing::{Catalogue, CatalogueProvider};
+use crate::routing::{Catalogue, CatalogueProvider, InvalidCatalogue};
 use crate::secret::ProviderCredential;
 use crate::session::{SessionRenewal, SessionVerifier};
 use crate::store::{Stamps, Store};
 use crate::token::HashError;
-use crate::validate::quoted;
+use crate::validate::{Invalid, quoted};
 use crate::vault::{SealError, Vault};
 
 /// The handle of the service. Clones share all state.
@@ -145,10 +147,11 @@ struct Inner {
     sessions: Arc<dyn SessionVerifier>,
     renewal: Option<Arc<dyn SessionRenewal>>,
     counting: RateCounting,
-    settings: Settings,
-    catalogue: Catalogue,
+    settings: Swapped<Arc<Settings>>,
+    limits: Limits,
+    catalogue: Swapped<Arc<Catalogue>>,
     managed: Managed,
-    vault: RwLock<Option<Arc<Vault>>>,
+    vault: Swapped<Option<Arc<Vault>>>,
     ids: Ids,
     keys: KeyTable,
     plaintexts: Plaintexts,
@@ -185,8 +188,34 @@ impl AgentCfg {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// assert_eq!(service.settings().status_ttl_seconds, 120);
     /// ```
-    pub fn settings(&self) -> &Settings {
-        &self.inner.settings
+    pub fn settings(&self) -> Arc<Settings> {
+        self.inner.settings.get()
+    }
+
+    /// Replaces the limits of this handle and all its clones while they are in use: `plan_limits`, `session_rate_limit` and
+    /// `max_workspaces_per_user` are taken from these settings, the others stay.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid`] for settings that [`Settings::validate`] refuses. Nothing is replaced then.
+    ///
+    /// ```
+    /// use agentcfg_core::{AgentCfg, Settings, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// service.set_limits(&Settings::default().session_rate_limit(60_u32))?;
+    /// assert_eq!(service.settings().session_rate_limit, 60);
+    /// # Ok::<(), agentcfg_core::validate::Invalid>(())
+    /// ```
+    pub fn set_limits(&self, settings: &Settings) -> Result<(), Invalid> {
+        settings.validate()?;
+        let old = self.settings();
+        self.inner.settings.set(Arc::new(Settings {
+            plan_limits: settings.plan_limits.clone(),
+            session_rate_limit: settings.session_rate_limit,
+            max_workspaces_per_user: settings.max_workspaces_per_user,
+            ..(*old).clone()
+        }));
+        Ok(())
     }
 
     /// The limits of the deployment by which bodies are checked.
@@ -199,9 +228,7 @@ impl AgentCfg {
     /// # Ok::<(), agentcfg_core::validate::Invalid>(())
     /// ```
     pub fn limits(&self) -> Limits {
-        Limits {
-            persona_prompt: self.settings().max_persona_prompt,
-        }
+        self.inner.limits
     }
 
     /// The models that are offered and where their providers are.
@@ -211,8 +238,32 @@ impl AgentCfg {
     /// let service = AgentCfg::builder(MemoryStore::new()).build();
     /// assert!(service.catalogue().model("gpt-5.5").is_some());
     /// ```
-    pub fn catalogue(&self) -> &Catalogue {
-        &self.inner.catalogue
+    pub fn catalogue(&self) -> Arc<Catalogue> {
+        self.inner.catalogue.get()
+    }
+
+    /// Replaces the models, with their prices, of this handle and all its clones while they are in use. Calls that have begun are
+    /// charged by the new prices too. The providers stay, since their credentials belong to the start.
+    ///
+    /// # Errors
+    ///
+    /// [`InvalidCatalogue`] for a model of a provider that this service does not have. Nothing is replaced then.
+    ///
+    /// ```
+    /// use agentcfg_core::routing::Catalogue;
+    /// use agentcfg_core::{AgentCfg, store::MemoryStore};
+    /// let service = AgentCfg::builder(MemoryStore::new()).build();
+    /// service.set_models(&Catalogue::default().with_models(Vec::new())?)?;
+    /// assert!(service.catalogue().model("gpt-5.5").is_none());
+    /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
+    /// ```
+    pub fn set_models(&self, source: &Catalogue) -> Result<(), InvalidCatalogue> {
+        let catalogue = (*self.catalogue()).clone();
+        let catalogue = catalogue
+            .with_models(source.models().to_vec())?
+            .with_embedding_models(source.embedding_models().to_vec())?;
+        self.inner.catalogue.set(Arc::new(catalogue));
+        Ok(())
     }
 
     /// The master keys in use.
@@ -223,7 +274,7 @@ impl AgentCfg {
     /// assert!(service.vault().is_none(), "no provider key can be saved");
     /// ```
     pub fn vault(&self) -> Option<Arc<Vault>> {
-        self.inner.vault.read().unwrap_or_else(PoisonError::into_inner).clone()
+        self.inner.vault.get()
     }
 
     /// Replaces the master keys in use, for this handle and all its clones. Keys that something is
@@ -240,7 +291,7 @@ impl AgentCfg {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn set_vault(&self, vault: Vault) {
-        *self.inner.vault.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(vault));
+        self.inner.vault.set(Some(Arc::new(vault)));
     }
 
     fn managed(&self, provider: Provider) -> Option<&ProviderCredential> {
@@ -251,9 +302,9 @@ impl AgentCfg {
     }
 
     /// The provider of the catalogue with this identifier.
-    fn known_provider(&self, provider: Provider) -> Result<&CatalogueProvider, Error> {
+    fn known_provider(&self, provider: Provider) -> Result<CatalogueProvider, Error> {
         let catalogue = self.catalogue();
-        catalogue.provider(provider).ok_or_else(|| {
+        catalogue.provider(provider).cloned().ok_or_else(|| {
             let names = catalogue.provider_names();
             Error::new(
                 ErrorKind::NotFound,
@@ -358,7 +409,7 @@ impl From<SealError> for Error {
 impl fmt::Debug for AgentCfg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("AgentCfg")
-            .field("settings", self.settings())
+            .field("settings", &self.settings())
             .field("is_shared", &self.store().is_shared())
             .finish_non_exhaustive()
     }

@@ -29,7 +29,8 @@ impl AgentCfg {
     /// ```
     pub async fn list_models(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<ModelInfo>, Error> {
         let access = self.access(caller, workspace, Permission::AgentsRead).await?;
-        let providers = self.catalogue().providers();
+        let catalogue = self.catalogue();
+        let providers = catalogue.providers();
         let keys = providers
             .iter()
             .map(|provider| records::provider_key(access.workspace(), provider.id()).encoded());
@@ -41,7 +42,7 @@ impl AgentCfg {
             let has_key = key.is_some_and(|at| keys[at].is_some());
             routing::credential(self.facts(provider, plan, has_key)).0
         };
-        let models = self.catalogue().models().iter().map(|model| ModelInfo {
+        let models = catalogue.models().iter().map(|model| ModelInfo {
             id: model.id.clone(),
             provider: model.provider,
             display_name: model.display_name.clone(),

@@ -185,7 +185,7 @@ impl AgentCfg {
     ) -> Result<SavedProviderKey, Error> {
         caller.user_id()?;
         let access = self.access(caller, workspace, Permission::ProviderKeysManage).await?;
-        let known = self.known_provider(provider)?.clone();
+        let known = self.known_provider(provider)?;
         let found = self.read(records::provider_key(access.workspace(), provider)).await?;
         let found = found.ok_or_else(|| not_found("provider key", provider.as_str()))?;
         let credential = self.open_provider_key(access.workspace(), provider, &found.value.sealed)?;

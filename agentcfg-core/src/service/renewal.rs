@@ -200,7 +200,7 @@ impl AgentCfg {
                 return Err(error);
             }
         };
-        let groups = groups::of_claims(self.settings(), &session.claims);
+        let groups = groups::of_claims(&self.settings(), &session.claims);
         let ends_at = led.value.expires_at;
         let after = |stored: &mut StoredBrowserSession| {
             stored.groups = groups.to_vec();

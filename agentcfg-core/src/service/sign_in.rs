@@ -360,7 +360,7 @@ impl AgentCfg {
             if stored.user_id != *verified.user_id {
                 return Err(unauthorized().because("the session token has another user now"));
             }
-            groups = groups::of_claims(self.settings(), &verified.claims);
+            groups = groups::of_claims(&self.settings(), &verified.claims);
         }
         let session = UserSession {
             expires_at: Some(stored.expires_at),

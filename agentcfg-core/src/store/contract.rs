@@ -1,37 +1,12 @@
 //! The methods of a store. Their guarantees are in the text of the module `store`.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 
 use super::{
-    Batch, Changes, CommitError, Committed, Hold, Key, Kind, Marks, Partition, Position, Scan, Scanned, Stamp,
+    Batch, Changes, CommitError, Committed, Hold, Key, Kind, Marks, Partition, Position, Record, Scan, Scanned, Stamp,
     StoreError, Tracker, Watcher, Write,
 };
 use crate::model::WorkspaceId;
-
-/// A stored value with its version.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # use agentcfg_core::store::{Batch, Key, Kind, MemoryStore, Store, Write};
-/// # let store = MemoryStore::new();
-/// # let key = Key::global("store", Kind::Meta, "name");
-/// # store.commit(Batch { checks: vec![], writes: vec![Write::Put(key.clone(), b"\"north\"".to_vec())] }).await?;
-/// if let Some(record) = &store.get(&[key]).await?[0] {
-///     println!("version {}: {}", record.version, String::from_utf8_lossy(&record.value));
-/// }
-/// # Ok(())
-/// # }
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Record {
-    /// The version of this write; see guarantee 5 in the [module's text](super).
-    pub version: u64,
-    /// The value: a JSON text. A counter's value and a log head's is a decimal number.
-    pub value: Arc<[u8]>,
-}
 
 /// A storage engine, or a wrapper of one, with the guarantees in the [module's text](super).
 ///

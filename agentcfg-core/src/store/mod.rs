@@ -77,10 +77,12 @@ mod memory;
 mod model_tests;
 pub mod plan;
 mod pointers;
+mod record;
 #[cfg(feature = "redb")]
 pub mod redb;
 mod scan;
 mod stamp;
+mod stamp_check;
 mod stream;
 #[cfg(all(test, feature = "conformance", feature = "redb"))]
 mod tests;
@@ -91,7 +93,7 @@ mod windows;
 
 pub use self::batch::{Batch, Check, CommitError, Committed, Write, with_revision};
 pub use self::changes::{Changes, Position};
-pub use self::contract::{Record, Store};
+pub use self::contract::Store;
 pub use self::error::StoreError;
 pub use self::format::{BUILD, FORMAT, OtherFormat};
 pub use self::hold::{HeldLog, Hold, Holds};
@@ -99,9 +101,10 @@ pub use self::key::{Key, Partition};
 pub(crate) use self::kind::ACTIVE_AGENTS;
 pub use self::kind::{KeyPart, Kind, Link, PartitionKind};
 pub use self::memory::MemoryStore;
+pub use self::record::Record;
 pub use self::scan::{Direction, Scan, Scanned};
-pub(crate) use self::stamp::Stamps;
 pub use self::stamp::{Marks, Stamp};
+pub(crate) use self::stamp_check::Stamps;
 pub use self::stream::{BUILD_FIELD, BuildField, Digest, Digesting, StreamFault, StreamReader, StreamWriter};
 pub use self::track::{Changed, Tracker, Trackers};
 pub use self::transfer::{TransferError, Transferred};

@@ -4,8 +4,6 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Store;
-
 /// A validity token for a record that is cached: whether the record is still current is answered without a read;
 /// see guarantee 7 in the [module's text](super).
 ///
@@ -86,28 +84,5 @@ impl Marks {
     pub fn is_current(&self, stamp: Stamp) -> bool {
         let mark = self.0.get(stamp.slot.get() as usize - 1);
         mark.is_some_and(|mark| mark.load(Ordering::SeqCst) == stamp.mark)
-    }
-}
-
-/// Checks the stamps of one store: by its marks, or else by asking it.
-pub(crate) enum Stamps {
-    Compared(Marks),
-    Asked(Arc<dyn Store>),
-}
-
-impl Stamps {
-    pub(crate) fn of(store: &Arc<dyn Store>) -> Self {
-        match store.marks() {
-            Some(marks) => Self::Compared(marks.clone()),
-            None => Self::Asked(Arc::clone(store)),
-        }
-    }
-
-    /// See [`Store::is_current`].
-    pub(crate) fn is_current(&self, stamp: Stamp) -> bool {
-        match self {
-            Self::Compared(marks) => marks.is_current(stamp),
-            Self::Asked(store) => store.is_current(stamp),
-        }
     }
 }

@@ -9,6 +9,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::routing::Catalogue;
 use agentcfg_core::webhook::Transport;
 use hyper::http::request::Parts;
 
@@ -315,6 +316,8 @@ impl Connected {
 /// What the requests of an app share.
 struct AppShared {
     service: AgentCfg,
+    /// Its providers, which never change, decide how paths of model calls are read.
+    catalogue: Arc<Catalogue>,
     /// `None` where no origin is allowed.
     cors: Option<Cors>,
     compression: Compression,
@@ -338,6 +341,7 @@ impl AppShared {
     fn new(service: AgentCfg, cors: Cors) -> Self {
         let answer_budget = ByteBudget::of_answers(ByteBudget::SERVER_ANSWERS_MB << 20, ByteBudget::CALLER_MB << 20);
         Self {
+            catalogue: service.catalogue(),
             service: service.with_answer_budget(Arc::new(answer_budget.clone())),
             cors: cors.allows_any().then_some(cors),
             compression: Compression::on(),
@@ -361,6 +365,7 @@ impl AppShared {
     fn with_own_request_ids(&self) -> Self {
         Self {
             service: self.service.clone(),
+            catalogue: Arc::clone(&self.catalogue),
             cors: self.cors.clone(),
             compression: self.compression.clone(),
             request_ids: RequestIds::new(),

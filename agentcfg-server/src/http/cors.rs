@@ -9,7 +9,8 @@ use crate::http::response::insert;
 /// The header fields that a preflight is granted when it names none.
 const ALLOWED_HEADERS: &str = "Authorization, X-Api-Key, Api-Key, Content-Type, If-Match, If-None-Match, X-Request-Id";
 const EXPOSED_HEADERS: &str = "X-RateLimit-Limit, X-RateLimit-Remaining, X-RateLimit-Reset, ETag, X-Request-Id, \
-                               Retry-After, Location, Agent-Version, Agent-Model, Change-Cursor, Fault-Fields";
+                               Retry-After, Location, Agent-Version, Agent-Model, Agent-Attempts, Change-Cursor, \
+                               History-Since, Fault-Fields, X-Should-Retry, Request-Id";
 
 /// The origins whose pages may call.
 ///

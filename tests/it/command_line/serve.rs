@@ -77,6 +77,57 @@ fn a_hangup_reads_the_log_filter_again_and_other_signals_are_logged() {
 }
 
 #[test]
+fn a_hangup_takes_limits_and_prices() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("settings.toml");
+    let write = |agents: u32, price: &str, provider: &str| {
+        let model = format!("[[models]]\nid = \"small\"\nprovider = \"{provider}\"\ninput_price = {price}\n");
+        let limits =
+            format!("default_plan = \"free\"\nplan_limit_free = {agents}\nmax_workspaces_per_user = {agents}\n");
+        std::fs::write(&file, limits + &model).unwrap();
+    };
+    write(1, "1.5", "openai");
+    let server = Server::builder().argument("--config").argument(&file).start();
+    let studio = Studio::on(&server);
+    let price = || {
+        let models = format!("/api/models?workspace_id={}", studio.id);
+        let models = server.get(models).bearer(&studio.owner).send().expect(200).json();
+        models[0]["input_price"].clone()
+    };
+    studio.create("first", &Value::Null).expect(201);
+    studio.create("second", &Value::Null).expect(422);
+    let second = serde_json::json!({"name": "second"});
+    let workspace = || {
+        server
+            .post("/api/workspaces")
+            .bearer(&studio.owner)
+            .json(&second)
+            .send()
+    };
+    workspace().expect(422);
+    assert_eq!(price(), 1.5);
+    // A provider that the start did not know is refused, and nothing is taken.
+    write(2, "2", "vllm");
+    std::fs::write(
+        &file,
+        std::fs::read_to_string(&file).unwrap()
+            + "[[providers]]\nid = \"vllm\"\napi = \"openai\"\nbase_url = \"http://127.0.0.1:9\"\n",
+    )
+    .unwrap();
+    server.signal(Signal::HUP);
+    eventually("the provider is refused", || {
+        server.stderr().contains("needs a restart")
+    });
+    studio.create("second", &Value::Null).expect(422);
+    write(2, "2", "openai");
+    server.signal(Signal::HUP);
+    eventually("the settings are taken", || server.stderr().contains("read again: log"));
+    studio.create("second", &Value::Null).expect(201);
+    workspace().expect(201);
+    assert_eq!(price(), 2);
+}
+
+#[test]
 fn a_malformed_request_is_logged_with_the_address_of_its_client() {
     let server = Server::start();
     let mut wire = Wire::connect(server.address());

@@ -51,7 +51,7 @@ impl AgentCfg {
                 plaintexts
                     .check(plaintext, fingerprint, version, &stored.value.hash)
                     .await?;
-                KeyFacts::of(&stored.value, stored.version, stamp, self.settings())
+                KeyFacts::of(&stored.value, stored.version, stamp, &self.settings())
             }
         };
         if facts.are_expired(|| at.now) {
@@ -75,7 +75,7 @@ impl AgentCfg {
         let session = UserSession {
             expires_at: verified.expires_at,
             browser: None,
-            groups: groups::of_claims(self.settings(), &verified.claims),
+            groups: groups::of_claims(&self.settings(), &verified.claims),
             profile: (profile != Profile::default()).then(|| Arc::new(profile)),
         };
         Ok(Caller::user(user_id, session))

@@ -166,7 +166,7 @@ impl AgentCfg {
         };
         let filled_in = asked.model().filter(|_| request.model.is_none()).map(str::to_owned);
         let refused = |error: Error| error.of_model(filled_in.as_deref());
-        let provider = routing::provider_of(self.catalogue(), named, asked).map_err(refused)?;
+        let provider = routing::provider_of(&self.catalogue(), &named, asked).map_err(refused)?;
         let fallbacks = match (asked, &content.definition) {
             (Asked::FilledIn(model), Some(definition)) => self.fallbacks(named.api(), model, definition),
             _ => Vec::new(),
@@ -247,7 +247,7 @@ impl AgentCfg {
         let mut fallbacks: Vec<(Provider, String)> = Vec::new();
         for fallback in definition.fallback_models() {
             let is_new = fallback != model && fallbacks.iter().all(|(_, known)| *known != fallback);
-            let provider = routing::provider_of_fallback(self.catalogue(), api, &fallback);
+            let provider = routing::provider_of_fallback(&self.catalogue(), api, &fallback);
             if let (Some(provider), true) = (provider, is_new) {
                 fallbacks.push((provider, fallback));
             }
@@ -293,13 +293,13 @@ impl AgentCfg {
             path: request.path,
             model,
         };
-        let (source, reason) = routing::credential_for(self.catalogue(), facts, purchase)?;
+        let (source, reason) = routing::credential_for(&self.catalogue(), facts, purchase)?;
         let sealed = match (own_key, source) {
             (Some(own_key), CredentialSource::Workspace) => Some((own_key.value()?.sealed, own_key.version())),
             _ => None,
         };
         Ok(Route {
-            provider: self.known_provider(provider)?.clone(),
+            provider: self.known_provider(provider)?,
             model: None,
             source,
             reason,

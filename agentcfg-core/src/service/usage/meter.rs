@@ -155,7 +155,7 @@ impl CallMeter {
     pub fn end(self, status: u16, usage: Option<TokenUsage>, is_estimated: bool) -> EndedCall {
         let inner = &self.service.inner;
         let millis = |until: i64| u64::try_from(until.saturating_sub(self.started)).unwrap_or_default();
-        let catalogue = &inner.catalogue;
+        let catalogue = self.service.catalogue();
         let prices = self.group.model.as_deref().and_then(|model| catalogue.prices(model));
         let cost = match &usage {
             Some(usage) => prices.map(|prices| prices.cost(usage)),

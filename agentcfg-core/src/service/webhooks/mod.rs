@@ -419,7 +419,8 @@ impl AgentCfg {
 
     /// Whether this deployment sends webhooks to a URL.
     fn check_webhook_url(&self, url: &str) -> Result<(), Error> {
-        let exceptions = &self.settings().webhook_allowed_hosts;
+        let settings = self.settings();
+        let exceptions = &settings.webhook_allowed_hosts;
         let checked = url.parse::<WebhookUrl>().and_then(|url| url.check(exceptions));
         checked.map_err(|rule| Invalid::new("url", rule).into())
     }

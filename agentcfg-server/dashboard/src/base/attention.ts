@@ -48,6 +48,11 @@ const LONG = 4 * HOUR;
 export const KEY_SOON = 14 * DAY;
 const NEAR = 0.8;
 
+/** Why the server has disabled a webhook. */
+export const disabledWhy = ({ disabled_reason: reason }: Webhook): string =>
+  `${reason === "gone" ? "The receiver answered 410 Gone" : "No delivery succeeded for five days"}. ` +
+  "Its place is kept: when you enable it, it goes on from there.";
+
 /** What is broken comes first, then the newest. */
 export function attention({ now, webhooks, budgets, agents, models, providers, changes, keys }: Known): Point[] {
   const points: Point[] = [];
@@ -59,10 +64,7 @@ export function attention({ now, webhooks, budgets, agents, models, providers, c
         before: "Webhook ",
         name: hookName(hook.url),
         after: " is disabled",
-        why:
-          hook.disabled_reason === "gone"
-            ? "The receiver answered 410 Gone. It goes on from there when it is enabled."
-            : "No delivery succeeded for five days. It goes on from there when it is enabled.",
+        why: disabledWhy(hook),
         at: Date.parse(hook.updated_at),
         cure: { kind: "webhook", id: hook.id },
       });

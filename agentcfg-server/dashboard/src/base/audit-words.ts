@@ -3,7 +3,8 @@ import { FIELDS, numberRows, shown, textOf, type FieldName, type NumberRow } fro
 import { capital, list, moment, number, plural } from "./text";
 import type { AuditEntry, Change } from "./types";
 
-const DID: Record<string, string> = {
+/** What is done, by its family. */
+export const DID: Record<string, string> = {
   agent: "created updated deactivated restored rolled_back",
   agents: "applied",
   label: "set removed promoted restored",
@@ -13,6 +14,16 @@ const DID: Record<string, string> = {
   workspace: "created updated exported",
   webhook: "created updated deleted disabled secret_rotated replayed",
   budget: "set removed settled threshold_reached",
+};
+/** The targets of actions. */
+export const TYPES: Record<string, string> = {
+  agent: "Agents",
+  api_key: "API keys",
+  member: "Members",
+  provider_key: "Provider keys",
+  workspace: "Workspace",
+  webhook: "Webhooks",
+  budget: "Budgets",
 };
 export const FAMILIES = Object.keys(DID);
 export const ACTIONS = FAMILIES.flatMap((family) => DID[family]!.split(" ").map((did) => `${family}.${did}`));

@@ -3,7 +3,20 @@ import { lostSince, type Query } from "./api";
 import { invalidate, useResource, type Resource, type Topic } from "./cache";
 import { heard, mode } from "./feed";
 import { can, recheck, workspace } from "./session";
-import type { Actor, Agent, ApiKey, AuditEntry, Label, Member, Model, ProviderKey, StatusEntry, Version, Webhook } from "./types";
+import type {
+  Actor,
+  Agent,
+  ApiKey,
+  AuditEntry,
+  FullVersion,
+  Label,
+  Member,
+  Model,
+  ProviderKey,
+  StatusEntry,
+  Version,
+  Webhook,
+} from "./types";
 
 const id = (): string => workspace.value?.id ?? "";
 /** Reads something of the workspace, where the role may. */
@@ -30,6 +43,9 @@ export interface AgentState {
 export const useVersions = (): Resource<Version[]> => useOwn("versions", "agents:read", "api/agents/versions");
 export const useHistory = (agentId: string): Resource<Version[]> =>
   useOwn("versions", "agents:read", "api/agents/versions", { agent_id: agentId, limit: 1000 });
+/** One version of an agent, or none yet. */
+export const useVersion = (agent: Agent, version: number | null): Resource<FullVersion> =>
+  useResource("versions", version === null ? null : "api/agents/version", { ...agentQuery(agent), version });
 export const useLabels = (): Resource<Label[]> => useOwn("versions", "agents:read", "api/agents/labels");
 export const useModels = (): Resource<Model[]> => useOwn("providers", "agents:read", "api/models");
 export const useKeys = (): Resource<ApiKey[]> => useOwn("keys", "api_keys:read", "api/api-keys");

@@ -1,26 +1,15 @@
 /** The definition of an agent: what the server says of it, and its parts for reading. */
 import { Exact, object, parse, pretty } from "./json-text";
 import { signal } from "./signals";
-import { list } from "./text";
+import { capital, list } from "./text";
 
 type Members = Record<string, unknown>;
 
 const members = (value: unknown): Members | null =>
   value && typeof value === "object" && !Array.isArray(value) && !(value instanceof Exact) ? (value as Members) : null;
 
-/** The parts that the server knows, with their names on screen. */
-const PARTS = new Map(
-  Object.entries({
-    model_settings: "Model settings",
-    fallback_models: "Fallback models",
-    variables: "Variables",
-    tools: "Tools",
-    mcp_servers: "MCP servers",
-    skills: "Skills",
-    output_schema: "Output schema",
-    metadata: "Metadata",
-  }),
-);
+/** The parts that the server knows, in the order in which they are shown. */
+const PARTS = "model_settings fallback_models variables tools mcp_servers skills output_schema metadata".split(" ");
 
 /** The last definition that the server has refused, and why. */
 export const refused = signal<{ text: string; why: string } | null>(null);
@@ -60,12 +49,13 @@ const noteOf = (value: unknown): string => {
 
 /** What a definition has, in the order of its parts; unknown ones come last. */
 export function definitionItems(definition: Members): Item[] {
-  const names = new Set([...PARTS.keys(), ...Object.keys(definition)]);
+  const names = new Set([...PARTS, ...Object.keys(definition)]);
   return [...names].flatMap((part): Item[] => {
     const value = definition[part];
-    const label = PARTS.get(part) ?? part;
+    const isKnown = PARTS.includes(part);
+    const label = isKnown ? capital(part.replace("_", " ")).replace("Mcp", "MCP") : part;
     if (value === undefined) return [];
-    if (part === "output_schema" || !PARTS.has(part)) return [{ part: label, name: "", note: written(value) }];
+    if (part === "output_schema" || !isKnown) return [{ part: label, name: "", note: written(value) }];
     if (!Array.isArray(value))
       return Object.entries(members(value) ?? {}).map(([name, member]) => ({ part: label, name, note: noteOf(member) }));
     return value.map((item: unknown) => {

@@ -18,7 +18,8 @@ import {
   type Parameter,
 } from "./config";
 
-export type Side = "theirs" | "mine" | "edit";
+/** "both" is for lines of a text alone: theirs, then mine. */
+export type Side = "theirs" | "mine" | "both" | "edit";
 
 /** A field, or one number of it. */
 export interface Part {
@@ -134,7 +135,8 @@ export function resolve(
       const part = found.conflicts.find((one) => one.field === field && one.segment === segment)!;
       const side = sides.get(part.key);
       if (side === "edit") return lines(edits.get(part.key) ?? "");
-      return segments[segment]![side ?? "theirs"];
+      const { theirs, mine } = segments[segment]!;
+      return side === "mine" ? mine : side === "both" ? [...theirs, ...mine] : theirs;
     };
     draft = withValue(draft, field, textFrom(segments, decided));
   }

@@ -7,6 +7,9 @@ import { discard, handOver } from "./drafts";
 import { shownWorkspace } from "./route";
 import type { Whoami, Workspace } from "./types";
 
+/** Prints a link that signs a user in, where no identity provider does. */
+export const LOGIN_LINK = "agentcfg-server login-link --user";
+
 export type Phase = "loading" | "signed-out" | "ready" | "failed";
 
 export const phase = signal<Phase>("loading");

@@ -3,6 +3,7 @@ import { signal } from "./signals";
 import { listening } from "./listening";
 import { remembered } from "./remembered";
 import { menu } from "../parts/page";
+import { PLACES } from "./places";
 import { go, href } from "./route";
 import { can } from "./session";
 
@@ -14,14 +15,14 @@ export const MAC = /Mac|iP(hone|ad)/.test(navigator.platform);
 /** "off" where single letters do not work; speech input may type them by mistake. */
 export const letters = remembered("letters");
 
-/** Where `g` and a letter lead, and what the place needs. */
-const PLACES: Record<string, [screen: string, needs: string | null]> = {
-  o: ["overview", null],
-  a: ["agents", "agents:read"],
-  r: ["releases", "agents:read"],
-  u: ["usage", "analytics:read"],
-  s: ["status", "agents:read"],
-  l: ["audit-log", "audit_log:read"],
+/** Where `g` and a letter lead. */
+const SCREENS: Record<string, string> = {
+  o: "overview",
+  a: "agents",
+  r: "releases",
+  u: "usage",
+  s: "status",
+  l: "audit-log",
 };
 const PAUSE = 1_500;
 
@@ -41,10 +42,11 @@ export function listen(): () => void {
     }
     if (event.ctrlKey || event.metaKey || event.altKey || letters.peek()) return;
     if (target.closest("input, textarea, select, dialog, [role=menu]")) return;
-    const place = Date.now() - begun < PAUSE ? PLACES[key] : undefined;
+    const place = Date.now() - begun < PAUSE ? SCREENS[key] : undefined;
     begun = key === "g" ? Date.now() : 0;
     if (place) {
-      if (place[1] === null || can(place[1])) go(href(place[0]));
+      const { needs } = PLACES[place]!;
+      if (needs === null || can(needs)) go(href(place));
     } else if (key === "?") sheet.value = "shortcuts";
     else if (key === "/") {
       const box = document.querySelector<HTMLElement>("[data-search]");

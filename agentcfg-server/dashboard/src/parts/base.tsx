@@ -2,7 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { isDark } from "../base/look";
 import { now, second, ago, ahead, utc } from "../base/text";
-import type { Actor, AgentType, Status } from "../base/types";
+import type { Actor, Agent, AgentType, Status, Version } from "../base/types";
 
 export const cx = (...names: (string | false | null | undefined)[]): string => names.filter(Boolean).join(" ");
 
@@ -115,15 +115,18 @@ function initials(name: string): string {
   return letters.join("").toUpperCase();
 }
 
+/** The mark of an agent, or of what has an id and a name. */
 export function Avatar({
-  id,
-  name,
-  color = null,
-  type = "ai",
+  of,
+  id = of!.agent_id,
+  name = of!.display_name,
+  color = of?.color ?? null,
+  type = of?.agent_type ?? "ai",
   size = 24,
 }: {
-  id: string;
-  name: string;
+  of?: Agent | undefined;
+  id?: string;
+  name?: string;
   color?: string | null;
   type?: AgentType;
   size?: 20 | 24 | 32 | 44;
@@ -195,6 +198,10 @@ export function LabelBadge({ label, version, current }: { label: string; version
     </Badge>
   );
 }
+
+/** The message of a version. */
+export const Message = ({ of: { message, restored_from: from } }: { of: Version }) =>
+  message || (from ? `Back to v${from}` : <span class="dim">No message</span>);
 
 /** A time: its age below 24 hours, else the date; UTC under the pointer. What is planned says how long it takes until then. */
 export function Time({ at, precise, planned }: { at: string; precise?: boolean; planned?: boolean }) {

@@ -3,8 +3,10 @@ import { Fragment, type ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { FIELDS, isEmpty, NAMES, numberRows, shown, textOf, type Config, type FieldName, type NumberRow } from "../base/config";
 import { folded, rows, tally, type Piece, type Row } from "../base/diff";
+import { setParams } from "../base/route";
 import { plural } from "../base/text";
 import { Avatar } from "./base";
+import { Segments } from "./fields";
 
 interface FieldRow extends NumberRow {
   field: FieldName;
@@ -174,6 +176,23 @@ export function TextDiff({ title, before, after, inline }: { title: string; befo
         )}
       </div>
     </section>
+  );
+}
+
+/** Chooses how texts are compared; the address names a choice that is not the usual one. */
+export function Views({ inline, usual }: { inline: boolean; usual: "side" | "inline" }) {
+  return (
+    <div class="wide-only">
+      <Segments
+        label="View"
+        value={inline ? "inline" : "side"}
+        onPick={(view) => setParams({ view: view === usual ? null : view })}
+        choices={[
+          ["side", "Side by side"],
+          ["inline", "Inline"],
+        ]}
+      />
+    </div>
   );
 }
 

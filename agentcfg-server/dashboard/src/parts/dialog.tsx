@@ -4,7 +4,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { copy } from "../base/copy";
 import { listening } from "../base/listening";
 import { Button, cx, Icon } from "./base";
-import { Field, focusFault, Input } from "./fields";
+import { Field, focusFault, Form, Input } from "./fields";
 import { badToast, Failure, toast, useSending } from "./feedback";
 
 /** Ctrl S and Ctrl Enter, which open what is to be confirmed, and confirm it. */
@@ -65,14 +65,7 @@ export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow,
         }
       }}
     >
-      <form
-        method="dialog"
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          onSubmit?.(event.currentTarget);
-        }}
-      >
+      <Form method="dialog" {...(onSubmit && { onSend: onSubmit })}>
         <div class="dialog-body">
           <h2 id={heading} class={side ? "hidden" : undefined}>
             {title}
@@ -85,7 +78,7 @@ export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow,
             {foot}
           </div>
         )}
-      </form>
+      </Form>
     </dialog>
   );
 }

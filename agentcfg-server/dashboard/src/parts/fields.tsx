@@ -1,8 +1,10 @@
 /** Parts of forms: fields with label, hint, count and error; inputs. */
 import type { AllHTMLAttributes, ComponentChildren, JSX } from "preact";
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
 import { LIMITS, messageFault } from "../base/config";
+import { route, setParams } from "../base/route";
 import { count, number } from "../base/text";
+import type { Agent } from "../base/types";
 import { cx, Icon } from "./base";
 
 export interface FieldProps {
@@ -50,6 +52,20 @@ export function Field({ label, hint, error, counted, changed, aside, class: extr
         </p>
       )}
     </div>
+  );
+}
+
+/** A form that this page sends itself. */
+export function Form({ onSend, ...rest }: JSX.IntrinsicElements["form"] & { onSend?: (form: Element) => void }) {
+  return (
+    <form
+      noValidate
+      {...rest}
+      onSubmit={(event) => {
+        event.preventDefault();
+        onSend?.(event.currentTarget);
+      }}
+    />
   );
 }
 
@@ -140,11 +156,7 @@ export function Select({ value, onPick, children, tool, ...rest }: SelectProps) 
   );
 }
 
-export interface Choice<T extends string> {
-  value: T;
-  label: string;
-  count?: number | undefined;
-}
+export type Choice<T extends string> = readonly [value: T, label: string, count?: number | undefined];
 
 /** A filter: one of several buttons is pressed. */
 export function Segments<T extends string>({
@@ -158,12 +170,19 @@ export function Segments<T extends string>({
   choices: Choice<T>[];
   onPick: (value: T) => void;
 }) {
+  const strip = useRef<HTMLDivElement>(null);
+  // On narrow windows the chosen one may be out of sight. The strip alone moves: the keyboard keeps its first stop.
+  useEffect(() => {
+    const box = strip.current!;
+    const chosen = box.querySelector("[aria-pressed=true]");
+    if (chosen) box.scrollLeft += chosen.getBoundingClientRect().right - box.getBoundingClientRect().right;
+  }, [value]);
   return (
-    <div class="segments" role="group" aria-label={label}>
-      {choices.map((choice) => (
-        <button key={choice.value} type="button" aria-pressed={choice.value === value} onClick={() => onPick(choice.value)}>
-          {choice.label}
-          {choice.count !== undefined && <span class="count">{number(choice.count)}</span>}
+    <div class="segments" role="group" aria-label={label} ref={strip}>
+      {choices.map(([one, text, count]) => (
+        <button key={one} type="button" aria-pressed={one === value} onClick={() => onPick(one)}>
+          {text}
+          {count !== undefined && <span class="count">{number(count)}</span>}
         </button>
       ))}
     </div>
@@ -191,16 +210,10 @@ export function Choices<T extends string>({
     <fieldset class="choices" disabled={disabled}>
       <legend class={hidden ? "hidden" : undefined}>{label}</legend>
       <div class="segments">
-        {choices.map((choice) => (
-          <label key={choice.value}>
-            <input
-              type="radio"
-              name={name}
-              value={choice.value}
-              checked={choice.value === value}
-              onChange={() => onPick(choice.value)}
-            />
-            <span>{choice.label}</span>
+        {choices.map(([one, text]) => (
+          <label key={one}>
+            <input type="radio" name={name} value={one} checked={one === value} onChange={() => onPick(one)} />
+            <span>{text}</span>
           </label>
         ))}
       </div>
@@ -223,27 +236,24 @@ export function focusFault(form: Element | null): void {
   requestAnimationFrame(() => form?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
 }
 
-export function Search({
-  label,
-  placeholder,
-  value,
-  onText,
-}: {
-  label: string;
-  placeholder: string;
-  value: string;
-  onText: (text: string) => void;
-}) {
+/** What the filter of agents looks for; the address keeps it. */
+export const asked = (): string => (route.value.params.get("q") ?? "").trim().toLowerCase();
+
+export const finds = (query: string, { display_name, agent_id, role, capabilities }: Agent): boolean =>
+  [display_name, agent_id, role ?? "", ...capabilities].some((text) => text.toLowerCase().includes(query));
+
+/** The filter of agents. */
+export function Search() {
   return (
     <div class="search">
       <Icon name="search" />
       <input
         class="input"
         type="search"
-        aria-label={label}
-        placeholder={placeholder}
-        value={value}
-        onInput={(event) => onText(event.currentTarget.value)}
+        aria-label="Filter agents"
+        placeholder="Filter by name, role or tag"
+        value={route.value.params.get("q") ?? ""}
+        onInput={(event) => setParams({ q: event.currentTarget.value })}
         onKeyDown={({ key }) => {
           // To the first row that was found, or to what it names.
           const name = document.querySelector<HTMLElement>("[data-name]");

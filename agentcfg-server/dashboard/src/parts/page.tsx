@@ -21,7 +21,7 @@ interface PageProps {
   /** Where the heading is in the content, the bar has only the breadcrumb. */
   ownHeading?: boolean;
   foot?: ComponentChildren;
-  width?: "form" | "text" | "full" | undefined;
+  width?: "form" | "text" | undefined;
 }
 
 /** Whether the menu of a narrow screen is open. */
@@ -88,6 +88,32 @@ function Crumbs({ crumbs, children }: { crumbs: Crumb[]; children: ComponentChil
       ))}
       {children}
     </nav>
+  );
+}
+
+/** The bar at the bottom: what is changed or chosen, and what can be done with it. */
+export function SaveBar({
+  what,
+  more,
+  label,
+  between,
+  children,
+}: {
+  what: ComponentChildren;
+  more?: ComponentChildren;
+  /** The name of a bar that is a group. */
+  label?: string;
+  between?: ComponentChildren;
+  children: ComponentChildren;
+}) {
+  return (
+    <div class="save-bar" role={label ? "group" : undefined} aria-label={label}>
+      <p class="clip" role="status">
+        <b>{what}</b> <span class="second">{more}</span>
+      </p>
+      {between}
+      <div class="actions">{children}</div>
+    </div>
   );
 }
 

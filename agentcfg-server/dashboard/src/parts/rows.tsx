@@ -12,16 +12,20 @@ export function Table({
   name,
   kind,
   columns,
+  count,
   children,
 }: {
   name: string;
   kind?: string;
   columns: (Column | false)[];
+  /** How many rows there are, where they are in a body of their own. */
+  count?: number;
   children: ComponentChildren;
 }) {
+  const isWhole = count === undefined;
   return (
     <div class="table-box">
-      <table class={kind}>
+      <table class={kind} aria-rowcount={isWhole ? undefined : count + 1}>
         <caption class="hidden">{name}</caption>
         <thead>
           <tr>
@@ -35,7 +39,7 @@ export function Table({
             )}
           </tr>
         </thead>
-        <tbody>{children}</tbody>
+        {isWhole ? <tbody>{children}</tbody> : children}
       </table>
     </div>
   );

@@ -52,7 +52,7 @@ function Reveal({ shown }: { shown: Secret }) {
   useEffect(() => {
     // The copying by hand counts, too.
     const byHand = (): void => {
-      if (getSelection()?.toString() === shown.secret) setCopied("done");
+      if (getSelection()?.toString().includes(shown.secret)) setCopied("done");
     };
     document.addEventListener("copy", byHand);
     return () => document.removeEventListener("copy", byHand);
@@ -100,7 +100,7 @@ function Reveal({ shown }: { shown: Secret }) {
           ))}
         </ul>
       )}
-      {shown.command && <Snippet title="Try it" text={shown.command} />}
+      {shown.command && <Snippet title="Try it" text={shown.command} done={() => setCopied("done")} />}
       <Check checked={stored} onCheck={setStored}>
         I have stored {shown.what} in a safe place
       </Check>
@@ -109,15 +109,14 @@ function Reveal({ shown }: { shown: Secret }) {
 }
 
 /** Text to copy, such as a command. */
-export function Snippet({ title, text, children }: { title: ComponentChildren; text: string; children?: ComponentChildren }) {
+export function Snippet({ title, text, done }: { title: ComponentChildren; text: string; done?: () => void }) {
   const code = useRef<HTMLPreElement>(null);
   return (
     <div class="snippet">
       <div class="label">
         <h2 class="as-label">{title}</h2>
-        <CopyButton text={text} what="Copy" failed={() => selectText(code.current)} />
+        <CopyButton text={text} what="Copy" done={done} failed={() => selectText(code.current)} />
       </div>
-      {children}
       <pre class="code" ref={code} tabIndex={0}>
         {text}
       </pre>
@@ -128,19 +127,22 @@ export function Snippet({ title, text, children }: { title: ComponentChildren; t
 export function CopyButton({
   text,
   what,
+  done,
   failed,
   small = true,
 }: {
   text: string;
   what: string;
+  /** Runs after the copy. */
+  done?: (() => void) | undefined;
   failed?: () => void;
   small?: boolean;
 }) {
   const [copied, setCopied] = useState<Copied>("not");
   const take = async (): Promise<void> => {
-    const done = await copy(text);
-    setCopied(done ? "done" : "failed");
-    if (!done) failed?.();
+    const isDone = await copy(text);
+    setCopied(isDone ? "done" : "failed");
+    (isDone ? done : failed)?.();
     setTimeout(() => setCopied("not"), 4_000);
   };
   return (

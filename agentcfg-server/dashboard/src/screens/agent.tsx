@@ -98,7 +98,7 @@ export function AgentScreen() {
       }
     >
       <div class="agent-head">
-        <Avatar id={id} name={agent.display_name} color={agent.color} type={agent.agent_type} size={44} />
+        <Avatar of={agent} size={44} />
         <div class="grow">
           <h1 tabIndex={-1} dir="auto">
             {agent.display_name}

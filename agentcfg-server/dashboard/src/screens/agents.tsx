@@ -1,5 +1,5 @@
 /** The table of agents: live status, filters, sorting, deleted agents. */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { rowHeights } from "../base/look";
 import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
 import { drafts } from "../base/drafts";
@@ -10,7 +10,7 @@ import { capital, list, now, number, plural, second } from "../base/text";
 import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
 import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
 import { Reading } from "../parts/feedback";
-import { Search, Segments, Select } from "../parts/fields";
+import { asked, finds, Search, Segments, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { followRow, Rows } from "../parts/rows";
 import { isListKey, TickBox, useTicks } from "../parts/ticks";
@@ -27,11 +27,11 @@ interface Row {
   labels: Label[];
 }
 
-const RANK: Record<Status, number> = { working: 0, idle: 1, offline: 2 };
+const RANK = Object.keys(STATUS);
 const COLUMNS: Record<Column, (a: Row, b: Row) => number> = {
   name: (a, b) => a.agent.display_name.localeCompare(b.agent.display_name),
   model: (a, b) => (a.agent.model ?? "~").localeCompare(b.agent.model ?? "~"),
-  status: (a, b) => RANK[a.status?.status ?? "offline"] - RANK[b.status?.status ?? "offline"],
+  status: (a, b) => RANK.indexOf(a.status?.status ?? "offline") - RANK.indexOf(b.status?.status ?? "offline"),
   version: (a, b) => (a.version?.version ?? 0) - (b.version?.version ?? 0),
   changed: (a, b) => b.agent.updated_at.localeCompare(a.agent.updated_at),
 };
@@ -77,7 +77,7 @@ export function Agents() {
   const params = route.value.params;
   const show = (params.get("show") ?? "all") as Show;
   const model = params.get("model") ?? "";
-  const query = (params.get("q") ?? "").trim().toLowerCase();
+  const query = asked();
   const [sort, direction] = (params.get("sort") ?? "").split(".") as [Column | "", string | undefined];
   const [inside, setInside] = useState(false);
   const [restoring, setRestoring] = useState<Agent | null>(null);
@@ -108,25 +108,13 @@ export function Agents() {
     const matches = rows.filter(({ agent, status }) => {
       if (show !== "all" && show !== "deleted" && (status?.status ?? "offline") !== show) return false;
       if (model && (model === "human" ? agent.agent_type !== "human" : agent.model !== model)) return false;
-      return (
-        !query ||
-        [agent.display_name, agent.agent_id, agent.role ?? "", ...agent.capabilities].some((text) =>
-          text.toLowerCase().includes(query),
-        )
-      );
+      return finds(query, agent);
     });
     const compare = sort && COLUMNS[sort];
     if (compare) matches.sort((a, b) => compare(a, b) * (direction === "down" ? -1 : 1));
     return matches;
   }, [rows, show, model, query, sort, direction]);
 
-  // On narrow windows the chosen segment may be out of sight.
-  useEffect(() => {
-    const chosen = document.querySelector<HTMLElement>(".segments [aria-pressed=true]");
-    const strip = chosen?.parentElement;
-    // The strip alone: the page keeps its place, and the keyboard its first stop.
-    if (strip) strip.scrollLeft += chosen.getBoundingClientRect().right - strip.getBoundingClientRect().right;
-  }, [show]);
   // A table that goes away under the pointer is not left by it. At once, or it would undo the entry into the next one.
   useLayoutEffect(() => () => setInside(false), [show, found.length === 0]);
   const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
@@ -156,13 +144,9 @@ export function Agents() {
           value={show}
           onPick={(value) => setParams({ show: value === "all" ? null : value }, false)}
           choices={[
-            { value: "all", label: "All", count: active.data?.length },
-            ...(Object.keys(STATUS) as Status[]).map((value) => ({
-              value,
-              label: STATUS[value],
-              count: statuses && counts[value],
-            })),
-            { value: "deleted", label: "Deleted", count: deleted.data?.length },
+            ["all", "All", active.data?.length],
+            ...(Object.keys(STATUS) as Status[]).map((value) => [value, STATUS[value], statuses && counts[value]] as const),
+            ["deleted", "Deleted", deleted.data?.length],
           ]}
         />
         <span class="grow" />
@@ -171,12 +155,7 @@ export function Agents() {
           {options(used.map((id) => [id, models?.find((known) => known.id === id)?.display_name ?? id]))}
           <option value="human">Human</option>
         </Select>
-        <Search
-          label="Filter agents"
-          placeholder="Filter by name, role or tag"
-          value={params.get("q") ?? ""}
-          onText={(text) => setParams({ q: text })}
-        />
+        <Search />
       </div>
       <Reading of={source} what="The agents" />
       {source.data && found.length === 0 ? (
@@ -329,7 +308,7 @@ function AgentRow({
       <td>
         <div class="agent-cell">
           {!deleted && <TickBox name={agent.display_name} on={on} onTick={onTick} />}
-          <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
+          <Avatar of={agent} />
           <div class="names">
             <a
               data-name

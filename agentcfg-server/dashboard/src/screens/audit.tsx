@@ -6,7 +6,18 @@ import { useAgents, useKeys, useMembers, useNames } from "../base/data";
 import { useResource } from "../base/cache";
 import { isEmpty } from "../base/config";
 import { href, route, setParams } from "../base/route";
-import { ACTIONS, bulk, changeLine, changeRows, FAMILIES, fieldsLine, said, targetName, type OfAgent } from "../base/audit-words";
+import {
+  ACTIONS,
+  bulk,
+  changeLine,
+  changeRows,
+  FAMILIES,
+  fieldsLine,
+  said,
+  targetName,
+  TYPES,
+  type OfAgent,
+} from "../base/audit-words";
 import { saveFile } from "../base/save-file";
 import { workspace } from "../base/session";
 import { DAY, date, number, plural, time, utc } from "../base/text";
@@ -20,15 +31,6 @@ import { OpeningRow, Table } from "../parts/rows";
 import { useTargets } from "../base/targets";
 
 const PAGE = 100;
-const TYPES: Record<string, string> = {
-  agent: "Agents",
-  api_key: "API keys",
-  member: "Members",
-  provider_key: "Provider keys",
-  workspace: "Workspace",
-  webhook: "Webhooks",
-  budget: "Budgets",
-};
 const SINCE: Record<string, string> = { "1": "Last 24 hours", "7": "Last 7 days", "30": "Last 30 days" };
 /** Whole days are counted from midnight of a day, so that the address of a reading stays the same. */
 const since = (days: string | null): string | undefined =>
@@ -332,7 +334,7 @@ function Group({ done, agents }: { done: string; agents: OfAgent[] }) {
           return (
             <li key={id}>
               <div class="row">
-                <Avatar id={id} name={name} color={agent?.color} type={agent?.agent_type} size={20} />
+                <Avatar of={agent} id={id} name={name} size={20} />
                 <a class="link clip" dir="auto" href={href("agent", { id })}>
                   {name}
                 </a>

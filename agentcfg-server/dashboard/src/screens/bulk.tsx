@@ -15,6 +15,7 @@ import { Button, options } from "../parts/base";
 import { FormDialog } from "../parts/dialog";
 import { attempt, errorText, Failure, toast } from "../parts/feedback";
 import { Choices, Field, Input, MessageField, Select } from "../parts/fields";
+import { SaveBar } from "../parts/page";
 import { PlanTable } from "../parts/plan";
 import { reviewAddress } from "./releases/picked";
 import { restore } from "./restore";
@@ -28,12 +29,12 @@ export function BulkBar({ agents, onClear }: { agents: Agent[]; onClear: () => v
   const opens = (what: Doing) => ({ blocked: many, onClick: () => setDoing(what) });
   const props = { agents, onClose: () => setDoing(null) };
   return (
-    <div class="save-bar" role="group" aria-label="Ticked agents">
-      <p role="status">
-        <b>{plural(agents.length, "agent")} ticked</b>
-        {many && ` At most ${number(MOST)} change at once.`}
-      </p>
-      <div class="actions">
+    <SaveBar
+      label="Ticked agents"
+      what={`${plural(agents.length, "agent")} ticked`}
+      more={many && `At most ${number(MOST)} change at once.`}
+    >
+      <>
         <Button kind="quiet" onClick={onClear}>
           Clear
         </Button>
@@ -52,14 +53,14 @@ export function BulkBar({ agents, onClear }: { agents: Agent[]; onClear: () => v
           <>
             <Button {...opens("model")}>Model</Button>
             <Button {...opens("capability")}>Capability</Button>
-            <Button kind="danger" {...opens("delete")}>
+            <Button kind="quiet danger" {...opens("delete")}>
               Delete
             </Button>
           </>
         )}
-      </div>
+      </>
       {doing === "delete" ? <DeleteMany {...props} /> : doing && <ChangeMany {...props} what={doing} />}
-    </div>
+    </SaveBar>
   );
 }
 
@@ -126,8 +127,8 @@ function ChangeMany({ agents, what, onClose }: { agents: Agent[]; what: "model" 
             label="What is done"
             value={add ? "add" : "remove"}
             choices={[
-              { value: "add", label: "Add" },
-              { value: "remove", label: "Remove" },
+              ["add", "Add"],
+              ["remove", "Remove"],
             ]}
             onPick={(picked) => setAdd(picked === "add")}
           />

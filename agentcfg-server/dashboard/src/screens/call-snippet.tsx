@@ -36,7 +36,7 @@ export function CallSnippet({ agent }: { agent: Agent | undefined }) {
           label="Language"
           value={language}
           onPick={(language) => setParams({ language })}
-          choices={Object.entries(LANGUAGES).map(([value, label]) => ({ value: value as Language, label }))}
+          choices={Object.entries(LANGUAGES) as [Language, string][]}
         />
       </div>
       <Snippet

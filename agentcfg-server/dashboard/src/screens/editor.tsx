@@ -28,6 +28,7 @@ import { Comparison } from "../parts/comparison";
 import { FormDialog, isConfirming } from "../parts/dialog";
 import { attempt, Banner, toast } from "../parts/feedback";
 import { focusFault, MessageField, useTouched } from "../parts/fields";
+import { SaveBar } from "../parts/page";
 import { CopyButton } from "../parts/secret";
 import { Fields } from "./form";
 import { mineAsText, MergeView } from "./merge";
@@ -232,7 +233,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
             </Button>
           }
         >
-          Your text is kept. You can compare both versions before you save.
+          Your text is kept.
         </Banner>
       )}
       {readOnly && agent.is_active && (
@@ -265,28 +266,25 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
         )}
       </div>
       {dirty && (
-        <div class="save-bar">
-          <p class="clip" role="status">
-            <b>{plural(names.length, "unsaved change")}</b>{" "}
-            <span class="second">
-              {readOnly
-                ? `It cannot be saved: ${agent.is_active ? "your role may not change agents" : "the agent is deleted"}.`
-                : capital(names.map((name) => name.toLowerCase()).join(", "))}
-            </span>
-          </p>
-          <div class="actions">
-            <Button kind="quiet" onClick={throwAway}>
-              Discard
+        <SaveBar
+          what={plural(names.length, "unsaved change")}
+          more={
+            readOnly
+              ? `It cannot be saved: ${agent.is_active ? "your role may not change agents" : "the agent is deleted"}.`
+              : capital(names.map((name) => name.toLowerCase()).join(", "))
+          }
+        >
+          <Button kind="quiet" onClick={throwAway}>
+            Discard
+          </Button>
+          {readOnly ? (
+            <CopyButton text={mineAsText(draft)} what="Copy my version" small={false} />
+          ) : (
+            <Button kind="primary" onClick={review}>
+              Review changes
             </Button>
-            {readOnly ? (
-              <CopyButton text={mineAsText(draft)} what="Copy my version" small={false} />
-            ) : (
-              <Button kind="primary" onClick={review}>
-                Review changes
-              </Button>
-            )}
-          </div>
-        </div>
+          )}
+        </SaveBar>
       )}
       {reviewing && (
         <Review

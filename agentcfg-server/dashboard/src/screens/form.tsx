@@ -251,13 +251,7 @@ function ChoiceControl({ name, value, set, changed, readOnly }: ControlProps<str
   const { label, choices } = FIELDS[name];
   return (
     <div class={cx("field", changed.has(name) && "has-change")}>
-      <Choices
-        label={label}
-        value={value}
-        onPick={set}
-        disabled={readOnly}
-        choices={Object.entries(choices!).map(([value, label]) => ({ value, label }))}
-      />
+      <Choices label={label} value={value} onPick={set} disabled={readOnly} choices={Object.entries(choices!)} />
     </div>
   );
 }

@@ -1,25 +1,19 @@
 /** The versions of an agent: who saved what when and why; comparison of any two; rollback. */
 import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
-import { invalidate, useResource } from "../base/cache";
+import { invalidate } from "../base/cache";
 import { messageFault } from "../base/config";
-import { type AgentState, agentQuery, useNames } from "../base/data";
+import { type AgentState, agentQuery, useHistory, useNames, useVersion } from "../base/data";
 import { route, setParams } from "../base/route";
 import { can } from "../base/session";
 import { moment, number } from "../base/text";
-import type { FullVersion } from "../base/types";
-import { Badge, Button, cx, Icon, LabelBadge, LinkButton, options, Skeleton, Time } from "../parts/base";
-import { Comparison } from "../parts/comparison";
+import type { Agent } from "../base/types";
+import { Badge, Button, cx, Icon, LabelBadge, LinkButton, Message, options, Skeleton, Time } from "../parts/base";
+import { Comparison, Views } from "../parts/comparison";
 import { Confirm } from "../parts/dialog";
 import { Failure, Reading, toast } from "../parts/feedback";
-import { MessageField, Segments, Select } from "../parts/fields";
+import { MessageField, Select } from "../parts/fields";
 import { setAddress } from "./labels";
-
-const useVersion = (state: AgentState, version: number | null) =>
-  useResource<FullVersion>("versions", version === null ? null : "api/agents/version", {
-    ...agentQuery(state.agent),
-    version,
-  });
 
 export function History({ state }: { state: AgentState }) {
   const { agent, history } = state;
@@ -36,8 +30,6 @@ export function History({ state }: { state: AgentState }) {
   const to = asked("to") ?? newest;
   const from = asked("from") ?? (to !== null && to > 1 ? to - 1 : to);
   const inline = params.get("view") === "inline";
-  const before = useVersion(state, from);
-  const after = useVersion(state, to);
   const [rolling, setRolling] = useState<number | null>(null);
 
   if (!all) return <Reading of={history} what="The history" tall />;
@@ -48,20 +40,6 @@ export function History({ state }: { state: AgentState }) {
       `v${version}${version === newest ? " latest" : ""}${labels.length ? ` ${labels.join(", ")}` : ""}`,
     ]),
   );
-  const head = (version: number | null) => {
-    const entry = all.find((one) => one.version === version);
-    return entry ? (
-      <>
-        <b>v{entry.version}</b>{" "}
-        <span class="dim plain">
-          {names(entry.actor)}, {moment(Date.parse(entry.created_at))}
-        </span>
-      </>
-    ) : (
-      `v${version}`
-    );
-  };
-  const error = before.error ?? after.error;
   const rollTo = from !== newest ? from : null;
 
   return (
@@ -94,8 +72,7 @@ export function History({ state }: { state: AgentState }) {
                   {role && <span class="dim small-text">{role}</span>}
                 </span>
                 <span class="clip block">
-                  {entry.message ||
-                    (entry.restored_from ? `Back to v${entry.restored_from}` : <span class="dim">No message</span>)}
+                  <Message of={entry} />
                 </span>
                 <span class="dim small-text block">
                   {names(entry.actor)} · <Time at={entry.created_at} />
@@ -115,17 +92,7 @@ export function History({ state }: { state: AgentState }) {
             {choices}
           </Select>
           <span class="grow" />
-          <div class="wide-only">
-            <Segments
-              label="View"
-              value={inline ? "inline" : "side"}
-              onPick={(view) => setParams({ view: view === "inline" ? view : null })}
-              choices={[
-                { value: "side", label: "Side by side" },
-                { value: "inline", label: "Inline" },
-              ]}
-            />
-          </div>
+          <Views inline={inline} usual="side" />
         </div>
         {agent.is_active && (
           <div class="row wrap">
@@ -141,36 +108,67 @@ export function History({ state }: { state: AgentState }) {
             )}
           </div>
         )}
-        {error !== null ? (
-          <Failure
-            what="A version could not be read."
-            error={error}
-            retry={() => {
-              void before.reload();
-              void after.reload();
-            }}
-          />
-        ) : before.data && after.data ? (
-          <Comparison
-            before={before.data.config}
-            after={after.data.config}
-            from={head(from)}
-            to={head(to)}
-            inline={inline}
-            nothing={
-              from === to
-                ? all.length === 1
-                  ? "This is the only version."
-                  : "Choose two versions to compare."
-                : `v${from} and v${to} have the same content.`
-            }
-          />
-        ) : (
-          <Skeleton rows={5} tall />
-        )}
+        <Compared
+          agent={agent}
+          from={from}
+          to={to}
+          inline={inline}
+          nothing={from === to ? "Choose two versions to compare." : undefined}
+        />
       </div>
       {rolling !== null && <RollBack state={state} version={rolling} onClose={() => setRolling(null)} />}
     </div>
+  );
+}
+
+/** Two versions of an agent side by side, once they are read. */
+export function Compared({
+  agent,
+  from,
+  to,
+  inline,
+  nothing = `v${from} and v${to} have the same content.`,
+}: {
+  agent: Agent;
+  from: number | null;
+  to: number | null;
+  inline: boolean;
+  nothing?: string | undefined;
+}) {
+  const before = useVersion(agent, from);
+  const after = useVersion(agent, to);
+  const error = before.error ?? after.error;
+  const names = useNames();
+  const all = useHistory(agent.agent_id).data;
+  const head = (version: number | null) => {
+    const entry = all?.find((one) => one.version === version);
+    return (
+      <>
+        <b>v{version}</b>{" "}
+        <span class="dim plain">{entry && `${names(entry.actor)}, ${moment(Date.parse(entry.created_at))}`}</span>
+      </>
+    );
+  };
+  return error !== null ? (
+    <Failure
+      what="A version could not be read."
+      error={error}
+      retry={() => {
+        void before.reload();
+        void after.reload();
+      }}
+    />
+  ) : before.data && after.data ? (
+    <Comparison
+      before={before.data.config}
+      after={after.data.config}
+      from={head(from)}
+      to={head(to)}
+      inline={inline}
+      nothing={nothing}
+    />
+  ) : (
+    <Skeleton rows={5} tall />
   );
 }
 

@@ -117,7 +117,7 @@ export function LimitFields({
         </div>
         {tried && faults.permissions && <Fault>{faults.permissions}</Fault>}
         <p class="hint" id={`${id}p`}>
-          What the scope grants. A limited key has nothing else.
+          A limited key has nothing else.
         </p>
       </fieldset>
       <Field
@@ -151,7 +151,7 @@ export function LimitFields({
       <Field
         label="Label"
         error={tried ? faults.label : null}
-        hint="Its model calls and what it reads of releases have this label. Optional."
+        hint="Its model calls and reads of releases have this label. Optional."
       >
         {(field) => (
           <>

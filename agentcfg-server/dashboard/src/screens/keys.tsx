@@ -100,9 +100,7 @@ export function Keys() {
                 </Button>
               )
             }
-          >
-            A key lets an app or a pipeline read and change this workspace.
-          </Empty>
+          />
         </div>
       ) : (
         <>
@@ -181,7 +179,7 @@ export function Keys() {
 const SCOPES: Record<ApiKey["scope"], string> = {
   read: "Reads agents and their status. Cannot change anything and cannot call models.",
   write: "Reads, creates and changes agents, reports status and calls models. Cannot move labels.",
-  admin: "Everything of write, and labels, webhooks, the audit log and the list of keys. Cannot create keys.",
+  admin: "All of write, and labels, webhooks, the audit log and the list of keys. Cannot create keys.",
 };
 
 const PRESETS = [
@@ -219,7 +217,8 @@ function show(key: NewApiKey, old?: string): void {
 function Create({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState("");
   const [environment, setEnvironment] = useState<ApiKey["environment"]>("production");
-  const [scope, setScope] = useState<ApiKey["scope"]>("read");
+  // Who sends people here for model calls says the scope that these need.
+  const [scope, setScope] = useState<ApiKey["scope"]>(route.value.params.get("new") === "write" ? "write" : "read");
   const [expiry, setExpiry] = useState<string>("90");
   const [day, setDay] = useState("");
   const [rate, setRate] = useState("100");
@@ -271,8 +270,8 @@ function Create({ onClose }: { onClose: () => void }) {
           value={environment}
           onPick={setEnvironment}
           choices={[
-            { value: "production", label: "Production" },
-            { value: "development", label: "Development" },
+            ["production", "Production"],
+            ["development", "Development"],
           ]}
         />
         <div class="field">
@@ -281,9 +280,9 @@ function Create({ onClose }: { onClose: () => void }) {
             value={scope}
             onPick={setScope}
             choices={[
-              { value: "read", label: "Read" },
-              { value: "write", label: "Write" },
-              { value: "admin", label: "Admin" },
+              ["read", "Read"],
+              ["write", "Write"],
+              ["admin", "Admin"],
             ]}
           />
           <p class="hint" role="status">
@@ -391,7 +390,7 @@ export function KeyHint() {
     <Banner
       title="No API key yet."
       action={
-        <a class="button small" href={href("api-keys", { new: 1 })}>
+        <a class="button small" href={href("api-keys", { new: "write" })}>
           Create key
         </a>
       }

@@ -4,7 +4,7 @@ import { call } from "../base/api";
 import { invalidate } from "../base/cache";
 import { useMembers } from "../base/data";
 import { closePart, openPart, route } from "../base/route";
-import { can, me, recheck, refresh, workspace } from "../base/session";
+import { can, LOGIN_LINK, me, recheck, refresh, workspace } from "../base/session";
 import { capital, count, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
 import { Avatar, Badge, Button, options, Time } from "../parts/base";
@@ -66,7 +66,7 @@ export function Members() {
         )
       }
     >
-      <Lead>People who may sign in to this workspace. A person is known by the user id of your identity provider.</Lead>
+      <Lead>People who may sign in to this workspace.</Lead>
       <Reading of={members} what="The members" rows={4} />
       {members.data && (
         <>
@@ -204,7 +204,15 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
     >
       <Field
         label="User id"
-        hint="As your identity provider names the user. They need not have signed in yet."
+        hint={
+          <>
+            As your identity provider names the person, who then signs in there. Without a provider,{" "}
+            <code>
+              {LOGIN_LINK} {user || "ID"}
+            </code>{" "}
+            on the server prints their link.
+          </>
+        }
         error={tried ? fault : null}
       >
         {(field) => <Input {...field} mono value={typed} onText={setTyped} autocomplete="off" spellcheck={false} data-first />}

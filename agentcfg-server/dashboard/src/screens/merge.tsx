@@ -2,7 +2,7 @@
 import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { configOf, draftFaults, FIELDS, messageFault, shown, toConfig, type Draft } from "../base/config";
-import { useNames } from "../base/data";
+import { useHistory, useNames } from "../base/data";
 import { middle, words } from "../base/diff";
 import type { Segment } from "../base/merge-lines";
 import { asText, isTags, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
@@ -11,8 +11,8 @@ import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon } from "../parts/base";
 import { Area, Choices, Field, MessageField } from "../parts/fields";
 import { Failure, useSending } from "../parts/feedback";
+import { SaveBar } from "../parts/page";
 import { CopyButton } from "../parts/secret";
-import { useHistory } from "../base/data";
 
 interface Props {
   base: Agent;
@@ -122,21 +122,18 @@ export function MergeView(props: Props) {
       )}
       {message !== null && <MessageField why value={message} onText={onMessage} />}
       <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />
-      <div class="save-bar">
-        <p class="clip" role="status">
-          <b>{found.conflicts.length ? `${decided} of ${plural(found.conflicts.length, "conflict")} decided` : "No conflicts"}</b>{" "}
-          <span class="second">{faults[0] ?? "Your draft is kept on this page until you save or discard it."}</span>
-        </p>
-        <div class="actions">
-          <Button kind="quiet" onClick={onBack}>
-            Back to editing
-          </Button>
-          <CopyButton text={mineAsText(draft)} what="Copy my version" small={false} />
-          <Button kind="primary" busy={busy} blocked={!ready} onClick={() => void send(save)}>
-            {next}
-          </Button>
-        </div>
-      </div>
+      <SaveBar
+        what={found.conflicts.length ? `${decided} of ${plural(found.conflicts.length, "conflict")} decided` : "No conflicts"}
+        more={faults[0] ?? "Your draft is kept in this browser until you save or discard it."}
+      >
+        <Button kind="quiet" onClick={onBack}>
+          Back to editing
+        </Button>
+        <CopyButton text={mineAsText(draft)} what="Copy my version" small={false} />
+        <Button kind="primary" busy={busy} blocked={!ready} onClick={() => void send(save)}>
+          {next}
+        </Button>
+      </SaveBar>
     </section>
   );
 }
@@ -181,9 +178,10 @@ function Conflict({
           value={side}
           onPick={onChoose}
           choices={[
-            { value: "theirs", label: "Theirs" },
-            { value: "mine", label: "Mine" },
-            ...(kind === "choice" ? [] : [{ value: "edit" as const, label: "Edit" }]),
+            ["theirs", "Theirs"],
+            ["mine", "Mine"],
+            ...(part.segment === undefined ? [] : [["both", "Both"] as const]),
+            ...(kind === "choice" ? [] : [["edit", "Edit"] as const]),
           ]}
         />
       </header>
@@ -191,10 +189,10 @@ function Conflict({
         <Column name={baseName} mono={mono}>
           {base || <span class="dim">None</span>}
         </Column>
-        <Column name={theirsName} chosen={side === "theirs"} mono={mono}>
+        <Column name={theirsName} chosen={side === "theirs" || side === "both"} mono={mono}>
           <Marked from={base} to={theirs} />
         </Column>
-        <Column name="Mine, not saved" chosen={side === "mine"} mono={mono}>
+        <Column name="Mine, not saved" chosen={side === "mine" || side === "both"} mono={mono}>
           <Marked from={base} to={mine} />
         </Column>
       </div>

@@ -1,5 +1,5 @@
 /** Creation of an agent. */
-import { useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import {
   changedFields,
@@ -22,7 +22,7 @@ import { workspace } from "../base/session";
 import type { Agent } from "../base/types";
 import { Button } from "../parts/base";
 import { Banner, Failure, toast, useSending } from "../parts/feedback";
-import { Field, focusFault, Input, useTouched } from "../parts/fields";
+import { Field, focusFault, Form, Input, useTouched } from "../parts/fields";
 import { Page } from "../parts/page";
 import { placesLeft } from "./restore";
 import { Fields } from "./form";
@@ -61,7 +61,6 @@ export function NewAgent() {
   const copied = source ? read : undefined;
   const { touch, touched, touchAll } = useTouched();
   const { busy, error, send } = useSending("Not created.");
-  const form = useRef<HTMLFormElement>(null);
   const [taken, setTaken] = useState<{ id: string; deleted: boolean } | null>(null);
   // A copy has a text of its own: it never shows what was typed for another new agent.
   const [typed, setTyped] = useTyped<Typed>(`new ${workspace.value!.id} ${source ?? ""}`);
@@ -71,6 +70,7 @@ export function NewAgent() {
     draft: copied ? { ...toDraft(configOf(copied)), display_name: `${copied.display_name} copy` } : toDraft(NOTHING),
   };
   const places = placesLeft();
+  useEffect(() => document.querySelector<HTMLElement>("#new-agent input")!.focus(), []);
 
   const change = (next: Draft): void => setTyped({ id: own ? id : slug(next.display_name), own, draft: next });
   const faults = draftFaults(draft);
@@ -99,13 +99,13 @@ export function NewAgent() {
         },
       });
   };
-  const check = (): void => {
+  const check = (form: Element): void => {
     if (wrongId || Object.keys(faults).length) {
       touchAll();
-      focusFault(form.current);
-    } else void send(create);
+      focusFault(form);
+    } else void send(() => create(form));
   };
-  const create = async (): Promise<void> => {
+  const create = async (form: Element): Promise<void> => {
     const changed = changedFields(NOTHING, draft);
     try {
       const { data } = await call<Agent>("POST", "api/agents/configs", {
@@ -126,7 +126,7 @@ export function NewAgent() {
       if (isStatus(failed, 409)) {
         setTaken({ id, deleted: failed.message.includes("restored") });
         touch("agent_id");
-        focusFault(form.current);
+        focusFault(form);
       } else {
         scrollTo(0, 0);
         throw failed;
@@ -140,7 +140,8 @@ export function NewAgent() {
     onChange: change,
     faults,
     touched,
-    touch,
+    // The name has the focus first: to leave it empty is no fault before anything was typed.
+    touch: (name: string) => typed && touch(name),
     changed: new Set<FieldName>(),
     stored: NOTHING,
     readOnly: false,
@@ -164,16 +165,7 @@ export function NewAgent() {
         </Banner>
       )}
       <Failure what="Not created." error={error} kept="Your text is still here." />
-      <form
-        id="new-agent"
-        class="editor"
-        ref={form}
-        noValidate
-        onSubmit={(event) => {
-          event.preventDefault();
-          check();
-        }}
-      >
+      <Form id="new-agent" class="editor" onSend={check}>
         <div>
           <div class="group">
             <Fields {...props} of="identity" />
@@ -213,7 +205,7 @@ export function NewAgent() {
             <Fields {...props} of="definition" />
           </div>
         </div>
-      </form>
+      </Form>
     </Page>
   );
 }

@@ -26,9 +26,7 @@ const PROMPTS = 5;
 /** So many letters are looked for in prompts. */
 const LEAST = 3;
 
-const avatar = (agent: Agent) => (
-  <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} size={20} />
-);
+const avatar = (agent: Agent) => <Avatar of={agent} size={20} />;
 
 /** The first place of the query in a text is marked. */
 function Marked({ text, query }: { text: string; query: string }) {

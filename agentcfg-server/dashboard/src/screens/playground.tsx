@@ -17,7 +17,7 @@ import { price, took } from "../base/usage";
 import { Button, cx, LinkButton, options } from "../parts/base";
 import { Dialog } from "../parts/dialog";
 import { attempt, Banner, Failure } from "../parts/feedback";
-import { Area, Field, Input, Segments, Select } from "../parts/fields";
+import { Area, Field, Form, Input, Segments, Select } from "../parts/fields";
 import { Markdown } from "../parts/markdown";
 import { Snippet } from "../parts/secret";
 
@@ -203,12 +203,9 @@ export function Playground({ state }: { state: AgentState }) {
   const several = columns.length > 1;
 
   return (
-    <form
+    <Form
       class="stack pad-top playground"
-      onSubmit={(event) => {
-        event.preventDefault();
-        send();
-      }}
+      onSend={send}
       onKeyDown={(event) => {
         if (event.key === "Escape" && running) stop.current?.abort();
       }}
@@ -394,7 +391,7 @@ export function Playground({ state }: { state: AgentState }) {
           <Snippet title="Before your messages" text={pretty(sent)} />
         </Dialog>
       )}
-    </form>
+    </Form>
   );
 }
 
@@ -431,8 +428,8 @@ function Row({
             value={turn.compared ? "difference" : "answers"}
             onPick={(value) => compare(value === "difference")}
             choices={[
-              { value: "answers", label: "Answers" },
-              { value: "difference", label: "Difference" },
+              ["answers", "Answers"],
+              ["difference", "Difference"],
             ]}
           />
         )}

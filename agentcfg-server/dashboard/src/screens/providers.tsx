@@ -9,7 +9,7 @@ import type { Agent, Model, Provider, ProviderKey } from "../base/types";
 import { Badge, Button, Skeleton } from "../parts/base";
 import { Confirm } from "../parts/dialog";
 import { attempt, badToast, Banner, Failure, toast, useSending } from "../parts/feedback";
-import { Field, Input } from "../parts/fields";
+import { Field, Form, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { Table } from "../parts/rows";
 
@@ -33,9 +33,7 @@ export function Providers() {
   const uses = (model: string): Agent[] => agents.filter((agent) => agent.model === model);
   return (
     <Page title="AI providers" crumbs={[{ label: "Settings" }, { label: "Integrations" }]}>
-      <Lead>
-        Bring your own provider keys. They are sealed on this server, used for the calls of your agents and never shown again.
-      </Lead>
+      <Lead>Your own provider keys are sealed on this server and never shown again.</Lead>
       {free && (
         <Banner icon="lock" title="Your own provider keys need Pro, Team or Enterprise.">
           {name} is on {capital(plan)}
@@ -191,13 +189,7 @@ function ProviderCard({
         </p>
       )}
       {entering && (
-        <form
-          noValidate
-          onSubmit={(event) => {
-            event.preventDefault();
-            if (key && !fault) void send(save);
-          }}
-        >
+        <Form onSend={() => key && !fault && void send(save)}>
           <Field label={`Your ${name} key`} error={fault} hint="You can test, replace or delete it, not read it.">
             {(field) => (
               <div class="row">
@@ -229,7 +221,7 @@ function ProviderCard({
               </div>
             )}
           </Field>
-        </form>
+        </Form>
       )}
       <Failure what="Not saved." error={error} kept="Your key is still in the field." />
       {stored && may && !replacing && (

@@ -45,6 +45,7 @@ function Navigation() {
   if (active !== undefined) counts["agents"] = number(active) + (full ? ` of ${number(limit)}` : "");
   if (working) counts["status"] = `${number(working)} working`;
   const points = usePoints();
+  if (points.length) counts["overview"] = `${number(points.length)} open`;
   for (const [kind, [place, said]] of Object.entries(WARNINGS)) {
     const found = points.filter(({ cure }) => cure.kind === kind).length;
     if (found) counts[place] = `${number(found)} ${said}`;

@@ -50,6 +50,7 @@ const GROUPS: [string, [string, string][]][] = [
     "Editing",
     [
       ["Review and save", `${CTRL} S`],
+      ["Find and replace", `${CTRL} F`],
       ["Leave the text box", "Tab"],
     ],
   ],

@@ -2,10 +2,10 @@
 import { signal } from "../base/signals";
 import { useEffect, useState } from "preact/hooks";
 import { isStatus, root } from "../base/api";
-import { phase, signInWithCode, signInWithToken } from "../base/session";
+import { LOGIN_LINK, phase, signInWithCode, signInWithToken } from "../base/session";
 import { Button, Skeleton } from "../parts/base";
 import { Banner, Failure, useSending } from "../parts/feedback";
-import { Area, Field } from "../parts/fields";
+import { Area, Field, Form } from "../parts/fields";
 
 interface Login {
   code: string;
@@ -110,18 +110,11 @@ export function SignIn() {
               </a>
             ) : (
               <p class="prose">
-                With a link: run <code>agentcfg-server login-link --user ada</code> on the server and open what it prints. It
-                works once, for 5 minutes.
+                With a link: run <code>{LOGIN_LINK} ada</code> on the server and open what it prints. It works once, for 5
+                minutes.
               </p>
             )}
-            <form
-              class="stack"
-              noValidate
-              onSubmit={(event) => {
-                event.preventDefault();
-                if (token.trim()) void run(() => signInWithToken(token.trim()));
-              }}
-            >
+            <Form class="stack" onSend={() => token.trim() && void run(() => signInWithToken(token.trim()))}>
               <Field
                 label="Session token"
                 hint={
@@ -141,7 +134,7 @@ export function SignIn() {
                   Sign in
                 </Button>
               </div>
-            </form>
+            </Form>
           </>
         )}
       </div>

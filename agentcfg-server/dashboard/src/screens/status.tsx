@@ -9,11 +9,11 @@ import { Reading } from "../parts/feedback";
 import { Segments } from "../parts/fields";
 import { LaterPart } from "../parts/later";
 import { Lead, Page } from "../parts/page";
-import { followRow, Rows } from "../parts/rows";
+import { followRow, Rows, Table } from "../parts/rows";
 import { FirstAgent } from "./agents";
 import { MOST_LANES } from "./overview/attention";
 
-const ORDER: Status[] = ["working", "idle", "offline"];
+const ORDER = Object.keys(STATUS) as Status[];
 /** More cards than these are not read by people; the list shows all. */
 const MOST = 100;
 /** How long a report counts, where the server is not set otherwise. */
@@ -54,24 +54,22 @@ export function StatusBoard() {
   return (
     <Page
       title="Status"
-      width={view === "timeline" ? "full" : undefined}
       actions={
         <Segments
           label="View"
           value={view}
           onPick={(view) => setParams({ view: view === "board" ? null : view }, false)}
           choices={[
-            { value: "board", label: "Board" },
-            { value: "list", label: "List" },
+            ["board", "Board"],
+            ["list", "List"],
             // The changes of very many agents are too much for a page.
-            ...(agents.size > MOST_LANES ? [] : [{ value: "timeline", label: "Timeline" }]),
+            ...(agents.size > MOST_LANES ? [] : [["timeline", "Timeline"] as const]),
           ]}
         />
       }
     >
       <Lead>
-        Agents report what they do. A report counts for two minutes, unless the server is set otherwise; without a new one the
-        agent is shown as offline.
+        A report of an agent counts for two minutes, unless the server is set otherwise; after it the agent is shown as offline.
       </Lead>
       <Reading of={statuses} what="The status" />
       {!all ? null : all.length === 0 ? (
@@ -125,13 +123,7 @@ function Card({ entry, agent }: { entry: StatusEntry; agent: Agent | undefined }
   const offline = entry.status === "offline";
   return (
     <li class="agent-card follow" onClick={followRow}>
-      <Avatar
-        id={entry.agent_id}
-        name={entry.display_name}
-        color={agent?.color ?? null}
-        type={agent?.agent_type ?? "ai"}
-        size={32}
-      />
+      <Avatar of={agent} id={entry.agent_id} name={entry.display_name} size={32} />
       <div class="grow">
         <div class="row">
           <a data-name dir="auto" class="clip strong grow" href={href("agent", { id: entry.agent_id })}>
@@ -157,64 +149,50 @@ function Card({ entry, agent }: { entry: StatusEntry; agent: Agent | undefined }
 
 function List({ entries, agents }: { entries: StatusEntry[]; agents: Map<string, Agent> }) {
   return (
-    <div class="table-box">
-      <table class="status-table" aria-rowcount={entries.length + 1}>
-        <caption class="hidden">Status of all agents</caption>
-        <thead>
-          <tr>
-            <th scope="col" class="c-name">
-              Agent
-            </th>
-            <th scope="col" class="c-status">
-              Status
-            </th>
-            <th scope="col" class="second">
-              Task
-            </th>
-            <th scope="col" class="right second c-changed">
-              Reported
-            </th>
-          </tr>
-        </thead>
-        <Rows
-          items={entries}
-          id={(entry) => entry.agent_id}
-          heights={rowHeights()}
-          render={(entry, index) => {
-            const agent = agents.get(entry.agent_id);
-            return (
-              <tr key={entry.agent_id} data-row={entry.agent_id} aria-rowindex={index + 2} class="follow" onClick={followRow}>
-                <td>
-                  <div class="agent-cell">
-                    <Avatar
-                      id={entry.agent_id}
-                      name={entry.display_name}
-                      color={agent?.color ?? null}
-                      type={agent?.agent_type ?? "ai"}
-                    />
-                    <div class="names">
-                      <a data-name dir="auto" class="clip strong" href={href("agent", { id: entry.agent_id })}>
-                        {entry.display_name}
-                      </a>
-                      <code class="clip">{entry.agent_id}</code>
-                    </div>
+    <Table
+      name="Status of all agents"
+      kind="status-table"
+      columns={[
+        ["Agent", "c-name"],
+        ["Status", "c-status"],
+        ["Task", "second"],
+        ["Reported", "right second c-changed"],
+      ]}
+      count={entries.length}
+    >
+      <Rows
+        items={entries}
+        id={(entry) => entry.agent_id}
+        heights={rowHeights()}
+        render={(entry, index) => {
+          const agent = agents.get(entry.agent_id);
+          return (
+            <tr key={entry.agent_id} data-row={entry.agent_id} aria-rowindex={index + 2} class="follow" onClick={followRow}>
+              <td>
+                <div class="agent-cell">
+                  <Avatar of={agent} id={entry.agent_id} name={entry.display_name} />
+                  <div class="names">
+                    <a data-name dir="auto" class="clip strong" href={href("agent", { id: entry.agent_id })}>
+                      {entry.display_name}
+                    </a>
+                    <code class="clip">{entry.agent_id}</code>
                   </div>
-                </td>
-                <td>
-                  <StatusPill status={entry.status} />
-                </td>
-                <td class="second" title={entry.current_task_title ?? undefined}>
-                  <bdi>{entry.current_task_title}</bdi>
-                  {entry.current_task_id && <code class="dim"> {entry.current_task_id}</code>}
-                </td>
-                <td class="right dim second">
-                  {entry.reported_at ? <Age entry={entry} /> : entry.reported_at === null ? "Never" : ""}
-                </td>
-              </tr>
-            );
-          }}
-        />
-      </table>
-    </div>
+                </div>
+              </td>
+              <td>
+                <StatusPill status={entry.status} />
+              </td>
+              <td class="second" title={entry.current_task_title ?? undefined}>
+                <bdi>{entry.current_task_title}</bdi>
+                {entry.current_task_id && <code class="dim"> {entry.current_task_id}</code>}
+              </td>
+              <td class="right dim second">
+                {entry.reported_at ? <Age entry={entry} /> : entry.reported_at === null ? "Never" : ""}
+              </td>
+            </tr>
+          );
+        }}
+      />
+    </Table>
   );
 }

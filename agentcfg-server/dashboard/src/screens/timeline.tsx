@@ -43,7 +43,7 @@ export function Timeline() {
           label="Range"
           value={String(hours)}
           onPick={(value) => setParams({ hours: value === "24" ? null : value })}
-          choices={["6", "24"].map((value) => ({ value, label: `${value} h` }))}
+          choices={["6", "24"].map((value) => [value, `${value} h`])}
         />
         <p class="hint grow" role="status">
           {said ||
@@ -134,7 +134,7 @@ function Row({
       {head && <h2 class="lane-head">{head}</h2>}
       <div class="lane-row">
         <span class="row">
-          <Avatar id={agent.agent_id} name={name} color={agent.color} type={agent.agent_type} size={20} />
+          <Avatar of={agent} size={20} />
           <a class="strong clip" dir="auto" href={href("agent", { id: agent.agent_id })}>
             {name}
           </a>

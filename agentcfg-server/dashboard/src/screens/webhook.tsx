@@ -5,6 +5,7 @@ import { call } from "../base/api";
 import { invalidate, update } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { go, href, route } from "../base/route";
+import { disabledWhy } from "../base/attention";
 import { hookName } from "../base/audit-words";
 import { can, workspace } from "../base/session";
 import { date, now, number, utc } from "../base/text";
@@ -121,8 +122,7 @@ function One({ hook }: { hook: Webhook }) {
             )
           }
         >
-          {hook.disabled_reason === "gone" ? "The receiver answered 410 Gone." : "No delivery succeeded for five days."} Its place
-          is kept: when you enable it, it goes on from there.
+          {disabledWhy(hook)}
         </Banner>
       )}
       <Facts
@@ -139,9 +139,7 @@ function One({ hook }: { hook: Webhook }) {
         <Reading of={deliveries} what="The deliveries" rows={5} />
       ) : deliveries.data.length === 0 ? (
         <div class="card">
-          <Empty icon="webhook" title="Nothing was sent yet">
-            The next event that matches is sent at once.
-          </Empty>
+          <Empty icon="webhook" title="Nothing was sent yet" />
         </div>
       ) : (
         <Table
@@ -223,7 +221,7 @@ function One({ hook }: { hook: Webhook }) {
             setTimeout(done);
           }}
         >
-          Nothing is sent to it any more, and its list of deliveries goes. This cannot be undone.
+          Its list of deliveries goes, too. This cannot be undone.
         </Confirm>
       )}
       {asking === "rotate" && (
@@ -238,7 +236,7 @@ function One({ hook }: { hook: Webhook }) {
             showSecret(data, "Copy the new secret now");
           }}
         >
-          You get a new secret. For 24 hours each event is signed with both, so that your server can change over.
+          For 24 hours each event is signed with the old secret, too.
         </Confirm>
       )}
       {replaying && (
@@ -280,7 +278,7 @@ function Replay({ hook, from, onClose }: { hook: Webhook; from: number | null; o
       }}
     >
       {from === null ? "Every matching event since the workspace exists" : "This event and every matching one after it"} is sent
-      again, with the same ids, so that your server can tell that it has seen them.
+      again, with the same ids.
     </Confirm>
   );
 }

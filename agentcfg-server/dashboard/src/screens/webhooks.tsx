@@ -1,22 +1,25 @@
 /** Webhooks: creation, the one showing of the secret, deliveries, tests, replay. */
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, type Resource, useResource } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { closePart, href, openPart, route } from "../base/route";
-import { ACTIONS, hookName } from "../base/audit-words";
+import { ACTIONS, DID, hookName, TYPES } from "../base/audit-words";
 import { can, workspace } from "../base/session";
-import { plural } from "../base/text";
+import { list, plural } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";
 import { Badge, Button, Empty, Time } from "../parts/base";
 import { FormDialog } from "../parts/dialog";
 import { Reading, toast } from "../parts/feedback";
-import { Area, Check, Field, Input } from "../parts/fields";
+import { Check, Fault, Field, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { reveal } from "../parts/secret";
 import { Table } from "../parts/rows";
 
 const MOST = 20;
+/** Families that are not called as their targets. */
+const FAMILY: Record<string, string> = { agents: "Many agents at once", label: "Labels" };
 export const DEFAULT_TYPES = ["agent.*", "agents.*", "label.*"];
 
 export function Webhooks() {
@@ -36,7 +39,7 @@ export function Webhooks() {
         )
       }
     >
-      <Lead>Events of this workspace, sent to your own servers and signed with a secret. Each is delivered at least once.</Lead>
+      <Lead>Events of this workspace, signed and sent to your own servers, each at least once.</Lead>
       {!hooks.data ? (
         <Reading of={hooks} what="The webhooks" rows={3} />
       ) : hooks.data.length === 0 ? (
@@ -51,9 +54,7 @@ export function Webhooks() {
                 </Button>
               )
             }
-          >
-            A webhook tells another server about each change, such as a new version of an agent.
-          </Empty>
+          />
         </div>
       ) : (
         <>
@@ -126,19 +127,27 @@ export function showSecret(hook: Webhook, what: string): void {
 
 export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => void }) {
   const [url, setUrl] = useState(hook?.url ?? "");
-  const [types, setTypes] = useState((hook?.types ?? DEFAULT_TYPES).join("\n"));
+  const [types, setTypes] = useState<readonly string[]>(hook?.types ?? DEFAULT_TYPES);
   const [description, setDescription] = useState(hook?.description ?? "");
   const [ordered, setOrdered] = useState(hook?.ordered ?? false);
   const [tried, setTried] = useState(false);
-  const named = types.split(/[\s,]+/).filter(Boolean);
   const urlFault = !url
     ? "A webhook needs an address."
     : URL.canParse(url) && /^https?:$/.test(new URL(url).protocol)
       ? null
       : "Write a whole address, such as https://example.com/hooks.";
-  const typesFault = named.length ? (named.find((type) => !ACTIONS.includes(type) && !/^[a-z_]+\.\*$/.test(type)) ?? null) : null;
+  /** An event, or all of a family. */
+  const event = (type: string, children: ComponentChildren) => (
+    <Check
+      key={type}
+      checked={types.includes(type)}
+      onCheck={(on) => setTypes(on ? [...types, type] : types.filter((one) => one !== type))}
+    >
+      {children}
+    </Check>
+  );
   const save = async (): Promise<void> => {
-    const body = { url, types: named.length ? named : DEFAULT_TYPES, description: description || null, ordered };
+    const body = { url, types, description: description || null, ordered };
     const { data } = hook
       ? await call<Webhook>("PATCH", "api/webhooks", { query: query(hook), body })
       : await call<Webhook>("POST", "api/webhooks", { body: { workspace_id: workspace.value!.id, ...body } });
@@ -152,7 +161,7 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
       verb={hook ? "Save webhook" : "Add webhook"}
       check={() => {
         setTried(true);
-        return !urlFault && !typesFault;
+        return !urlFault && types.length > 0;
       }}
       run={save}
       failed="Not saved."
@@ -164,17 +173,23 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
           <Input {...field} mono type="url" value={url} onText={setUrl} autocomplete="off" spellcheck={false} data-first />
         )}
       </Field>
-      <Field
-        label="Events"
-        hint={
-          <>
-            Audit actions such as <code>agent.updated</code>, or families such as <code>agent.*</code>, one a line.
-          </>
-        }
-        error={tried && typesFault ? `${typesFault} is no event.` : null}
-      >
-        {(field) => <Area {...field} mono rows={4} value={types} onText={setTypes} spellcheck={false} />}
-      </Field>
+      <fieldset class="field">
+        <legend class="as-label">Events</legend>
+        {Object.entries(DID).map(([family, did]) =>
+          event(
+            `${family}.*`,
+            <>
+              {FAMILY[family] ?? TYPES[family]}{" "}
+              <span class="hint">{list(did.split(" ").map((done) => done.replace("_", " ")))}</span>
+            </>,
+          ),
+        )}
+        <details>
+          <summary>Single events</summary>
+          <div class="permissions">{ACTIONS.map((type) => event(type, <code>{type}</code>))}</div>
+        </details>
+        {tried && !types.length && <Fault>A webhook needs an event.</Fault>}
+      </fieldset>
       <Field label="Description" hint="Optional.">
         {(field) => <Input {...field} value={description} onText={setDescription} />}
       </Field>

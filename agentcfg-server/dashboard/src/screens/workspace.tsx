@@ -13,7 +13,7 @@ import type { Workspace } from "../base/types";
 import { Button } from "../parts/base";
 import { Confirm, FormDialog } from "../parts/dialog";
 import { Failure, toast, useSending } from "../parts/feedback";
-import { Field, Input } from "../parts/fields";
+import { Field, Form, Input } from "../parts/fields";
 import { Page } from "../parts/page";
 import { CopyButton } from "../parts/secret";
 import { isLive } from "./keys";
@@ -48,10 +48,7 @@ export function WorkspaceScreen() {
       {may && (
         <section class="group">
           <h2>Export</h2>
-          <p class="prose">
-            All that the workspace holds, one record a line: agents, versions, labels, members, keys and webhooks without their
-            secrets, the whole audit log.
-          </p>
+          <p class="prose">All that the workspace holds, without secrets, one record a line.</p>
           <div>
             <Export />
           </div>
@@ -98,14 +95,7 @@ function Rename() {
     toast("The name is saved.");
   };
   return (
-    <form
-      class="group"
-      noValidate
-      onSubmit={(event) => {
-        event.preventDefault();
-        if (!fault && name !== current.name) void send(save);
-      }}
-    >
+    <Form class="group" onSend={() => !fault && name !== current.name && void send(save)}>
       <Field label="Name" error={fault} {...(name.length > 80 ? { counted: { text: name, limit: LIMIT } } : {})}>
         {(field) => (
           <div class="row">
@@ -119,7 +109,7 @@ function Rename() {
         )}
       </Field>
       <Failure what="Not saved." error={error} />
-    </form>
+    </Form>
   );
 }
 

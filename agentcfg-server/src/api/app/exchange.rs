@@ -95,7 +95,7 @@ impl App {
             let stopwatch = observer.map(|_| Stopwatch::start());
             let trace = observer.and_then(|observer| RequestTrace::begin(observer, &head.headers));
             let path = head.uri.path();
-            let catalogue = shared.service.catalogue();
+            let catalogue = &*shared.catalogue;
             let resource = routes::find(path, catalogue);
             let fields = HeadFields::of(&head.headers);
             let request_id = fields.request_id.cloned().unwrap_or_else(|| shared.request_ids.next());
@@ -341,7 +341,7 @@ where
         None
     } else {
         let mut share = shared.body_budget.share(&name);
-        received.body = Box::pin(read_body(endpoint, (head, service.catalogue()), *body, &mut share)).await?;
+        received.body = Box::pin(read_body(endpoint, (head, &*shared.catalogue), *body, &mut share)).await?;
         Some(share)
     };
     let running = run(&call, &received)?;

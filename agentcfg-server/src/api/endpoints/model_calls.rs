@@ -214,7 +214,7 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
             path,
         };
         let method = M::method();
-        let draft = draft(target.format(&method, call.service.catalogue()), passed.body()).await?;
+        let draft = draft(target.format(&method, &call.service.catalogue()), passed.body()).await?;
         let request = ModelRequest::new(provider, &target.path)
             .is_post(method == Method::POST)
             .model(draft.requested_model())

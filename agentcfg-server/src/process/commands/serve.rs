@@ -2,13 +2,16 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+
+use agentcfg_core::AgentCfg;
 
 use super::error::CommandError;
 use super::program::{program, runtime};
 use super::stdout::{note, say};
 use crate::process::cli::ServeArgs;
 use crate::process::config::{Config, Flags, LogFormat};
+use crate::process::parts::settings;
 use crate::process::server::{self, Server};
 use crate::process::service_manager::ServiceManager;
 use crate::process::telemetry::LogFilter;
@@ -18,9 +21,10 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     let filter = telemetry::init(&config)?;
     let log_format = config.log_format;
+    let started = Arc::<OnceLock<AgentCfg>>::default();
     let reload = {
-        let flags = Flags::from(args);
-        move || reload(&flags, &filter)
+        let (flags, service) = (Flags::from(args), Arc::clone(&started));
+        move || reload(&flags, &filter, service.get())
     };
     let ended = runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
@@ -39,6 +43,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
             None => tracing::info!("using the database"),
         }
         let (service, address) = (server.service().clone(), listener.local_addr()?);
+        let service = started.get_or_init(|| service).clone();
         let timeout = server.config().shutdown_delay + server.config().shutdown_timeout;
         let url = format!("{}://{address}", server.config().scheme());
         let ready = |_| {
@@ -68,20 +73,33 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Reads the settings again, and takes the filter of the log from them. Settings that cannot be read change nothing.
-fn reload(flags: &Flags, filter: &LogFilter) {
-    let read = Config::load(flags.clone(), std::env::vars_os()).map_err(|error| error.to_string());
-    let applied = read.and_then(|config| match filter.apply(&config) {
-        Ok(()) => Ok(config),
-        Err(error) => Err(error.to_string()),
-    });
-    match applied {
+/// Reads the settings again, and takes the filter of the log, the limits and the models from them. Settings that cannot be read
+/// change nothing. `service` is `None` before the start, which reads the limits and the models itself.
+fn reload(flags: &Flags, filter: &LogFilter, service: Option<&AgentCfg>) {
+    match read_again(flags, filter, service) {
         Ok(config) => tracing::info!(
             log = config.log,
-            "the settings were read again: log is taken, others at the next start; certificates are read when their files change"
+            "the settings were read again: log, the limits of plans, sessions and workspaces, and the models with their prices are \
+             taken, others at the next start; certificates are read when their files change"
         ),
         Err(error) => tracing::error!(error, "the settings could not be read again, the old ones stay"),
     }
+}
+
+fn read_again(flags: &Flags, filter: &LogFilter, service: Option<&AgentCfg>) -> Result<Config, String> {
+    let config = Config::load(flags.clone(), std::env::vars_os()).map_err(|error| error.to_string())?;
+    if let Some(service) = service {
+        let models = config.catalogue().map_err(|error| error.to_string())?;
+        let new_provider = "a provider that is not in use yet needs a restart";
+        service
+            .set_models(&models)
+            .map_err(|error| format!("{error}; {new_provider}"))?;
+        service
+            .set_limits(&settings(&config))
+            .map_err(|error| error.to_string())?;
+    }
+    filter.apply(&config).map_err(|error| error.to_string())?;
+    Ok(config)
 }
 
 /// Prints the line that says that the server is ready, the only one on standard output.

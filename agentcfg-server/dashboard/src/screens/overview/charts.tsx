@@ -311,14 +311,7 @@ export function LastReleases() {
                 </div>
                 <span class="row second faces">
                   {of.slice(0, FACES).map((agent) => (
-                    <Avatar
-                      key={agent.id}
-                      id={agent.agent_id}
-                      name={agent.display_name}
-                      color={agent.color}
-                      type={agent.agent_type}
-                      size={20}
-                    />
+                    <Avatar key={agent.id} of={agent} size={20} />
                   ))}
                   {move.moves.length > FACES && <span class="hint">+{move.moves.length - FACES}</span>}
                 </span>

@@ -88,7 +88,7 @@ export function LastAgents() {
         const now = status.get(agent.agent_id);
         return (
           <li key={agent.id}>
-            <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
+            <Avatar of={agent} />
             <div class="grow">
               <a class="strong clip block" dir="auto" href={href("agent", { id: agent.agent_id })}>
                 {agent.display_name}

@@ -33,7 +33,8 @@ export function useSetup(): Step[] {
       to: first ? href("agent", { id: first.agent_id, tab: "try" }) : href("usage"),
     });
   if (labels) add("Release a version", labels.length > 0, "agents:release", { label: "Release", to: href("releases") });
-  if (keys) add("Create an API key", keys.length > 0, "api_keys:manage", { label: "Create", to: href("api-keys", { new: 1 }) });
+  if (keys)
+    add("Create an API key", keys.length > 0, "api_keys:manage", { label: "Create", to: href("api-keys", { new: "write" }) });
   if (statuses)
     add(
       "Report a status",

@@ -1,5 +1,5 @@
 /** The board of releases: a row for each agent, a column for each label, and how far they are apart. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { useAgents, useLabels, useNames, useVersions } from "../../base/data";
 import { useGap } from "../../base/gaps";
 import { GROUPS, LATEST, releaseRows, step, usualColumns, type Group, type ReleaseRow } from "../../base/releases";
@@ -8,7 +8,8 @@ import { can } from "../../base/session";
 import { ago, DAY, now, number, plural, span } from "../../base/text";
 import { Avatar, Button, cx, Empty, LinkButton, options } from "../../parts/base";
 import { Reading } from "../../parts/feedback";
-import { Search, Segments, Select } from "../../parts/fields";
+import { asked, finds, Search, Segments, Select } from "../../parts/fields";
+import { SaveBar } from "../../parts/page";
 import { Rows } from "../../parts/rows";
 import { isListKey, TickBox, useTicks } from "../../parts/ticks";
 import { Columns, columnsKept } from "./columns";
@@ -50,8 +51,7 @@ export function Board() {
             )
           }
         >
-          A label such as <code>production</code> names the version that apps get. Agents then change without changing what is in
-          use.
+          A label such as <code>production</code> names the version that apps get.
         </Empty>
       </div>
     );
@@ -71,7 +71,7 @@ function Table({
   const params = route.value.params;
   const show = (params.get("show") ?? "all") as Show;
   const order = (params.get("order") ?? "behind") as Order;
-  const query = (params.get("q") ?? "").trim().toLowerCase();
+  const query = asked();
   const known = useMemo(() => [LATEST, ...new Set(labels.map(({ label }) => label))], [labels]);
   const usual = useMemo(() => usualColumns(versions, labels), [versions, labels]);
   const wanted = (params.get("columns") ?? columnsKept.value).split(",").filter((label) => known.includes(label));
@@ -88,13 +88,7 @@ function Table({
   const count = (which: Show): number => rows.filter(isShown[which]).length;
   const found = rows
     .filter(isShown[show])
-    .filter(
-      ({ agent }) =>
-        !query ||
-        [agent.display_name, agent.agent_id, agent.role ?? "", ...agent.capabilities].some((text) =>
-          text.toLowerCase().includes(query),
-        ),
-    )
+    .filter(({ agent }) => finds(query, agent))
     .sort(ORDERS[order] ?? ORDERS.behind);
   const groups = GROUPS.map((group) => ({ group, rows: found.filter((row) => row.group === group) }));
   const items: Item[] = groups.filter((group) => group.rows.length).flatMap((group) => [group, ...group.rows]);
@@ -121,26 +115,18 @@ function Table({
     event.preventDefault();
   };
 
-  // On narrow windows the chosen segment may be out of sight.
-  const filters = useRef<HTMLDivElement>(null);
-  useEffect(() => {
-    const strip = filters.current?.querySelector<HTMLElement>(".segments");
-    const pressed = strip?.querySelector<HTMLElement>("[aria-pressed=true]");
-    if (strip && pressed) strip.scrollLeft += pressed.getBoundingClientRect().right - strip.getBoundingClientRect().right;
-  }, [show]);
-
   return (
     <div onKeyDown={onKeyDown} class="grow-page">
-      <div class="tools" ref={filters}>
+      <div class="tools">
         <Segments<Show>
           label="Show"
           value={show}
           onPick={(value) => setParams({ show: value === "all" ? null : value }, false)}
           choices={[
-            { value: "all", label: "All", count: rows.length },
-            { value: "behind", label: `${last} behind`, count: count("behind") },
-            { value: "never", label: "Never released", count: count("never") },
-            { value: "moved", label: "Moved this week", count: count("moved") },
+            ["all", "All", rows.length],
+            ["behind", `${last} behind`, count("behind")],
+            ["never", "Never released", count("never")],
+            ["moved", "Moved this week", count("moved")],
           ]}
         />
         <span class="grow" />
@@ -152,12 +138,7 @@ function Table({
           ])}
         </Select>
         <Columns all={known} columns={columns} />
-        <Search
-          label="Filter agents"
-          placeholder="Filter by name, role or tag"
-          value={params.get("q") ?? ""}
-          onText={(text) => setParams({ q: text })}
-        />
+        <Search />
       </div>
       {items.length === 0 ? (
         <div class="card">
@@ -228,29 +209,29 @@ function Table({
         </div>
       )}
       {chosen.length > 0 && (
-        <div class="save-bar" role="group" aria-label="Ticked agents">
-          <p role="status">
-            <b>{plural(chosen.length, "agent")} ticked</b>
-          </p>
-          <span class="row promote second">
-            Promote
-            <Select tool aria-label="Promote from" value={from} onPick={(value) => setPair({ from: value, to })}>
-              {options(known.filter((label) => label !== to).map((label) => [label, label]))}
-            </Select>
-            to
-            <Select tool aria-label="Promote to" value={to} onPick={(value) => setPair({ from, to: value })}>
-              {options(known.filter((label) => label !== from && label !== LATEST).map((label) => [label, label]))}
-            </Select>
-          </span>
-          <div class="actions">
-            <Button kind="quiet" onClick={() => tick(chosen, false)}>
-              Clear
-            </Button>
-            <Button kind="primary" onClick={review}>
-              Review {plural(chosen.length, "change")}
-            </Button>
-          </div>
-        </div>
+        <SaveBar
+          label="Ticked agents"
+          what={`${plural(chosen.length, "agent")} ticked`}
+          between={
+            <span class="row promote second">
+              Promote
+              <Select tool aria-label="Promote from" value={from} onPick={(value) => setPair({ from: value, to })}>
+                {options(known.filter((label) => label !== to).map((label) => [label, label]))}
+              </Select>
+              to
+              <Select tool aria-label="Promote to" value={to} onPick={(value) => setPair({ from, to: value })}>
+                {options(known.filter((label) => label !== from && label !== LATEST).map((label) => [label, label]))}
+              </Select>
+            </span>
+          }
+        >
+          <Button kind="quiet" onClick={() => tick(chosen, false)}>
+            Clear
+          </Button>
+          <Button kind="primary" onClick={review}>
+            Review {plural(chosen.length, "change")}
+          </Button>
+        </SaveBar>
       )}
     </div>
   );
@@ -320,7 +301,7 @@ function Row({
       <td class="c-name">
         <div class="agent-cell">
           {may && <TickBox name={agent.display_name} on={on} disabled={!ready} onTick={onTick} />}
-          <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
+          <Avatar of={agent} />
           <div class="two-lines">
             <a data-name dir="auto" class="clip block strong" href={href("agent", { id: agent.agent_id, tab: "labels" })}>
               {agent.display_name}

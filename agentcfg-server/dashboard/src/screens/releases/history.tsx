@@ -245,12 +245,7 @@ function Days({
               <span class="row wrap small-text moves">
                 {row.moves.slice(0, 3).map(({ agent_id, from, to }) => (
                   <span key={agent_id} class="row">
-                    <Avatar
-                      id={agent_id}
-                      name={byId.get(agent_id)?.display_name ?? agent_id}
-                      color={byId.get(agent_id)?.color ?? null}
-                      size={20}
-                    />
+                    <Avatar of={byId.get(agent_id)} id={agent_id} name={byId.get(agent_id)?.display_name ?? agent_id} size={20} />
                     {byId.get(agent_id)?.display_name ?? agent_id}
                     <span class="dim">
                       {from === null ? "new" : `v${from}`} → {to === null ? "removed" : `v${to}`}

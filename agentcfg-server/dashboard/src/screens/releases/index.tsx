@@ -16,15 +16,14 @@ export function Releases() {
   return (
     <Page
       title="Releases"
-      width="full"
       actions={
         <Segments<Tab>
           label="Part"
           value={tab}
           onPick={(value) => go(href("releases", { tab: value === "board" ? null : value }))}
           choices={[
-            { value: "board", label: "Board" },
-            { value: "history", label: "History" },
+            ["board", "Board"],
+            ["history", "History"],
           ]}
         />
       }

@@ -1,19 +1,20 @@
 /** The review of a release: what moves, from which version to which, and what that changes; then the move itself. */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../../base/api";
-import { invalidate, useResource } from "../../base/cache";
+import { invalidate } from "../../base/cache";
 import { messageFault } from "../../base/config";
-import { agentQuery, useAgents, useHistory, useLabels, useNames } from "../../base/data";
+import { useAgents, useHistory, useLabels, useNames } from "../../base/data";
 import { LATEST } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
 import { plural } from "../../base/text";
-import type { Agent, FullVersion } from "../../base/types";
-import { Avatar, Button, cx, Empty, Icon, LinkButton, options, Skeleton, Time } from "../../parts/base";
-import { Comparison } from "../../parts/comparison";
+import type { Agent } from "../../base/types";
+import { Avatar, Button, cx, Empty, Icon, LinkButton, Message, options, Skeleton, Time } from "../../parts/base";
+import { Views } from "../../parts/comparison";
 import { Failure, toast, useSending } from "../../parts/feedback";
-import { Field, focusFault, Input, MessageField, Segments, Select } from "../../parts/fields";
-import { Page } from "../../parts/page";
+import { Field, focusFault, Input, MessageField, Select } from "../../parts/fields";
+import { Page, SaveBar } from "../../parts/page";
 import { Table } from "../../parts/rows";
+import { Compared } from "../history";
 import { labelFault } from "../labels";
 import { Checks } from "./checks";
 import { agentsOfReview } from "./picked";
@@ -159,7 +160,7 @@ function Open({
       : `Promote ${from}`;
   const known = [...new Set(labels.data?.map(({ label }) => label))];
   return (
-    <Page title="Review" crumbs={[{ label: "Releases", to: href("releases") }]} ownHeading width="full">
+    <Page title="Review" crumbs={[{ label: "Releases", to: href("releases") }]} ownHeading>
       <div ref={page} class="grow-page release-review" onKeyDown={keys}>
         <div class="merge-head">
           <h1 tabIndex={-1}>{title}</h1>
@@ -279,18 +280,15 @@ function Open({
             )}
           </div>
         </div>
-        <div class="save-bar">
-          <p class="clip" role="status">
-            <b>{plan ? plural(chosen.length, "agent") : "Nothing yet"}</b>{" "}
-            <span class="second">{unseen > 0 && `${unseen} ${unseen === 1 ? "is" : "are"} not looked at yet`}</span>
-          </p>
-          <div class="actions">
-            <LinkButton to={of ? href("agent", { id: of, tab: "labels" }) : href("releases")}>Cancel</LinkButton>
-            <Button kind="primary" busy={busy} blocked={blocked || !plan} onClick={submit}>
-              {of ? (changes[0]?.from ? `Move ${to || "label"}` : `Set ${to || "label"}`) : `Promote to ${to || "…"}`}
-            </Button>
-          </div>
-        </div>
+        <SaveBar
+          what={plan ? plural(chosen.length, "agent") : "Nothing yet"}
+          more={unseen > 0 && `${unseen} ${unseen === 1 ? "is" : "are"} not looked at yet`}
+        >
+          <LinkButton to={of ? href("agent", { id: of, tab: "labels" }) : href("releases")}>Cancel</LinkButton>
+          <Button kind="primary" busy={busy} blocked={blocked || !plan} onClick={submit}>
+            {of ? (changes[0]?.from ? `Move ${to || "label"}` : `Set ${to || "label"}`) : `Promote to ${to || "…"}`}
+          </Button>
+        </SaveBar>
       </div>
     </Page>
   );
@@ -325,7 +323,7 @@ function MoveRow({
               onChange={(event) => onTick(event.currentTarget.checked)}
             />
           )}
-          <Avatar id={move.agent_id} name={name} color={agent?.color ?? null} type={agent?.agent_type ?? "ai"} />
+          <Avatar of={agent} id={move.agent_id} name={name} />
           <div class="two-lines">
             <button
               type="button"
@@ -347,9 +345,6 @@ function MoveRow({
   );
 }
 
-const useVersion = (agent: Agent, version: number | null) =>
-  useResource<FullVersion>("versions", version === null ? null : "api/agents/version", { ...agentQuery(agent), version });
-
 /** What a move changes for one agent: the messages of the versions between, fields, persona. */
 function Change({
   agent,
@@ -364,33 +359,20 @@ function Change({
 }) {
   const names = useNames();
   const history = useHistory(agent.agent_id).data ?? [];
-  const before = useVersion(agent, move.from);
-  const after = useVersion(agent, move.to);
   const [least, most] = [Math.min(move.from ?? 0, move.to!), Math.max(move.from ?? 0, move.to!)];
   const between = history.filter(({ version }) => version > least && version <= most);
   const back = move.from !== null && move.to! < move.from;
-  const error = before.error ?? after.error;
   return (
     <>
       <div class="row wrap">
-        <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} size={32} />
+        <Avatar of={agent} size={32} />
         <div class="grow">
           <h2 class="clip" dir="auto">
             {agent.display_name}
           </h2>
           <p class="hint">{move.from === null ? `Not set yet, then v${move.to}` : `v${move.from} now, v${move.to} then`}</p>
         </div>
-        <div class="wide-only">
-          <Segments
-            label="View"
-            value={inline ? "inline" : "side"}
-            onPick={(view) => setParams({ view: view === "side" ? view : null })}
-            choices={[
-              { value: "side", label: "Side by side" },
-              { value: "inline", label: "Inline" },
-            ]}
-          />
-        </div>
+        <Views inline={inline} usual="inline" />
         {step && (
           <>
             <Button icon="up" label="Previous agent" onClick={() => step(-1)} />
@@ -411,8 +393,7 @@ function Change({
               <li key={entry.version}>
                 <b>v{entry.version}</b>
                 <span class="grow clip">
-                  {entry.message ||
-                    (entry.restored_from ? `Back to v${entry.restored_from}` : <span class="dim">No message</span>)}
+                  <Message of={entry} />
                 </span>
                 <span class="dim second">
                   {names(entry.actor)} · <Time at={entry.created_at} />
@@ -423,28 +404,10 @@ function Change({
           </ul>
         </div>
       )}
-      {error !== null ? (
-        <Failure
-          what="A version could not be read."
-          error={error}
-          retry={() => {
-            void before.reload();
-            void after.reload();
-          }}
-        />
-      ) : move.from === null ? (
+      {move.from === null ? (
         <p class="prose">The label is not set on this agent yet: there is nothing to compare with.</p>
-      ) : before.data && after.data ? (
-        <Comparison
-          before={before.data.config}
-          after={after.data.config}
-          from={<b>v{move.from}</b>}
-          to={<b>v{move.to}</b>}
-          inline={inline}
-          nothing={`v${move.from} and v${move.to} have the same content.`}
-        />
       ) : (
-        <Skeleton rows={5} tall />
+        <Compared agent={agent} from={move.from} to={move.to} inline={inline} />
       )}
     </>
   );

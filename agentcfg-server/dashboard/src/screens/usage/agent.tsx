@@ -57,7 +57,7 @@ export function AgentUsage({ state }: { state: AgentState }) {
         {picker}
         <div class="card">
           <Empty icon="usage" title={`No call as ${agent.display_name} in the last ${span.words}`}>
-            What its model calls cost, and whether a version made them better, stands here within a second of the first one.
+            What its calls cost stands here within a second of the first one.
           </Empty>
         </div>
       </div>

@@ -60,7 +60,7 @@ export function Budgets() {
         <Reading of={read} what="The budgets" rows={3} />
       ) : looks.length === 0 ? (
         <Empty icon="usage" title="No budget yet" action={may && add}>
-          A budget refuses calls, or only warns, when an agent, a key, a person or the workspace has spent its limit.
+          A budget refuses calls, or only warns, at its limit.
         </Empty>
       ) : (
         <ul>
@@ -216,9 +216,9 @@ function Edit({ budget, all, onClose }: { budget: Budget | null; all: Budget[]; 
               value={period}
               onPick={setPeriod}
               choices={[
-                { value: "day", label: "A day" },
-                { value: "month", label: "A month" },
-                { value: "total", label: "In all" },
+                ["day", "A day"],
+                ["month", "A month"],
+                ["total", "In all"],
               ]}
             />
           </>
@@ -251,8 +251,8 @@ function Edit({ budget, all, onClose }: { budget: Budget | null; all: Budget[]; 
             value={action}
             onPick={setAction}
             choices={[
-              { value: "refuse", label: "Refuse calls" },
-              { value: "warn", label: "Only warn" },
+              ["refuse", "Refuse calls"],
+              ["warn", "Only warn"],
             ]}
           />
           <p class="hint" role="status">

@@ -19,10 +19,7 @@ export function FirstCall({ total, aside }: { total: UsageRow; aside: ComponentC
           <div class="ghost" aria-hidden="true" />
           <div class="empty">
             <h2>No model call yet</h2>
-            <p>
-              Send one through this server and its cost, tokens and time stand here within a second. Prompts and answers are not
-              kept.
-            </p>
+            <p>Its cost, tokens and time stand here within a second. Prompts and answers are not kept.</p>
             <div class="row wrap">
               {agent && can("models:invoke") && (
                 <LinkButton kind="primary" icon="play" to={href("agent", { id: agent.agent_id, tab: "try" })}>

@@ -22,9 +22,9 @@ export function RangePicker({ range }: { range: Range }) {
       value={range}
       onPick={(value) => setParams({ range: value === "30d" ? null : value })}
       choices={[
-        { value: "24h", label: "24 h" },
-        { value: "7d", label: "7 d" },
-        { value: "30d", label: "30 d" },
+        ["24h", "24 h"],
+        ["7d", "7 d"],
+        ["30d", "30 d"],
       ]}
     />
   );
@@ -70,7 +70,7 @@ export function Usage() {
   const none = ready && view!.total.calls === 0;
   const last = useCalls({ limit: 1 }, none);
   return (
-    <Page title="Usage" width="full" actions={<RangePicker range={range} />}>
+    <Page title="Usage" actions={<RangePicker range={range} />}>
       {failed ? (
         failed.absent ? (
           <div class="card">

@@ -96,7 +96,7 @@ export function Stacks({ view, metric }: { view: View; metric: Metric }) {
           onPick={(value) => setParams({ by: value === "agent" ? null : value })}
           choices={(Object.keys(BY) as By[])
             .filter((value) => value !== "key" || can("audit_log:read"))
-            .map((value) => ({ value, label: BY[value] }))}
+            .map((value) => [value, BY[value]])}
         />
         <span class="grow" />
         {markers.length > 0 && <span class="hint mark-key">{label} moved</span>}

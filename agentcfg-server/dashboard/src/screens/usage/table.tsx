@@ -105,9 +105,7 @@ export function UsageTable({ view }: { view: View }) {
                 >
                   <td>
                     <span class="agent-cell">
-                      {agent && (
-                        <Avatar id={agent.agent_id} name={agent.display_name} color={agent.color} type={agent.agent_type} />
-                      )}
+                      {agent && <Avatar of={agent} />}
                       {agent ? (
                         <a class="strong clip" dir="auto" data-name href={href("agent", { id: agent.agent_id, tab: "usage" })}>
                           {name}
