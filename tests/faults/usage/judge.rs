@@ -154,7 +154,12 @@ pub fn judge_ledger(
                 costs.entry(call.budget).or_default().without_row += billed.nanos();
             }
             ([], None) if call.end != End::Whole => {}
-            _ => wrong.push(format!("{found:?} for the bill {billed:?} of {call:?}")),
+            _ => {
+                let killed = kills.get(&call.process).map(|killed| *killed - call.ended);
+                wrong.push(format!(
+                    "{found:?} for the bill {billed:?} of {call:?}, its server was killed after {killed:?}"
+                ));
+            }
         }
     }
     wrong.extend(
