@@ -301,18 +301,6 @@ impl AgentCfg {
             .map(|(_, credential)| credential)
     }
 
-    /// The provider of the catalogue with this identifier.
-    fn known_provider(&self, provider: Provider) -> Result<CatalogueProvider, Error> {
-        let catalogue = self.catalogue();
-        catalogue.provider(provider).cloned().ok_or_else(|| {
-            let names = catalogue.provider_names();
-            Error::new(
-                ErrorKind::NotFound,
-                format!("provider {provider} not found, there are {names}"),
-            )
-        })
-    }
-
     /// Whether storage answers. Session tokens are a matter of [`Self::sessions_unavailable`]: API keys work without them.
     ///
     /// # Errors
@@ -379,6 +367,17 @@ impl AgentCfg {
     fn agent_limit(&self, plan: Plan) -> Option<u32> {
         self.settings().plan_limits.of(plan)
     }
+}
+
+/// The provider of the catalogue with this identifier.
+fn known_provider(catalogue: &Catalogue, provider: Provider) -> Result<&CatalogueProvider, Error> {
+    catalogue.provider(provider).ok_or_else(|| {
+        let names = catalogue.provider_names();
+        Error::new(
+            ErrorKind::NotFound,
+            format!("provider {provider} not found, there are {names}"),
+        )
+    })
 }
 
 impl From<EntropyError> for Error {

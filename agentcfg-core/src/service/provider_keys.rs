@@ -4,7 +4,7 @@ use super::access::Access;
 use super::change::Change;
 use super::records::{self, Entries, SealedKey, Stored, StoredProviderKey};
 use super::retry::Attempt;
-use super::{AgentCfg, Caller, no_member, not_found};
+use super::{AgentCfg, Caller, known_provider, no_member, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, Permission, Plan, Provider, ProviderKeyInfo, Success, TargetType, WorkspaceId};
 use crate::routing::CatalogueProvider;
@@ -106,7 +106,7 @@ impl AgentCfg {
         credential: &ProviderCredential,
     ) -> Result<ProviderKeyInfo, Error> {
         caller.user_id()?;
-        self.known_provider(provider)?;
+        known_provider(&self.catalogue(), provider)?;
         self.retry_lost_races(|| self.try_save_provider_key(caller, workspace, provider, credential))
             .await
     }
@@ -185,7 +185,7 @@ impl AgentCfg {
     ) -> Result<SavedProviderKey, Error> {
         caller.user_id()?;
         let access = self.access(caller, workspace, Permission::ProviderKeysManage).await?;
-        let known = self.known_provider(provider)?;
+        let known = known_provider(&self.catalogue(), provider)?.clone();
         let found = self.read(records::provider_key(access.workspace(), provider)).await?;
         let found = found.ok_or_else(|| not_found("provider key", provider.as_str()))?;
         let credential = self.open_provider_key(access.workspace(), provider, &found.value.sealed)?;

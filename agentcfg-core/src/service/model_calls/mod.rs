@@ -6,7 +6,7 @@ pub use self::call::{ModelAttempt, ModelCall, ModelRequest};
 use super::access::Access;
 use super::prompts;
 use super::records::{self, Encoded, Lookup, StoredProviderKey};
-use super::{AgentCfg, Caller, no_member};
+use super::{AgentCfg, Caller, known_provider, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Actor, AgentId, CredentialSource, Definition, IdRef, Permission, Plan, Provider, ProviderApi, VersionSelector,
@@ -144,7 +144,8 @@ impl AgentCfg {
         agent_id: IdRef<'_, AgentId>,
         request: &ModelRequest<'_>,
     ) -> Result<Decision, Error> {
-        let named = self.known_provider(request.provider)?;
+        let catalogue = self.catalogue();
+        let named = known_provider(&catalogue, request.provider)?;
         let more = (
             records::workspace_plan(access.workspace()),
             records::provider_key(access.workspace(), named.id()).encoded(),
@@ -166,7 +167,7 @@ impl AgentCfg {
         };
         let filled_in = asked.model().filter(|_| request.model.is_none()).map(str::to_owned);
         let refused = |error: Error| error.of_model(filled_in.as_deref());
-        let provider = routing::provider_of(&self.catalogue(), &named, asked).map_err(refused)?;
+        let provider = routing::provider_of(&catalogue, named, asked).map_err(refused)?;
         let fallbacks = match (asked, &content.definition) {
             (Asked::FilledIn(model), Some(definition)) => self.fallbacks(named.api(), model, definition),
             _ => Vec::new(),
@@ -293,13 +294,14 @@ impl AgentCfg {
             path: request.path,
             model,
         };
-        let (source, reason) = routing::credential_for(&self.catalogue(), facts, purchase)?;
+        let catalogue = self.catalogue();
+        let (source, reason) = routing::credential_for(&catalogue, facts, purchase)?;
         let sealed = match (own_key, source) {
             (Some(own_key), CredentialSource::Workspace) => Some((own_key.value()?.sealed, own_key.version())),
             _ => None,
         };
         Ok(Route {
-            provider: self.known_provider(provider)?,
+            provider: known_provider(&catalogue, provider)?.clone(),
             model: None,
             source,
             reason,
