@@ -22,6 +22,9 @@ const REPORT_EVERY: i64 = 5_000;
 const SLICES: u64 = 50;
 /// As a budget runs out, a slice is this part of the rest.
 const SLICES_OF_REST: u64 = 10;
+/// For how many milliseconds an account keeps the last report of a process that holds nothing. A commit whose outcome is not known
+/// is decided long before.
+const REPORT_KEPT_FOR: i64 = 60 * 60 * 1000;
 /// The rest of a budget that refuses nothing: sums with it do not overflow.
 const ENDLESS: u64 = u64::MAX / 4;
 
@@ -51,12 +54,11 @@ pub(super) struct Slice {
     spent: u64,
     /// What calls have spent that was not reserved in it.
     beyond: u64,
-    /// What is about to be given back.
-    giving: u64,
     /// The number of the last report.
     report: u64,
-    /// The report whose outcome is not known.
-    pending: Option<Pending>,
+    /// The reports whose outcome is not known. Each of them checks that the account is as it was read, so at most one is committed,
+    /// which may be one that was given up.
+    undecided: Vec<Report>,
     /// Readings of the monotonic clock: when the last report began, when a call reserved last, until when only what is needed is
     /// taken.
     reported: Option<i64>,
@@ -73,11 +75,12 @@ pub(super) struct Slice {
 
 /// What a report says, so that it is taken into account once.
 #[derive(Debug, Clone, Copy)]
-struct Pending {
+struct Report {
     number: u64,
     spent: u64,
     beyond: u64,
-    removes: bool,
+    /// What it gives back, which no call may reserve meanwhile.
+    giving: u64,
 }
 
 /// The moment of an exchange with the account.
@@ -98,11 +101,15 @@ pub(super) struct Limit {
 }
 
 impl Slice {
+    /// What a call can reserve.
     fn free(&self) -> u64 {
-        self.held
-            .saturating_sub(self.open)
-            .saturating_sub(self.spent)
-            .saturating_sub(self.giving)
+        let giving = self.undecided.iter().map(|report| report.giving).max();
+        self.unreserved().saturating_sub(giving.unwrap_or_default())
+    }
+
+    /// What is neither reserved nor spent.
+    fn unreserved(&self) -> u64 {
+        self.held.saturating_sub(self.open).saturating_sub(self.spent)
     }
 
     /// Reserves this amount, if that much is free and the slice is valid.
@@ -172,7 +179,7 @@ impl Slice {
 
     /// Whether it holds and owes nothing, so that it can be forgotten.
     pub(super) fn is_empty(&self) -> bool {
-        self.held == 0 && self.open == 0 && self.unreported() == 0 && self.pending.is_none()
+        self.held == 0 && self.open == 0 && self.unreported() == 0 && self.undecided.is_empty()
     }
 
     /// What was spent since the last report.
@@ -194,7 +201,7 @@ impl Slice {
     pub(super) fn is_due(&self, steady: i64) -> bool {
         let age = self.reported.map_or(i64::MAX, |at| steady.saturating_sub(at));
         self.unreported() > 0
-            || self.pending.is_some()
+            || !self.undecided.is_empty()
             || self.shown_open != self.open
             || (self.held > 0 && (age >= REPORT_EVERY || self.is_tight(steady) && self.free() > 0))
             || self.is_idle(steady)
@@ -211,19 +218,20 @@ impl Slice {
     /// Takes over what the account says of this process, after a commit whose outcome was not known, or when the slice was settled
     /// by an operator.
     fn reconcile(&mut self, own: Option<&SliceHolder>) {
-        if let Some(pending) = self.pending.take() {
-            let is_done = own.map_or(pending.removes, |own| own.report == pending.number);
-            if is_done {
-                self.spent = self.spent.saturating_sub(pending.spent);
-                self.beyond = self.beyond.saturating_sub(pending.beyond);
-            }
-            self.report = self.report.max(pending.number);
-        }
-        self.giving = 0;
         self.held = own.map_or(0, |own| own.held);
-        if let Some(own) = own {
-            self.report = self.report.max(own.report);
+        let Some(own) = own else { return };
+        let done = self.undecided.iter().find(|report| report.number == own.report);
+        if let Some(done) = done.copied() {
+            self.take_over(done);
         }
+        self.report = self.report.max(own.report);
+    }
+
+    /// Takes over a report that was committed, so that no other one can be.
+    fn take_over(&mut self, report: Report) {
+        self.spent = self.spent.saturating_sub(report.spent);
+        self.beyond = self.beyond.saturating_sub(report.beyond);
+        self.undecided.clear();
     }
 
     /// Prepares an exchange with the account, which becomes what is to be stored: reports what was spent, takes `wanted` more if
@@ -237,6 +245,7 @@ impl Slice {
         wish: Wish,
     ) {
         self.reconcile(account.holders.get(&own));
+        account.forget_old_reports(at.now);
         if account.asked > self.answered {
             self.tight_until = Some(at.steady.saturating_add(TIGHT_FOR));
             // An exchange that keeps what is free is no answer. One that takes keeps what its call needs, or nothing.
@@ -250,9 +259,10 @@ impl Slice {
         let (spent, beyond) = (self.spent, self.beyond);
         account.spent = account.spent.saturating_add(spent).saturating_add(beyond);
         let mut held = self.held.saturating_sub(spent);
-        account.holders.remove(&own);
+        let before = account.holders.remove(&own);
         let taken = held.saturating_add(account.held());
         let rest = account.rest(limit).saturating_sub(held);
+        let mut giving = 0;
         match wish {
             Wish::Take { least, lack, waiting } => {
                 let is_tight = self.is_tight(at.steady);
@@ -264,53 +274,59 @@ impl Slice {
                     held = held.saturating_add(wanted.min(rest));
                 } else if is_tight {
                     // Several processes may each have a part that is too small for a call. Together they pay for one.
-                    self.giving = self.free();
+                    giving = self.unreserved();
                 }
             }
             Wish::Keep => {}
             Wish::Report => {
                 let keeps = !self.is_tight(at.steady) && !self.is_idle(at.steady);
-                self.giving = if keeps { 0 } else { self.free() };
+                giving = if keeps { 0 } else { self.unreserved() };
             }
-            Wish::GiveBack => self.giving = self.free(),
+            Wish::GiveBack => giving = self.unreserved(),
         }
         if limit.refuses {
             // The limit may have been lowered.
             let over = account.spent.saturating_add(taken).saturating_sub(limit.nanos);
-            self.giving = self.giving.max(over.min(self.free()));
+            giving = giving.max(over.min(self.unreserved()));
         }
-        held = held.saturating_sub(self.giving);
+        held = held.saturating_sub(giving);
         self.report += 1;
         self.shown_open = self.open;
-        if held > 0 {
-            let holder = SliceHolder {
+        let held_before = before.as_ref().map_or(0, |before| before.held);
+        // One that holds nothing stays for as long as the outcome of its last report may be asked for.
+        let holder = match held.max(held_before).max(spent).max(beyond) > 0 || !self.undecided.is_empty() {
+            true => Some(SliceHolder {
                 held,
                 open: self.open,
                 report: self.report,
                 reported_at: at.now,
                 answered: self.answered,
-            };
-            account.holders.insert(own, holder);
-        }
-        self.pending = Some(Pending {
+            }),
+            false => before,
+        };
+        account.holders.extend(holder.map(|holder| (own, holder)));
+        self.undecided.push(Report {
             number: self.report,
             spent,
             beyond,
-            removes: held == 0,
+            giving,
         });
     }
 
     /// Takes over an exchange that was committed, and began at this reading of the monotonic clock.
     pub(super) fn exchanged(&mut self, account: &BudgetAccount, own: ProcessTag, began: i64) {
+        if let Some(report) = self.undecided.pop() {
+            self.take_over(report);
+        }
         self.reconcile(account.holders.get(&own));
         self.reported = Some(began);
         self.refused &= account.notified & THRESHOLDS[2].bit == 0;
     }
 
-    /// Forgets an exchange that was not committed, because the account has changed.
+    /// Forgets an exchange that was not committed, because the account has changed. An earlier one of unknown outcome may be the
+    /// reason.
     pub(super) fn not_exchanged(&mut self) {
-        self.pending = None;
-        self.giving = 0;
+        self.undecided.pop();
     }
 
     /// Whether a call was refused since the last exchange.
@@ -339,6 +355,12 @@ impl BudgetAccount {
             true => limit.nanos.saturating_sub(self.spent).saturating_sub(self.held()),
             false => ENDLESS,
         }
+    }
+
+    /// Forgets the last reports of processes that hold nothing and whose outcome cannot be asked for any more.
+    fn forget_old_reports(&mut self, now: i64) {
+        self.holders
+            .retain(|_, holder| holder.held > 0 || now.saturating_sub(holder.reported_at) < REPORT_KEPT_FOR);
     }
 
     /// What processes hold.
@@ -372,7 +394,7 @@ impl BudgetAccount {
     /// The processes other than this one that are gone, with what they hold.
     pub(super) fn gone(&self, own: ProcessTag, gone: Gone) -> impl Iterator<Item = (ProcessTag, &SliceHolder)> {
         let holders = self.holders.iter().map(|(tag, holder)| (*tag, holder));
-        holders.filter(move |(tag, holder)| *tag != own && gone.is_gone(holder))
+        holders.filter(move |(tag, holder)| *tag != own && holder.held > 0 && gone.is_gone(holder))
     }
 
     /// What calls of other processes have reserved that are not gone.

@@ -16,10 +16,16 @@ enum Step {
     End { process: usize, call: usize, percent: u64 },
     /// It reports.
     Report { process: usize, wish: Wish },
-    /// The commit of its report is executed, and the process does not learn so.
-    LoseAnswer { process: usize },
-    /// The commit of its report is not executed, and the process does not learn so.
-    LoseReport { process: usize },
+    /// It sends a report, whose outcome is not known yet.
+    Send { process: usize, wish: Wish },
+    /// It learns the outcome of the report that it has sent.
+    Learn { process: usize },
+    /// It gives up the report that it has sent, which may be committed later.
+    GiveUp { process: usize },
+    /// A report that it has given up is committed, if the account is as it was read.
+    Late { process: usize },
+    /// All four one after another: the next report loses against the one that was given up.
+    LoseAgainstLate { process: usize, wish: Wish },
     /// It is killed, and another one is started in its place.
     Kill { process: usize },
     /// Time passes, in milliseconds.
@@ -30,14 +36,24 @@ enum Step {
 
 fn step() -> impl Strategy<Value = Step> {
     let process = 0..PROCESSES;
+    let wish = || {
+        prop_oneof![
+            Just(Wish::Report),
+            Just(Wish::Keep),
+            Just(Wish::GiveBack),
+            (1_u64..400).prop_map(take)
+        ]
+    };
     prop_oneof![
         8 => (process.clone(), 1_u64..400).prop_map(|(process, amount)| Step::Reserve { process, amount }),
         8 => (process.clone(), any::<usize>(), 0_u64..=100)
             .prop_map(|(process, call, percent)| Step::End { process, call, percent }),
-        4 => (process.clone(), prop_oneof![Just(Wish::Report), Just(Wish::Keep), Just(Wish::GiveBack)])
-            .prop_map(|(process, wish)| Step::Report { process, wish }),
-        1 => process.clone().prop_map(|process| Step::LoseAnswer { process }),
-        1 => process.clone().prop_map(|process| Step::LoseReport { process }),
+        4 => (process.clone(), wish()).prop_map(|(process, wish)| Step::Report { process, wish }),
+        3 => (process.clone(), wish()).prop_map(|(process, wish)| Step::Send { process, wish }),
+        2 => process.clone().prop_map(|process| Step::Learn { process }),
+        2 => process.clone().prop_map(|process| Step::GiveUp { process }),
+        2 => process.clone().prop_map(|process| Step::Late { process }),
+        1 => (process.clone(), wish()).prop_map(|(process, wish)| Step::LoseAgainstLate { process, wish }),
         1 => process.prop_map(|process| Step::Kill { process }),
         2 => (0_i64..15_000).prop_map(|millis| Step::Wait { millis }),
         1 => (0_u64..5_000).prop_map(|nanos| Step::Limit { nanos }),
@@ -59,12 +75,24 @@ struct Process {
     tag: ProcessTag,
     slice: Slice,
     calls: Vec<u64>,
+    /// The report that it has sent.
+    sent: Option<Commit>,
+    /// The reports that it has given up.
+    given_up: Vec<Commit>,
     /// What its ended calls have cost.
     cost: u64,
 }
 
+/// A commit of an account, which checks that the account has still this version.
+struct Commit {
+    version: u64,
+    account: BudgetAccount,
+    began: i64,
+}
+
 struct World {
     account: BudgetAccount,
+    version: u64,
     processes: Vec<Process>,
     limit: Limit,
     now: i64,
@@ -82,13 +110,46 @@ impl World {
         }
     }
 
+    /// Exchanges until a commit is executed, like a process that learns each outcome.
     fn exchange(&mut self, process: usize, wish: Wish) {
-        let at = self.moment();
-        let mut account = self.account.clone();
-        let process = &mut self.processes[process];
-        process.slice.exchange(&mut account, process.tag, self.limit, at, wish);
-        process.slice.exchanged(&account, process.tag, at.steady);
-        self.account = account;
+        self.learn(process);
+        self.send(process, wish);
+        self.learn(process);
+    }
+
+    fn send(&mut self, process: usize, wish: Wish) {
+        if self.processes[process].sent.is_some() {
+            return;
+        }
+        let (at, mut account) = (self.moment(), self.account.clone());
+        let (own, limit) = (&mut self.processes[process], self.limit);
+        own.slice.exchange(&mut account, own.tag, limit, at, wish);
+        own.sent = Some(Commit {
+            version: self.version,
+            account,
+            began: at.steady,
+        });
+    }
+
+    fn learn(&mut self, process: usize) {
+        let Some(sent) = self.processes[process].sent.take() else {
+            return;
+        };
+        let (began, is_committed) = (sent.began, self.commit(sent));
+        let own = &mut self.processes[process];
+        match is_committed {
+            true => own.slice.exchanged(&self.account, own.tag, began),
+            false => own.slice.not_exchanged(),
+        }
+    }
+
+    fn commit(&mut self, commit: Commit) -> bool {
+        let is_unchanged = commit.version == self.version;
+        if is_unchanged {
+            self.version += 1;
+            self.account = commit.account;
+        }
+        is_unchanged
     }
 
     fn take(&mut self, step: Step) {
@@ -117,14 +178,27 @@ impl World {
                 process.slice.settle(reserved, cost);
             }
             Step::Report { process, wish } => self.exchange(process, wish),
-            Step::LoseAnswer { process } | Step::LoseReport { process } => {
-                let at = self.moment();
-                let mut account = self.account.clone();
-                let limit = self.limit;
+            Step::Send { process, wish } => self.send(process, wish),
+            Step::Learn { process } => self.learn(process),
+            Step::GiveUp { process } => {
                 let own = &mut self.processes[process];
-                own.slice.exchange(&mut account, own.tag, limit, at, Wish::Report);
-                if matches!(step, Step::LoseAnswer { .. }) {
-                    self.account = account;
+                own.given_up.extend(own.sent.take());
+            }
+            Step::Late { process } => {
+                if let Some(late) = self.processes[process].given_up.pop() {
+                    self.commit(late);
+                }
+            }
+            Step::LoseAgainstLate { process, wish } => {
+                let [first, second] = [Wish::Report, wish].map(|wish| Step::Send { process, wish });
+                for step in [
+                    first,
+                    Step::GiveUp { process },
+                    second,
+                    Step::Late { process },
+                    Step::Learn { process },
+                ] {
+                    self.take(step);
                 }
             }
             Step::Kill { process } => {
@@ -157,10 +231,12 @@ proptest! {
     #[test]
     fn what_is_spent_and_held_never_exceeds_the_limit(
         limit in 0_u64..10_000,
+        are_killed in any::<bool>(),
         steps in proptest::collection::vec(step(), 1..120),
     ) {
         let mut world = World {
             account: BudgetAccount::default(),
+            version: 0,
             processes: (0..PROCESSES).map(|tag| Process { tag: tag as ProcessTag, ..Process::default() }).collect(),
             limit: Limit { nanos: limit, refuses: true },
             now: 1_000_000,
@@ -168,7 +244,9 @@ proptest! {
             was_lowered: false,
         };
         for step in steps {
-            world.take(step);
+            if are_killed || !matches!(step, Step::Kill { .. }) {
+                world.take(step);
+            }
             if !world.was_lowered {
                 prop_assert!(world.counted() <= world.limit.nanos, "{:?}", world.account);
             }
@@ -184,10 +262,15 @@ proptest! {
             world.exchange(process, Wish::GiveBack);
             prop_assert!(world.processes[process].slice.is_empty());
         }
+        let cost_of_alive: u64 = world.processes.iter().map(|process| process.cost).sum();
+        prop_assert!(world.account.spent >= cost_of_alive, "something that calls have cost is not counted");
         world.now += 60_000;
         let gone = Gone { now: world.now, alone_since: None };
         prop_assert_eq!(world.account.unsettled(ProcessTag::MAX, gone), world.account.held());
         prop_assert!(world.cost() >= world.account.spent, "more is counted than calls have cost");
+        if !are_killed {
+            prop_assert_eq!(world.cost(), world.account.spent, "each call is counted once");
+        }
         prop_assert!(world.cost() <= world.counted());
     }
 
@@ -315,4 +398,35 @@ fn parts_that_are_too_small_alone_pay_for_one_call_together() {
     };
     exchange(&mut slices[0], &mut account, 0, wish);
     assert_eq!(slices[0].reserve_rest(1, 4, 0), Some(1));
+}
+
+/// A database that was frozen executes a commit that its caller has given up, between the next reading of the account and the commit
+/// that follows from it.
+#[test]
+fn a_report_that_is_committed_after_it_was_given_up_counts_once() {
+    let limit = Limit {
+        nanos: 1_000,
+        refuses: true,
+    };
+    let at = Moment { now: 0, steady: 0 };
+    let (mut account, mut slice) = (BudgetAccount::default(), Slice::default());
+    let exchange = |slice: &mut Slice, account: &BudgetAccount, wish| {
+        let mut account = account.clone();
+        slice.exchange(&mut account, 1, limit, at, wish);
+        account
+    };
+    account = exchange(&mut slice, &account, take(100));
+    slice.exchanged(&account, 1, 0);
+    assert!(slice.reserve(100, 0));
+    slice.settle(100, 60);
+    let given_up = exchange(&mut slice, &account, Wish::GiveBack);
+    let next = exchange(&mut slice, &account, Wish::Keep);
+    assert_ne!(next, account);
+    assert!(!slice.reserve(40, 0), "it may be given back already");
+    account = given_up;
+    slice.not_exchanged();
+    account = exchange(&mut slice, &account, Wish::GiveBack);
+    slice.exchanged(&account, 1, 0);
+    assert_eq!((account.spent, account.held()), (60, 0));
+    assert!(slice.is_empty());
 }

@@ -91,7 +91,7 @@ pub(in crate::service) struct BudgetAccount {
     pub(in crate::service) notified: u8,
     /// How often a process has asked the others to give back what they do not need.
     pub(in crate::service) asked: u64,
-    /// The processes that hold a slice, by their tags.
+    /// The processes that hold a slice or have held one not long ago, by their tags.
     pub(in crate::service) holders: BTreeMap<ProcessTag, SliceHolder>,
 }
 
