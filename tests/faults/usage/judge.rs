@@ -16,6 +16,13 @@ const UNWRITTEN: Duration = Duration::from_millis(1500);
 /// What budgets showed as unsettled, over time.
 pub type Unsettled = Vec<(Instant, Vec<i64>)>;
 
+/// The kill of a server.
+pub struct Kill {
+    pub at: Instant,
+    /// What it had logged.
+    pub log: String,
+}
+
 /// The figures of a run.
 #[derive(Debug, Default)]
 pub struct Figures {
@@ -133,7 +140,7 @@ pub fn judge_ledger(
     studio: &Studio<'_>,
     done: &Done,
     bills: &Bills,
-    kills: &HashMap<usize, Instant>,
+    kills: &HashMap<usize, Kill>,
     figures: &mut Figures,
 ) -> (Vec<String>, HashMap<usize, Cost>) {
     let (mut rows, mut wrong, mut costs) = (rows(studio), Vec::new(), HashMap::<usize, Cost>::new());
@@ -155,7 +162,8 @@ pub fn judge_ledger(
             }
             ([], None) if call.end != End::Whole => {}
             _ => {
-                let killed = kills.get(&call.process).map(|killed| *killed - call.ended);
+                let kill = kills.get(&call.process);
+                let killed = kill.map(|kill| (kill.at - call.ended, log_end(&kill.log)));
                 wrong.push(format!(
                     "{found:?} for the bill {billed:?} of {call:?}, its server was killed after {killed:?}"
                 ));
@@ -190,7 +198,13 @@ pub fn judge_ledger(
     (wrong, costs)
 }
 
-fn is_excused(call: &Call, kills: &HashMap<usize, Instant>) -> bool {
-    let killed = kills.get(&call.process);
-    killed.is_some_and(|killed| call.end == End::Lost || call.ended + UNWRITTEN >= *killed)
+fn is_excused(call: &Call, kills: &HashMap<usize, Kill>) -> bool {
+    let kill = kills.get(&call.process);
+    kill.is_some_and(|kill| call.end == End::Lost || call.ended + UNWRITTEN >= kill.at)
+}
+
+/// The last lines of a log.
+fn log_end(log: &str) -> Vec<&str> {
+    let lines: Vec<_> = log.lines().collect();
+    lines[lines.len().saturating_sub(5)..].to_vec()
 }

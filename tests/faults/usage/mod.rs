@@ -18,7 +18,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use self::biller::Biller;
-use self::judge::{Cost, Figures, Unsettled, judge_ledger, nanos};
+use self::judge::{Cost, Figures, Kill, Unsettled, judge_ledger, nanos};
 use self::load::{Load, Meter, Slots, average};
 use crate::cluster::Cluster;
 use crate::model_calls::Caller;
@@ -75,7 +75,7 @@ struct Servers<'a> {
     running: Vec<Server>,
     /// The number of the process in each slot, and when processes were killed.
     processes: Vec<usize>,
-    kills: HashMap<usize, Instant>,
+    kills: HashMap<usize, Kill>,
     started: usize,
 }
 
@@ -106,7 +106,7 @@ impl<'a> Servers<'a> {
             .set("openai_base_url", &self.url)
             .set("openai_api_key", "sk-managed")
             .set("database_wait", "60")
-            .set("log", "error")
+            .set("log", "warn")
             .start()
     }
 
@@ -128,7 +128,8 @@ impl<'a> Servers<'a> {
             Fault::Kill => {
                 self.slots.set(slot, None);
                 self.running[slot].kill();
-                self.kills.insert(self.processes[slot], Instant::now());
+                let (at, log) = (Instant::now(), self.running[slot].stderr());
+                self.kills.insert(self.processes[slot], Kill { at, log });
                 self.replace(slot);
             }
             Fault::Pause => {
@@ -219,7 +220,7 @@ fn run(name: &str, slots: &Slots, data: &Path, cluster: Option<&Cluster>, plan: 
         }
         let (done, seconds) = calling.join().unwrap();
         // What killed servers held is known after a while.
-        let last = servers.kills.values().max();
+        let last = servers.kills.values().map(|kill| kill.at).max();
         thread::sleep(last.map_or(Duration::ZERO, |last| plan.gone.saturating_sub(last.elapsed())) + LOOKS * 2);
         is_over.store(true, Ordering::SeqCst);
         (done, seconds, watch.join().unwrap())

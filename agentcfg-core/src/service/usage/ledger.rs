@@ -16,8 +16,10 @@ use crate::service::{AgentCfg, Inner};
 
 /// How long calls are gathered before they are written together.
 const GATHER: Duration = Duration::from_millis(250);
-/// The pause after a failure of the store.
-const AFTER_FAILURE: Duration = Duration::from_secs(1);
+/// The pause after a failure of the store, which doubles with each failure after it.
+const AFTER_FAILURE: Duration = Duration::from_millis(50);
+/// The longest pause.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// The most calls that are kept while the store does not answer. Calls beyond it are lost, and the log says how many.
 const MOST_KEPT: usize = 1 << 20;
 
@@ -202,9 +204,10 @@ impl Drop for Ledger {
 
 /// Writes the calls soon after they were noted, until the service is dropped or shut down.
 async fn write_on(service: Weak<Inner>, wake: Arc<Notify>) {
+    let (mut pause, mut after_failure) = (GATHER, AFTER_FAILURE);
     loop {
         wake.notified().await;
-        tokio::time::sleep(GATHER).await;
+        tokio::time::sleep(pause).await;
         let Some(inner) = service.upgrade() else { return };
         let service = AgentCfg::of(inner);
         if service.inner.lifetime.check().is_err() {
@@ -212,10 +215,13 @@ async fn write_on(service: Weak<Inner>, wake: Arc<Notify>) {
         }
         let written = service.write_usage().await;
         drop(service);
-        if let Err(error) = written {
-            tracing::warn!(?error, "could not write the usage of model calls, trying again");
-            tokio::time::sleep(AFTER_FAILURE).await;
-            wake.notify_one();
+        match written {
+            Ok(()) => (pause, after_failure) = (GATHER, AFTER_FAILURE),
+            Err(error) => {
+                tracing::warn!(?error, "could not write the usage of model calls, trying again");
+                (pause, after_failure) = (after_failure, LONGEST_PAUSE.min(after_failure * 2));
+                wake.notify_one();
+            }
         }
     }
 }
