@@ -112,6 +112,11 @@ impl CallId {
     pub(crate) const fn new(id: Uuid) -> Self {
         Self(id)
     }
+
+    /// The milliseconds since 1970 in it, which are its first 48 bits.
+    pub(crate) fn millis(self) -> i64 {
+        i64::try_from(self.0.as_u128() >> 80).unwrap_or(i64::MAX)
+    }
 }
 
 /// Reads a UUID in its hyphenated form only, in any case.

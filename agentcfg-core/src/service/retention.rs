@@ -41,7 +41,8 @@ pub struct RemovedHistory {
 impl AgentCfg {
     /// Removes the audit entries and the versions of all workspaces that are older than
     /// [`Settings::audit_retention_days`](super::Settings::audit_retention_days) and
-    /// [`Settings::version_retention_days`](super::Settings::version_retention_days) keep them, and returns how many. It does nothing where both are `None`.
+    /// [`Settings::version_retention_days`](super::Settings::version_retention_days) keep them, and returns how many. It also removes
+    /// model calls of workspaces that make none any more; the others do so themselves.
     ///
     /// Call it now and then, as `agentcfg-server` does. Each commit removes a bounded number of records, and several processes may
     /// do it at the same time.
@@ -62,20 +63,19 @@ impl AgentCfg {
     /// ```
     pub async fn remove_old_history(&self) -> Result<RemovedHistory, Error> {
         let mut removed = RemovedHistory::default();
-        let Some(days) = self.settings().audit_retention_days else {
-            return Ok(removed);
-        };
-        let oldest_entry = self.days_ago(days);
+        let settings = self.settings();
+        let oldest_entry = settings.audit_retention_days.map(|days| self.days_ago(days));
         // Another server may have removed entries just now, whose readers still look for the versions that they name.
-        let of_entries = oldest_entry.plus_millis(-AFTER_ENTRIES);
-        let oldest_version = self
-            .settings()
-            .version_retention_days
-            .map(|days| self.days_ago(days).min(of_entries));
+        let oldest_version = oldest_entry.and_then(|oldest| {
+            let days = settings.version_retention_days?;
+            Some(self.days_ago(days).min(oldest.plus_millis(-AFTER_ENTRIES)))
+        });
         let mut workspaces = Chunks::of(records::workspace_places());
         while let Some(piece) = workspaces.next(self).await? {
             for place in piece.into_keys() {
                 let workspace = place.workspace()?;
+                while !self.remove_old_calls(workspace).await? {}
+                let Some(oldest_entry) = oldest_entry else { continue };
                 // What the log has before this removal may be in the hands of a reader, with the versions that it names.
                 let first = self.first_entry(workspace).await?;
                 removed.entries += self.remove_old_entries(workspace, oldest_entry).await?;

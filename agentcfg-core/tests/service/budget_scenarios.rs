@@ -13,8 +13,8 @@ use agentcfg_core::store::{
 };
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 
-use super::support::{World, kind};
-use super::usage_ledger::{service_on, studio, tokens};
+use super::support::{Fault, Faulty, World, kind};
+use super::usage_ledger::{service_on, studio, tokens, usage};
 
 const MODEL: &str = "gpt-5.5";
 
@@ -383,6 +383,65 @@ pub async fn made_beside_calls_of_others(world: World) {
     end(in_flight, tokens(100, 100)).await;
     one.flush().await.unwrap();
     assert_eq!(shown(&only(&other, &ada, workspace).await), amounts("0.0105", "0", "0"));
+}
+
+/// A clock that was days ahead, and was set right, leaves the account of today as it is.
+pub async fn under_a_clock_that_was_ahead(world: World) {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Day);
+    service
+        .set_budget(&ada, workspace, scope, None, period, limit("0.0105"))
+        .await
+        .unwrap();
+    let call = async || begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(100))).await;
+    end(call().await.unwrap().0, tokens(100, 100)).await;
+    for days in [400, 1] {
+        world.clock.advance_millis(days * DAY);
+        end(call().await.unwrap().0, tokens(100, 100)).await;
+    }
+    world.clock.step_millis(-401 * DAY);
+    for _ in 0..2 {
+        end(call().await.unwrap().0, tokens(100, 100)).await;
+        service.flush().await.unwrap();
+    }
+    assert_eq!(
+        shown(&only(&service, &ada, workspace).await),
+        amounts("0.0105", "0", "0")
+    );
+    assert_eq!(kind(call().await.map(drop)), ErrorKind::BudgetExceeded);
+    // What costs nothing is paid for by nothing.
+    let free = begin(&service, &ada, "writer", MODEL, (0, OutputCap::NoOutput)).await;
+    end(free.unwrap().0, tokens(0, 0)).await;
+}
+
+/// A budget that is made after calls were written counts them, and their server, which does not know that they are written, does not
+/// count them again.
+pub async fn written_with_an_unknown_outcome(world: World) {
+    let (_, workspace) = studio(&world).await;
+    let store = Faulty::new(&world.store);
+    let service = service_on(&world, &(Arc::clone(&store) as Arc<dyn Store>));
+    let other = service_on(&world, &world.store);
+    let ada = world.user("ada");
+    let call = async || begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(100))).await;
+    end(call().await.unwrap().0, tokens(100, 100)).await;
+    store.script([Fault::Made]);
+    assert_eq!(kind(service.flush().await), ErrorKind::OutcomeUnknown);
+    let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Total);
+    let made = other
+        .set_budget(&ada, workspace, scope, None, period, limit("1"))
+        .await
+        .unwrap();
+    assert_eq!(shown(&made), amounts("0.0035", "0", "0"));
+    end(call().await.unwrap().0, tokens(100, 100)).await;
+    service.flush().await.unwrap();
+    assert_eq!(
+        shown(&only(&service, &ada, workspace).await),
+        amounts("0.007", "0", "0")
+    );
+    let rows = usage(&other, &ada, workspace, &[]).await;
+    assert_eq!((rows[0].calls, rows[0].cost_usd.to_string().as_str()), (2, "0.007"));
 }
 
 /// Several servers spend one budget at the same time: never more than the limit, and all of it.

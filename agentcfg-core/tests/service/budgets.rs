@@ -4,7 +4,7 @@ use agentcfg_core::Settings;
 
 use super::budget_scenarios::{
     exact_over_servers, made_beside_calls_of_others, of_scopes_and_periods, of_the_period_before, reserved_and_spent,
-    settled_after_a_kill,
+    settled_after_a_kill, under_a_clock_that_was_ahead, written_with_an_unknown_outcome,
 };
 use super::support::World;
 
@@ -51,5 +51,19 @@ async fn a_new_budget_counts_the_calls_of_other_servers() {
 async fn a_new_budget_leaves_calls_to_the_period_before() {
     for world in worlds() {
         of_the_period_before(world).await;
+    }
+}
+
+#[tokio::test]
+async fn a_clock_that_was_ahead_leaves_budgets_as_they_are() {
+    for world in worlds() {
+        under_a_clock_that_was_ahead(world).await;
+    }
+}
+
+#[tokio::test]
+async fn a_new_budget_counts_calls_once_whose_writing_had_an_unknown_outcome() {
+    for world in worlds() {
+        written_with_an_unknown_outcome(world).await;
     }
 }

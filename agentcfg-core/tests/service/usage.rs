@@ -2,9 +2,13 @@
 
 use std::sync::Arc;
 
-use agentcfg_core::model::{ExportLine, Provider, Role, UsageCallFilter, UsageColumn, UsageFilter, UsageRow};
+use agentcfg_core::model::{
+    ExportLine, Provider, Role, UsageCallFilter, UsageColumn, UsageFilter, UsageRow, WorkspaceId,
+};
 use agentcfg_core::service::{CallFacts, ModelRequest};
-use agentcfg_core::store::Store;
+use agentcfg_core::store::{
+    Batch, CommitError, Committed, Key, Kind, Partition, Record, Scan, Scanned, Store, StoreError, Write,
+};
 use agentcfg_core::{ErrorKind, Settings};
 
 use super::support::{Fault, Faulty, World, failure, kind};
@@ -22,6 +26,89 @@ async fn hours_end_where_they_end_and_servers_add_up() {
     for world in [World::new(), World::on_disk(Settings::default())] {
         of_two_servers(world).await;
     }
+}
+
+#[tokio::test]
+async fn calls_that_are_written_late_count_once() {
+    for world in [World::new(), World::on_disk(Settings::default())] {
+        let (_, workspace) = studio(&world).await;
+        let store = Faulty::new(&world.store);
+        let service = service_on(&world, &(Arc::clone(&store) as Arc<dyn Store>));
+        let ada = world.user("ada");
+        call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1000, 100), 10).await;
+        store.script([Fault::Late]);
+        assert_eq!(kind(service.flush().await), ErrorKind::OutcomeUnknown);
+        call(&world, &service, &ada, "writer", "gpt-5.5", tokens(10, 1), 10).await;
+        service.flush().await.unwrap();
+        assert_eq!(store.commit_late().await, [false], "the sums would go back");
+        // The other way round: the late commit comes before the next attempt.
+        call(&world, &service, &ada, "writer", "gpt-5.5", tokens(100, 10), 10).await;
+        store.script([Fault::Late]);
+        assert_eq!(kind(service.flush().await), ErrorKind::OutcomeUnknown);
+        call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 0), 10).await;
+        assert_eq!(store.commit_late().await, [true]);
+        service.flush().await.unwrap();
+        let rows = usage(&service, &ada, workspace, &[]).await;
+        assert_eq!(
+            (rows[0].calls, rows[0].input_tokens, rows[0].output_tokens),
+            (4, 1111, 111)
+        );
+        let calls = service.usage_calls(&ada, workspace, &UsageCallFilter::default()).await;
+        assert_eq!(calls.unwrap().len(), 4);
+    }
+}
+
+/// A store that does not come back from writing the calls of one workspace.
+struct Frozen {
+    inner: Arc<dyn Store>,
+    workspace: WorkspaceId,
+}
+
+#[async_trait::async_trait]
+impl Store for Frozen {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.inner)
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.inner.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        self.inner.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        let is_frozen = |write: &Write| {
+            let key = write.key();
+            key.kind() == Kind::UsageCall && key.partition() == &Partition::Workspace(self.workspace)
+        };
+        if batch.writes.iter().any(is_frozen) {
+            std::future::pending::<()>().await;
+        }
+        self.inner.commit(batch).await
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_workspace_whose_calls_are_held_up_does_not_hold_up_the_others() {
+    let world = World::new();
+    let (_, frozen) = studio(&world).await;
+    let other = world.workspace("bob").await;
+    world.agent(other, "bob", "helper").await;
+    let store = Frozen {
+        inner: Arc::clone(&world.store),
+        workspace: frozen,
+    };
+    let service = service_on(&world, &(Arc::new(store) as Arc<dyn Store>));
+    let (ada, bob) = (world.user("ada"), world.user("bob"));
+    for round in 1..4 {
+        call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 1), 10).await;
+        call(&world, &service, &bob, "helper", "gpt-5.5", tokens(1, 1), 10).await;
+        tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+        assert_eq!(usage(&service, &bob, other, &[]).await[0].calls, round);
+    }
+    assert!(usage(&service, &ada, frozen, &[]).await.is_empty());
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ impl<P: Pages> PagedArray<P> {
         while let Some(page) = self.pages.next_page().await? {
             self.add(&page).map_err(Failure::internal)?;
             if self.text.len() > LONG {
-                self.share = Some(call.answers.streamed(holder(call.caller))?);
+                self.share = Some(call.answers.streamed(holder(call.caller), self.text.len())?);
                 return Ok(Reply::streamed_json(PullBody::new(Some(self), next)).into());
             }
         }
@@ -129,6 +129,9 @@ fn next<P: Pages>(written: Option<PagedArray<P>>) -> NextPiece<Option<PagedArray
                 return Ok(Some((written.end().into(), None)));
             };
             written.add(&page).map_err(BodyError::new)?;
+            if let Some(share) = &mut written.share {
+                share.next_piece(written.text.len());
+            }
         }
         let text = std::mem::take(&mut written.text);
         Ok(Some((text.into(), Some(written))))

@@ -17,7 +17,7 @@ pub const SMALL_BODY: usize = 16 << 10;
 pub const SMALL_ANSWER: usize = 64 << 10;
 
 /// What a streamed answer counts as, and one whose length is not known yet: its pieces are made one after the other, and most
-/// are shorter.
+/// are shorter. While one is longer, the answer counts as that.
 const STREAMED_ANSWER: usize = 4 << 20;
 
 /// A budget of bytes in flight: of the request bodies that are being received or whose calls have not ended, or of the answers
@@ -52,6 +52,11 @@ struct OfCaller {
 }
 
 impl AllHeld {
+    fn take(&mut self, caller: &str, bytes: usize) {
+        self.total += bytes;
+        self.callers.entry(caller.to_owned()).or_default().bytes += bytes;
+    }
+
     fn give_back(&mut self, caller: &str, bytes: usize) {
         self.total -= bytes;
         if let Some(of_caller) = self.callers.get_mut(caller) {
@@ -128,13 +133,13 @@ impl ByteBudget {
         })
     }
 
-    /// Takes the share of an answer that is streamed.
+    /// Takes the share of an answer that is streamed and whose first piece has this length.
     ///
     /// # Errors
     ///
     /// As [`Self::answer`].
-    pub(crate) fn streamed(&self, caller: String) -> Result<HeldBytes, Failure> {
-        self.answer(caller, STREAMED_ANSWER)
+    pub(crate) fn streamed(&self, caller: String, piece: usize) -> Result<HeldBytes, Failure> {
+        self.answer(caller, STREAMED_ANSWER.max(piece))
     }
 
     fn add(&self, caller: &str, more: usize, may_go_alone: bool) -> Result<(), Error> {
@@ -156,8 +161,7 @@ impl ByteBudget {
                 format!("the server holds as many bytes of {} as it may", self.of),
             ));
         }
-        held.total += more;
-        held.callers.entry(caller.to_owned()).or_default().bytes += more;
+        held.take(caller, more);
         Ok(())
     }
 
@@ -227,6 +231,16 @@ impl HeldBytes {
         };
         self.bytes = length;
         self.budget.held().give_back(&self.caller, less);
+    }
+
+    /// Counts the next piece of a streamed answer. It is not refused, because the answer has begun.
+    pub(crate) fn next_piece(&mut self, length: usize) {
+        let length = STREAMED_ANSWER.max(length);
+        if let Some(more) = length.checked_sub(self.bytes) {
+            self.budget.held().take(&self.caller, more);
+            self.bytes = length;
+        }
+        self.shrink(length);
     }
 
     /// The text of the answer, which holds the share until the connection has taken all of it.
@@ -327,6 +341,20 @@ mod tests {
         share.shrink(40_000);
         assert_eq!(budget.held().total, 40_000);
         drop(share);
+        assert_eq!(budget.held().total, 0);
+    }
+
+    #[test]
+    fn a_streamed_answer_counts_as_its_longest_piece_in_memory() {
+        let budget = ByteBudget::of_answers(32 << 20, 16 << 20);
+        let mut streamed = budget.streamed("ada".into(), 6 << 20).unwrap();
+        let failure = budget.streamed("ada".into(), 11 << 20).unwrap_err();
+        assert_eq!((failure.status.as_u16(), failure.retry_after), (429, Some(1)));
+        streamed.next_piece(1 << 20);
+        assert_eq!(budget.held().total, STREAMED_ANSWER);
+        streamed.next_piece(40 << 20);
+        assert_eq!(budget.streamed("bob".into(), 0).unwrap_err().status, 503);
+        drop(streamed);
         assert_eq!(budget.held().total, 0);
     }
 

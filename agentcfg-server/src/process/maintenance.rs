@@ -148,7 +148,7 @@ pub(super) async fn send_webhooks(sender: WebhookSender, stopped: impl Future<Ou
     }
 }
 
-/// Runs the periodic tasks: writes when keys were last used, and checks whether storage answers.
+/// Runs the periodic tasks, such as the check whether storage answers.
 pub(super) async fn maintain(
     service: AgentCfg,
     store_maintenance: StoreMaintenance,
@@ -164,9 +164,6 @@ pub(super) async fn maintain(
             () = &mut stopped => return,
             () = tokio::time::sleep(EVERY) => {}
         }
-        if let Err(error) = service.flush().await {
-            tracing::warn!(?error, "could not write when API keys were last used, trying again");
-        }
         if round.is_multiple_of(SWEEP_EVERY)
             && let Err(error) = service.sweep_browser_sessions().await
         {
@@ -175,6 +172,30 @@ pub(super) async fn maintain(
                 "could not remove browser sessions that have ended, trying again"
             );
         }
+    }
+}
+
+/// For how long what is in memory alone is written at the end of the process, and the pause between two attempts.
+const WRITE_FOR: Duration = Duration::from_secs(10);
+const BETWEEN: Duration = Duration::from_millis(250);
+
+/// Writes the usage of model calls, what budgets have spent and when keys were last used, before the process ends.
+pub(super) async fn flush(service: &AgentCfg) {
+    let write = async {
+        while let Err(error) = service.flush().await {
+            tracing::warn!(
+                ?error,
+                "could not write usage, budgets and last uses of API keys, trying again"
+            );
+            tokio::time::sleep(BETWEEN).await;
+        }
+    };
+    if tokio::time::timeout(WRITE_FOR, write).await.is_err() {
+        let seconds = WRITE_FOR.as_secs();
+        tracing::error!(
+            seconds,
+            "could not write usage, budgets and last uses of API keys before the end: budgets show what this server held as unsettled"
+        );
     }
 }
 

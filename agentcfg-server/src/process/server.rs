@@ -27,7 +27,7 @@ use crate::process::certificate::{self, Certificate};
 use crate::process::config::Config;
 use crate::process::datadir::DataDir;
 use crate::process::maintenance::{
-    finish_rotation, maintain, remove_deleted_workspaces, remove_old_history, send_webhooks,
+    finish_rotation, flush, maintain, remove_deleted_workspaces, remove_old_history, send_webhooks,
 };
 use crate::process::master_keys;
 use crate::process::outbound_options::outbound_options;
@@ -300,9 +300,7 @@ impl Server {
 
         let _ = stop.send(true);
         while tasks.join_next().await.is_some() {}
-        if let Err(error) = self.service.flush().await {
-            tracing::warn!(?error, "could not write when API keys were last used");
-        }
+        flush(&self.service).await;
         self.backend.close().await;
         Ok(drained)
     }

@@ -51,7 +51,9 @@ impl PeriodSlice {
 
     /// Notes a call that waits and lacks this amount, for as long as the guard lives.
     pub(super) fn wait_for(self: &Arc<Self>, lack: u64) -> Waiting {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner) += lack;
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        *waiting = waiting.saturating_add(lack);
+        drop(waiting);
         Waiting {
             slice: Arc::clone(self),
             lack,

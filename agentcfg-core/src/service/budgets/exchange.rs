@@ -14,9 +14,10 @@ use crate::model::{Action, Actor, Change as FieldChange, Changes, TargetType, Us
 use crate::service::access::Access;
 use crate::service::change::Change;
 use crate::service::for_each::for_each;
-use crate::service::records::{self, BudgetAccount, EntityKey, Outcome, Stored, StoredBudget, Transaction};
+use crate::service::records::{self, BudgetAccount, EntityKey, Outcome, StoredBudget, Transaction};
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Inner};
+use crate::store::Check;
 
 /// How often slices are reported, and others asked whether they need something.
 const TICK: Duration = Duration::from_millis(500);
@@ -50,11 +51,20 @@ impl AgentCfg {
         let key = records::budget_account(slice.workspace, slice.budget, &slice.period);
         let mut rounds = Rounds::default();
         loop {
-            let (budget, found) = self.read((place.clone(), key.clone())).await?;
-            let Some(budget) = budget.filter(|budget| budget.value.id == slice.budget) else {
+            let (alive, budget, found) = self
+                .read((
+                    records::workspace(slice.workspace).encoded(),
+                    place.clone(),
+                    key.clone(),
+                ))
+                .await?;
+            let budget = budget.filter(|budget| budget.value.id == slice.budget);
+            // The budgets of a workspace that is deleted are removed after its log, to which nothing may be added any more.
+            let (Some(alive), Some(budget)) = (alive, budget) else {
                 slice.lock().forget();
                 return Ok(None);
             };
+            let unchanged = [alive.unchanged(), budget.unchanged(), key.unchanged(found.as_ref())];
             let before = found.as_ref().map(|found| found.value.clone()).unwrap_or_default();
             let mut account = before.clone();
             if asks {
@@ -80,12 +90,12 @@ impl AgentCfg {
                 account.notified |= threshold.bit;
             }
             let is_first = found.is_none();
-            let put = self.put_account(slice.workspace, &budget, (&key, found, &account), threshold);
+            let put = self.put_account(slice.workspace, &budget.value, unchanged, (&key, &account), threshold);
             match put.await? {
                 Outcome::Done(_) => {
                     slice.lock().exchanged(&account, own, at.steady);
-                    if is_first {
-                        self.remove_old_accounts(slice).await?;
+                    if is_first && let Err(error) = self.remove_old_accounts(slice).await {
+                        tracing::warn!(?error, "could not remove the accounts of earlier periods of a budget");
                     }
                 }
                 Outcome::Raced | Outcome::Limit => {
@@ -102,12 +112,15 @@ impl AgentCfg {
         }
     }
 
-    /// Removes the accounts of a budget but for the last two periods: calls that began in the period before may be in flight.
+    /// Removes the accounts of a budget before the period of this slice and the one before, in which calls in flight may have begun.
+    /// Those of later periods stay: a clock is wrong, perhaps this one.
     async fn remove_old_accounts(&self, slice: &PeriodSlice) -> Result<(), Error> {
         let accounts = records::accounts_from(slice.workspace, slice.budget).limit(OLD_ACCOUNTS);
         let mut accounts: Vec<_> = self.scan(accounts).await?.into_keys().collect();
-        accounts.retain(|account| account.period_of(slice.budget).is_some());
-        accounts.truncate(accounts.len().saturating_sub(2));
+        // The names of periods grow with the time.
+        let is_earlier = |period: &str| period < slice.period.as_str();
+        accounts.retain(|account| account.period_of(slice.budget).is_some_and(is_earlier));
+        accounts.pop();
         if accounts.is_empty() {
             return Ok(());
         }
@@ -119,20 +132,18 @@ impl AgentCfg {
     async fn put_account(
         &self,
         workspace: WorkspaceId,
-        budget: &Stored<StoredBudget>,
-        (key, found, account): (&EntityKey<BudgetAccount>, Option<Stored<BudgetAccount>>, &BudgetAccount),
+        stored: &StoredBudget,
+        [alive, budget, unchanged]: [Check; 3],
+        (key, account): (&EntityKey<BudgetAccount>, &BudgetAccount),
         threshold: Option<Threshold>,
     ) -> Result<Outcome, Error> {
-        let unchanged = key.unchanged(found.as_ref());
         let Some(threshold) = threshold else {
             let transaction = Transaction::default()
-                .check(budget.unchanged())
-                .check(unchanged)
+                .check_all([alive, budget, unchanged])
                 .put(key.clone(), account)?;
             return self.commit(transaction).await;
         };
-        let stored = &budget.value;
-        let access = Access::without_membership(workspace, Actor::system("budgets"), budget.unchanged());
+        let access = Access::without_membership(workspace, Actor::system("budgets"), budget);
         let id = stored.id.to_string();
         let field = |name: &str, to: serde_json::Value| {
             let from = serde_json::Value::Null;
@@ -149,6 +160,7 @@ impl AgentCfg {
         let (action, target) = (Action::BudgetThresholdReached, TargetType::Budget);
         let change = Change::new(&access, self.now(), action, target, id)
             .audit_changes(&changes)?
+            .check(alive)
             .check(unchanged)
             .put(key.clone(), account)?;
         self.apply(change).await

@@ -162,7 +162,7 @@ impl AgentCfg {
             .await?
             .workspace();
         // What has ended here counts in a new budget, and nothing is written here until it is made.
-        self.write_usage().await?;
+        self.write_usage_of(workspace).await?;
         let earlier = match self.read(records::budget(workspace, &place)).await? {
             Some(_) => 0,
             None => self.begun_earlier(workspace, &place).await?,

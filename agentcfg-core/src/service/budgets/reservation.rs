@@ -128,9 +128,15 @@ impl AgentCfg {
         known.map_or(0, |known| known.revision)
     }
 
-    /// Counts a call that is written now in the budgets that were made since it was settled at this revision.
-    pub(in crate::service) fn settle_since(&self, known: &KnownBudgets, settled: u64, call: &EndedCost<'_>) {
-        let made_since = known.budgets.iter().filter(|budget| budget.stored.made_at > settled);
+    /// Counts a call in the budgets that were made between these revisions: when it was settled, and when it was written.
+    pub(in crate::service) fn settle_since(
+        &self,
+        known: &KnownBudgets,
+        (settled, written): (u64, u64),
+        call: &EndedCost<'_>,
+    ) {
+        let is_between = |made_at: u64| settled < made_at && made_at <= written;
+        let made_since = known.budgets.iter().filter(|budget| is_between(budget.stored.made_at));
         self.charge(made_since, call);
     }
 

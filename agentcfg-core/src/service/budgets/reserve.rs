@@ -223,6 +223,9 @@ impl AgentCfg {
     /// Reserves an amount of a budget, or the rest if that is at least `least`; `None` where the budget does not pay for it. A budget
     /// that is removed meanwhile pays for everything.
     async fn reserve_of(&self, slice: &Arc<PeriodSlice>, amount: u64, least: u64) -> Result<Option<u64>, Error> {
+        if amount == 0 {
+            return Ok(Some(0));
+        }
         let steady = || self.inner.clock.steady_millis();
         let (own, mut asked, mut overtaken) = (self.process_tag()?, 0, 0);
         let lack = {

@@ -57,7 +57,7 @@ impl AgentCfg {
     pub async fn settle_budgets(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Vec<Budget>, Error> {
         let access = self.access(caller, workspace, Permission::BudgetsManage).await?;
         let workspace = access.workspace();
-        self.write_usage().await?;
+        self.write_usage_of(workspace).await?;
         let known = self.read_budgets(workspace).await?;
         let mut open: Vec<_> = known.budgets.iter().map(|budget| &budget.stored).collect();
         let mut rounds = Rounds::default();

@@ -323,7 +323,7 @@ impl Slice {
         self.refused &= account.notified & THRESHOLDS[2].bit == 0;
     }
 
-    /// Forgets an exchange that was not committed, because the account has changed. An earlier one of unknown outcome may be the
+    /// Forgets an exchange that was not committed: it changes nothing, or the account has changed. An earlier one of unknown outcome may be the
     /// reason.
     pub(super) fn not_exchanged(&mut self) {
         self.undecided.pop();

@@ -166,7 +166,7 @@ fn write_now_and_then(every: Duration, service: &Weak<Inner>, runtime: &Handle) 
     loop {
         thread::park_timeout(every);
         let Some(inner) = service.upgrade() else { return };
-        if let Err(error) = runtime.block_on(AgentCfg::of(inner).flush()) {
+        if let Err(error) = runtime.block_on(AgentCfg::of(inner).flush_uses()) {
             tracing::warn!(?error, "could not write when API keys were last used, trying again");
         }
     }

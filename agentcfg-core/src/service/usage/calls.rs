@@ -46,6 +46,10 @@ impl AgentCfg {
         {
             let decode = |record: records::Encoded<StoredCall>| Ok((record.key().call_id()?, record.value()?));
             for (id, call) in chunked_reads::decoded(piece, decode).await? {
+                // An identifier is as late as the end of its call, or later.
+                if id.millis() < oldest {
+                    return Ok(calls);
+                }
                 if call.ended_at >= oldest && selected.has(&call.group) && calls.len() < most {
                     calls.push(call.shown(id, with_actor));
                 }

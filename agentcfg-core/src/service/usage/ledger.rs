@@ -19,7 +19,9 @@ const GATHER: Duration = Duration::from_millis(250);
 /// The pause after a failure of the store, which doubles with each failure after it.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 /// The longest pause.
-const LONGEST_PAUSE: Duration = Duration::from_secs(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);
+/// How long a round is waited for before the next one begins, which leaves alone what this one is at.
+const ROUND: Duration = Duration::from_millis(500);
 /// The most calls that are kept while the store does not answer. Calls beyond it are lost, and the log says how many.
 const MOST_KEPT: usize = 1 << 20;
 
@@ -30,7 +32,7 @@ const SWEEP_EVERY: i64 = HOUR;
 #[derive(Default)]
 pub(in crate::service) struct Ledger {
     waiting: Mutex<Waiting>,
-    pub(super) sums: tokio::sync::Mutex<HashMap<SumKey, OpenSum>>,
+    sums: Mutex<HashMap<SumKey, OpenSum>>,
     /// One lock for each workspace, held while its calls are written.
     turns: Mutex<HashMap<WorkspaceId, Turn>>,
     wake: Arc<Notify>,
@@ -42,9 +44,20 @@ pub(in crate::service) struct Ledger {
 /// The writing of the calls of one workspace.
 #[derive(Default)]
 struct Turn {
-    lock: Arc<tokio::sync::Mutex<()>>,
+    lock: Arc<WriteTurn>,
     /// When old calls were last removed, on the monotonic clock.
     swept: Option<i64>,
+}
+
+/// Held by the task that writes the calls of a workspace. It has the attempt whose outcome is not known.
+pub(in crate::service) type WriteTurn = tokio::sync::Mutex<Option<Attempt>>;
+
+/// An attempt to write the first calls of a workspace. The next attempt writes the same ones, and finds out about this one.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::service) struct Attempt {
+    pub(super) calls: usize,
+    /// The revision of the budgets that it checked.
+    pub(super) budgets: u64,
 }
 
 /// The calls that were not written yet.
@@ -115,8 +128,18 @@ impl Ledger {
     }
 
     /// The lock of those who write the calls of a workspace.
-    pub(in crate::service) fn turn(&self, workspace: WorkspaceId) -> Arc<tokio::sync::Mutex<()>> {
+    pub(in crate::service) fn turn(&self, workspace: WorkspaceId) -> Arc<WriteTurn> {
         Arc::clone(&self.turns().entry(workspace).or_default().lock)
+    }
+
+    /// Has the task that writes look again.
+    pub(super) fn look_again(&self) {
+        self.wake.notify_one();
+    }
+
+    /// The sums that this process counts.
+    pub(super) fn sums(&self) -> MutexGuard<'_, HashMap<SumKey, OpenSum>> {
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether old calls of a workspace were not removed for long.
@@ -199,6 +222,13 @@ impl Drop for Ledger {
     /// Ends the task that writes.
     fn drop(&mut self) {
         self.wake.notify_one();
+        let calls = self.lock().count;
+        if calls > 0 {
+            tracing::error!(
+                calls,
+                "the usage of model calls is lost: it was not written before the end"
+            );
+        }
     }
 }
 
@@ -213,8 +243,12 @@ async fn write_on(service: Weak<Inner>, wake: Arc<Notify>) {
         if service.inner.lifetime.check().is_err() {
             return;
         }
-        let written = service.write_usage().await;
-        drop(service);
+        // Where the calls of one workspace are held up, those of the others are written nonetheless.
+        let mut round = tokio::spawn(async move { service.write_usage_not_in_work().await });
+        let Ok(Ok(written)) = tokio::time::timeout(ROUND, &mut round).await else {
+            wake.notify_one();
+            continue;
+        };
         match written {
             Ok(()) => (pause, after_failure) = (GATHER, AFTER_FAILURE),
             Err(error) => {

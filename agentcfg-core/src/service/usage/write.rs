@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::HOUR;
-use super::ledger::{OpenSum, SumKey, WaitingCall};
+use super::ledger::{Attempt, OpenSum, SumKey, WaitingCall};
 use crate::error::Error;
 use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::budgets::{EndedCost, KnownBudgets};
 use crate::service::for_each::for_each;
-use crate::service::records::{self, Entries, Outcome, StoredCall, StoredSum, SumTime, Transaction};
+use crate::service::records::{self, EntityKey, Entries, Outcome, StoredCall, StoredSum, SumTime, Transaction};
 use crate::service::retry::Rounds;
 
 /// The most calls in one commit. Together with their sums they are fewer writes than any store takes.
@@ -29,6 +29,19 @@ impl AgentCfg {
     ///
     /// When storage fails, for the first workspace whose calls were not written.
     pub(in crate::service) async fn write_usage(&self) -> Result<(), Error> {
+        for_each(self.inner.ledger.workspaces(), AT_ONCE, |workspace| {
+            let service = self.clone();
+            async move { service.write_usage_of(workspace).await }
+        })
+        .await
+    }
+
+    /// As [`Self::write_usage`], of the workspaces whose calls no other task writes now.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::write_usage`].
+    pub(super) async fn write_usage_not_in_work(&self) -> Result<(), Error> {
         let ledger = &self.inner.ledger;
         let lost = ledger.take_lost();
         if lost > 0 {
@@ -39,7 +52,16 @@ impl AgentCfg {
         }
         for_each(ledger.workspaces(), AT_ONCE, |workspace| {
             let service = self.clone();
-            async move { service.write_usage_of(workspace).await }
+            async move {
+                let turn = service.inner.ledger.turn(workspace);
+                match turn.try_lock() {
+                    Ok(mut unknown) => service.write_waiting_calls(workspace, &mut unknown).await,
+                    Err(_) => {
+                        service.inner.ledger.look_again();
+                        Ok(())
+                    }
+                }
+            }
         })
         .await
     }
@@ -52,32 +74,45 @@ impl AgentCfg {
     pub(in crate::service) async fn write_usage_of(&self, workspace: WorkspaceId) -> Result<(), Error> {
         // One task at a time: of two, each would count the same calls.
         let turn = self.inner.ledger.turn(workspace);
-        let _turn = turn.lock().await;
+        let mut unknown = turn.lock().await;
+        self.write_waiting_calls(workspace, &mut unknown).await
+    }
+
+    async fn write_waiting_calls(&self, workspace: WorkspaceId, unknown: &mut Option<Attempt>) -> Result<(), Error> {
         let ledger = &self.inner.ledger;
         loop {
-            let calls = ledger.first(workspace, CALLS);
-            if calls.is_empty() {
+            let calls = ledger.first(workspace, unknown.map_or(CALLS, |attempt| attempt.calls));
+            let Some(first) = calls.first() else {
                 break;
-            }
-            self.write_calls(workspace, &calls).await?;
+            };
+            let first = records::usage_call(workspace, first.id);
+            self.write_calls(workspace, &first, &calls, unknown).await?;
+            // Nothing is awaited since the calls were written, so that a caller who leaves does not have them written again.
             ledger.forget(workspace, calls.len());
         }
-        self.close_sums(workspace).await;
+        self.close_sums(workspace);
         if ledger.sweep_is_due(workspace, self.inner.clock.steady_millis()) {
             self.remove_old_calls(workspace).await?;
         }
         Ok(())
     }
 
-    /// Writes calls with the sums that they make. Repeated after a failure, it writes the same records.
-    async fn write_calls(&self, workspace: WorkspaceId, calls: &[WaitingCall]) -> Result<(), Error> {
+    /// Writes calls with the sums that they make. Repeated after a failure, it writes the same records, unless it finds the first
+    /// one: then the attempt was executed whose outcome was unknown. The check that it is not there makes one attempt exclude the others.
+    async fn write_calls(
+        &self,
+        workspace: WorkspaceId,
+        first: &EntityKey<StoredCall>,
+        calls: &[WaitingCall],
+        unknown: &mut Option<Attempt>,
+    ) -> Result<(), Error> {
         let mut changed: HashMap<SumKey, OpenSum> = HashMap::new();
         for WaitingCall { call, .. } in calls {
             for key in SumKey::of(workspace, call) {
                 let sum = match changed.entry(key) {
                     Entry::Occupied(entry) => entry.into_mut(),
                     Entry::Vacant(entry) => {
-                        let sum = self.open_sum(entry.key()).await?;
+                        let sum = self.open_sum(entry.key())?;
                         entry.insert(sum)
                     }
                 };
@@ -87,23 +122,37 @@ impl AgentCfg {
         let mut rounds = Rounds::default();
         loop {
             let head = records::budgets_head(workspace);
-            let (found, budgets) = self
-                .read((records::workspace(workspace).encoded(), head.clone()))
+            let (found, budgets, written) = self
+                .read((
+                    records::workspace(workspace).encoded(),
+                    head.clone(),
+                    first.clone().encoded(),
+                ))
                 .await?;
             let Some(found) = found else {
                 // The workspace is deleted, and its usage with it.
                 return Ok(());
             };
-            // A new budget counts what was written before it was made, and those who write count the rest in it.
-            let mut transaction = Transaction::default()
-                .check(found.unchanged())
-                .check(head.unchanged(budgets.as_ref()))
-                .add(records::usage_writes(workspace), 1, None);
-            let revision = budgets.map_or(0, |head| head.value.revision);
+            let now = budgets.as_ref().map_or(0, |head| head.value.revision);
+            let revision = match (&written, &*unknown) {
+                (Some(_), Some(attempt)) => attempt.budgets,
+                _ => now,
+            };
             let since = match calls.iter().any(|call| call.settled < revision) {
                 true => Some(self.budgets_at(workspace, revision).await?),
                 false => None,
             };
+            if written.is_some() {
+                self.are_written(since.as_deref(), revision, calls, changed);
+                *unknown = None;
+                return Ok(());
+            }
+            // A new budget counts what was written before it was made, and those who write count the rest in it.
+            let mut transaction = Transaction::default()
+                .check(found.unchanged())
+                .check(head.unchanged(budgets.as_ref()))
+                .check(first.unchanged(None))
+                .add(records::usage_writes(workspace), 1, None);
             for WaitingCall { id, call, .. } in calls {
                 transaction = transaction.put(records::usage_call(workspace, *id), call)?;
             }
@@ -114,35 +163,45 @@ impl AgentCfg {
                 };
                 transaction = transaction.put(records::usage_sum(workspace, key.time, sum.id), &record)?;
             }
+            *unknown = Some(Attempt {
+                calls: calls.len(),
+                budgets: revision,
+            });
             match self.commit(transaction).await? {
                 Outcome::Done(_) => {
-                    if let Some(known) = since {
-                        self.settle_written(&known, calls);
-                    }
-                    break;
+                    self.are_written(since.as_deref(), revision, calls, changed);
+                    *unknown = None;
+                    return Ok(());
                 }
                 Outcome::Raced | Outcome::Limit => rounds.lost().await?,
             }
         }
-        self.inner.ledger.sums.lock().await.extend(changed);
-        Ok(())
     }
 
-    /// Counts calls in the budgets that were made since they were settled.
-    fn settle_written(&self, known: &KnownBudgets, calls: &[WaitingCall]) {
+    /// Takes over that calls are written: into the sums, and into the budgets that were made up to this revision and since the calls
+    /// were settled. Later ones have found the calls.
+    fn are_written(
+        &self,
+        since: Option<&KnownBudgets>,
+        revision: u64,
+        calls: &[WaitingCall],
+        sums: HashMap<SumKey, OpenSum>,
+    ) {
+        self.inner.ledger.sums().extend(sums);
+        let Some(known) = since else { return };
         for WaitingCall { call, settled, .. } in calls {
             let cost = EndedCost {
                 group: &call.group,
                 cost: call.cost.unwrap_or(Usd::ZERO),
                 began: Timestamp::from_unix_millis(call.began_at()),
             };
-            self.settle_since(known, *settled, &cost);
+            self.settle_since(known, (*settled, revision), &cost);
         }
     }
 
     /// The sum that this process counts, a new one if it counts none.
-    async fn open_sum(&self, key: &SumKey) -> Result<OpenSum, Error> {
-        let mut sums = self.inner.ledger.sums.lock().await;
+    fn open_sum(&self, key: &SumKey) -> Result<OpenSum, Error> {
+        let mut sums = self.inner.ledger.sums();
         if let Some(sum) = sums.get(key) {
             return Ok(sum.clone());
         }
@@ -156,9 +215,9 @@ impl AgentCfg {
     }
 
     /// Forgets the sums of times that are over. If the clock is set back, others are begun.
-    async fn close_sums(&self, workspace: WorkspaceId) {
+    fn close_sums(&self, workspace: WorkspaceId) {
         let hour = self.now().unix_millis().div_euclid(HOUR);
-        let mut sums = self.inner.ledger.sums.lock().await;
+        let mut sums = self.inner.ledger.sums();
         sums.retain(|key, _| {
             let is_over = match key.time {
                 SumTime::Day(of) => of < hour.div_euclid(24),
@@ -173,8 +232,12 @@ impl AgentCfg {
         self.days_ago(self.settings().usage_retention_days)
     }
 
-    /// Removes calls that are older than they are kept, a bounded number of them.
-    async fn remove_old_calls(&self, workspace: WorkspaceId) -> Result<(), Error> {
+    /// Removes calls that are older than they are kept, a bounded number of them. Returns whether all are removed.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails.
+    pub(in crate::service) async fn remove_old_calls(&self, workspace: WorkspaceId) -> Result<bool, Error> {
         let oldest = self.oldest_call().unix_millis();
         for _ in 0..SWEEPS {
             let entries = Entries::<StoredCall>::in_workspace(workspace).limit(SWEPT);
@@ -193,9 +256,9 @@ impl AgentCfg {
             }
             if removed < count || count < SWEPT {
                 self.inner.ledger.is_swept(workspace, self.inner.clock.steady_millis());
-                return Ok(());
+                return Ok(true);
             }
         }
-        Ok(())
+        Ok(false)
     }
 }

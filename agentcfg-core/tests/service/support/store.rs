@@ -22,6 +22,8 @@ pub enum Fault {
     Lost,
     /// Applied, and the store reports an unknown outcome.
     Made,
+    /// Not applied before [`Faulty::commit_late`], and the store reports an unknown outcome.
+    Late,
     /// Refused as if the check with this index had failed.
     Conflict(usize),
     /// Applied after this work has run.
@@ -34,6 +36,7 @@ pub struct Faulty {
     script: Mutex<VecDeque<Fault>>,
     reads_fail: Mutex<bool>,
     commits: AtomicUsize,
+    late: Mutex<Vec<Batch>>,
 }
 
 impl Faulty {
@@ -43,7 +46,18 @@ impl Faulty {
             script: Mutex::default(),
             reads_fail: Mutex::default(),
             commits: AtomicUsize::new(0),
+            late: Mutex::default(),
         })
+    }
+
+    /// Commits what was late, and returns whether each of it was applied.
+    pub async fn commit_late(&self) -> Vec<bool> {
+        let late = std::mem::take(&mut *self.late.lock().unwrap());
+        let mut applied = Vec::new();
+        for batch in late {
+            applied.push(self.inner.commit(batch).await.is_ok());
+        }
+        applied
     }
 
     /// Sets the fate of the next commits; those after the script succeed.
@@ -94,6 +108,10 @@ impl Store for Faulty {
             Some(Fault::Lost) => return Err(StoreError::OutcomeUnknown("the line broke".into()).into()),
             Some(Fault::Made) => {
                 self.inner.commit(batch).await?;
+                return Err(StoreError::OutcomeUnknown("the line broke".into()).into());
+            }
+            Some(Fault::Late) => {
+                self.late.lock().unwrap().push(batch);
                 return Err(StoreError::OutcomeUnknown("the line broke".into()).into());
             }
             Some(Fault::Conflict(index)) => return Err(CommitError::Conflict(index)),

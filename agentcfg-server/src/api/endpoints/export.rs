@@ -46,7 +46,7 @@ impl Endpoint for Export {
     type Answer = Written<Lines<ExportLine>>;
 
     async fn run(call: &Call<'_>, (workspace,): Values<'_, Self>, (): ()) -> Result<Self::Answer, Failure> {
-        let share = call.answers.streamed(holder(call.caller))?;
+        let share = call.answers.streamed(holder(call.caller), 0)?;
         // Its audit entry names the request, although its method is one that changes nothing.
         let caller = call.caller.clone().with_request_id(call.request_id);
         let export = call.service.export_workspace(&caller, workspace).await?;
@@ -55,10 +55,13 @@ impl Endpoint for Export {
 }
 
 /// The next lines of an export.
-fn next((mut export, share): (Source, HeldBytes)) -> NextPiece<(Source, HeldBytes)> {
+fn next((mut export, mut share): (Source, HeldBytes)) -> NextPiece<(Source, HeldBytes)> {
     Box::pin(async move {
         match export.next().await {
-            Ok(lines) => Ok(lines.map(|lines| (lines.into(), (export, share)))),
+            Ok(lines) => {
+                share.next_piece(lines.as_ref().map_or(0, |lines| lines.len()));
+                Ok(lines.map(|lines| (lines.into(), (export, share))))
+            }
             Err(error) => {
                 tracing::warn!(?error, "an export was broken off");
                 Err(BodyError::new(error))
