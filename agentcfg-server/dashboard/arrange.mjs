@@ -1,11 +1,15 @@
 // The order of the statements in a script. That of functions and constants does not matter to what they do, but to how well the
-// script compresses: order.txt has the best one that `node build.mjs --arrange` found. What it does not name stays where it is.
+// script compresses: order.txt has the best one that `node build.mjs --arrange` found, script by script, with an empty line between
+// them: some names are in both. What it does not name stays where it is.
 import { parse } from "acorn";
 import { readFileSync, writeFileSync } from "node:fs";
 import { gzipSync } from "node:zlib";
 
 const ORDER = new URL("order.txt", import.meta.url);
-const TRIALS = 20_000;
+/** How long it looks for a better order of each script. */
+const SECONDS = 300;
+/** So many bytes may a compressor that is fast and less good find more. */
+const SLACK = 2;
 const LONGEST = 4;
 
 /** What a script exports is at its end. */
@@ -58,14 +62,11 @@ const longNames = (names) => new Map(Object.entries(names).map(([name, short]) =
 
 /**
  * A minified script in the order of order.txt; what that does not name follows what it followed before. `names` has the short
- * name of each long one.
+ * name of each long one; `part` says which of the scripts it is.
  */
-export function arrange(script, names) {
-  const places = new Map(
-    readFileSync(ORDER, "utf8")
-      .split("\n")
-      .map((name, i) => [name, i]),
-  );
+export function arrange(script, names, part) {
+  const order = readFileSync(ORDER, "utf8").split("\n\n")[part].split("\n");
+  const places = new Map(order.map((name, i) => [name, i]));
   const long = longNames(names);
   const all = statements(script);
   let last = -1;
@@ -121,31 +122,39 @@ function* numbers() {
   for (let seed = 7; ;) yield (seed = (Math.imul(seed, 1_103_515_245) + 12_345) & 0x7fffffff) >>> 8;
 }
 
-/** Looks for an order in which minified scripts compress better, and keeps it. */
-export function search(scripts, names) {
+/**
+ * Looks for an order in which minified scripts compress better, and keeps it. `pack` compresses as the build does, which takes
+ * long: it is asked about those orders alone that are not larger with a fast compressor.
+ */
+export async function search(scripts, names, pack) {
   const long = longNames(names);
   const order = [];
   for (const script of scripts) {
     const random = numbers();
     const below = (most) => random.next().value % most;
-    const size = (all) => gzipSync(written(all), { level: 9 }).length;
+    const roughly = (all) => gzipSync(written(all), { level: 9 }).length;
+    const exactly = async (all) => (await pack(Buffer.from(written(all)))).length;
     let all = statements(script);
-    let best = size(all);
+    let rough = roughly(all);
+    let best = await exactly(all);
     console.log(`${best} before`);
     const near = alike(all);
-    for (let i = 0; i < TRIALS; i += 1) {
+    const end = Date.now() + SECONDS * 1000;
+    for (let share = 1; share > 0; share = (end - Date.now()) / (SECONDS * 1000)) {
       const next = [...all];
       // A few statements, to some place or to one that is like them.
-      const moved = next.splice(below(next.length), 1 + below(1 + Math.ceil(LONGEST * (1 - i / TRIALS) ** 2)));
+      const moved = next.splice(below(next.length), 1 + below(1 + Math.ceil(LONGEST * share ** 2)));
       const friends = near.get(moved[below(moved.length)]);
       const friend = friends.length && below(3) ? next.indexOf(friends[below(friends.length)]) + below(2) : -1;
       next.splice(friend >= 0 ? friend : below(next.length + 1), 0, ...moved);
       if (!isRight(next)) continue;
-      const bytes = size(next);
-      if (bytes <= best) [best, all] = [bytes, next];
+      const bytes = roughly(next);
+      if (bytes > rough + SLACK) continue;
+      const packed = await exactly(next);
+      if (packed <= best) [rough, best, all] = [bytes, packed, next];
     }
     console.log(`${best} after`);
-    order.push(...all.flatMap(({ name }) => long.get(name) ?? []));
+    order.push(all.flatMap(({ name }) => long.get(name) ?? []).join("\n"));
   }
-  writeFileSync(ORDER, `${order.join("\n")}\n`);
+  writeFileSync(ORDER, `${order.join("\n\n")}\n`);
 }

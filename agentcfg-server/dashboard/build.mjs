@@ -137,7 +137,9 @@ const LOADER = `self.load=src=>new Promise((onload,onerror)=>document.head.appen
 
 /** The smallest gzip file that any reader takes; its bytes depend on nothing but the content. */
 async function pack(content) {
-  const packed = Buffer.from(watching ? gzipSync(content, { level: 9 }) : await zopfli.gzipAsync(content, { numiterations: 60 }));
+  const packed = Buffer.from(
+    watching ? gzipSync(content, { level: 9 }) : await zopfli.gzipAsync(content, { numiterations: 200 }),
+  );
   packed.writeUInt32LE(0, 4); // no time
   packed[9] = 255; // no operating system
   return packed;
@@ -158,11 +160,12 @@ async function files(bundle) {
     const minified = ["chunk.js", "later.js"];
     for (const name of minified) scripts.set(name, await small(scripts.get(name), names));
     const { props } = names.vars;
-    for (const name of minified) scripts.set(name, arrange(scripts.get(name), props));
+    minified.forEach((name, part) => scripts.set(name, arrange(scripts.get(name), props, part)));
     if (mode === "--arrange")
-      search(
+      await search(
         minified.map((name) => scripts.get(name)),
         props,
+        (content) => zopfli.gzipAsync(content, { numiterations: 5 }),
       );
     share(scripts);
   }

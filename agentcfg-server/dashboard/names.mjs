@@ -1,12 +1,13 @@
 // Names of properties that the scripts alone use, which the build shortens: nothing of the browser, of the API, of Preact or of
 // what the browser stores is called so, and nothing uses such a name as text. The build fails where one does.
 const OWN = `
-  above absent also apiKey asked bands baseVersion beforeLast beside blocks budgets busy byId called careful conflicts
-  counted cure earlier extra faults filters foot found heights hook ids ifMatch ifNoneMatch limited may metric needs
-  note nothing nullable onBack onKey onCheck onChoose onClear onClose onDecide onEdit onMessage onOpen onPick onPoint onRestore
-  onSave onTable onText onTick onUp others outcomes own ownHeading parts passes peek perhapsDone pieces places planned
-  precise retryAfter run running safe said say series setLeft settings slots slow stale steps sum tasks texts theirsName
-  tickRow took topic touch touchAll tried typed users verb wake wanted why will words worked
+  about above absent also apiKey asked axis bands baseName baseVersion beforeLast beside blocked blocks budgets busy byId
+  called careful conflicts counted cure direction earlier ended extra faults filters foot found heights hook ids ifMatch
+  ifNoneMatch kept known last limited look markers may metric needs newest note nothing nullable onBack onCheck onChoose
+  onClear onClose onDecide onEdit onKey onMessage onOpen onPick onPoint onRestore onSave onSend onTable onText onTick onUp
+  others outcomes own ownHeading parts passes peek perhapsDone pieces places planned precise requestId retry retryAfter run
+  running safe said say scale screen series setLeft settings shown slots slow stale steps sum tasks texts theirsName tickRow
+  tone took topic touch touchAll tried typed users usual verb wake wanted what why will words worked
 `
   .trim()
   .split(/\s+/);

@@ -137,3 +137,33 @@ test("both versions of the same lines can be kept", async () => {
   assert.deepEqual([persona_prompt, role], ["One\nTwo, theirs\nTwo, mine\nThree", "Theirs"]);
   page.faults();
 });
+
+test("a text that was merged by its lines is shown whole, as it will be saved", async () => {
+  const { page, id } = await stage.studio("froydis");
+  const writer = `/api/agents/configs?workspace_id=${id}&agent_id=writer`;
+  await stage.server.call("froydis", "PATCH", writer, { persona_prompt: "One\nTwo\nThree\nFour\nFive" });
+  await page.show("agents/writer");
+  await page.getByText("Live", { exact: true }).waitFor();
+  await page.getByLabel("Persona prompt").fill("One\nTwo\nThree, mine\nFour\nFive, mine\nSix");
+  await stage.server.call("froydis", "PATCH", writer, { persona_prompt: "One, theirs\nTwo\nThree, theirs\nFour\nFive" });
+  await page.getByText("Writer changed while you were editing.").waitFor();
+  await page.keyboard.press("Control+s");
+  const opener = page.getByText("Whole persona prompt");
+  await opener.focus();
+  await page.keyboard.press("Enter");
+  const whole = page.getByLabel("Persona prompt, as it will be saved");
+  assert.equal(await whole.inputValue(), "One, theirs\nTwo\nThree, theirs\nFour\nFive, mine\nSix");
+  assert.equal(await whole.getAttribute("readonly"), "");
+  const marks = () => page.locator(".whole .area-lines").evaluate((box) => [...box.children].map(({ className }) => className));
+  assert.deepEqual(await marks(), ["", "", "", "", "edited", "new"], "what differs from theirs is marked");
+  await page.locator(".conflict label", { hasText: "Mine" }).click();
+  assert.equal(await whole.inputValue(), "One, theirs\nTwo\nThree, mine\nFour\nFive, mine\nSix");
+  assert.deepEqual(await marks(), ["", "", "edited", "", "edited", "new"]);
+  for (const width of [1440, 390]) {
+    // So high that the bar at the bottom is over nothing.
+    await page.setViewportSize({ width, height: 2_000 });
+    assert.deepEqual(await violations(page), [], String(width));
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+  }
+  page.faults();
+});

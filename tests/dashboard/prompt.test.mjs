@@ -132,3 +132,48 @@ test("who may not change an agent finds texts and replaces none", async () => {
   assert.equal(await page.getByLabel("Replace with").count(), 0);
   page.faults();
 });
+
+test("lines that differ from the stored text are marked in the margin, new ones otherwise than edited ones", async () => {
+  const { page, id } = await stage.studio("dagrun");
+  await stage.server.call("dagrun", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { persona_prompt: "One\nTwo\nThree\nFour" });
+  await page.show("agents/writer");
+  const area = page.getByLabel("Persona prompt");
+  await page.until(() => document.querySelector("textarea")?.value.startsWith("One\n"));
+  const marks = () => page.locator(".area-lines").first().evaluate((box) => [...box.children].map(({ className }) => className));
+  assert.deepEqual(await marks(), ["", "", "", ""]);
+  await area.fill("One\n# Two, edited\nThree\nAnother\nFour");
+  assert.deepEqual(await marks(), ["", "heading edited", "", "new", ""]);
+  // They are told apart without their colours.
+  const style = (name) => page.locator(`.area-lines > .${name}`).evaluate((line) => getComputedStyle(line, "::after").borderLeftStyle);
+  assert.deepEqual([await style("edited"), await style("new")], ["solid", "double"]);
+  for (const colorScheme of ["light", "dark"]) {
+    await page.emulateMedia({ colorScheme });
+    assert.deepEqual(await violations(page), [], colorScheme);
+  }
+  await area.fill("One\nTwo\nThree\nFour");
+  assert.deepEqual(await marks(), ["", "", "", ""]);
+  await page.show("new-agent");
+  await page.getByLabel("Persona prompt").fill("All of it is new\nand needs no marks");
+  assert.deepEqual(await marks(), ["", ""]);
+  page.faults();
+});
+
+test("the draft is tried from the bar that saves it", async () => {
+  const { page } = await stage.studio("eldrid");
+  await page.show("agents/writer");
+  await page.getByLabel("Persona prompt").fill("You are the draft.");
+  await page.getByRole("link", { name: "Try the draft" }).click();
+  await page.getByRole("textbox", { name: "Message" }).fill("Say good morning");
+  assert.equal(await page.getByLabel("Version").inputValue(), "draft");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText("Good morning, Ada.").waitFor();
+  assert.match(JSON.stringify(stage.models.asked.at(-1).body), /You are the draft\./);
+  await page.goBack();
+  assert.equal(await page.getByLabel("Persona prompt").inputValue(), "You are the draft.");
+  // What is no model's is not tried.
+  await page.show("agents/mira");
+  await page.getByLabel("Role").fill("Editor");
+  await page.getByRole("button", { name: "Review changes" }).waitFor();
+  assert.equal(await page.getByRole("link", { name: "Try the draft" }).count(), 0);
+  page.faults();
+});

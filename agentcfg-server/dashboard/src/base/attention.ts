@@ -29,6 +29,8 @@ export interface Point {
   why: string;
   at: number;
   cure: Cure;
+  /** The ids of the agents that it is about. */
+  about?: (string | null)[];
 }
 
 interface Known {
@@ -78,6 +80,7 @@ export function attention({ now, webhooks, budgets, agents, models, providers, c
         why: `${money(look.spent)} of ${money(look.limit)} ${PERIODS[budget.period]}. ${outlookLine(budget, look)}.`,
         at: now + look.used,
         cure: { kind: "budget", id: budget.id },
+        about: budget.scope === "agent" ? [budget.scope_id] : [],
       });
   const without = new Map<string, Agent[]>();
   for (const agent of agents) {
@@ -94,6 +97,7 @@ export function attention({ now, webhooks, budgets, agents, models, providers, c
       why: `Neither you nor the server has one: calls are refused.${of.length > 1 ? ` ${list([...of.slice(0, 3).map(({ display_name }) => display_name), ...(of.length > 3 ? [`${of.length - 3} more`] : [])])}.` : ""}`,
       at: Math.max(...of.map(({ updated_at }) => Date.parse(updated_at))),
       cure: { kind: "provider" },
+      about: of.map(({ agent_id }) => agent_id),
     });
   const last = new Map<string, StatusChange>();
   for (const change of changes) {
@@ -115,6 +119,7 @@ export function attention({ now, webhooks, budgets, agents, models, providers, c
         why: change.current_task_title ?? change.current_task_id ?? "It named no task.",
         at: Date.parse(change.at),
         cure: { kind: "agent", id: change.agent_id },
+        about: [change.agent_id],
       });
   }
   for (const key of keys) {

@@ -1,4 +1,5 @@
 /** The resources that several screens read. */
+import { useMemo } from "preact/hooks";
 import { lostSince, type Query } from "./api";
 import { invalidate, useResource, type Resource, type Topic } from "./cache";
 import { heard, mode } from "./feed";
@@ -31,6 +32,13 @@ export const useDeleted = (): Resource<Agent[]> => useOwn("agents", "agents:read
 /** One agent, deleted or not, as a list of one or none; its tag is the record's. */
 export const useAgent = (agentId: string): Resource<Agent[]> =>
   useOwn("agents", "agents:read", "api/agents/configs", { state: "all", agent_id: agentId });
+/** Rows by the agent that each is of. */
+export const byAgent = <T extends { agent_id: string }>(rows: readonly T[] | undefined): Map<string, T> =>
+  new Map(rows?.map((row) => [row.agent_id, row]));
+export function useAgentsById(): Map<string, Agent> {
+  const { data } = useAgents();
+  return useMemo(() => byAgent(data), [data]);
+}
 /** What the tabs of one agent show. */
 export interface AgentState {
   agent: Agent;

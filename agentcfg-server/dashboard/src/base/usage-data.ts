@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { useResource, type Resource } from "./cache";
 import { useAgents, useKeys, useLabels, useModels, useVersions } from "./data";
-import { LATEST, usualColumns, type Release } from "./releases";
+import { LATEST, releaseRows, usualColumns, type Release } from "./releases";
 import { can, workspace } from "./session";
 import { DAY, now, plural } from "./text";
 import { HOUR, iso, spanOf, weekdays, type Budget, type By, type Range, type Span, type UsageRow } from "./usage";
@@ -55,19 +55,22 @@ export function useWeekdays(read = true): number[] {
   return useMemo(() => weekdays(data ?? [], today + DAY), [data, today]);
 }
 
-/** The label that users get, and its moves, newest first. */
-export function useMoves(agent?: string): { label: string | undefined; moves: Release[] } {
+/** The label that users get, and the agents on which it is behind their newest version. */
+export function useBehind(): { label: string | undefined; behind: ReadonlySet<string> } {
+  const agents = useAgents().data;
   const labels = useLabels().data;
   const versions = useVersions().data;
-  const label = useMemo(
-    () =>
-      labels && versions
-        ? usualColumns(versions, labels)
-            .filter((name) => name !== LATEST)
-            .at(-1)
-        : undefined,
-    [labels, versions],
-  );
+  return useMemo(() => {
+    const [, ...columns] = labels && versions ? usualColumns(versions, labels) : [];
+    const label = columns.at(-1);
+    const rows = label && agents ? releaseRows(agents, versions!, labels!, [LATEST, label]) : [];
+    return { label, behind: new Set(rows.filter(({ group }) => group === "behind").map(({ agent }) => agent.agent_id)) };
+  }, [agents, labels, versions]);
+}
+
+/** The label that users get, and its moves, newest first. */
+export function useMoves(agent?: string): { label: string | undefined; moves: Release[] } {
+  const { label } = useBehind();
   const { data } = useResource<Omit<Release, "label">[]>("versions", label ? "api/agents/labels/history" : null, {
     workspace_id: workspace.value!.id,
     label,

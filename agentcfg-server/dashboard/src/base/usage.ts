@@ -129,8 +129,8 @@ export interface Series {
 
 const SHOWN = 5;
 
-/** The series of a stack, the largest first and the rest last. */
-export function seriesOf(rows: readonly UsageRow[], by: By, metric: Metric, { steps }: Span): Series[] {
+/** A series for each value of the grouping. */
+export function allSeries(rows: readonly UsageRow[], by: By, metric: Metric, { steps }: Span): Map<string | null, Series> {
   const places = new Map(steps.map((at, i) => [at, i]));
   const all = new Map<string | null, Series>();
   for (const row of rows) {
@@ -143,6 +143,12 @@ export function seriesOf(rows: readonly UsageRow[], by: By, metric: Metric, { st
     series.values[place]! += value;
     series.total += value;
   }
+  return all;
+}
+
+/** The series of a stack, the largest first and the rest last. */
+export function seriesOf(rows: readonly UsageRow[], by: By, metric: Metric, span: Span): Series[] {
+  const all = allSeries(rows, by, metric, span);
   const sorted = [...all.values()].filter(({ id, total }) => id !== "" && total > 0).sort((a, b) => b.total - a.total);
   const unknown = all.get("");
   const rest = [...sorted.slice(SHOWN), ...(unknown?.total ? [unknown] : [])];
@@ -151,7 +157,7 @@ export function seriesOf(rows: readonly UsageRow[], by: By, metric: Metric, { st
     ...sorted.slice(0, SHOWN),
     {
       id: "",
-      values: steps.map((_, i) => rest.reduce((value, { values }) => value + values[i]!, 0)),
+      values: span.steps.map((_, i) => rest.reduce((value, { values }) => value + values[i]!, 0)),
       total: rest.reduce((value, { total }) => value + total, 0),
       ...(unknown?.total ? {} : { others: rest.length }),
     },

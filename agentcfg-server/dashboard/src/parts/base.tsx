@@ -119,7 +119,7 @@ function initials(name: string): string {
 export function Avatar({
   of,
   id = of!.agent_id,
-  name = of!.display_name,
+  name = of?.display_name ?? id,
   color = of?.color ?? null,
   type = of?.agent_type ?? "ai",
   size = 24,
@@ -190,11 +190,13 @@ export function Badge({
   );
 }
 
+/** A label; where its version is not the current one it says so, and production is then marked as behind. */
 export function LabelBadge({ label, version, current }: { label: string; version?: number; current?: number | undefined }) {
+  const behind = version !== undefined && version !== current;
   return (
-    <Badge tone={label === "production" ? "accent" : undefined}>
+    <Badge tone={label !== "production" ? undefined : behind && current ? "warn" : "accent"}>
       {label}
-      {version !== undefined && version !== current && ` v${version}`}
+      {behind && ` v${version}`}
     </Badge>
   );
 }

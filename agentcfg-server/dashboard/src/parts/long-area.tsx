@@ -1,8 +1,9 @@
 /**
- * A box for texts of many lines: they are numbered, marks of Markdown have a colour, texts are found and replaced, and it can
- * fill the window.
+ * A box for texts of many lines: they are numbered, changed ones are marked in the margin, marks of Markdown have a colour,
+ * texts are found and replaced, and it can fill the window.
  */
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { blocks, lines } from "../base/diff";
 import { number } from "../base/text";
 import { Button, cx } from "./base";
 import { Area, Input, type AreaProps } from "./fields";
@@ -10,7 +11,16 @@ import { Area, Input, type AreaProps } from "./fields";
 /** Variables, code and bold words. */
 const MARKS = /(\{\{[^}]*\}\}|`[^`]+`|\*\*[^*]+\*\*)/;
 
-export function LongArea({ value, rows, ...rest }: AreaProps) {
+/** How each line of a text differs from those of another one: it is new, it replaces one, or it is the same. */
+const marksOf = (before: string, after: string): ("new" | "edited" | "")[] =>
+  blocks(lines(before), lines(after)).flatMap(({ removed, added, same }) => [
+    ...added.map((_, i) => (i < removed.length ? "edited" : "new")),
+    ...same.map(() => "" as const),
+  ]);
+
+/** `stored` is the text that the lines are compared with. */
+export function LongArea({ value, rows, stored, ...rest }: AreaProps & { stored: string }) {
+  const marks = useMemo(() => marksOf(stored, value), [stored, value]);
   const [full, setFull] = useState(false);
   /** What is looked for; null while nothing is. */
   const [query, setQuery] = useState<string | null>(null);
@@ -107,7 +117,7 @@ export function LongArea({ value, rows, ...rest }: AreaProps) {
       {/* The text is seen here: each line wraps as it does in the box over it. */}
       <div class="area-lines" dir="auto" aria-hidden="true">
         {value.split("\n").map((line, i) => (
-          <div key={i} class={/^#{1,6} /.test(line) ? "heading" : undefined}>
+          <div key={i} class={cx(/^#{1,6} /.test(line) && "heading", marks[i])}>
             {line.split(pattern ?? MARKS).map((part, k) =>
               k % 2 === 0 ? (
                 part

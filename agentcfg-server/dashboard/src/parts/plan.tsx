@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 import type { Outcome } from "../base/apply";
 import { configOf, FIELDS, NAMES, shown, type Config } from "../base/config";
-import { useAgents } from "../base/data";
+import { useAgentsById } from "../base/data";
 import { plural } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge } from "./base";
@@ -29,9 +29,8 @@ const side = (config: Partial<Config>, { changes }: Outcome, end: "from" | "to")
 };
 
 export function PlanTable({ outcomes }: { outcomes: Outcome[] }) {
-  const agents = useAgents().data;
+  const known = useAgentsById();
   const [open, setOpen] = useState<string | null>(null);
-  const known = new Map(agents?.map((agent) => [agent.agent_id, agent]));
   const changed = outcomes.filter(({ action }) => action !== "none");
   const same = outcomes.length - changed.length;
   return (

@@ -45,6 +45,32 @@ export function Table({
   );
 }
 
+/** The head of a column that rows are sorted by; `falling` is the direction of those that are sorted by it now. */
+export function SortHead({
+  class: extra,
+  falling,
+  before,
+  onSort,
+  children,
+}: {
+  class: string;
+  falling: boolean | null;
+  /** In front of the name. */
+  before?: ComponentChildren;
+  onSort: () => void;
+  children: ComponentChildren;
+}) {
+  return (
+    <th scope="col" class={extra} aria-sort={falling === null ? undefined : falling ? "descending" : "ascending"}>
+      {before}
+      <button type="button" class="sort" onClick={onSort}>
+        {children}
+        {falling !== null && <Icon name={falling ? "down" : "up"} small />}
+      </button>
+    </th>
+  );
+}
+
 /** How wide the window is, by the columns that it shows: all, those of medium windows, those of narrow ones. */
 const measured = (): 0 | 1 | 2 => (innerWidth < 720 ? 2 : innerWidth < 1024 ? 1 : 0);
 const size = signal(measured());

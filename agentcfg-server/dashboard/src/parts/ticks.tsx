@@ -38,7 +38,12 @@ export function useTicks(ids: string[], may: (id: string) => boolean): Ticks {
 
 /** Whether a key is one of a list, and not of a field or of the browser. */
 export const isListKey = (event: KeyboardEvent): boolean =>
-  !(event.ctrlKey || event.metaKey || event.altKey || (event.target as Element).closest("input[type=search], select, dialog"));
+  !(
+    event.ctrlKey ||
+    event.metaKey ||
+    event.altKey ||
+    (event.target as Element).closest("input:not([type=checkbox]), textarea, select, dialog")
+  );
 
 export function TickBox({
   name,

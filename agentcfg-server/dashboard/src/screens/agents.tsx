@@ -1,49 +1,83 @@
 /** The table of agents: live status, filters, sorting, deleted agents. */
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { rowHeights } from "../base/look";
-import { useAgents, useDeleted, useLabels, useModels, useStatuses, useVersions } from "../base/data";
+import { byAgent, useAgents, useDeleted, useLabels, useModels, useNames, useStatuses, useVersions } from "../base/data";
 import { drafts } from "../base/drafts";
 import { touched } from "../base/feed";
 import { href, route, setParams } from "../base/route";
 import { can, workspace } from "../base/session";
+import type { Cure } from "../base/attention";
 import { capital, list, now, number, plural, second } from "../base/text";
+import { money } from "../base/usage";
+import { useBehind, useSpan, useUsage, within } from "../base/usage-data";
 import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
-import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
+import { Avatar, Badge, Button, cx, Empty, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
 import { Reading } from "../parts/feedback";
 import { asked, finds, Search, Segments, Select } from "../parts/fields";
 import { Page } from "../parts/page";
-import { followRow, Rows } from "../parts/rows";
+import { followRow, Rows, SortHead } from "../parts/rows";
 import { isListKey, TickBox, useTicks } from "../parts/ticks";
 import { BulkBar } from "./bulk";
+import { usePoints } from "./overview/attention";
 import { Restore } from "./restore";
 
 type Show = "all" | Status | "deleted";
-type Column = "name" | "model" | "status" | "version" | "changed";
+type Column = "name" | "role" | "model" | "status" | "version" | "cost" | "changed";
 
 interface Row {
   agent: Agent;
   status: StatusEntry | undefined;
   version: Version | undefined;
   labels: Label[];
+  /** What its calls cost in the last days, as far as that is known. */
+  cost: number;
 }
 
 const RANK = Object.keys(STATUS);
+/** It sorts behind all other texts. */
+const LAST = "\uffff";
 const COLUMNS: Record<Column, (a: Row, b: Row) => number> = {
   name: (a, b) => a.agent.display_name.localeCompare(b.agent.display_name),
-  model: (a, b) => (a.agent.model ?? "~").localeCompare(b.agent.model ?? "~"),
+  role: (a, b) => (a.agent.role ?? LAST).localeCompare(b.agent.role ?? LAST),
+  model: (a, b) => (a.agent.model ?? LAST).localeCompare(b.agent.model ?? LAST),
   status: (a, b) => RANK.indexOf(a.status?.status ?? "offline") - RANK.indexOf(b.status?.status ?? "offline"),
   version: (a, b) => (a.version?.version ?? 0) - (b.version?.version ?? 0),
+  cost: (a, b) => b.cost - a.cost,
   changed: (a, b) => b.agent.updated_at.localeCompare(a.agent.updated_at),
 };
+
+/** The columns whose first order is the falling one. */
+const FALLING: ReadonlySet<Column> = new Set(["cost", "changed"]);
 
 /** The heads of the columns, with their classes; the last value marks those that deleted agents do not have. */
 const HEADINGS: [column: Column, label: string, classes: string, ofActive?: true][] = [
   ["name", "Agent", "c-name"],
+  ["role", "Role", "c-role widest"],
   ["model", "Model", "c-model second"],
   ["status", "Status", "c-status", true],
   ["version", "Version", "c-version third", true],
+  ["cost", "Cost, 7 days", "c-cost large right", true],
   ["changed", "Changed", "c-changed second right"],
 ];
+
+/** Why agents need a person, with the name and the icon of the filter that shows them. */
+type Need = "behind" | "budget" | "agent" | "provider" | "silent";
+
+/** The filters of agents that need a person; a pressed one stays while no agent is left in it. */
+function useNeeds(rows: Row[]): [need: Need, name: string, icon: string, of: ReadonlySet<string | null>][] {
+  const points = usePoints();
+  const { label, behind } = useBehind();
+  const about = (kind: Cure["kind"]): Set<string | null> =>
+    new Set(points.flatMap((point) => (point.cure.kind === kind ? (point.about ?? []) : [])));
+  const silent = rows.filter(({ status }) => status?.reported_at === null).map(({ agent }) => agent.agent_id);
+  return [
+    ["behind", `${capital(label ?? "")} behind`, "label", behind],
+    ["budget", "Budget above 80 %", "usage", about("budget")],
+    ["agent", "Same task for long", "clock", about("agent")],
+    ["provider", "No provider key", "key", about("provider")],
+    ["silent", "Never reported", "status", new Set(silent)],
+  ];
+}
 
 /** How many ids are new, gone, or at another place among those that stayed. */
 function differences(before: string[], after: string[]): number {
@@ -77,6 +111,7 @@ export function Agents() {
   const params = route.value.params;
   const show = (params.get("show") ?? "all") as Show;
   const model = params.get("model") ?? "";
+  const need = params.get("need");
   const query = asked();
   const [sort, direction] = (params.get("sort") ?? "").split(".") as [Column | "", string | undefined];
   const [inside, setInside] = useState(false);
@@ -90,10 +125,14 @@ export function Agents() {
   const versions = useVersions();
   const labels = useLabels();
   const models = useModels().data;
+  const names = useNames();
 
+  const span = useSpan("7d");
+  const usage = useUsage({ ...within(span), by: "agent" }).data;
   const rows = useMemo(() => {
-    const status = new Map(statuses?.map((entry) => [entry.agent_id, entry]));
-    const version = new Map(versions.data?.map((entry) => [entry.agent_id, entry]));
+    const costs = new Map(usage?.map((row) => [row.agent, Number(row.cost_usd)]));
+    const status = byAgent(statuses);
+    const version = byAgent(versions.data);
     const of = new Map<string, Label[]>();
     for (const label of labels.data ?? []) of.set(label.agent_id, [...(of.get(label.agent_id) ?? []), label]);
     return (source.data ?? []).map((agent): Row => ({
@@ -101,11 +140,15 @@ export function Agents() {
       status: status.get(agent.agent_id),
       version: version.get(agent.agent_id),
       labels: of.get(agent.agent_id) ?? [],
+      cost: costs.get(agent.agent_id) ?? 0,
     }));
-  }, [source.data, statuses, versions.data, labels.data]);
+  }, [source.data, statuses, versions.data, labels.data, usage]);
 
+  const needs = useNeeds(rows);
+  const needing = deletedShown ? undefined : needs.find(([one]) => one === need)?.[3];
   const found = useMemo(() => {
     const matches = rows.filter(({ agent, status }) => {
+      if (needing && !needing.has(agent.agent_id)) return false;
       if (show !== "all" && show !== "deleted" && (status?.status ?? "offline") !== show) return false;
       if (model && (model === "human" ? agent.agent_type !== "human" : agent.model !== model)) return false;
       return finds(query, agent);
@@ -113,11 +156,11 @@ export function Agents() {
     const compare = sort && COLUMNS[sort];
     if (compare) matches.sort((a, b) => compare(a, b) * (direction === "down" ? -1 : 1));
     return matches;
-  }, [rows, show, model, query, sort, direction]);
+  }, [rows, show, model, query, sort, direction, needing && [...needing].join()]);
 
   // A table that goes away under the pointer is not left by it. At once, or it would undo the entry into the next one.
   useLayoutEffect(() => () => setInside(false), [show, found.length === 0]);
-  const held = useHeld(found, [show, model, query, sort, direction].join(" "), inside);
+  const held = useHeld(found, [show, model, query, sort, direction, need].join(" "), inside);
   const ids = useMemo(() => held.rows.map(({ agent }) => agent.agent_id), [held.rows]);
   const { ticked, tick, tickRow, onKey } = useTicks(ids, () => !deletedShown);
   const marked = deletedShown ? [] : held.rows.filter(({ agent }) => ticked.has(agent.agent_id)).map(({ agent }) => agent);
@@ -126,7 +169,7 @@ export function Agents() {
   // The chosen one stays a choice when no agent has it any more.
   const chosen = model && model !== "human" ? model : null;
   const used = [...new Set([chosen, ...rows.map(({ agent }) => agent.model)])].filter((id) => id !== null).sort();
-  const filtered = query !== "" || model !== "" || (show !== "all" && show !== "deleted");
+  const filtered = !!needing || query !== "" || model !== "" || (show !== "all" && show !== "deleted");
 
   return (
     <Page
@@ -138,6 +181,24 @@ export function Agents() {
         </>
       }
     >
+      {!deletedShown && (
+        <div class="chips" role="group" aria-label="Needs attention">
+          {needs.map(
+            ([one, name, icon, { size }]) =>
+              (size > 0 || one === need) && (
+                <Button
+                  key={one}
+                  small
+                  icon={icon}
+                  aria-pressed={one === need}
+                  onClick={() => setParams({ need: one === need ? null : one }, false)}
+                >
+                  {name} <span class="count">{number(size)}</span>
+                </Button>
+              ),
+          )}
+        </div>
+      )}
       <div class="tools agents-tools">
         <Segments<Show>
           label="Show"
@@ -190,13 +251,14 @@ export function Agents() {
             <caption class="hidden">{deletedShown ? "Deleted agents" : "Agents"}</caption>
             <thead>
               <tr>
-                {HEADINGS.filter(([, , , ofActive]) => !ofActive || !deletedShown).map(([column, label, classes]) => (
-                  <Heading
+                {HEADINGS.filter(
+                  ([column, , , ofActive]) => !(ofActive && deletedShown) && (column !== "cost" || can("analytics:read")),
+                ).map(([column, label, classes]) => (
+                  <SortHead
                     key={column}
-                    column={column}
-                    now={sort}
-                    direction={direction}
                     class={classes}
+                    falling={sort === column ? (direction === "down") !== FALLING.has(column) : null}
+                    onSort={() => setParams({ sort: sort !== column ? column : direction === "down" ? null : `${column}.down` })}
                     before={
                       column === "name" &&
                       !deletedShown && (
@@ -209,7 +271,7 @@ export function Agents() {
                     }
                   >
                     {column === "changed" && deletedShown ? "Deleted" : label}
-                  </Heading>
+                  </SortHead>
                 ))}
                 {deletedShown && (
                   <th class="c-act">
@@ -227,6 +289,7 @@ export function Agents() {
                   key={row.agent.agent_id}
                   row={row}
                   index={index}
+                  names={names}
                   deleted={deletedShown}
                   onRestore={setRestoring}
                   on={ticked.has(row.agent.agent_id)}
@@ -246,42 +309,12 @@ export function Agents() {
   );
 }
 
-function Heading({
-  column,
-  now: sorted,
-  direction,
-  class: extra,
-  before,
-  children,
-}: {
-  column: Column;
-  now: string;
-  direction: string | undefined;
-  class: string;
-  /** In front of the name. */
-  before?: preact.ComponentChildren;
-  children: preact.ComponentChildren;
-}) {
-  const on = sorted === column;
-  const down = direction === "down";
-  // The newest change comes first.
-  const falling = down !== (column === "changed");
-  return (
-    <th scope="col" class={extra} aria-sort={on ? (falling ? "descending" : "ascending") : undefined}>
-      {before}
-      <button type="button" class="sort" onClick={() => setParams({ sort: !on ? column : down ? null : `${column}.down` })}>
-        {children}
-        {on && <Icon name={falling ? "up" : "down"} small />}
-      </button>
-    </th>
-  );
-}
-
 const MARKED = 1_500;
 
 function AgentRow({
   row,
   index,
+  names,
   deleted,
   onRestore,
   on,
@@ -289,12 +322,13 @@ function AgentRow({
 }: {
   row: Row;
   index: number;
+  names: ReturnType<typeof useNames>;
   deleted: boolean;
   onRestore: (agent: Agent) => void;
   on: boolean;
   onTick: (range: boolean) => void;
 }) {
-  const { agent, status, version, labels } = row;
+  const { agent, status, version, labels, cost } = row;
   const first = labels.find(({ label }) => label === "production") ?? labels[0];
   const at = touched.value.get(agent.agent_id) ?? 0;
   const fresh = at > 0 && Math.max(now.value, second.peek()) - at < MARKED;
@@ -323,6 +357,7 @@ function AgentRow({
           </div>
         </div>
       </td>
+      <td class="widest">{agent.role}</td>
       <td class="second">
         {agent.model ? <code>{agent.model}</code> : agent.agent_type === "human" ? "Human" : <span class="dim">None</span>}
       </td>
@@ -347,8 +382,10 @@ function AgentRow({
           </div>
         </td>
       )}
+      {!deleted && can("analytics:read") && <td class="large right">{cost ? money(cost) : "–"}</td>}
       <td class="second right dim">
         <Time at={agent.updated_at} />
+        {version && <span class="widest"> · {names(version.actor)}</span>}
       </td>
       {deleted && (
         <td class="right">
@@ -380,7 +417,7 @@ function NoMatch({ query }: { query: string }) {
     <Empty
       icon="search"
       title={query ? `No agent matches “${query}”.` : "No agent matches this filter."}
-      action={<Button onClick={() => setParams({ q: null, model: null, show: null })}>Clear filter</Button>}
+      action={<Button onClick={() => setParams({ q: null, model: null, show: null, need: null })}>Clear filter</Button>}
     />
   );
 }

@@ -23,7 +23,7 @@ import { closePart, go, href, openPart, route } from "../base/route";
 import { can } from "../base/session";
 import { capital, moment, plural } from "../base/text";
 import type { Agent } from "../base/types";
-import { Button } from "../parts/base";
+import { Button, LinkButton } from "../parts/base";
 import { Comparison } from "../parts/comparison";
 import { FormDialog, isConfirming } from "../parts/dialog";
 import { attempt, Banner, toast } from "../parts/feedback";
@@ -274,6 +274,11 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
               : capital(names.map((name) => name.toLowerCase()).join(", "))
           }
         >
+          {draft.agent_type === "ai" && agent.is_active && can("models:invoke") && (
+            <LinkButton icon="play" to={href("agent", { id: agent.agent_id, tab: "try", of: "draft" })}>
+              Try the draft
+            </LinkButton>
+          )}
           <Button kind="quiet" onClick={throwAway}>
             Discard
           </Button>

@@ -7,6 +7,7 @@ import {
   NAMES,
   parameterFaults,
   tagsOf,
+  textOf,
   type Config,
   type Draft,
   type Faults,
@@ -44,7 +45,7 @@ interface ControlProps<D> extends FormProps {
   set: (value: D) => void;
 }
 
-function TextControl({ name, value, set, faults, touched, touch, changed, readOnly }: ControlProps<string>) {
+function TextControl({ name, value, set, faults, touched, touch, changed, stored, readOnly }: ControlProps<string>) {
   const { label, hint, limit, long, mono, required, rows } = FIELDS[name];
   const props = {
     mono,
@@ -70,7 +71,7 @@ function TextControl({ name, value, set, faults, touched, touch, changed, readOn
     >
       {(field) =>
         long ? (
-          <LongArea {...field} {...props} rows={rows} />
+          <LongArea {...field} {...props} rows={rows} stored={changed.has(name) ? textOf(name, stored[name]) : value} />
         ) : rows ? (
           <Area {...field} {...props} rows={rows} />
         ) : (

@@ -1,7 +1,7 @@
 /** The merge after a 412: base, theirs and mine of each field; no text is discarded. */
 import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { configOf, draftFaults, FIELDS, messageFault, shown, toConfig, type Draft } from "../base/config";
+import { configOf, draftFaults, FIELDS, messageFault, shown, textOf, toConfig, type Draft } from "../base/config";
 import { useHistory, useNames } from "../base/data";
 import { middle, words } from "../base/diff";
 import type { Segment } from "../base/merge-lines";
@@ -11,6 +11,7 @@ import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon } from "../parts/base";
 import { Area, Choices, Field, MessageField } from "../parts/fields";
 import { Failure, useSending } from "../parts/feedback";
+import { LongArea } from "../parts/long-area";
 import { SaveBar } from "../parts/page";
 import { CopyButton } from "../parts/secret";
 
@@ -120,6 +121,25 @@ export function MergeView(props: Props) {
           </dl>
         </div>
       )}
+      {[...found.texts.keys()].map((field) => {
+        const { label } = FIELDS[field];
+        return (
+          <details key={field} class="whole">
+            <summary>Whole {label.toLowerCase()}</summary>
+            <Field label={`${label}, as it will be saved`} hint="Marked lines differ from theirs. What is not decided is theirs.">
+              {(props) => (
+                <LongArea
+                  {...props}
+                  readOnly
+                  value={result[field] as string}
+                  stored={textOf(field, theirs.agent[field])}
+                  onText={onMessage}
+                />
+              )}
+            </Field>
+          </details>
+        );
+      })}
       {message !== null && <MessageField why value={message} onText={onMessage} />}
       <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />
       <SaveBar

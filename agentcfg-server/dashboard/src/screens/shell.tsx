@@ -13,6 +13,7 @@ import { go, href, route, shownWorkspace } from "../base/route";
 import { can, me, signOut, workspace } from "../base/session";
 import { listen, MAC, sheet } from "../base/shortcuts";
 import { capital, number, plural, second, time } from "../base/text";
+import { useBehind } from "../base/usage-data";
 import { Avatar, Button, cx, Icon, LinkButton, StatusShape } from "../parts/base";
 import { Confirm, Dialog, Menu } from "../parts/dialog";
 import { attempt, Banner, Toasts } from "../parts/feedback";
@@ -44,6 +45,8 @@ function Navigation() {
   const full = !!limit && active! >= limit;
   if (active !== undefined) counts["agents"] = number(active) + (full ? ` of ${number(limit)}` : "");
   if (working) counts["status"] = `${number(working)} working`;
+  const behind = useBehind().behind.size;
+  if (behind) counts["releases"] = `${number(behind)} behind`;
   const points = usePoints();
   if (points.length) counts["overview"] = `${number(points.length)} open`;
   for (const [kind, [place, said]] of Object.entries(WARNINGS)) {

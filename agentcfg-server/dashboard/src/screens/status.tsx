@@ -1,6 +1,6 @@
 /** The status of all agents, as a board, as a list or over time. */
 import { rowHeights } from "../base/look";
-import { useAgents, useStatuses } from "../base/data";
+import { useAgentsById, useStatuses } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { ago, number, second } from "../base/text";
 import type { Agent, Status, StatusEntry } from "../base/types";
@@ -48,7 +48,7 @@ const lastReport = (entry: StatusEntry): string =>
 
 export function StatusBoard() {
   const statuses = useStatuses();
-  const agents = new Map(useAgents().data?.map((agent) => [agent.agent_id, agent]));
+  const agents = useAgentsById();
   const view = route.value.params.get("view") ?? "board";
   const all = statuses.data;
   return (

@@ -1,7 +1,7 @@
 /** The timeline: what each agent did in the last hours, a lane for each. */
 import { useMemo, useState } from "preact/hooks";
 import { lanesOf, type Block, type Lane } from "../base/lanes";
-import { useAgents, useStatuses } from "../base/data";
+import { useAgentsById, useStatuses } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { now, number, plural, span, time } from "../base/text";
 import type { Agent, StatusEntry } from "../base/types";
@@ -23,14 +23,13 @@ const NOTHING: Lane = { blocks: [], worked: 0, tasks: 0 };
 export function Timeline() {
   const history = useStatusHistory();
   const statuses = useStatuses();
-  const agents = useAgents().data;
   const hours = route.value.params.get("hours") === "6" ? 6 : 24;
   const [said, setSaid] = useState("");
   const to = Math.ceil(now.value / 60_000) * 60_000;
   const from = to - hours * HOUR;
   const since = Date.parse(history.headers?.get("History-Since") ?? "");
   const lanes = useMemo(() => lanesOf(history.data ?? [], from, to), [history.data, from, to]);
-  const byId = new Map(agents?.map((agent) => [agent.agent_id, agent]));
+  const byId = useAgentsById();
   const of = (entry: StatusEntry): Lane => lanes.get(entry.agent_id) ?? NOTHING;
   const all = (statuses.data ?? [])
     .filter(({ agent_id }) => byId.has(agent_id))

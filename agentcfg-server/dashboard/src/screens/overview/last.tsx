@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { changeLine, targetName, verb } from "../../base/audit-words";
 import type { Resource } from "../../base/cache";
-import { useAgents, useAudit, useNames, useStatuses } from "../../base/data";
+import { byAgent, useAgents, useAudit, useNames, useStatuses } from "../../base/data";
 import { href } from "../../base/route";
 import { useTargets } from "../../base/targets";
 import type { AuditEntry } from "../../base/types";
@@ -74,7 +74,7 @@ export function LastChanges() {
 /** In place of the changes, where the role may not read the audit log. */
 export function LastAgents() {
   const agents = useAgents();
-  const status = new Map(useStatuses().data?.map((entry) => [entry.agent_id, entry]));
+  const status = byAgent(useStatuses().data);
   return (
     <Last
       title="Agents that changed last"

@@ -1,15 +1,15 @@
 /** The history of releases: every move of a label, and the way back. */
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { call, isStatus } from "../../base/api";
-import { useAgents, useLabels, useNames, useVersions } from "../../base/data";
+import { useAgentsById, useLabels, useNames, useVersions } from "../../base/data";
 import { isBack, LATEST, usualColumns, type Release } from "../../base/releases";
 import { href, route, setParams } from "../../base/route";
 import { can, workspace } from "../../base/session";
 import { capital, DAY, date, moment, now, number, plural, time, utc } from "../../base/text";
 import type { Agent } from "../../base/types";
-import { Avatar, Badge, Button, cx, Empty, Icon, LabelBadge, options, Skeleton, Time } from "../../parts/base";
-import { Failure, toast, useSending } from "../../parts/feedback";
-import { Select } from "../../parts/fields";
+import { Avatar, Badge, Button, cx, Empty, LabelBadge, options, Skeleton, Time } from "../../parts/base";
+import { Failure, useSending } from "../../parts/feedback";
+import { Fault, Select } from "../../parts/fields";
 import { previewRestore, putBack, type Move } from "./moves";
 import { FromTo } from "./station";
 
@@ -49,7 +49,6 @@ function useReleases(labels: string[], agent: string, limit: number) {
 
 export function ReleaseHistory() {
   const params = route.value.params;
-  const agents = useAgents().data;
   const versions = useVersions().data;
   const labels = useLabels();
   const [limit, setLimit] = useState(STEP);
@@ -65,7 +64,7 @@ export function ReleaseHistory() {
   );
   const shown = named ? [named] : usual;
   const { found, error, reload } = useReleases(shown, agent, limit);
-  const byId = useMemo(() => new Map(agents?.map((one) => [one.agent_id, one])), [agents]);
+  const byId = useAgentsById();
   const rows = found?.rows;
   const revision = Number(params.get("revision"));
   const open = rows?.find((row) => row.revision === revision) ?? rows?.[0];
@@ -101,7 +100,7 @@ export function ReleaseHistory() {
         </Select>
         <Select tool aria-label="Agent" value={agent} onPick={(id) => setParams({ agent: id, revision: null })}>
           <option value="">All agents</option>
-          {options((agents ?? []).map(({ agent_id, display_name }) => [agent_id, display_name]))}
+          {options([...byId.values()].map(({ agent_id, display_name }) => [agent_id, display_name]))}
         </Select>
         <span class="grow" />
         <span class="hint row wrap legend">
@@ -245,7 +244,7 @@ function Days({
               <span class="row wrap small-text moves">
                 {row.moves.slice(0, 3).map(({ agent_id, from, to }) => (
                   <span key={agent_id} class="row">
-                    <Avatar of={byId.get(agent_id)} id={agent_id} name={byId.get(agent_id)?.display_name ?? agent_id} size={20} />
+                    <Avatar of={byId.get(agent_id)} id={agent_id} size={20} />
                     {byId.get(agent_id)?.display_name ?? agent_id}
                     <span class="dim">
                       {from === null ? "new" : `v${from}`} → {to === null ? "removed" : `v${to}`}
@@ -322,8 +321,7 @@ function PutBack({ release, byId, newest }: { release: Release; byId: ReadonlyMa
   }, [label, revision, moved, again]);
   const run = async (): Promise<void> => {
     try {
-      const count = await putBack(label, revision - 1, seen!.base);
-      toast(`${label} is put back on ${plural(count, "agent")}.`);
+      await putBack(label, revision - 1, seen!.base);
       setParams({ revision: null });
     } catch (failed) {
       if (!isStatus(failed, 412)) throw failed;
@@ -350,12 +348,7 @@ function PutBack({ release, byId, newest }: { release: Release; byId: ReadonlyMa
               .{!newest && " What was released after it is taken back too."}
             </p>
             <Moves moves={seen.moves} byId={byId} />
-            {late && (
-              <p class="fault" role="alert">
-                <Icon name="warn" small />
-                {label} was moved in the meantime. Nothing has moved: look again.
-              </p>
-            )}
+            {late && <Fault>{label} was moved in the meantime. Nothing has moved: look again.</Fault>}
             <Button icon="back" busy={busy} onClick={() => void send(run)}>
               Put back to before {time(Date.parse(release.created_at))}
             </Button>

@@ -1,6 +1,7 @@
 /** Moves of a label: tried without a change first, then made against what was seen, and taken back. */
 import { call, isStatus } from "../../base/api";
 import { invalidate } from "../../base/cache";
+import { byAgent } from "../../base/data";
 import type { Release } from "../../base/releases";
 import { workspace } from "../../base/session";
 import { plural } from "../../base/text";
@@ -108,13 +109,13 @@ export async function previewRestore(label: string, revision: number): Promise<{
   return { moves: movesOf(data), base: cursor };
 }
 
-export async function putBack(label: string, revision: number, base: string | null, message?: string): Promise<number> {
+export async function putBack(label: string, revision: number, base: string | null): Promise<void> {
   const { data } = await call<Promotion[]>("POST", "api/agents/labels/restore", {
-    query: { workspace_id: workspace.peek()!.id, message },
+    query: { workspace_id: workspace.peek()!.id },
     body: { label, revision, base },
   });
   invalidate("versions", "audit");
-  return data.length;
+  toast(`${label} is put back on ${plural(data.length, "agent")}.`);
 }
 
 /** How moves that were just made are taken back, if nothing came after them. */
@@ -122,15 +123,14 @@ export async function undoOf(label: string, moves: Move[]): Promise<(() => Promi
   const id = workspace.peek()!.id;
   const { cursor } = await released(id, label, " ");
   const { data } = await call<Release[]>("GET", "api/agents/labels/history", { query: { workspace_id: id, label, limit: 1 } });
-  const mine = new Map(moves.map((move) => [move.agent_id, move]));
+  const mine = byAgent(moves);
   const last = data[0];
   if (!last || last.moves.length !== moves.length || !last.moves.every(({ agent_id, to }) => mine.get(agent_id)?.to === to))
     return null;
   return () =>
     attempt("Not undone.", async () => {
       try {
-        const count = await putBack(label, last.revision - 1, cursor);
-        toast(`${label} is put back on ${plural(count, "agent")}.`);
+        await putBack(label, last.revision - 1, cursor);
       } catch (error) {
         if (!isStatus(error, 412)) throw error;
         badToast(`${label} was moved since. Open the history.`);

@@ -1,19 +1,21 @@
 /** The review of a release: what moves, from which version to which, and what that changes; then the move itself. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../../base/api";
 import { invalidate } from "../../base/cache";
 import { messageFault } from "../../base/config";
-import { useAgents, useHistory, useLabels, useNames } from "../../base/data";
+import { useAgents, useAgentsById, useHistory, useLabels, useNames } from "../../base/data";
 import { LATEST } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
 import { plural } from "../../base/text";
 import type { Agent } from "../../base/types";
-import { Avatar, Button, cx, Empty, Icon, LinkButton, Message, options, Skeleton, Time } from "../../parts/base";
+import { Avatar, Button, cx, Empty, LinkButton, Message, options, Skeleton, Time } from "../../parts/base";
 import { Views } from "../../parts/comparison";
+import { isConfirming } from "../../parts/dialog";
 import { Failure, toast, useSending } from "../../parts/feedback";
-import { Field, focusFault, Input, MessageField, Select } from "../../parts/fields";
+import { Fault, Field, focusFault, Input, MessageField, Select } from "../../parts/fields";
 import { Page, SaveBar } from "../../parts/page";
 import { Table } from "../../parts/rows";
+import { isListKey } from "../../parts/ticks";
 import { Compared } from "../history";
 import { labelFault } from "../labels";
 import { Checks } from "./checks";
@@ -62,7 +64,7 @@ function Open({
   const labels = useLabels();
   const names = useNames();
   const history = useHistory(of ?? "").data;
-  const byId = useMemo(() => new Map(agents.data?.map((agent) => [agent.agent_id, agent])), [agents.data]);
+  const byId = useAgentsById();
   const fault = labelFault(to) ?? (!of && to === from ? "This is the label itself." : null);
   const [plan, setPlan] = useState<Plan | null>(null);
   const [refused, setRefused] = useState<unknown>(null);
@@ -133,18 +135,12 @@ function Open({
     if (plan) void send(move);
   };
   const keys = (event: KeyboardEvent): void => {
-    if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
+    if (isConfirming(event)) {
       event.preventDefault();
       submit();
       return;
     }
-    if (
-      event.ctrlKey ||
-      event.metaKey ||
-      event.altKey ||
-      (event.target as Element).closest("input:not([type=checkbox]), textarea, select")
-    )
-      return;
+    if (!isListKey(event)) return;
     if (event.key === "[") show(-1);
     else if (event.key === "]") show(1);
     else if (event.key === "v") setParams({ view: inline ? "side" : null });
@@ -218,12 +214,7 @@ function Open({
                 ))}
               </datalist>
             </div>
-            {moved && (
-              <p class="fault" role="alert">
-                <Icon name="warn" small />
-                {moved}
-              </p>
-            )}
+            {moved && <Fault>{moved}</Fault>}
             <Failure what="It cannot be moved." error={refused} retry={() => setAgain((n) => n + 1)} />
             {!plan && refused === null && !fault && <Skeleton rows={4} />}
             {plan && changes.length === 0 && (
@@ -323,7 +314,7 @@ function MoveRow({
               onChange={(event) => onTick(event.currentTarget.checked)}
             />
           )}
-          <Avatar of={agent} id={move.agent_id} name={name} />
+          <Avatar of={agent} id={move.agent_id} />
           <div class="two-lines">
             <button
               type="button"

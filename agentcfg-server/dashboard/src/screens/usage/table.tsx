@@ -1,15 +1,15 @@
 /** The table of usage: a row for each value of the grouping. */
 import { useMemo } from "preact/hooks";
 import { rowHeights } from "../../base/look";
-import { useAgents } from "../../base/data";
+import { useAgentsById } from "../../base/data";
 import { href, route, setParams } from "../../base/route";
 import { number } from "../../base/text";
-import { brief, keyOf, money, percent, price, startOf, valueOf, type By, type UsageRow } from "../../base/usage";
+import { allSeries, brief, keyOf, money, percent, price, type By, type UsageRow } from "../../base/usage";
 import { callCost, FEW } from "../../base/usage-versions";
 import { useCalled } from "../../base/usage-data";
-import { Avatar, cx, Empty, Icon } from "../../parts/base";
+import { Avatar, cx, Empty } from "../../parts/base";
 import { Sparkline } from "../../parts/chart";
-import { followRow, Rows } from "../../parts/rows";
+import { followRow, Rows, SortHead } from "../../parts/rows";
 import { shareOfErrors } from "./stats";
 import type { View } from "./view";
 
@@ -28,36 +28,22 @@ const MANY_ERRORS = 0.01;
 export function UsageTable({ view }: { view: View }) {
   const { by, span } = view;
   const called = useCalled(by);
-  const agents = useAgents().data;
-  const byId = useMemo(() => new Map(agents?.map((agent) => [agent.agent_id, agent])), [agents]);
+  const byId = useAgentsById();
   const order = (route.value.params.get("order") ?? "cost") as Order;
   const rows = useMemo(
     () => view.sums.toSorted((a, b) => VALUES[order](b) - VALUES[order](a) || b.calls - a.calls),
     [view.sums, order],
   );
   /** The costs of each step, of those that have a row for each. */
-  const costs = useMemo(() => {
-    const places = new Map(span.steps.map((at, i) => [at, i]));
-    const all = new Map<string | null, number[]>();
-    for (const row of view.steps) {
-      const id = keyOf(row, by);
-      if (!all.has(id))
-        all.set(
-          id,
-          span.steps.map(() => 0),
-        );
-      const place = places.get(startOf(row));
-      if (place !== undefined) all.get(id)![place]! += valueOf(row, "cost");
-    }
-    return all;
-  }, [view.steps]);
+  const costs = useMemo(() => allSeries(view.steps, by, "cost", span), [view.steps]);
   const head = (name: Order, text: string, extra?: string) => (
-    <th scope="col" class={cx("right", `c-${name}`, extra)} aria-sort={order === name ? "descending" : undefined}>
-      <button type="button" class="sort" onClick={() => setParams({ order: name === "cost" ? null : name })}>
-        {text}
-        {order === name && <Icon name="down" small />}
-      </button>
-    </th>
+    <SortHead
+      class={cx("right", `c-${name}`, extra)}
+      falling={order === name || null}
+      onSort={() => setParams({ order: name === "cost" ? null : name })}
+    >
+      {text}
+    </SortHead>
   );
   if (!rows.length)
     return (
@@ -95,7 +81,7 @@ export function UsageTable({ view }: { view: View }) {
               const id = keyOf(row, by);
               const agent = by === "agent" || by === "version" ? byId.get(row.agent ?? "") : undefined;
               const name = called(id);
-              const line = costs.get(id);
+              const line = costs.get(id)?.values;
               return (
                 <tr
                   key={`${id}`}
