@@ -200,3 +200,31 @@ async fn what_is_spent_survives_a_restart_and_a_kill_is_settled() {
     );
     assert_eq!(read(&server, "/settle"), ["0.0305", "0", "0"]);
 }
+
+/// A response that is made in the background is answered before it is made, and is paid for up to its cap.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_background_response_costs_its_cap_where_no_usage_is_reported() {
+    let stage = stage().await;
+    let studio = stage.studio();
+    let key = key(&studio);
+    set(&studio, "scope=workspace&period=month", &json!({"limit_usd": "1"}));
+    let call = |body: &Value| stage.call_with("openai/v1/responses", &key).json(body);
+    let queued = r#"{"id":"resp_1","status":"queued","usage":null}"#;
+    stage
+        .upstream
+        .next(whole(200, &[("content-type", "application/json")], queued));
+    let sent = json!({"input": "x", "background": true, "max_output_tokens": 1000});
+    call(&sent).send().await.whole().await.expect(200);
+    stage.upstream.seen().await;
+    let usd: f64 = spent(&studio).parse().unwrap();
+    assert!(
+        (0.03..0.0305).contains(&usd),
+        "1,000 tokens of output at 30 USD a million: {usd}"
+    );
+    // What is reported counts instead.
+    stage.upstream.next(used(0, 10));
+    call(&sent).send().await.whole().await.expect(200);
+    stage.upstream.seen().await;
+    let both: f64 = spent(&studio).parse().unwrap();
+    assert!((both - usd - 0.0003).abs() < 1e-9, "{both}");
+}

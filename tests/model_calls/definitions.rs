@@ -199,7 +199,7 @@ async fn a_prompt_is_what_a_call_would_fill_in() {
         "For ."
     );
     render("&label=none", None).refused(404, &["has no label"]);
-    render("&version=1&label=latest", None).refused(400, &["at most one"]);
+    render("&version=1&label=latest", None).refused(400, &["must not be given together"]);
     let client = studio.server.client(&studio.owner);
     let values = agentcfg_client::model::PromptValues::default();
     let rendered = client

@@ -51,6 +51,7 @@ async fn a_provider_that_closes_the_connection_is_502() {
     stage.upstream.next(Reply::Close);
     let answer = call(&stage).refused(502, &["openai broke the connection"]).await;
     assert_eq!(answer.header("x-should-retry"), Some("false"));
+    assert_eq!(answer.header("agent-version"), Some("1"));
     // A call is never retried: the provider may have processed the first attempt.
     stage.upstream.seen().await;
     assert!(stage.upstream.has_no_unseen_request().await);

@@ -46,7 +46,7 @@ async fn a_call_takes_the_version_that_it_names_and_no_other() {
         ("version=4", 404, "has no version 4"),
         ("version=0", 404, "has no version 0"),
         ("label=staging", 404, "has no label"),
-        ("version=1&label=production", 400, "at most one"),
+        ("version=1&label=production", 400, "must not be given together"),
         ("version=x", 400, "version must be a whole number"),
     ] {
         call(more).refused(status, &[said]).await;

@@ -78,7 +78,9 @@ fn budgets_are_exact_over_servers() {
         budget_scenarios::made_beside_calls_of_others(World::on(Arc::new(cluster.store().await), settings())).await
     });
     wait(async {
-        budget_scenarios::of_the_period_before(World::on(Arc::new(cluster.store().await), settings())).await
+        budget_scenarios::of_the_period_before(World::on(Arc::new(cluster.store().await), settings())).await;
+        budget_scenarios::under_a_clock_that_was_ahead(World::on(Arc::new(cluster.store().await), settings())).await;
+        budget_scenarios::written_with_an_unknown_outcome(World::on(Arc::new(cluster.store().await), settings())).await
     });
     wait(async { budget_scenarios::exact_over_servers(World::on(Arc::new(cluster.store().await), settings())).await });
 }

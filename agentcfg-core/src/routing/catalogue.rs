@@ -85,10 +85,10 @@ impl Catalogue {
     /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
     /// ```
     pub fn with_models(mut self, models: Vec<CatalogueModel>) -> Result<Self, InvalidCatalogue> {
+        self.check_ids("model", models.iter().map(|model| (&*model.id, model.provider)))?;
         for (i, model) in models.iter().enumerate() {
             check_text("display_name", &format_args!("model {}", i + 1), &model.display_name)?;
         }
-        self.check_ids("model", models.iter().map(|model| (&*model.id, model.provider)))?;
         self.models = models;
         Ok(self)
     }

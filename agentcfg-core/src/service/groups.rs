@@ -60,13 +60,15 @@ pub(super) fn is_removed(user: Option<&Stored<StoredUser>>) -> bool {
 impl AgentCfg {
     /// Refuses the identifier of a group where no claim names groups.
     pub(super) fn check_group(&self, user_id: &UserId) -> Result<(), Error> {
-        match is_group(user_id) && self.settings().groups_claim.is_none() {
-            false => Ok(()),
-            true => {
-                let rule = "must not begin with group:, because no claim names the groups of users (oidc_groups_claim)";
-                Err(Invalid::new("user_id", rule).into())
-            }
-        }
+        let Some(name) = user_id.strip_prefix(PREFIX) else {
+            return Ok(());
+        };
+        let rule = match (&self.settings().groups_claim, name) {
+            (None, _) => "must not begin with group:, because no claim names the groups of users (oidc_groups_claim)",
+            (Some(_), "") => "must have the name of a group after group:",
+            (Some(_), _) => return Ok(()),
+        };
+        Err(Invalid::new("user_id", rule).into())
     }
 
     /// Notes a user who has come in by a group and has never signed in. A failure changes nothing: the next request tries again.

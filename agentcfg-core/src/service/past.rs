@@ -13,11 +13,12 @@ use super::chunked_reads::{self, Chunks};
 use super::lists::{ListWriter, list_tag};
 use super::records::{self, Entity, EntityKey, Entries, Stored, StoredTouch, VersionHead};
 use super::{AgentCfg, AgentList};
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::model::{
     Agent, AgentConfig, AgentFilter, AgentId, AgentState, AsOf, Cursor, StoredAgent, Tag, Tagged, Timestamp,
     WorkspaceId,
 };
+use crate::validate::Invalid;
 
 impl AsOf {
     /// Whether this is a point in time that has not passed: it means the present, also where a clock was set back.
@@ -114,13 +115,11 @@ impl AgentCfg {
         match as_of {
             AsOf::Revision(revision) => is_there(revision, head).map(|()| revision),
             AsOf::At(moment) => match found.filter(|found| moment < found.value.created_at) {
-                Some(found) => Err(Error::new(
-                    ErrorKind::Invalid,
-                    format!(
-                        "at must not be before the workspace existed, which is since {}",
-                        found.value.created_at
-                    ),
-                )),
+                Some(found) => {
+                    let since = found.value.created_at;
+                    let rule = format_args!("must not be before the workspace existed, which is since {since}");
+                    Err(Invalid::new("at", rule).into())
+                }
                 None => Ok(head),
             },
         }
@@ -434,10 +433,8 @@ pub(super) fn is_there(revision: u64, head: u64) -> Result<(), Error> {
     if (1..=head).contains(&revision) {
         return Ok(());
     }
-    Err(Error::new(
-        ErrorKind::Invalid,
-        format!("revision must be 1 to {head}, which is the workspace's present revision, got {revision}"),
-    ))
+    let rule = format_args!("must be 1 to {head}, which is the workspace's present revision, got {revision}");
+    Err(Invalid::new("revision", rule).into())
 }
 
 #[cfg(test)]

@@ -61,7 +61,7 @@ impl AgentCfg {
         if groups::is_removed(user.as_ref()) {
             return Err(Error::new(
                 ErrorKind::Forbidden,
-                "an operator of this deployment has removed you: an owner of a workspace can make you a member",
+                "an operator of this deployment has removed you, so that you can create no workspace; an owner of one can make you a member",
             ));
         }
         let now = self.now();

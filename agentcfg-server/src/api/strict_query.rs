@@ -59,15 +59,14 @@ pub(super) fn check(endpoint: &Definition, query: &Query<'_>) -> Result<(), Fail
                 "label" => "/api/agents/released and /api/agents/version take it",
                 _ => "/api/agents/version takes it",
             };
-            let message = format!("the query parameter {name} is not known here; {instead}");
-            return Err(Failure::bad_request(message));
+            return Err(Failure::parameter(name, format_args!("is not known here; {instead}")));
         } else {
             mistyped(name, own().chain([WORKSPACE]).chain(BY_RELEASE))
         };
         if let Some(meant) = meant {
-            let name = shown(name);
-            let message = format!("the query parameter {name} is not known (did you mean {meant}?)");
-            return Err(Failure::bad_request(message));
+            let name = shown(name).to_string();
+            let rule = format_args!("is not known (did you mean {meant}?)");
+            return Err(Failure::parameter(&name, rule));
         }
     }
     Ok(())

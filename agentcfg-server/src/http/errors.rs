@@ -1,5 +1,7 @@
 //! From failures to status codes: the only file of the server that chooses them.
 
+use std::fmt;
+
 use agentcfg_core::rate_limit::RateLimited;
 use agentcfg_core::service::EntryError;
 use agentcfg_core::validate::Invalid;
@@ -52,9 +54,14 @@ impl Failure {
         Self::new(StatusCode::BAD_REQUEST, message)
     }
 
+    /// 400: a query parameter breaks a rule.
+    pub fn parameter(parameter: &str, rule: impl fmt::Display) -> Self {
+        Invalid::new(format_args!("the query parameter {parameter}"), rule).into()
+    }
+
     /// 400: a query parameter is missing.
     pub fn required(parameter: &str) -> Self {
-        Self::bad_request(format!("the query parameter {parameter} is required"))
+        Self::parameter(parameter, "is required")
     }
 
     /// 401: the request has no valid credential.

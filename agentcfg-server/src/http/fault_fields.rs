@@ -10,8 +10,13 @@ pub const FAULT_FIELDS: HeaderName = HeaderName::from_static("fault-fields");
 /// The greatest length of the value in bytes. A body can have a hundred thousand unknown fields.
 const LONGEST: usize = 1024;
 
-/// What a fault of a parameter begins with.
-const PARAMETER: &str = "the query parameter ";
+/// What faults of parameters and header fields begin with.
+const NAMED: [&str; 4] = [
+    "the query parameter ",
+    "the query parameters ",
+    "the path parameter ",
+    "the header ",
+];
 
 /// What stands as it is: names of fields, and places within them such as `capabilities[2]`. Commas separate the fields,
 /// so that they are encoded with all others.
@@ -52,7 +57,8 @@ pub fn fault_fields(faults: &[Fault]) -> Option<(HeaderName, HeaderValue)> {
 /// and label`).
 fn places(fault: &Fault) -> impl Iterator<Item = &str> {
     let place = fault.place();
-    let place = place.strip_prefix(PARAMETER).unwrap_or(place);
+    let stripped = NAMED.iter().find_map(|named| place.strip_prefix(named));
+    let place = stripped.unwrap_or(place);
     place.split(" or ").flat_map(|place| place.split(" and "))
 }
 

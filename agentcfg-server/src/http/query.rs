@@ -37,10 +37,7 @@ impl<'a> Query<'a> {
             let (name, value) = split(b'=', pair);
             let (name, value) = (decode(name)?, decode(value)?);
             if parameters.iter().any(|(known, _)| *known == name) && !may_repeat(&name) {
-                return Err(Failure::bad_request(format!(
-                    "the query parameter {} must be given once",
-                    shown(&name)
-                )));
+                return Err(Failure::parameter(&shown(&name).to_string(), "must be given once"));
             }
             parameters.push((name, value));
         }

@@ -24,6 +24,11 @@ use crate::http::request::{HeadFields, REQUEST_ID};
 
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
+
+/// The field that names the version of an agent.
+pub fn agent_version(version: u64) -> (HeaderName, HeaderValue) {
+    (AGENT_VERSION, version.into())
+}
 const CHANGE_CURSOR: HeaderName = HeaderName::from_static("change-cursor");
 const HISTORY_SINCE: HeaderName = HeaderName::from_static("history-since");
 

@@ -42,8 +42,8 @@ pub enum Command {
     Serve(ServeArgs),
     /// Ask the running server whether it is ready, for containers without a shell
     #[command(
-        long_about = "Asks the server that runs with the same settings for GET /readyz: on metrics_listen if that is set, else on \
-                      listen. Port 0 is looked up in the data directory. Exits 0 when it is ready, also while it serves reads \
+        long_about = "Asks the server that runs with the same settings for GET /readyz: on metrics_listen if that names a port, else \
+                      on listen, whose port 0 is looked up in the data directory. Exits 0 when it is ready, also while it serves reads \
                       alone, else 1.",
         after_help = "Examples:\n  agentcfg-server healthcheck --config /etc/agentcfg.toml\n  \
                       agentcfg-server healthcheck --listen 127.0.0.1:7420"

@@ -87,12 +87,37 @@ fn a_400_names_the_faulty_fields_in_a_header_and_the_body_has_the_message_alone(
     // A day alone is no moment.
     assert_eq!(parameter.need("fault-fields"), "from, to");
 
-    // A message of no field, and answers that are no 400, have none.
-    let target = "/api/agents/configs";
-    let no_workspace = studio.server.get(target).bearer(&studio.owner).send().expect(400);
+    for (target, names) in [
+        ("agents/released?", "label"),
+        ("agents/released?label=p&foo=1", "foo"),
+        ("agents/released?label=p&label=q", "label"),
+        ("agents/configs?revision=99999", "revision"),
+        ("agents/configs?at=2000-01-01T00:00:00Z", "at"),
+        ("agents/configs?at=2000-01-01T00:00:00Z&revision=1", "at, revision"),
+        ("agents/version?agent_id=a&version=1&label=p", "version, label"),
+        ("agents/configs?workspace_id=x", "workspace_id"),
+        ("agents/labels/history?label=latest", "label"),
+    ] {
+        let workspace = match target.contains("workspace_id") {
+            true => String::new(),
+            false => format!("&workspace_id={}", studio.id),
+        };
+        let request = studio.server.get(format!("/api/{target}{workspace}"));
+        let refused = request.bearer(&studio.owner).send().expect(400);
+        assert_eq!(refused.need("fault-fields"), names, "{target}: {refused:?}");
+    }
+    let path = studio
+        .server
+        .get("/api/agents/%FF")
+        .bearer(&studio.owner)
+        .send()
+        .expect(400);
+    assert_eq!(path.error(), "the path must be percent-encoded UTF-8");
+
+    // Answers that are no 400 have none.
     let taken = studio.create("a", &Value::Null).expect(409);
     let done = studio.change("a", &json!({"role": "author"})).expect(200);
-    for answer in [no_workspace, taken, done] {
+    for answer in [taken, done] {
         assert_eq!(answer.header("fault-fields"), None, "{answer:?}");
     }
 }

@@ -116,8 +116,8 @@ fn wrong_requests_for_versions_are_refused() {
     let studio = Studio::open();
     studio.create("a", &Value::Null).expect(201);
     for (path, more, status, said) in [
-        ("version", "&version=1&label=x", 400, "at most one"),
-        ("version", "&version=1&revision=1", 400, "at most one"),
+        ("version", "&version=1&label=x", 400, "must not be given together"),
+        ("version", "&version=1&revision=1", 400, "must not be given together"),
         ("version", "&at=2026-11-20T09:30:00Z&revision=1", 400, "at and revision"),
         ("version", "&version=x", 400, "version must be a whole number"),
         ("version", "&version=-1", 400, "version must be a whole number"),

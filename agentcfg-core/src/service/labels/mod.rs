@@ -211,8 +211,8 @@ impl AgentCfg {
 fn movable(label: impl TryInto<Label, Error = Invalid>) -> Result<Label, Error> {
     let label = label.try_into()?;
     if label.is_latest() {
-        let rule = "label must not be latest, which is always the current version";
-        return Err(Error::new(ErrorKind::Invalid, rule));
+        let rule = "must not be latest, which is always the current version";
+        return Err(Invalid::new("label", rule).into());
     }
     Ok(label)
 }

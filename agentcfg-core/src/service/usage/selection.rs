@@ -53,7 +53,11 @@ impl Selection {
         let to = filter.to.map_or(hour(now) + 1, hour);
         let from = filter.from.map_or(to - DAYS * 24, hour);
         if from > to {
-            return Err(Invalid::new("from", "must not be after to").into());
+            let rule = match filter.to {
+                Some(_) => "must not be after to",
+                None => "must not be in the future",
+            };
+            return Err(Invalid::new("from", rule).into());
         }
         Ok(Self { from, to, calls })
     }

@@ -15,6 +15,7 @@ use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use percent_encoding::percent_decode_str;
 
 use super::outages::Outages;
 use super::{App, AppShared, Connected};
@@ -439,6 +440,9 @@ fn in_form_of(api: ProviderApi, failure: &Failure, request_id: &HeaderValue, ref
 /// The answer to a request that no endpoint has: a preflight, 405 or 404.
 fn unrouted(resource: Option<&Resource>, cors: Option<&Cors>, head: &Parts) -> Result<Response<Body>, Failure> {
     let Some(resource) = resource else {
+        if percent_decode_str(head.uri.path()).decode_utf8().is_err() {
+            return Err(Failure::bad_request("the path must be percent-encoded UTF-8"));
+        }
         let message = "there is nothing at this path, see /openapi.json for what there is";
         return Err(Failure::not_found(message));
     };

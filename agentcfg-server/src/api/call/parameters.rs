@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use agentcfg_core::model::{self, AgentState, Precondition, Tag};
-use agentcfg_core::validate::Faults;
+use agentcfg_core::validate::{Faults, Invalid};
 use hyper::header::HeaderMap;
 
 pub use self::budgets::*;
@@ -140,7 +140,7 @@ impl Parameter for WorkspaceIdOptional {
 
 fn workspace_id(text: &str) -> Result<model::WorkspaceId, Failure> {
     text.parse()
-        .map_err(|rule| Failure::bad_request(format!("{} {rule}", WorkspaceId::DOC.named())))
+        .map_err(|rule: model::InvalidId| Invalid::new(WorkspaceId::DOC.named(), rule).into())
 }
 
 texts! {
@@ -199,7 +199,7 @@ impl Parameter for WebhookId {
 
     fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::WebhookId, Failure> {
         let id = request.required(&Self::DOC)?.parse();
-        id.map_err(|rule| Failure::bad_request(format!("{} {rule}", Self::DOC.named())))
+        id.map_err(|rule: model::InvalidId| Invalid::new(Self::DOC.named(), rule).into())
     }
 }
 

@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use agentcfg_core::model::{Permission, VersionSelector};
 use agentcfg_core::service::ModelRequest;
+use agentcfg_core::validate::Fault;
 use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
 use hyper::Method;
@@ -19,7 +20,7 @@ use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, K
 use crate::api::model_calls::{Draft, Format, Metering, PathAgent, Sent, Target, named};
 use crate::api::route::{Needs, Prefix, Route};
 use crate::http::errors::Failure;
-use crate::http::response::Reply;
+use crate::http::response::{Reply, agent_version};
 
 /// The endpoints of this module.
 pub(super) const ENDPOINTS: &[Definition] = &[
@@ -246,7 +247,8 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
                 trace: call.trace,
             },
         };
-        let answered = calls.send(&decided, &sent, call.disconnect).await?;
+        let answered = calls.send(&decided, &sent, call.disconnect).await;
+        let answered = answered.map_err(|failure| failure.with_fields([agent_version(decided.version)]))?;
         Ok(Reply::relayed(answered).of_version(Some(decided.version)).into())
     }
 }
@@ -294,7 +296,12 @@ fn selected<'a>(
 fn refused(error: Error, model: Option<&str>) -> Failure {
     let is_final = error.kind() == ErrorKind::NotConfigured;
     let fields = named(model.or(error.agents_model()), 0);
-    let failure = Failure::from(error).with_fields(fields);
+    let is_variable = |fault: &Fault| fault.place().starts_with("variables.");
+    let has_variables = error.faults().iter().any(is_variable);
+    let mut failure = Failure::from(error).with_fields(fields);
+    if has_variables {
+        failure.message.push_str("; the header Agent-Variables has the values");
+    }
     match is_final {
         true => failure.should_retry(false),
         false => failure,

@@ -62,7 +62,7 @@ impl Value<'_> {
             Self::Toml(_) => None,
         };
         let rule = match self {
-            Self::Toml(DeValue::String(text)) => format!("a list of {rule}, such as [{text:?}]"),
+            Self::Toml(DeValue::String(text)) => format!("a list of {rule}, written as [{text:?}]"),
             _ => format!("a list of {rule}"),
         };
         let items = items.ok_or_else(|| self.must_be(&rule))?;

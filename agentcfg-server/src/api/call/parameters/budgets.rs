@@ -22,7 +22,7 @@ macro_rules! required_words {
             fn read(request: &Received<'_>, _: &mut Faults) -> Result<$value, Failure> {
                 let text = request.required(&Self::DOC)?;
                 text.parse()
-                    .map_err(|rule| Failure::bad_request(format!("{} {rule}", Self::DOC.named())))
+                    .map_err(|rule| Failure::parameter($name, rule))
             }
         }
     )+};

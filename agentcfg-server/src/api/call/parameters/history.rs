@@ -1,7 +1,7 @@
 //! The parameters of versions, labels, the past and the audit log.
 
 use agentcfg_core::model::{self, AsOf, Timestamp, VersionSelector};
-use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, MAX_LIMIT};
+use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, Invalid, MAX_LIMIT};
 
 use super::declare::{moments, numbers, required_texts, texts};
 use super::{LIMIT, LIMIT_EXAMPLE, refuse};
@@ -268,7 +268,7 @@ pub fn as_of(at: Option<Timestamp>, revision: Option<u64>) -> Result<Option<AsOf
         (None, None) => Ok(None),
         (Some(at), None) => Ok(Some(AsOf::At(at))),
         (None, Some(revision)) => Ok(Some(AsOf::Revision(revision))),
-        (Some(_), Some(_)) => Err(together("at and revision")),
+        (Some(_), Some(_)) => Err(together(&["at", "revision"])),
     }
 }
 
@@ -288,12 +288,25 @@ pub fn selector<'a>(
         (None, Some(label), None) => Ok(VersionSelector::Label(label)),
         (None, None, Some(AsOf::At(at))) => Ok(VersionSelector::At(at)),
         (None, None, Some(AsOf::Revision(revision))) => Ok(VersionSelector::Revision(revision)),
-        _ => Err(together("version, label, at and revision")),
+        _ => {
+            let past = as_of.map(|as_of| match as_of {
+                AsOf::At(_) => "at",
+                AsOf::Revision(_) => "revision",
+            });
+            let given = [version.map(|_| "version"), label.map(|_| "label"), past];
+            Err(together(&given.into_iter().flatten().collect::<Vec<_>>()))
+        }
     }
 }
 
-fn together(names: &str) -> Failure {
-    Failure::bad_request(format!("of the query parameters {names} at most one may be given"))
+/// The refusal of parameters of which one alone may be given.
+fn together(names: &[&str]) -> Failure {
+    let names = names.join(" and ");
+    Invalid::new(
+        format_args!("the query parameters {names}"),
+        "must not be given together",
+    )
+    .into()
 }
 
 /// A version by the text of a number or of a label. A number that no version can have is treated as a label, so that

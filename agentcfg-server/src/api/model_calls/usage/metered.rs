@@ -41,6 +41,8 @@ pub struct MeteredCall {
     /// Whether the call may have been bought, so that what is not reported is estimated.
     may_be_bought: bool,
     scanner: Option<AnswerScanner>,
+    /// The most output tokens that are bought after the answer.
+    output_after: Option<u64>,
     /// The span of the attempt, if it is traced.
     trace: Option<Box<CallTrace>>,
 }
@@ -126,6 +128,7 @@ impl Metering<'_> {
             status: CALLER_LEFT,
             may_be_bought: true,
             scanner: None,
+            output_after: sent.output_after_the_answer(),
             trace: trace(),
         }
     }
@@ -187,12 +190,15 @@ impl MeteredCall {
 impl Drop for MeteredCall {
     fn drop(&mut self) {
         let Some(meter) = self.meter.take() else { return };
-        let used = match (&self.scanner, self.path) {
+        let mut used = match (&self.scanner, self.path) {
             (Some(scanner), _) => Some(scanner.usage(self.sent, self.received)),
             (None, Some(path)) if self.may_be_bought => Some(path.estimate(self.sent, self.received)),
             _ => None,
         };
         let is_estimated = used.is_some_and(|(_, is_estimated)| is_estimated);
+        if let (Some((usage, true)), Some(cap)) = (&mut used, self.output_after) {
+            usage.output = usage.output.max(cap);
+        }
         let ended = meter.end(self.status, used.map(|(usage, _)| usage), is_estimated);
         if let Some(observer) = &self.observer {
             observer.model_call_ended(&ended);

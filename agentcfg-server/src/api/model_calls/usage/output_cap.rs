@@ -59,7 +59,7 @@ impl OutputMembers {
             Ok(members) => members,
             Err(error) if error.to_string().starts_with("duplicate field") => {
                 let message =
-                    "max_tokens, max_completion_tokens, max_output_tokens and n must not appear more than once";
+                    "each of max_tokens, max_completion_tokens, max_output_tokens and n must appear at most once";
                 return Err(Failure::bad_request(message));
             }
             // What is no JSON object is for the provider to refuse.

@@ -22,6 +22,8 @@ pub struct MeteredBody {
     pub is_stream: bool,
     /// Whether the report at the end of the stream was asked for here, and not by the caller.
     pub asks_for_usage: bool,
+    /// Whether the provider is to answer before it has run the call. What that answer does not report may be bought still.
+    pub is_background: bool,
 }
 
 /// The members that matter here.
@@ -32,6 +34,14 @@ struct Members<'a> {
     stream: Option<&'a RawValue>,
     #[serde(borrow, deserialize_with = "present")]
     stream_options: Option<&'a RawValue>,
+    #[serde(borrow, deserialize_with = "present")]
+    background: Option<&'a RawValue>,
+}
+
+/// The cap of a response that is made in the background.
+#[derive(Debug, Deserialize)]
+struct BackgroundCap {
+    max_output_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -54,6 +64,7 @@ impl MeteredBody {
             path,
             is_stream,
             asks_for_usage: false,
+            is_background: false,
         };
         let text = std::str::from_utf8(&body).ok().filter(|_| path.is_some());
         let Some(text) = text else {
@@ -62,7 +73,7 @@ impl MeteredBody {
         let members = match serde_json::from_str::<Members<'_>>(text) {
             Ok(members) => members,
             Err(error) if error.to_string().starts_with("duplicate field") => {
-                let message = "stream and stream_options must not appear more than once";
+                let message = "each of stream, stream_options and background must appear at most once";
                 return Err(Failure::bad_request(message));
             }
             // What is no JSON object is for the provider to refuse.
@@ -70,7 +81,11 @@ impl MeteredBody {
         };
         let is_stream = members.stream.is_some_and(|stream| stream.get() == "true");
         if !is_stream || path != Some(UsagePath::ChatCompletions) {
-            return Ok(plain(body, is_stream));
+            let is_background = members.background.is_some_and(|background| background.get() == "true");
+            return Ok(Self {
+                is_background: is_background && path == Some(UsagePath::Responses),
+                ..plain(body, is_stream)
+            });
         }
         match asked(text, members.stream_options) {
             Some((place, new)) => {
@@ -80,6 +95,7 @@ impl MeteredBody {
                     path,
                     is_stream,
                     asks_for_usage: true,
+                    is_background: false,
                 })
             }
             None => Ok(plain(body, is_stream)),
@@ -88,6 +104,12 @@ impl MeteredBody {
 }
 
 impl MeteredBody {
+    /// The most output tokens that are bought after the answer to this body.
+    pub fn output_after_the_answer(&self) -> Option<u64> {
+        let body = self.is_background.then_some(&self.body)?;
+        serde_json::from_slice::<BackgroundCap>(body).ok()?.max_output_tokens
+    }
+
     /// Lets the provider answer in a coding that is read here: gzip where the caller takes it, and none where events are taken
     /// out. Paths without usage keep what the caller takes.
     pub fn limit_codings(&self, headers: &mut HeaderMap) {
