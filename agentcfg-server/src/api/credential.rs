@@ -52,6 +52,11 @@ impl<'a> Credential<'a> {
             if let Some(cookie) = browser.cookie(Cookie::Session, headers) {
                 return Ok(Self::Cookie(cookie));
             }
+            if is_model_call {
+                let message = "missing credentials: send the header Authorization: Bearer <credential>, or an API key in \
+                               x-api-key or api-key";
+                return Err(Failure::unauthorized(message));
+            }
         }
         fields.bearer().map(Self::Bearer)
     }
