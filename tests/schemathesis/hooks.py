@@ -39,7 +39,10 @@ MOMENT = r"the query parameter (at|since|until) must be an RFC 3339 timestamp su
 PAST = [MOMENT, r"at must not be before the workspace existed, .*", r"revision must be 1 to \d+, .*"]
 OTHER_MODEL = r"the model \".*\" is one of \w+, this call goes to \w+"
 # The values of variables are JSON within a header field, and which there are is in the agent's definition.
-VARIABLES = [r"the header Agent-Variables must .*", r"variables\..* (is not a variable of the agent|is required)"]
+VARIABLES = [
+    r"the header Agent-Variables must .*",
+    r"variables\..* (is not a variable of the agent|is required)( \(the header Agent-Variables has the values\))?",
+]
 # Rules for a whole definition, and for names and texts at any depth.
 DEFINITION = [
     r"(the name of )?(agents\[\d+\]\.)?definition\W.* must not contain a NUL character",

@@ -16,9 +16,9 @@ use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use super::support::{Fault, Faulty, World, kind};
 use super::usage_ledger::{service_on, studio, tokens, usage};
 
-const MODEL: &str = "gpt-5.5";
+pub const MODEL: &str = "gpt-5.5";
 
-fn limit(usd: &str) -> BudgetLimit {
+pub fn limit(usd: &str) -> BudgetLimit {
     BudgetLimit::new(usd.parse().unwrap())
 }
 
@@ -74,7 +74,7 @@ pub async fn begin(
     Ok((service.meter(&call, &call.first, facts).reserved(reservation), cap))
 }
 
-async fn end(meter: CallMeter, usage: TokenUsage) {
+pub async fn end(meter: CallMeter, usage: TokenUsage) {
     let _ = meter.end(200, Some(usage), false);
 }
 

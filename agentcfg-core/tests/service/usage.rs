@@ -2,16 +2,12 @@
 
 use std::sync::Arc;
 
-use agentcfg_core::model::{
-    ExportLine, Provider, Role, UsageCallFilter, UsageColumn, UsageFilter, UsageRow, WorkspaceId,
-};
+use agentcfg_core::model::{ExportLine, Provider, Role, UsageCallFilter, UsageColumn, UsageFilter, UsageRow};
 use agentcfg_core::service::{CallFacts, ModelRequest};
-use agentcfg_core::store::{
-    Batch, CommitError, Committed, Key, Kind, Partition, Record, Scan, Scanned, Store, StoreError, Write,
-};
+use agentcfg_core::store::{Key, Kind, Partition, Store};
 use agentcfg_core::{ErrorKind, Settings};
 
-use super::support::{Fault, Faulty, World, failure, kind};
+use super::support::{Fault, Faulty, Frozen, World, failure, kind};
 use super::usage_ledger::{added_up, call, of_two_servers, service_on, studio, tokens, usage};
 
 #[tokio::test]
@@ -58,49 +54,15 @@ async fn calls_that_are_written_late_count_once() {
     }
 }
 
-/// A store that does not come back from writing the calls of one workspace.
-struct Frozen {
-    inner: Arc<dyn Store>,
-    workspace: WorkspaceId,
-}
-
-#[async_trait::async_trait]
-impl Store for Frozen {
-    fn inner(&self) -> Option<&dyn Store> {
-        Some(&self.inner)
-    }
-
-    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.inner.get(keys).await
-    }
-
-    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        self.inner.scan(scan).await
-    }
-
-    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        let is_frozen = |write: &Write| {
-            let key = write.key();
-            key.kind() == Kind::UsageCall && key.partition() == &Partition::Workspace(self.workspace)
-        };
-        if batch.writes.iter().any(is_frozen) {
-            std::future::pending::<()>().await;
-        }
-        self.inner.commit(batch).await
-    }
-}
-
 #[tokio::test(start_paused = true)]
 async fn a_workspace_whose_calls_are_held_up_does_not_hold_up_the_others() {
     let world = World::new();
     let (_, frozen) = studio(&world).await;
     let other = world.workspace("bob").await;
     world.agent(other, "bob", "helper").await;
-    let store = Frozen {
-        inner: Arc::clone(&world.store),
-        workspace: frozen,
-    };
-    let service = service_on(&world, &(Arc::new(store) as Arc<dyn Store>));
+    let of_frozen = Partition::Workspace(frozen);
+    let freezes = move |key: &Key| key.kind() == Kind::UsageCall && *key.partition() == of_frozen;
+    let service = service_on(&world, &Frozen::behind(&world.store, freezes));
     let (ada, bob) = (world.user("ada"), world.user("bob"));
     for round in 1..4 {
         call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 1), 10).await;

@@ -70,7 +70,8 @@ impl TrustedProxies {
         client
     }
 
-    fn has(&self, address: IpAddr) -> bool {
+    /// Whether this is the address of a trusted proxy.
+    pub(crate) fn has(&self, address: IpAddr) -> bool {
         self.0.iter().any(|network| network.has(address))
     }
 }

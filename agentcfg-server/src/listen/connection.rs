@@ -4,6 +4,7 @@ use std::any::Any;
 use std::convert::Infallible;
 use std::error::Error;
 use std::future::poll_fn;
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker, ready};
@@ -30,9 +31,10 @@ use crate::http::request::{RequestIds, sent_id};
 use crate::http::{self, Disconnect};
 use crate::hyper_internals::MAX_HEAD;
 
-/// Serves `stream` until either side closes it, as `demand` says.
+/// Serves `stream`, whose client has this address, until either side closes it, as `demand` says.
 pub(super) async fn run<T, S, B>(
     stream: T,
+    client: Option<IpAddr>,
     connect: impl FnOnce(Disconnect) -> S,
     limits: Limits,
     demand: watch::Receiver<Demand>,
@@ -43,7 +45,7 @@ pub(super) async fn run<T, S, B>(
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let state = ConnectionState::new(limits.leaving.clone(), stream.address());
+    let state = ConnectionState::new(limits.leaving.clone(), client);
     let socket = Socket::new(stream, state.clone(), limits, demand.clone());
     let service_side = state.clone();
     let service = connect(state.disconnect());

@@ -97,6 +97,11 @@ impl ConnectionState {
         Disconnect::new(Arc::clone(&self.0) as _)
     }
 
+    /// The address of the client.
+    pub(super) fn client(&self) -> Option<IpAddr> {
+        self.0.address
+    }
+
     /// Notes that the response was written to the socket completely.
     pub(super) fn flushed(&self) {
         self.0.phase.store(0, Relaxed);

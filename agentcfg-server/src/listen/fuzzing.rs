@@ -51,6 +51,6 @@ pub async fn serve(stream: DuplexStream) -> usize {
         }
     });
     let (_open, demand) = watch::channel(Demand::Serve);
-    connection::run(stream, |_| service, Limits::default(), demand).await;
+    connection::run(stream, None, |_| service, Limits::default(), demand).await;
     calls.load(Ordering::Relaxed)
 }

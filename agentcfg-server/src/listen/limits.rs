@@ -5,7 +5,7 @@ use std::time::Duration;
 use prometheus_client::metrics::gauge::Gauge;
 use tokio::time::Instant;
 
-use crate::http::Leaving;
+use crate::http::{Leaving, TrustedProxies};
 
 /// The time limit of a lingering close: the rest of a request is read and discarded after the response. Closing a
 /// socket with unread input makes the system reset the connection, and the reset can discard the response. Some clients discard
@@ -40,6 +40,8 @@ pub struct Limits {
     pub idle_timeout: Duration,
     /// Time that requests in flight get to finish at shutdown.
     pub shutdown_timeout: Duration,
+    /// The proxies whose connections begin with a header of the PROXY protocol, which names the client.
+    pub proxy_protocol: TrustedProxies,
     /// Follows the number of open connections.
     pub open_connections: Gauge,
     /// Once it has begun, each answer closes its connection.
@@ -57,6 +59,7 @@ impl Default for Limits {
             write_timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(75),
             shutdown_timeout: Duration::from_secs(30),
+            proxy_protocol: TrustedProxies::default(),
             open_connections: Gauge::default(),
             leaving: Leaving::default(),
         }

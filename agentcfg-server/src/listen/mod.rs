@@ -16,6 +16,7 @@ mod http2;
 mod limits;
 mod linger;
 mod open_files;
+mod proxy_protocol;
 mod socket;
 #[cfg(test)]
 mod tests;
@@ -112,7 +113,11 @@ where
     B: Body<Data = Bytes> + Send + Unpin + 'static,
     B::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let serve = |stream, demand| connection::run(stream, connect.clone(), limits.clone(), demand);
+    let serve = |stream, demand: watch::Receiver<Demand>| {
+        let (connect, own, watched) = (connect.clone(), limits.clone(), demand.clone());
+        let run = |stream, client| connection::run(stream, client, connect, own, demand);
+        proxy_protocol::run(stream, &limits, &watched, run)
+    };
     accept_until(listener, &limits, shutdown, serve).await
 }
 
@@ -149,9 +154,11 @@ where
     B2: Body<Data = Bytes> + Send + Unpin + 'static,
     B2::Error: Into<Box<dyn Error + Send + Sync>>,
 {
-    let connect = |stream, demand| {
-        let services = (http1.clone(), http2.clone());
-        tls::run(stream, tls.clone(), services, limits.clone(), demand)
+    let connect = |stream, demand: watch::Receiver<Demand>| {
+        let (tls, services, watched) = (tls.clone(), (http1.clone(), http2.clone()), demand.clone());
+        let own = limits.clone();
+        let run = |stream, client| tls::run(stream, client, tls, services, own, demand);
+        proxy_protocol::run(stream, &limits, &watched, run)
     };
     accept_until(listener, &limits, shutdown, connect).await
 }

@@ -7,7 +7,6 @@
 //! request was passed to the service are a refusal by hyper, and the timeout of a read depends on what is read.
 
 use std::io::{self, IoSlice};
-use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker, ready};
 use std::time::Duration;
@@ -59,11 +58,6 @@ pub(super) trait Peer {
 
     /// Makes the close of this socket a reset, which the peer sees as an error.
     fn reset_on_close(&self);
-
-    /// The address of the remote side, if it has one.
-    fn address(&self) -> Option<IpAddr> {
-        None
-    }
 }
 
 impl Peer for TcpStream {
@@ -79,10 +73,6 @@ impl Peer for TcpStream {
         if let Err(error) = self.set_zero_linger() {
             tracing::debug!(%error, "cannot set SO_LINGER");
         }
-    }
-
-    fn address(&self) -> Option<IpAddr> {
-        self.peer_addr().ok().map(|address| address.ip())
     }
 }
 
@@ -273,7 +263,7 @@ impl<T: Peer> Socket<T> {
     fn intercept(&mut self, start: &[u8]) -> bool {
         if self.replacement.is_none() && self.state.phase() == Phase::AwaitingRequest {
             let line_seen = self.head == HeadProgress::Fields;
-            self.replacement = answers::replacement_for(start, line_seen, &self.framing, self.io.address());
+            self.replacement = answers::replacement_for(start, line_seen, &self.framing, self.state.client());
         }
         self.replacement.is_some()
     }

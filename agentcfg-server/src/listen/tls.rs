@@ -103,9 +103,10 @@ enum Start {
     Plain(TcpStream),
 }
 
-/// Serves `stream` until either side closes it, as `demand` says.
+/// Serves `stream`, whose client has this address, until either side closes it, as `demand` says.
 pub(super) async fn run<S1, B1, S2, B2>(
     stream: TcpStream,
+    client: Option<IpAddr>,
     tls: Tls,
     (http1, http2): (impl FnOnce(Disconnect) -> S1, S2),
     limits: Limits,
@@ -129,17 +130,17 @@ pub(super) async fn run<S1, B1, S2, B2>(
     match begun.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into())) {
         Ok(Start::Encrypted(stream)) if stream.get_ref().1.alpn_protocol() == Some(H2) => {
             let http2 = WithAddress {
-                address: stream.address(),
+                address: client,
                 service: http2,
             };
             Box::pin(http2::run(*stream, http2, limits, demand)).await;
         }
-        Ok(Start::Encrypted(stream)) => Box::pin(connection::run(*stream, http1, limits, demand)).await,
+        Ok(Start::Encrypted(stream)) => Box::pin(connection::run(*stream, client, http1, limits, demand)).await,
         Ok(Start::Plain(stream)) => {
             let refuse = service_fn(async |request: Request<Incoming>| {
                 Ok::<_, Infallible>(answers::without_tls(request.headers()))
             });
-            Box::pin(connection::run(stream, |_| refuse, limits, demand)).await;
+            Box::pin(connection::run(stream, client, |_| refuse, limits, demand)).await;
         }
         Err(error) => {
             tls.failed.inc();
@@ -171,10 +172,6 @@ impl Peer for TlsStream<WriteTimeoutStream<TcpStream>> {
 
     fn reset_on_close(&self) {
         self.get_ref().0.get_ref().reset_on_close();
-    }
-
-    fn address(&self) -> Option<IpAddr> {
-        self.get_ref().0.get_ref().address()
     }
 }
 

@@ -12,7 +12,7 @@ use super::config::Config;
 use super::datadir::DataDir;
 use super::outbound_options::outbound_options;
 use super::start_error::StartError;
-use crate::http::Browser;
+use crate::http::{Browser, TrustedProxies};
 use crate::identity::Identity;
 use crate::listen::Limits;
 
@@ -66,8 +66,17 @@ pub(super) fn limits_of(config: &Config) -> Limits {
         write_timeout: config.body_timeout,
         idle_timeout: config.idle_timeout,
         shutdown_timeout: config.shutdown_timeout,
+        proxy_protocol: match config.proxy_protocol {
+            true => trusted_proxies(config),
+            false => TrustedProxies::default(),
+        },
         ..Limits::default()
     }
+}
+
+/// The proxies in front.
+pub(super) fn trusted_proxies(config: &Config) -> TrustedProxies {
+    TrustedProxies::new(config.trusted_proxies.clone())
 }
 
 /// The managed credentials.

@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 #[cfg(feature = "dashboard")]
 use crate::api::Dashboard;
 use crate::api::{App, CallTimeouts, ModelCalls, Observer, Observers, Streams};
-use crate::http::{ByteBudget, Compression, Cors, Leaving, TrustedProxies};
+use crate::http::{ByteBudget, Compression, Cors, Leaving};
 #[cfg(feature = "dashboard")]
 use crate::identity::CodeFlow;
 use crate::identity::Identity;
@@ -32,7 +32,7 @@ use crate::process::maintenance::{
 use crate::process::master_keys;
 use crate::process::outbound_options::outbound_options;
 pub use crate::process::parts::local_sessions;
-use crate::process::parts::{browser, identity, limits_of, managed_credentials, settings};
+use crate::process::parts::{browser, identity, limits_of, managed_credentials, settings, trusted_proxies};
 #[cfg(feature = "dashboard")]
 use crate::process::sign_in;
 pub use crate::process::start_error::StartError;
@@ -342,7 +342,7 @@ impl Server {
             .with_body_budget(bodies)
             .with_answer_budget(answers)
             .with_browser(browser(config, address)?)
-            .with_trusted_proxies(TrustedProxies::new(config.trusted_proxies.clone()));
+            .with_trusted_proxies(trusted_proxies(config));
         #[cfg(feature = "dashboard")]
         if config.dashboard {
             let mut dashboard = Dashboard::default();

@@ -1,6 +1,8 @@
 //! What the commands say where operators go wrong.
 
 use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::PermissionsExt;
 
 use agentcfg_tests::harness::{Run, Server, Studio, run, scratch, until};
@@ -337,4 +339,67 @@ fn the_access_log_takes_the_client_from_proxies_that_are_trusted() {
         .env("AGENTCFG_TRUSTED_PROXIES", "proxy.internal")
         .finish()
         .failed_with(&["AGENTCFG_TRUSTED_PROXIES", "10.0.0.0/8", "proxy.internal"]);
+}
+
+#[test]
+fn a_trusted_proxy_names_the_client_by_the_proxy_protocol() {
+    let speaking = |trusted: &str| {
+        Server::builder()
+            .set("access_log", "true")
+            .set("log_format", "json")
+            .set("trusted_proxies", trusted)
+            .set("proxy_protocol", "true")
+            .start()
+    };
+    let exchange = |server: &Server, header: &[u8], id: &str| {
+        let mut stream = TcpStream::connect(server.address()).unwrap();
+        let request =
+            format!("GET /openapi.json HTTP/1.1\r\nHost: x\r\nX-Request-Id: {id}\r\nConnection: close\r\n\r\n");
+        stream.write_all(&[header, request.as_bytes()].concat()).unwrap();
+        let mut answer = Vec::new();
+        // A connection that is refused is reset where some of the request is unread.
+        let _ = stream.read_to_end(&mut answer);
+        answer
+    };
+    let client = |server: &Server, id: &str| {
+        let line = until("the line is there", || {
+            let log = server.stderr();
+            let line = log.lines().find(|line| line.contains(id) && line.contains("client"))?;
+            Some(serde_json::from_str::<serde_json::Value>(line).unwrap())
+        });
+        line["client"].as_str().unwrap().to_owned()
+    };
+    let binary = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\0\x02\x07\x0a\0\0\x01\x30\x39\0\x50";
+    let local = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
+    let server = speaking("127.0.0.1");
+    for (header, id, address) in [
+        (&binary[..], "v2", "192.0.2.7"),
+        (b"PROXY TCP4 198.51.100.3 10.0.0.1 9 80\r\n", "v1", "198.51.100.3"),
+        (local, "local", "127.0.0.1"),
+    ] {
+        let answer = exchange(&server, header, id);
+        assert!(answer.starts_with(b"HTTP/1.1 200"), "{id}");
+        assert_eq!(client(&server, id), address);
+    }
+    assert_eq!(
+        exchange(&server, b"", "none"),
+        b"",
+        "a trusted proxy must name its client"
+    );
+    assert!(
+        server
+            .stderr()
+            .contains("a trusted proxy sent no header of the PROXY protocol")
+    );
+    // The word of others counts for nothing.
+    let server = speaking("10.0.0.0/8");
+    assert!(exchange(&server, binary, "stranger").starts_with(b"HTTP/1.1 400"));
+    assert!(exchange(&server, b"", "plain").starts_with(b"HTTP/1.1 200"));
+    assert_eq!(client(&server, "plain"), "127.0.0.1");
+    let dir = scratch();
+    Run::new(["check-config"])
+        .in_dir(&dir)
+        .env("AGENTCFG_PROXY_PROTOCOL", "true")
+        .finish()
+        .failed_with(&["proxy_protocol needs trusted_proxies"]);
 }

@@ -21,6 +21,8 @@ use crate::store::Check;
 
 /// How often slices are reported, and others asked whether they need something.
 const TICK: Duration = Duration::from_millis(500);
+/// How long a round of reports is waited for before the next one begins.
+const ROUND: Duration = Duration::from_millis(500);
 /// The pause between the attempts of a call that waits for others to give back.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 /// The most accounts of one budget that are removed at a time.
@@ -256,7 +258,10 @@ async fn keep_up(service: Weak<Inner>, wake: Arc<Notify>) {
         if service.inner.lifetime.check().is_err() {
             return;
         }
-        if let Err(error) = service.report_budgets(BudgetReport::Due).await {
+        // Where the report of one slice is held up, the next round leaves it alone and reports the others: after twenty seconds without
+        // a report other servers take this one to be gone.
+        let mut round = tokio::spawn(async move { service.report_budgets(BudgetReport::Due).await });
+        if let Ok(Ok(Err(error))) = tokio::time::timeout(ROUND, &mut round).await {
             tracing::warn!(?error, "could not report what budgets have spent, trying again");
         }
     }

@@ -2,6 +2,7 @@
 
 mod between;
 mod counting;
+mod frozen;
 mod gated;
 pub mod race;
 mod store;
@@ -20,6 +21,7 @@ use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind, Settings};
 
 pub use self::between::{Between, Call};
 pub use self::counting::Counting;
+pub use self::frozen::Frozen;
 pub use self::gated::GatedStore;
 use self::store::Yielding;
 pub use self::store::{Fault, Faulty, Shared, Unstamped};

@@ -300,7 +300,7 @@ fn refused(error: Error, model: Option<&str>) -> Failure {
     let has_variables = error.faults().iter().any(is_variable);
     let mut failure = Failure::from(error).with_fields(fields);
     if has_variables {
-        failure.message.push_str("; the header Agent-Variables has the values");
+        failure.message.push_str(" (the header Agent-Variables has the values)");
     }
     match is_final {
         true => failure.should_retry(false),

@@ -36,7 +36,7 @@ async fn wakes_of<F: Future<Output = ()>>(
         let body = request.into_body().collect().await.unwrap().to_bytes();
         Ok::<_, Infallible>(Response::new(Full::new(body)))
     });
-    let connection = connection::run(stream, move |_| echo, Limits::default(), watched);
+    let connection = connection::run(stream, None, move |_| echo, Limits::default(), watched);
     let mut served = pin!(task(Box::pin(connection)));
     let watch = Arc::new(Watch::default());
     let waker = Waker::from(watch.clone());

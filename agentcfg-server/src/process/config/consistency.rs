@@ -36,6 +36,9 @@ impl Config {
                 "database_url and etcd_endpoints are set, and the store is in one of them: unset the other".to_owned(),
             );
         }
+        if self.proxy_protocol && self.trusted_proxies.is_empty() {
+            faults.push("proxy_protocol needs trusted_proxies, the addresses of the proxies that speak it".to_owned());
+        }
         if self.etcd_user.is_some() != self.etcd_password.is_some() {
             faults.push("etcd_user and etcd_password belong together: set both or none".to_owned());
         }

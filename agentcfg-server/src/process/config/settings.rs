@@ -280,6 +280,8 @@ settings! {
     access_log: bool = false, |v| v.boolean();
     /// Addresses and networks of the proxies in front, whose word counts for the address of a client in the log.
     trusted_proxies: Vec<Network> = Vec::new(), networks;
+    /// Whether connections of these proxies to `listen` begin with a header of the PROXY protocol, version 1 or 2.
+    proxy_protocol: bool = false, |v| v.boolean();
     /// Address of an OpenTelemetry collector that gets spans by OTLP over HTTP; `/v1/traces` is appended.
     otlp_endpoint: Option<Uri> = None, otlp::endpoint;
     /// Header fields for the collector, each `name=value` with the value percent-encoded, separated by commas.
