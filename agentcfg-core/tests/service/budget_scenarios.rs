@@ -249,8 +249,9 @@ pub async fn of_scopes_and_periods(world: World) {
         .unwrap();
     end(meter, tokens(1, 1)).await;
 
-    // Accounts of earlier days are removed.
-    for _ in 0..4 {
+    // Accounts of earlier days are removed, but for the last eight.
+    for _ in 0..12 {
+        service.flush().await.unwrap();
         world.clock.advance_millis(24 * 60 * 60 * 1000);
         let (meter, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(80)))
             .await
@@ -259,8 +260,8 @@ pub async fn of_scopes_and_periods(world: World) {
     }
     let scan = Scan::all(Partition::Workspace(workspace), Kind::BudgetAccount);
     let accounts = world.store.scan(&scan).await.unwrap().entries;
-    // Two of the agent's budget and two of the user's; the key has called on the first day alone.
-    assert_eq!(accounts.len(), 5, "{accounts:?}");
+    // Nine of the agent's budget and nine of the user's; the key has called on the first day alone.
+    assert_eq!(accounts.len(), 19, "{accounts:?}");
 
     // Rules and permissions.
     for (scope, id) in [(BudgetScope::Workspace, Some(&writer)), (BudgetScope::Agent, None)] {
@@ -397,11 +398,12 @@ pub async fn under_a_clock_that_was_ahead(world: World) {
         .unwrap();
     let call = async || begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(100))).await;
     end(call().await.unwrap().0, tokens(100, 100)).await;
-    for days in [400, 1] {
+    for days in [400, 1, 1] {
+        service.flush().await.unwrap();
         world.clock.advance_millis(days * DAY);
         end(call().await.unwrap().0, tokens(100, 100)).await;
     }
-    world.clock.step_millis(-401 * DAY);
+    world.clock.step_millis(-402 * DAY);
     for _ in 0..2 {
         end(call().await.unwrap().0, tokens(100, 100)).await;
         service.flush().await.unwrap();

@@ -25,6 +25,8 @@ const TICK: Duration = Duration::from_millis(500);
 const ROUND: Duration = Duration::from_millis(500);
 /// The pause between the attempts of a call that waits for others to give back.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
+/// How many accounts of earlier periods a budget keeps.
+const EARLIER_KEPT: usize = 8;
 /// The most accounts of one budget that are removed at a time.
 const OLD_ACCOUNTS: usize = 64;
 /// The most slices that are reported at the same time.
@@ -114,15 +116,16 @@ impl AgentCfg {
         }
     }
 
-    /// Removes the accounts of a budget before the period of this slice and the one before, in which calls in flight may have begun.
-    /// Those of later periods stay: a clock is wrong, perhaps this one.
+    /// Removes the accounts of a budget that are older than the last ones before the period of this slice. Some are kept, because calls
+    /// in flight may have begun in the period before, and because this clock may be ahead. Those of later periods stay: another clock
+    /// may be ahead.
     async fn remove_old_accounts(&self, slice: &PeriodSlice) -> Result<(), Error> {
         let accounts = records::accounts_from(slice.workspace, slice.budget).limit(OLD_ACCOUNTS);
         let mut accounts: Vec<_> = self.scan(accounts).await?.into_keys().collect();
         // The names of periods grow with the time.
         let is_earlier = |period: &str| period < slice.period.as_str();
         accounts.retain(|account| account.period_of(slice.budget).is_some_and(is_earlier));
-        accounts.pop();
+        accounts.truncate(accounts.len().saturating_sub(EARLIER_KEPT));
         if accounts.is_empty() {
             return Ok(());
         }
