@@ -64,9 +64,8 @@ pub(super) fn check(endpoint: &Definition, query: &Query<'_>) -> Result<(), Fail
             mistyped(name, own().chain([WORKSPACE]).chain(BY_RELEASE))
         };
         if let Some(meant) = meant {
-            let name = shown(name).to_string();
             let rule = format_args!("is not known (did you mean {meant}?)");
-            return Err(Failure::parameter(&name, rule));
+            return Err(Failure::parameter(shown(name), rule));
         }
     }
     Ok(())

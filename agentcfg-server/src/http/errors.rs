@@ -55,7 +55,7 @@ impl Failure {
     }
 
     /// 400: a query parameter breaks a rule.
-    pub fn parameter(parameter: &str, rule: impl fmt::Display) -> Self {
+    pub fn parameter(parameter: impl fmt::Display, rule: impl fmt::Display) -> Self {
         Invalid::new(format_args!("the query parameter {parameter}"), rule).into()
     }
 

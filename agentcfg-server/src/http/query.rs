@@ -37,7 +37,7 @@ impl<'a> Query<'a> {
             let (name, value) = split(b'=', pair);
             let (name, value) = (decode(name)?, decode(value)?);
             if parameters.iter().any(|(known, _)| *known == name) && !may_repeat(&name) {
-                return Err(Failure::parameter(&shown(&name).to_string(), "must be given once"));
+                return Err(Failure::parameter(shown(&name), "must be given once"));
             }
             parameters.push((name, value));
         }

@@ -24,11 +24,6 @@ use crate::http::request::{HeadFields, REQUEST_ID};
 
 /// The number of the version of an agent that an answer is of.
 const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
-
-/// The field that names the version of an agent.
-pub fn agent_version(version: u64) -> (HeaderName, HeaderValue) {
-    (AGENT_VERSION, version.into())
-}
 const CHANGE_CURSOR: HeaderName = HeaderName::from_static("change-cursor");
 const HISTORY_SINCE: HeaderName = HeaderName::from_static("history-since");
 
@@ -38,6 +33,11 @@ const UNCACHED: &str = "no-store, no-transform";
 /// Capacity for the fields of a typical response: content type, tag, cursor, `Vary`, rate limit, request id and
 /// `X-Content-Type-Options`.
 const FIELDS: usize = 9;
+
+/// The field that names the version of an agent.
+pub fn agent_version(version: u64) -> (HeaderName, HeaderValue) {
+    (AGENT_VERSION, version.into())
+}
 
 /// What a handler gives.
 #[derive(Debug)]

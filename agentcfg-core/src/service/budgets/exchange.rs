@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::model::{Action, Actor, Change as FieldChange, Changes, TargetType, Usd, WorkspaceId};
 use crate::service::access::Access;
 use crate::service::change::Change;
-use crate::service::for_each::for_each;
+use crate::service::for_each::{for_each, round};
 use crate::service::records::{self, BudgetAccount, EntityKey, Outcome, StoredBudget, Transaction};
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Inner};
@@ -21,8 +21,6 @@ use crate::store::Check;
 
 /// How often slices are reported, and others asked whether they need something.
 const TICK: Duration = Duration::from_millis(500);
-/// How long a round of reports is waited for before the next one begins.
-const ROUND: Duration = Duration::from_millis(500);
 /// The pause between the attempts of a call that waits for others to give back.
 pub(super) const PAUSE: Duration = Duration::from_millis(50);
 /// How many accounts of earlier periods a budget keeps.
@@ -261,10 +259,9 @@ async fn keep_up(service: Weak<Inner>, wake: Arc<Notify>) {
         if service.inner.lifetime.check().is_err() {
             return;
         }
-        // Where the report of one slice is held up, the next round leaves it alone and reports the others: after twenty seconds without
-        // a report other servers take this one to be gone.
-        let mut round = tokio::spawn(async move { service.report_budgets(BudgetReport::Due).await });
-        if let Ok(Ok(Err(error))) = tokio::time::timeout(ROUND, &mut round).await {
+        // A slice whose report is held up does not hold up the others: after twenty seconds without a report other servers take this
+        // one to be gone.
+        if let Some(Err(error)) = round(async move { service.report_budgets(BudgetReport::Due).await }).await {
             tracing::warn!(?error, "could not report what budgets have spent, trying again");
         }
     }

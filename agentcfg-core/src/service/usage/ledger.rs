@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::HOUR;
 use crate::error::Error;
 use crate::model::{CallId, Timestamp, WorkspaceId};
+use crate::service::for_each::round;
 use crate::service::records::{CallGroup, ProcessTag, StoredCall, SumTime, Sums};
 use crate::service::{AgentCfg, Inner};
 
@@ -20,8 +21,6 @@ const GATHER: Duration = Duration::from_millis(250);
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
 /// The longest pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(500);
-/// How long a round is waited for before the next one begins, which leaves alone what this one is at.
-const ROUND: Duration = Duration::from_millis(500);
 /// The most calls that are kept while the store does not answer. Calls beyond it are lost, and the log says how many.
 const MOST_KEPT: usize = 1 << 20;
 
@@ -244,8 +243,7 @@ async fn write_on(service: Weak<Inner>, wake: Arc<Notify>) {
             return;
         }
         // Where the calls of one workspace are held up, those of the others are written nonetheless.
-        let mut round = tokio::spawn(async move { service.write_usage_not_in_work().await });
-        let Ok(Ok(written)) = tokio::time::timeout(ROUND, &mut round).await else {
+        let Some(written) = round(async move { service.write_usage_not_in_work().await }).await else {
             wake.notify_one();
             continue;
         };

@@ -87,7 +87,7 @@ impl AgentCfg {
             };
             let first = records::usage_call(workspace, first.id);
             self.write_calls(workspace, &first, &calls, unknown).await?;
-            // Nothing is awaited since the calls were written, so that a caller who leaves does not have them written again.
+            // There is no await between the commit and this line: a cancelled caller would leave calls in the queue that are written.
             ledger.forget(workspace, calls.len());
         }
         self.close_sums(workspace);
