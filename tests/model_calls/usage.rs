@@ -2,6 +2,7 @@
 
 use agentcfg_tests::harness::{Server, Studio, Wire, free_address, until};
 use serde_json::{Value, json};
+use tokio::net::TcpListener;
 
 use crate::calls::Call;
 use crate::fixture::{Stage, stage, stage_with};
@@ -299,6 +300,26 @@ async fn a_stream_that_ends_early_is_estimated() {
         rows[0]["output_tokens"].as_u64(),
         Some(2 * (begin.len() as u64).div_ceil(4))
     );
+}
+
+/// The provider takes the connection, and its TLS handshake never ends: it has got no request that it could bill.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_who_leaves_before_the_request_is_sent_buys_nothing() {
+    let provider = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", provider.local_addr().unwrap());
+    let stage = stage_with(|builder| builder.set("openai_base_url", url)).await;
+    let studio = stage.studio();
+    let key = key(&studio);
+    let body = json!({"input": "x".repeat(1000)});
+    let silent = tokio::select! {
+        answer = call(&stage, &key, "openai/v1/responses").json(&body).send() => panic!("{}", answer.status()),
+        accepted = provider.accept() => accepted.unwrap(),
+    };
+    let rows = usage(&studio, "by=status", 1).await;
+    let number = |name: &str| rows[0][name].as_u64().unwrap();
+    let shown = ["status", "input_tokens", "output_tokens", "estimated_calls"].map(number);
+    assert_eq!(shown, [499, 0, 0, 0]);
+    drop(silent);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -212,6 +212,59 @@ async fn without_the_shared_window_each_server_counts_alone() {
     assert_eq!(scrape().await.0, 0);
 }
 
+/// A pool of one connection that waits for a lock: the metrics say that it is in use, and that others wait.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn metrics_show_how_the_pool_is_used() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let url = cluster.database();
+    let metrics = free_address().to_string();
+    let server = Server::with(&url, &[("metrics_listen", &metrics), ("database_pool_size", "1")]);
+    let mut probe = server.api("");
+    probe.address = metrics.parse().unwrap();
+    let text = probe.text("/metrics").await;
+    let observability = include_str!("../observability/test_observability.py");
+    let (_, listed) = observability.split_once("ON_POSTGRESQL = \"\"\"\n").unwrap();
+    let (listed, _) = listed.split_once("\n\"\"\"").unwrap();
+    for (name, _) in listed.lines().map(|line| line.split_once(' ').unwrap()) {
+        assert!(
+            text.lines().any(|line| line.starts_with(&format!("{name} "))),
+            "{name}: {text}"
+        );
+    }
+    assert!(text.contains("agentcfg_database_connections_max 1\n"), "{text}");
+
+    let ada = server.api(&token("ada"));
+    let workspace = ada.workspace().await;
+    let database = url.rsplit_once('/').unwrap().1.to_owned();
+    let lock = std::thread::spawn(move || {
+        let sql = "BEGIN; LOCK TABLE agentcfg.agents IN ACCESS EXCLUSIVE MODE; SELECT pg_sleep(1.5); COMMIT";
+        cluster.sql_in(&database, sql);
+    });
+    let is_busy = async {
+        loop {
+            let text = probe.text("/metrics").await;
+            let waits = !text.contains("agentcfg_database_connections_waiting 0\n");
+            if text.contains("agentcfg_database_connections_used 1\n") && waits {
+                return;
+            }
+        }
+    };
+    let changes = async {
+        let mut number = 0;
+        loop {
+            number += 1;
+            let name = format!("agent-{number}");
+            tokio::join!(ada.create(&workspace, &name), ada.list(&workspace));
+        }
+    };
+    tokio::select! {
+        () = is_busy => {}
+        () = changes => {}
+        () = tokio::time::sleep(Duration::from_secs(30)) => panic!("the metrics show no use of the pool"),
+    }
+    lock.join().unwrap();
+}
+
 /// TLS to a server whose certificate a private authority has signed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tls_is_verified_when_it_is_required() {

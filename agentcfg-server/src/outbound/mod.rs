@@ -169,6 +169,16 @@ impl Outbound {
     /// # }
     /// ```
     pub async fn send(&self, request: Request<Full<Bytes>>) -> Result<Response<OutboundBody>, OutboundError> {
+        self.send_noted(request, &mut false).await
+    }
+
+    /// As [`Self::send`]. `may_have_arrived` is true from the moment in which a byte of the request may have been sent, also where
+    /// the future is dropped or the exchange fails.
+    pub(crate) async fn send_noted(
+        &self,
+        request: Request<Full<Bytes>>,
+        may_have_arrived: &mut bool,
+    ) -> Result<Response<OutboundBody>, OutboundError> {
         let (mut head, body) = request.into_parts();
         let forwarding = self.egress.forwarding(&head.uri);
         let absolute = forwarding.is_some().then(|| head.uri.clone());
@@ -186,7 +196,10 @@ impl Outbound {
                 None => self.connect(&origin).await.map_err(OutboundError::Connect)?,
             };
             request.headers_mut().entry(HOST).or_insert_with(|| pooled.host());
-            match pooled.connection.send(request).await {
+            *may_have_arrived = true;
+            let outcome = pooled.connection.send(request).await;
+            *may_have_arrived = !matches!(outcome, Err(Unanswered::Unsent(_)));
+            match outcome {
                 Ok(response) => {
                     return Ok(response.map(|incoming| OutboundBody::new(incoming, pooled, Arc::clone(&self.pool))));
                 }

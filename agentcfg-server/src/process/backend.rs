@@ -15,6 +15,7 @@ use agentcfg_core::rate_limit::{SharedLimiter, SharedState};
 use agentcfg_core::store::Store;
 use agentcfg_core::store::redb::RedbStore;
 use agentcfg_core::vault::Vault;
+use agentcfg_postgres::PostgresStore;
 
 use crate::process::config::{Config, SessionProvider};
 use crate::process::control::{self, Control, Order};
@@ -311,6 +312,17 @@ impl Backend {
         match self {
             Self::Embedded { store, last_backup, .. } => Some((Arc::clone(store), Arc::clone(last_backup))),
             Self::Shared { .. } => None,
+        }
+    }
+
+    /// The store in PostgreSQL; `None` for another.
+    pub fn postgres(&self) -> Option<Arc<PostgresStore>> {
+        match self {
+            Self::Shared {
+                database: Database::Postgres(store),
+                ..
+            } => Some(Arc::clone(store)),
+            Self::Shared { .. } | Self::Embedded { .. } => None,
         }
     }
 

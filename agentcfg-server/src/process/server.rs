@@ -379,6 +379,9 @@ impl Server {
             metrics.follow_store(move || numbers(&shown, &last_backup));
             tasks.spawn(check_store(store, end()));
         }
+        if let Some(store) = self.backend.postgres() {
+            metrics.follow_pool(move || store.pool_use());
+        }
         let store = self.backend.maintenance();
         tasks.spawn(maintain(self.service.clone(), store, Arc::clone(metrics), end()));
         tasks.spawn(remove_deleted_workspaces(self.service.clone(), end()));

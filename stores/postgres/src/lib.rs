@@ -119,6 +119,7 @@ pub use self::error::ConnectError;
 use self::hold::LogHolds;
 pub use self::options::{PostgresOptions, Statements};
 use self::pool::Connections;
+pub use self::pool::PoolUse;
 use self::queries::Queries;
 use self::sql::Sql;
 
@@ -192,6 +193,19 @@ impl PostgresStore {
             holds: LogHolds::new(options.pool_size),
             engine,
         })
+    }
+
+    /// How the connections of the pool are used now.
+    ///
+    /// ```no_run
+    /// # use agentcfg_postgres::PostgresStore;
+    /// # fn example(store: &PostgresStore) {
+    /// let now = store.pool_use();
+    /// println!("{} of {} connections are in use, {} callers wait", now.used, now.limit, now.waiting);
+    /// # }
+    /// ```
+    pub fn pool_use(&self) -> PoolUse {
+        self.engine.connections.pool_use()
     }
 
     /// Closes all connections. Later calls return [`StoreError::Unavailable`].

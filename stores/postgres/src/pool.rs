@@ -35,6 +35,25 @@ pub(super) struct Connections {
     doubt: Option<&'static str>,
 }
 
+/// How the connections of a pool are used, for metrics.
+///
+/// ```
+/// use agentcfg_postgres::PoolUse;
+/// assert_eq!(PoolUse::default().waiting, 0);
+/// ```
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PoolUse {
+    /// The connections that the pool may open.
+    pub limit: usize,
+    /// The connections that are open.
+    pub open: usize,
+    /// Those of them that run statements.
+    pub used: usize,
+    /// The callers that wait for a connection.
+    pub waiting: usize,
+}
+
 /// Makes the database plan each prepared statement of a session once, and always as searches of the primary key.
 ///
 /// By default it compares the costs of a plan for any parameters and of one for the parameters of this execution. It knows the
@@ -148,6 +167,17 @@ impl Connections {
     /// Whether the database answers within a millisecond when it is not busy.
     pub(super) fn is_near(&self) -> bool {
         self.trip.least() < Duration::from_millis(1)
+    }
+
+    /// How the connections are used now.
+    pub(super) fn pool_use(&self) -> PoolUse {
+        let now = self.pool.status();
+        PoolUse {
+            limit: now.max_size,
+            open: now.size,
+            used: now.size.saturating_sub(now.available),
+            waiting: now.waiting,
+        }
     }
 
     /// Takes a connection from the pool. Dropping it returns it.

@@ -46,22 +46,19 @@ impl ModelCalls {
                 attempt,
                 model,
                 body,
-                metered,
+                mut metered,
             } = current;
-            let result = self
-                .send_to(attempt, sent, body, metered.traceparent(), disconnect)
-                .await;
+            let result = self.send_to(attempt, sent, body, &mut metered, disconnect).await;
             let is_failure = is_failure(&result);
             let failed = is_failure.then(|| text(&result));
-            let is_bought = matches!(&result, Err(error) if error.may_have_been_bought());
+            let is_bought = result.is_err() && metered.may_be_bought;
             // A failure costs nothing, or an estimate: what it had reserved is free for the next attempt.
             let outcome = match result {
                 Ok(answer) => Ok(metered.answered(answer)),
                 Err(error) => {
-                    let may_be_bought = is_bought || matches!(error, CallError::CallerLeft);
                     let kind = error.kind();
                     let failure = Failure::from(error);
-                    metered.failed(failure.status.as_u16(), kind, may_be_bought);
+                    metered.failed(failure.status.as_u16(), kind);
                     Err(failure)
                 }
             };

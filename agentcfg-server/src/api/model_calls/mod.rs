@@ -33,7 +33,7 @@ pub use request_body::Draft;
 pub use target::{Format, PathAgent, Target};
 pub use usage::Metering;
 
-use self::usage::MeteredBody;
+use self::usage::{MeteredBody, MeteredCall};
 use crate::api::trace::TRACEPARENT;
 use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};
@@ -117,7 +117,7 @@ impl ModelCalls {
     /// Sends a request to one provider, and returns the answer as soon as its head has arrived.
     ///
     /// The answer's body, and this future, end the exchange with the provider when they are dropped, or when the caller
-    /// leaves.
+    /// leaves. The meter notes whether the provider may have got the request, and so may bill it.
     ///
     /// # Errors
     ///
@@ -128,15 +128,18 @@ impl ModelCalls {
         attempt: &ModelAttempt,
         sent: &Sent<'_>,
         body: MeteredBody,
-        traceparent: Option<HeaderValue>,
+        metered: &mut MeteredCall,
         disconnect: &Disconnect,
     ) -> Result<Response<Relay>, CallError> {
         let provider = attempt.provider;
         let mut request = request(attempt, sent, body)?;
-        if let Some(traceparent) = traceparent {
+        if let Some(traceparent) = metered.traceparent() {
             request.headers_mut().insert(TRACEPARENT, traceparent);
         }
-        let answer = tokio::time::timeout(self.timeouts.first_byte, self.outbound.send(request));
+        let answer = tokio::time::timeout(
+            self.timeouts.first_byte,
+            self.outbound.send_noted(request, &mut metered.may_be_bought),
+        );
         let response = tokio::select! {
             biased;
             () = disconnect.disconnected() => return Err(CallError::CallerLeft),

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agentcfg_core::rate_limit::SharedState;
 use agentcfg_core::service::{EndedCall, SenderNumbers};
+use agentcfg_postgres::PoolUse;
 use hyper::Method;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::{encode_eof, encode_registry};
@@ -16,7 +17,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use super::model_calls::ModelCallMetrics;
-use super::parts::{CertificateMetrics, FileMetrics};
+use super::parts::{CertificateMetrics, FileMetrics, PoolMetrics};
 use super::process::ProcessMetrics;
 use super::register::{Build, bytes, info, registered, seconds};
 use crate::api::{Answered, Observer};
@@ -64,6 +65,7 @@ pub struct Metrics {
     /// Metrics that only some servers have, each with a registry of its own.
     file: FileMetrics,
     certificate: OnceLock<CertificateMetrics>,
+    pool: OnceLock<PoolMetrics>,
     process: Option<ProcessMetrics>,
 }
 
@@ -223,6 +225,7 @@ impl Metrics {
             registry,
             file: FileMetrics::new(),
             certificate: OnceLock::new(),
+            pool: OnceLock::new(),
             process: ProcessMetrics::new(),
         }
     }
@@ -244,6 +247,12 @@ impl Metrics {
     pub fn follow_webhooks(&self, numbers: SenderNumbers) {
         // A server has one sender; a second one is ignored.
         let _ = self.webhooks.set(numbers);
+    }
+
+    /// Adds the connections to PostgreSQL, as they are used when the metrics are rendered.
+    pub fn follow_pool(&self, read: impl Fn() -> PoolUse + Send + Sync + 'static) {
+        // A server has one pool; a second one is ignored.
+        let _ = self.pool.set(PoolMetrics::new(read));
     }
 
     /// Adds the end of the certificate, as the seconds since 1970 of the one that is in use when the metrics are rendered.
@@ -303,6 +312,7 @@ impl Metrics {
         let parts = [
             self.store.get().map(|_| self.file.registry()),
             self.certificate.get().map(CertificateMetrics::render),
+            self.pool.get().map(PoolMetrics::render),
             self.process.as_ref().map(ProcessMetrics::render),
         ];
         let mut text = String::new();

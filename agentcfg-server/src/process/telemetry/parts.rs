@@ -2,10 +2,11 @@
 
 use std::fmt;
 
+use agentcfg_postgres::PoolUse;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-use super::register::{bytes, seconds};
+use super::register::{bytes, registered, seconds};
 
 /// The metrics of the store file.
 #[derive(Debug)]
@@ -47,6 +48,63 @@ impl FileMetrics {
 
 fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// The metrics of the connections to PostgreSQL.
+pub(super) struct PoolMetrics {
+    limit: Gauge,
+    open: Gauge,
+    used: Gauge,
+    waiting: Gauge,
+    read: Box<dyn Fn() -> PoolUse + Send + Sync>,
+    registry: Registry,
+}
+
+impl fmt::Debug for PoolMetrics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PoolMetrics").finish_non_exhaustive()
+    }
+}
+
+impl PoolMetrics {
+    pub(super) fn new(read: impl Fn() -> PoolUse + Send + Sync + 'static) -> Self {
+        let mut registry = Registry::with_prefix("agentcfg_database");
+        let all = &mut registry;
+        Self {
+            limit: registered(
+                all,
+                "connections_max",
+                "Connections to the database that this server may open",
+            ),
+            open: registered(all, "connections_open", "Connections to the database that are open now"),
+            used: registered(
+                all,
+                "connections_used",
+                "Open connections to the database that run statements now",
+            ),
+            waiting: registered(
+                all,
+                "connections_waiting",
+                "Reads and commits that wait for a connection to the database now",
+            ),
+            read: Box::new(read),
+            registry,
+        }
+    }
+
+    /// The registry with the numbers of this moment.
+    pub(super) fn render(&self) -> &Registry {
+        let now = (self.read)();
+        for (gauge, number) in [
+            (&self.limit, now.limit),
+            (&self.open, now.open),
+            (&self.used, now.used),
+            (&self.waiting, now.waiting),
+        ] {
+            gauge.set(i64::try_from(number).unwrap_or(i64::MAX));
+        }
+        &self.registry
+    }
 }
 
 /// The metrics of the certificate.

@@ -38,8 +38,9 @@ pub struct MeteredCall {
     sent: u64,
     received: u64,
     status: u16,
-    /// Whether the call may have been bought, so that what is not reported is estimated.
-    may_be_bought: bool,
+    /// Whether the provider may bill the call, so that what is not reported is estimated: it may have got the request, and has
+    /// not refused it.
+    pub may_be_bought: bool,
     scanner: Option<AnswerScanner>,
     /// The most output tokens that are bought after the answer.
     output_after: Option<u64>,
@@ -126,7 +127,7 @@ impl Metering<'_> {
             sent: sent.body.len() as u64,
             received: 0,
             status: CALLER_LEFT,
-            may_be_bought: true,
+            may_be_bought: false,
             scanner: None,
             output_after: sent.output_after_the_answer(),
             trace: trace(),
@@ -151,12 +152,11 @@ impl MeteredCall {
     }
 
     /// The call has failed in this way, and is answered with this status.
-    pub fn failed(mut self, status: u16, kind: &'static str, may_be_bought: bool) {
+    pub fn failed(mut self, status: u16, kind: &'static str) {
         self.status = status;
         if let Some(trace) = &mut self.trace {
             trace.error = Some(kind);
         }
-        self.may_be_bought = may_be_bought;
     }
 
     /// The head of the answer has arrived. The call ends with its body.
