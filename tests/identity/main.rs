@@ -12,3 +12,4 @@ mod jwks;
 mod provider;
 mod proxy;
 mod service;
+mod single_sign_on;
