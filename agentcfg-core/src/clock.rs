@@ -236,6 +236,20 @@ impl FollowingClock {
         }
     }
 
+    /// Whether it has a reading to follow.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use agentcfg_core::clock::{Clock, FollowingClock, SystemClock};
+    /// let clock = FollowingClock::new(Arc::new(SystemClock));
+    /// assert!(!clock.is_following());
+    /// clock.follow(SystemClock.now());
+    /// assert!(clock.is_following());
+    /// ```
+    pub fn is_following(&self) -> bool {
+        self.offset.load(Ordering::Relaxed) != Self::UNKNOWN
+    }
+
     /// Takes a reading of the other clock that arrived just now.
     ///
     /// ```

@@ -333,10 +333,14 @@ impl Catalogue {
             .any(|managed| without_version(managed) == path)
     }
 
+    /// Whether managed credentials pay for models that are not in the catalogue.
+    pub(super) fn pays_for_any_model(&self) -> bool {
+        self.managed_models == ManagedModels::Any
+    }
+
     /// Whether managed credentials pay for this model of a provider.
     pub(super) fn pays_for_model(&self, provider: Provider, model: Option<&str>) -> bool {
-        self.managed_models == ManagedModels::Any
-            || model.and_then(|id| self.offer(id)) == Some((provider, ModelStatus::Available))
+        self.pays_for_any_model() || model.and_then(|id| self.offer(id)) == Some((provider, ModelStatus::Available))
     }
 }
 

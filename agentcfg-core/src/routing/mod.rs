@@ -137,6 +137,8 @@ pub(crate) struct Purchase<'a> {
     pub(crate) path: &'a str,
     /// The model, if it is known.
     pub(crate) model: Option<&'a str>,
+    /// Whether the request has a list of further models.
+    pub(crate) lists_models: bool,
 }
 
 /// Decides whose credential a call takes, and says why.
@@ -170,6 +172,10 @@ pub(crate) fn credential_for(
             format_args!("{what} of {} need", purchase.path),
             format_args!("POST of {}", catalogue.managed_paths().join(", ")),
         );
+    }
+    if source == CredentialSource::Managed && purchase.lists_models && !catalogue.pays_for_any_model() {
+        let paid = format_args!("the available models of the catalogue");
+        return refused(format_args!("a call with a list of models needs"), paid);
     }
     if source == CredentialSource::Managed && !catalogue.pays_for_model(provider, purchase.model) {
         let paid = format_args!("the available models of the catalogue");

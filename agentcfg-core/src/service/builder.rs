@@ -16,13 +16,13 @@ use super::status::StatusHistory;
 use super::swapped::Swapped;
 use super::usage::Ledger;
 use super::webhooks::NewEvents;
-use super::{AgentCfg, Inner, Settings};
+use super::{AgentCfg, Inner, Settings, sign_in};
 use crate::clock::{Clock, Entropy, Ids, SystemClock, SystemEntropy};
 use crate::model::{Limits, Provider, Timestamp};
 use crate::rate_limit::{MemoryLimiter, RateLimiter};
 use crate::routing::Catalogue;
 use crate::secret::ProviderCredential;
-use crate::session::{Session, SessionError, SessionRenewal, SessionVerifier};
+use crate::session::{CookieLife, Session, SessionError, SessionRenewal, SessionVerifier};
 use crate::store::{Stamps, Store};
 use crate::validate::Invalid;
 use crate::vault::Vault;
@@ -265,12 +265,14 @@ impl Builder {
     pub fn build(self) -> AgentCfg {
         let is_shared = self.store.is_shared();
         let begun = self.clock.now();
+        let admission = sign_in::admission(&*self.sessions, &self.settings);
         AgentCfg::of(Arc::new(Inner {
             stamps: Stamps::of(&self.store),
             store: self.store,
             clock: self.clock,
             entropy: self.entropy,
             sessions: self.sessions,
+            admission,
             renewal: self.renewal,
             counting: self.counting,
             limits: Limits {
@@ -345,5 +347,10 @@ impl SessionVerifier for NoSessions {
 
     fn ready(&self) -> Result<(), SessionError> {
         Ok(())
+    }
+
+    /// The app that embeds the service signs its users in with login codes.
+    fn cookie_life(&self) -> CookieLife {
+        CookieLife::Own
     }
 }

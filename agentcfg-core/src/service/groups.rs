@@ -16,8 +16,8 @@ use crate::model::{Member, UserId, WorkspaceId};
 use crate::validate::Invalid;
 
 const PREFIX: &str = "group:";
-/// The most groups of a user that count.
-const MOST: usize = 200;
+/// The most groups of a user that count: more than fit into most tokens, and each is a record to read.
+const MOST: usize = 1000;
 
 /// Whether a member's identifier is that of a group.
 pub(super) fn is_group(user_id: &str) -> bool {
@@ -34,8 +34,14 @@ pub(super) fn of_claims(settings: &Settings, claims: &Map<String, Value>) -> Arc
     };
     let groups = names.into_iter().filter(|name| !name.is_empty());
     let groups = groups.filter_map(|name| format!("{PREFIX}{name}").parse().ok());
-    let distinct: BTreeSet<UserId> = groups.take(MOST).collect();
-    distinct.into_iter().collect()
+    let distinct: BTreeSet<UserId> = groups.collect();
+    if distinct.len() > MOST {
+        tracing::warn!(
+            groups = distinct.len(),
+            "a session token names more groups than are looked up: the first {MOST} in their order count"
+        );
+    }
+    distinct.into_iter().take(MOST).collect()
 }
 
 /// What decides whether a user may enter a workspace, as one read asks for it: the user's record, and the memberships that can let

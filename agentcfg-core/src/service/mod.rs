@@ -145,6 +145,8 @@ struct Inner {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     sessions: Arc<dyn SessionVerifier>,
+    /// Which tokens open a browser session, as a digest: it ends when this changes.
+    admission: String,
     renewal: Option<Arc<dyn SessionRenewal>>,
     counting: RateCounting,
     settings: Swapped<Arc<Settings>>,

@@ -1,7 +1,8 @@
 //! Retention: log entries and versions that are older than the settings keep them are removed.
 //!
 //! Entries go from the start of the log on, so the rest of the log has no gaps, and its first entry tells where it begins. A version
-//! goes some time after another one has replaced it, unless a label points at it. Long texts of versions are edits of those before
+//! goes some time after another one has replaced it, unless a label points at it, or did at a time that the log still tells of, so
+//! that the label can be put back. Long texts of versions are edits of those before
 //! them, so versions go in the groups that begin with a whole one. And an entry of the log may name a version as the place of its
 //! values, so versions stay until the entries of their changes are gone.
 
@@ -10,6 +11,7 @@ use std::fmt;
 use super::AgentCfg;
 use super::agent_labels::Labels;
 use super::chunked_reads::{self, Chunks};
+use super::labels::ReleasedVersions;
 use super::records::{
     self, AgentPlace, Encoded, Entries, Outcome, Stored, StoredEntryHead, Transaction, VERSION_GROUP, VersionHead,
     version_group,
@@ -127,12 +129,16 @@ impl AgentCfg {
 
     async fn remove_old_versions(&self, workspace: WorkspaceId, horizon: Horizon) -> Result<u64, Error> {
         let mut removed = 0;
+        let mut released = ReleasedVersions::of(workspace);
         let mut agents = Chunks::of(Entries::<AgentPlace>::in_workspace(workspace));
         while let Some(piece) = agents.next(self).await? {
             let place =
                 |agent: Encoded<AgentPlace>| Ok((agent.key().item().to_owned(), agent.value()?.history.versions));
             for (agent_id, current) in chunked_reads::decoded(piece, place).await? {
-                removed += self.remove_versions_of(workspace, &agent_id, current, horizon).await?;
+                let of_agent = (&*agent_id, current);
+                removed += self
+                    .remove_versions_of(workspace, of_agent, horizon, &mut released)
+                    .await?;
             }
         }
         Ok(removed)
@@ -142,9 +148,9 @@ impl AgentCfg {
     async fn remove_versions_of(
         &self,
         workspace: WorkspaceId,
-        agent_id: &str,
-        current: u64,
+        (agent_id, current): (&str, u64),
         horizon: Horizon,
+        released: &mut ReleasedVersions,
     ) -> Result<u64, Error> {
         let (mut removed, mut after) = (0, 0);
         while after + VERSION_GROUP < current {
@@ -172,6 +178,10 @@ impl AgentCfg {
             }
             let labels = Labels::of(labels_key, labels);
             if !labels.have_any_of(&group) {
+                // Read after the labels, so that a move before that is in it; one after it makes the commit fail.
+                released.read_on(self).await?;
+            }
+            if !labels.have_any_of(&group) && !released.have_any_of(agent_id, &group) {
                 let mut transaction = Transaction::default().check(labels.unchanged());
                 for number in group.clone() {
                     transaction = transaction.delete::<VersionHead>(records::version(workspace, agent_id, number));

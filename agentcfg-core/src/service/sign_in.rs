@@ -15,11 +15,11 @@ use zeroize::Zeroizing;
 
 use super::entry::{CallerKind, EntryError, UserSession, unauthorized};
 use super::records::{self, Outcome, Profile, Stored, StoredBrowserSession, StoredLoginCode, Transaction};
-use super::{AgentCfg, Caller, Entry, groups};
+use super::{AgentCfg, Caller, Entry, Settings, groups};
 use crate::clock::Moment;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Timestamp, UserId};
-use crate::session::CookieLife;
+use crate::session::{CookieLife, SessionVerifier};
 use crate::token;
 
 /// Characters of a cookie: 256 bits.
@@ -151,6 +151,7 @@ impl AgentCfg {
         let stored = StoredBrowserSession {
             user_id: user_id.clone(),
             epoch: self.epoch().await?,
+            admission: self.inner.admission.clone(),
             created_at: now,
             expires_at: match life {
                 CookieLife::Own => day,
@@ -223,7 +224,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unauthorized`] for a code that is unknown, used or old.
+    /// [`ErrorKind::Unauthorized`] for a code that is unknown, used or old, and for each code where another provider than the local
+    /// one issues the session tokens.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -239,7 +241,9 @@ impl AgentCfg {
             )
         };
         let is_possible = code.split_once('-').is_some_and(|(secret, _)| is_secret(secret, CODE));
-        if !is_possible {
+        // A code brings no token of another provider, and so none of the claims that one must have.
+        let is_local = self.inner.sessions.cookie_life() == CookieLife::Own;
+        if !is_possible || !is_local {
             return Err(refused());
         }
         let found = self.read(records::login_code(&hash(code))).await?.ok_or_else(refused)?;
@@ -250,6 +254,7 @@ impl AgentCfg {
         let stored = StoredBrowserSession {
             user_id: found.value.user_id.clone(),
             epoch,
+            admission: self.inner.admission.clone(),
             created_at: now,
             expires_at: now.plus_millis(LONGEST),
             last_used_at: Some(now),
@@ -337,7 +342,8 @@ impl AgentCfg {
             .read(records::browser_session(&hash))
             .await?
             .ok_or_else(unauthorized)?;
-        if found.value.has_ended(at.now) || found.value.epoch != self.epoch().await? {
+        let is_of_these_rules = found.value.admission == self.inner.admission;
+        if found.value.has_ended(at.now) || !is_of_these_rules || found.value.epoch != self.epoch().await? {
             return Err(unauthorized());
         }
         let found = match found.value.renewal {
@@ -346,9 +352,7 @@ impl AgentCfg {
             None => found,
         };
         let stored = &found.value;
-        // The setting may have gone since the token was verified.
-        let is_used = self.settings().groups_claim.is_some();
-        let mut groups: Arc<[UserId]> = stored.groups.iter().filter(|_| is_used).cloned().collect();
+        let mut groups: Arc<[UserId]> = stored.groups.iter().cloned().collect();
         if let Some(sealed) = &stored.token {
             let vault = self.vault().ok_or_else(unauthorized)?;
             // A rotation of the master key may have dropped the key that sealed the token: the user signs in again.
@@ -394,6 +398,22 @@ impl AgentCfg {
             );
         }
     }
+}
+
+/// Which tokens open a browser session, as a digest. A session ends when the provider, the claims that tokens must have or the claim
+/// of groups change, because its token was verified by other rules. Where each request verifies the token, its rules hold anyway.
+pub(super) fn admission(sessions: &dyn SessionVerifier, settings: &Settings) -> String {
+    let mut rules = vec![sessions.origin()];
+    match sessions.cookie_life() {
+        CookieLife::Own => rules.push("own".to_owned()),
+        CookieLife::Token => rules.push("token".to_owned()),
+        CookieLife::Verified => return "verified".to_owned(),
+    }
+    rules.push(settings.groups_claim.clone().unwrap_or_default());
+    let mut claims: Vec<_> = settings.required_claims.iter().map(ToString::to_string).collect();
+    claims.sort();
+    rules.append(&mut claims);
+    hash(&serde_json::json!(rules).to_string())
 }
 
 impl StoredBrowserSession {

@@ -217,6 +217,21 @@ pub trait SessionVerifier: Send + Sync + 'static {
     fn cookie_life(&self) -> CookieLife {
         CookieLife::Verified
     }
+
+    /// What a token must come from, such as the issuer and the audience, or a digest of the secret: nothing that is secret itself.
+    ///
+    /// A browser session ends when this changes, because it may have been opened with a token that is accepted no longer. A verifier
+    /// whose tokens are [verified on each request](CookieLife::Verified) needs none.
+    ///
+    /// ```
+    /// use agentcfg_core::session::{LocalSessions, SessionVerifier};
+    /// let (old, new) = (LocalSessions::new(&[7; 32])?, LocalSessions::new(&[8; 32])?);
+    /// assert_ne!(old.origin(), new.origin());
+    /// # Ok::<(), agentcfg_core::session::ShortSecret>(())
+    /// ```
+    fn origin(&self) -> String {
+        String::new()
+    }
 }
 
 #[async_trait]
@@ -232,6 +247,10 @@ impl<V: SessionVerifier + ?Sized> SessionVerifier for Arc<V> {
     fn cookie_life(&self) -> CookieLife {
         (**self).cookie_life()
     }
+
+    fn origin(&self) -> String {
+        (**self).origin()
+    }
 }
 
 #[async_trait]
@@ -246,5 +265,9 @@ impl<V: SessionVerifier + ?Sized> SessionVerifier for Box<V> {
 
     fn cookie_life(&self) -> CookieLife {
         (**self).cookie_life()
+    }
+
+    fn origin(&self) -> String {
+        (**self).origin()
     }
 }

@@ -235,11 +235,28 @@ async fn old_versions_go_in_groups_but_for_those_with_a_label() {
     assert_eq!(kind(diff), ErrorKind::Gone);
     assert_eq!(kind(kept.at(AsOf::At(middle)).await), ErrorKind::Gone);
     assert_eq!(kind(kept.at(AsOf::Revision(15)).await), ErrorKind::Gone);
-    // The label leaves the group, which goes the next time.
+    // The label leaves the group, which stays while the label can be put back: as long as the log tells of it.
+    let released = kept.revisions().await[0];
     service
         .remove_label(&ada, workspace, AGENT, "production")
         .await
         .unwrap();
+    assert_eq!(service.remove_old_history().await.unwrap().versions, 0);
+    service
+        .restore_label(
+            &ada,
+            kept.workspace,
+            LabelRestore::new("production".parse().unwrap(), released),
+            false,
+        )
+        .await
+        .unwrap();
+    service
+        .remove_label(&ada, workspace, AGENT, "production")
+        .await
+        .unwrap();
+    kept.world.clock.advance_millis(6 * DAY);
+    service.remove_old_history().await.unwrap();
     assert_eq!(service.remove_old_history().await.unwrap().versions, 8);
     assert_eq!(kept.versions().await, [30, 29, 28, 27, 26, 25]);
 }

@@ -130,6 +130,55 @@ async fn sessions_do_not_outlive_a_restore() {
     assert!(restored.redeem_login_code(&code.code).await.is_err());
 }
 
+/// A key that was read by others is replaced, and no session of it stays.
+#[tokio::test]
+async fn sessions_do_not_outlive_the_secret_of_their_tokens() {
+    let (clock, store) = (clock(), Arc::new(MemoryStore::new()));
+    let (service, sessions) = local(store.clone(), &clock);
+    let token = sessions.issue("ada", 3600, clock.now()).unwrap();
+    let cookie = cookie(&service, &token).await;
+    let (again, _) = local(store.clone(), &clock);
+    assert!(is_in(&again, &cookie).await, "another process with the same secret");
+    let other = AgentCfg::builder(store)
+        .clock(clock.clone())
+        .sessions(LocalSessions::new(&[9; 32]).unwrap())
+        .build();
+    assert!(!is_in(&other, &cookie).await);
+}
+
+/// A session was opened with a token that is accepted no longer: of another provider, or without a claim that is required since.
+#[tokio::test]
+async fn sessions_do_not_outlive_the_rules_of_admission() {
+    let (service, provider, clock, store) = renewing(json!({"sub": "ada", "groups": ["staff"]}));
+    let token = provider.token();
+    let cookie = cookie(&service, &token).await;
+    let code = service.make_login_code(&"ada".parse().unwrap()).await.unwrap();
+    let refused = service.redeem_login_code(&code.code).await.unwrap_err();
+    assert_eq!(
+        refused.kind(),
+        ErrorKind::Unauthorized,
+        "codes are for local tokens alone"
+    );
+    let with = |settings: Settings| {
+        let builder = AgentCfg::builder(store.clone())
+            .clock(clock.clone())
+            .sessions(Arc::clone(&provider));
+        builder.settings(settings).unwrap().build()
+    };
+    let grouped = || Settings::default().groups_claim(Some("groups".to_owned()));
+    let required = |claim: &str| grouped().required_claims(vec![claim.parse().unwrap()]);
+    assert!(is_in(&with(grouped()), &cookie).await);
+    for changed in [
+        Settings::default(),
+        Settings::default().groups_claim(Some("teams".to_owned())),
+        required("groups=admins"),
+    ] {
+        assert!(!is_in(&with(changed), &cookie).await);
+    }
+    let (local, _) = local(store.clone(), &clock);
+    assert!(!is_in(&local, &cookie).await);
+}
+
 /// A provider that is asked about each token: the token is the user, until it is signed out.
 struct Asked(std::sync::atomic::AtomicBool);
 
@@ -301,6 +350,8 @@ async fn many_requests_share_one_renewal_on_all_servers() {
     let (service, provider, clock, store) = renewing(json!({"sub": "ada"}));
     let session = renewable(&service, &provider).await;
     let elsewhere = AgentCfg::builder(store)
+        .settings((*service.settings()).clone())
+        .unwrap()
         .clock(clock.clone())
         .sessions(Arc::clone(&provider))
         .renewal(Arc::clone(&provider))
@@ -402,7 +453,8 @@ async fn a_removed_user_is_signed_out_for_good() {
 
 #[tokio::test]
 async fn members_have_the_names_of_their_last_sign_ins() {
-    let (service, provider, _, _) = renewing(json!({"sub": "eve", "name": "Eve Adams", "email": "eve@example.com"}));
+    let (service, provider, clock, store) =
+        renewing(json!({"sub": "eve", "name": "Eve Adams", "email": "eve@example.com"}));
     let ada = service.trusted_user("ada").unwrap();
     let studio = service
         .create_workspace(&ada, NewWorkspace::new("Studio"))
@@ -451,7 +503,9 @@ async fn members_have_the_names_of_their_last_sign_ins() {
     provider.set_claims(json!({"sub": "eve", "name": "Eve"}));
     renewable(&service, &provider).await;
     assert_eq!(shown().await, of(Some("Eve"), None));
-    let code = service.make_login_code(&user).await.unwrap();
-    service.redeem_login_code(&code.code).await.unwrap();
+    // The local provider knows no name.
+    let (local, _) = local(store, &clock);
+    let code = local.make_login_code(&user).await.unwrap();
+    local.redeem_login_code(&code.code).await.unwrap();
     assert_eq!(shown().await, of(None, None));
 }

@@ -15,7 +15,7 @@ use hyper::{Method, Response, StatusCode};
 use serde::Serialize;
 
 pub(crate) use self::values::FieldValues;
-pub(crate) use self::whole::ACCEL_BUFFERING;
+pub(crate) use self::whole::{ACCEL_BUFFERING, SHOULD_RETRY};
 use crate::http::body::Body;
 use crate::http::byte_budget::{ByteBudget, SMALL_ANSWER};
 use crate::http::compression::{Compression, IN_GZIP, asks_for_gzip};

@@ -263,6 +263,14 @@ impl Backend {
         }
     }
 
+    /// The clock that follows that of the database, if the database has one.
+    pub fn followed_clock(&self) -> Option<Arc<FollowingClock>> {
+        match self {
+            Self::Shared { database, clock, .. } if database.has_clock() => Some(Arc::clone(clock)),
+            Self::Shared { .. } | Self::Embedded { .. } => None,
+        }
+    }
+
     /// Takes the master keys, if there are any.
     pub fn take_vault(&mut self) -> Option<Vault> {
         match self {

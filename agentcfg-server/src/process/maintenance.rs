@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::clock::FollowingClock;
 use agentcfg_core::service::{RemovedHistory, RewrapProgress, WebhookSender};
 use tokio::time::MissedTickBehavior;
 
@@ -71,12 +72,25 @@ pub(super) async fn remove_deleted_workspaces(service: AgentCfg, stopped: impl F
     }
 }
 
+/// The pause before the clock is asked again whether it follows that of the database.
+const AGAIN: Duration = Duration::from_secs(1);
+
 /// The interval between two removals of old history.
 const REMOVE_EVERY: Duration = Duration::from_secs(60 * 60);
 
 /// Removes audit entries and versions that are older than the settings keep them, now and periodically.
-pub(super) async fn remove_old_history(service: AgentCfg, stopped: impl Future<Output = ()>) {
+///
+/// On a database whose clock this server follows it waits for the first reading: by the clock of a machine that is ahead, it would
+/// remove what the database keeps.
+pub(super) async fn remove_old_history(
+    service: AgentCfg,
+    clock: Option<Arc<FollowingClock>>,
+    stopped: impl Future<Output = ()>,
+) {
     let work = async {
+        while clock.as_ref().is_some_and(|clock| !clock.is_following()) {
+            tokio::time::sleep(AGAIN).await;
+        }
         loop {
             match service.remove_old_history().await {
                 Ok(RemovedHistory {

@@ -385,7 +385,8 @@ impl Server {
         let store = self.backend.maintenance();
         tasks.spawn(maintain(self.service.clone(), store, Arc::clone(metrics), end()));
         tasks.spawn(remove_deleted_workspaces(self.service.clone(), end()));
-        tasks.spawn(remove_old_history(self.service.clone(), end()));
+        let clock = self.backend.followed_clock();
+        tasks.spawn(remove_old_history(self.service.clone(), clock, end()));
         tasks.spawn(self.identity.clone().keep(end()));
         Ok(())
     }

@@ -78,6 +78,27 @@ fn a_server_without_a_free_connection_is_asked_on_the_address_of_the_metrics() {
     assert_eq!(server.stderr().matches("max_connections are open").count(), 1);
 }
 
+/// Neither the probes of a container nor those on the address of the metrics come through the proxy of the clients.
+#[test]
+fn a_server_that_expects_the_proxy_protocol_is_asked() {
+    let metrics = free_address();
+    let server = Server::builder()
+        .set("proxy_protocol", "true")
+        .set("trusted_proxies", "127.0.0.1")
+        .set("metrics_listen", metrics.to_string())
+        .start();
+    let trusted = [
+        ("PROXY_PROTOCOL", "true".into()),
+        ("TRUSTED_PROXIES", "127.0.0.1".into()),
+    ];
+    healthcheck(&server, &trusted).succeeded();
+    healthcheck(&server, &[("METRICS_LISTEN", metrics.to_string().into())]).succeeded();
+    let shown = Wire::connect(metrics)
+        .send("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
+        .receive("GET");
+    assert_eq!(shown.unwrap().status, 200);
+}
+
 #[test]
 fn a_server_that_is_about_to_stop_is_not_ready_and_serves() {
     let metrics = free_address();

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use agentcfg_tests::harness::{Run, Server, Studio};
+use agentcfg_tests::harness::{Builder, Run, Server, Studio};
 use serde_json::json;
 
 /// The files of a directory with their content.
@@ -99,6 +99,43 @@ fn a_refused_start_leaves_every_byte() {
         }
         assert!(files(dir) == before);
     }
+}
+
+/// Where the secrets are in the settings, the lock file alone shows that there was a store.
+#[test]
+fn a_lost_store_is_refused_until_it_is_restored() {
+    let master_keys = "7".repeat(64);
+    let secrets = [
+        ("session_secret", "a secret of a test that has enough bytes"),
+        ("master_keys", &*master_keys),
+    ];
+    let with = |builder: Builder| {
+        secrets
+            .iter()
+            .fold(builder, |builder, (name, value)| builder.set(name, *value))
+    };
+    let server = with(Server::builder()).start();
+    let dir = server.data();
+    let backup = dir.join("backup");
+    command(&["backup", "--data", dir.to_str().unwrap(), "--out"], &backup)
+        .finish()
+        .succeeded();
+    server.kill();
+    fs::remove_file(dir.join("store.redb")).unwrap();
+    let start = || {
+        let run = command(&["serve", "--listen", "127.0.0.1:0", "--data"], dir);
+        let set = |run: Run, (name, value): &(&str, &str)| run.env(&format!("AGENTCFG_{}", name.to_uppercase()), value);
+        secrets.iter().fold(run, set).finish()
+    };
+    start().failed_with(&["has lock but no store"]);
+    // What could not be restored changes nothing of that.
+    fs::write(dir.join("no-backup"), "garbage").unwrap();
+    let restore =
+        |from: &str| command(&["restore", "--from", dir.join(from).to_str().unwrap(), "--data"], dir).finish();
+    restore("no-backup").failed_with(&["cannot restore"]);
+    start().failed_with(&["has lock but no store"]);
+    restore("backup").succeeded();
+    with(Server::builder()).data(dir).start().stop();
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! `serve`: what it prints, and how it shuts down.
 
-use agentcfg_tests::harness::{Server, Studio, Wire, eventually};
+use std::io::{BufRead, BufReader};
+use std::process::Stdio;
+
+use agentcfg_tests::harness::{Server, Studio, Wire, dies_with_parent, eventually, free_address, server_binary, spawn};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -38,6 +41,29 @@ fn sigterm_and_sigint_shut_down_with_exit_status_zero() {
         server.get("/readyz").send().expect(200);
         server.signal(signal);
         assert!(server.wait().success(), "{signal:?}");
+    }
+}
+
+/// The database does not answer, and the start would wait for it.
+#[test]
+fn a_start_that_waits_for_its_database_is_stopped() {
+    for (number, status) in [(Signal::TERM, Some(0)), (Signal::INT, Some(0))] {
+        let mut command = dies_with_parent(server_binary(), None);
+        command
+            .args(["serve", "--listen", "127.0.0.1:0", "--wait-for", "600"])
+            .env(
+                "AGENTCFG_DATABASE_URL",
+                format!("postgres://agentcfg@{}/agentcfg", free_address()),
+            )
+            .env("AGENTCFG_SESSION_SECRET", "a secret of a test that has enough bytes")
+            .stderr(Stdio::piped());
+        let mut child = spawn(command).unwrap();
+        let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
+        let waits = said.by_ref().map(Result::unwrap).find(|line| line.contains("database"));
+        assert!(waits.is_some());
+        rustix::process::kill_process(rustix::process::Pid::from_child(&child), number).unwrap();
+        assert!(said.any(|line| line.unwrap().contains("stopped before the server was ready")));
+        assert_eq!(child.wait().unwrap().code(), status);
     }
 }
 

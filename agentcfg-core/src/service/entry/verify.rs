@@ -85,7 +85,7 @@ impl AgentCfg {
     pub(in crate::service) async fn verify_token(&self, token: &str, at: Moment) -> Result<Session, Error> {
         let verified = self.inner.sessions.verify(token, at.now).await;
         let session = verified.map_err(|error| match error {
-            SessionError::Invalid(why) => refused(why, error),
+            SessionError::Invalid(_) => refused(error),
             SessionError::Unavailable(_) => Error::new(
                 ErrorKind::Unavailable,
                 "the identity provider is unavailable, try again",
@@ -94,22 +94,20 @@ impl AgentCfg {
         })?;
         let settings = self.settings();
         if groups::is_group(&session.user_id) {
-            let why = "its user has the identifier of a group";
-            return Err(refused(why, why));
+            return Err(refused("its user has the identifier of a group"));
         }
         let required = &settings.required_claims;
         match required.iter().find(|claim| !claim.is_met_by(&session.claims)) {
             None => Ok(session),
-            Some(claim) => {
-                let why = format!("it lacks the claim {claim}");
-                Err(refused(&why, why.clone()))
-            }
+            Some(claim) => Err(refused(format!(
+                "the token of {} lacks the claim {claim}",
+                session.user_id
+            ))),
         }
     }
 }
 
-/// The refusal of a session token. The caller does not learn the reason; the operator does.
-fn refused(why: &str, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
-    tracing::info!(why, "a session token was refused");
+/// The refusal of a session token. The caller does not learn the reason; it is the cause, for the log.
+fn refused(cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
     unauthorized().because(cause)
 }

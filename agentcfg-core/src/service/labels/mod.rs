@@ -11,6 +11,7 @@ mod promote;
 mod restore;
 
 pub use self::history::LabelHistory;
+pub(super) use self::moves::ReleasedVersions;
 use super::access::Access;
 use super::agent_labels::Labels;
 use super::agents::agent_key;

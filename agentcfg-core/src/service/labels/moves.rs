@@ -1,15 +1,17 @@
 //! The moves of labels, as the entries of a workspace's log tell them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::ops::RangeInclusive;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::super::AgentCfg;
 use super::super::base::base_is_removed;
+use super::super::chunked_reads::{self, Chunks};
 use super::super::key_limits::KeyLimits;
-use super::super::records::Entity;
+use super::super::records::{self, Encoded, Entity, Entries};
 use crate::error::{Error, ErrorKind};
 use crate::model::change_path::{self, MovedVersions};
 use crate::model::{Actor, AgentConfig, AgentId, Cursor, Label, LabelMove, Message, Target, Timestamp, WorkspaceId};
@@ -89,6 +91,19 @@ impl LoggedMoves {
         Ok(moves)
     }
 
+    /// The versions that all its moves name, each with its agent.
+    fn named_versions(&self) -> Vec<(String, u64)> {
+        let moves = self.changes.moves.iter().filter_map(|(path, versions)| {
+            let (agent_id, _) = change_path::subject(&self.target, path)?;
+            Some((agent_id, versions))
+        });
+        let named = moves.flat_map(|(agent_id, moved)| {
+            let versions = [moved.from, moved.to].into_iter().flatten();
+            versions.map(|version| (agent_id.to_owned(), version))
+        });
+        named.collect()
+    }
+
     /// Whether the entry moves a label of any agent.
     fn has_moved(&self, label: &Label, limits: &KeyLimits) -> Result<bool, Error> {
         Ok(match label.is_latest() {
@@ -146,6 +161,46 @@ impl MovesSince {
     /// For each agent whose label has moved, the version at the revision; `None` where it did not have the label.
     pub(super) fn versions(&self) -> &BTreeMap<AgentId, Option<u64>> {
         &self.versions
+    }
+}
+
+/// The versions that moves of labels name in the log as it is: a label can be put back to each of them.
+pub(in crate::service) struct ReleasedVersions {
+    workspace: WorkspaceId,
+    /// The number of the last entry that was read.
+    read: u64,
+    versions: HashSet<(String, u64)>,
+}
+
+impl ReleasedVersions {
+    /// Those of a workspace, before any entry was read.
+    pub(in crate::service) fn of(workspace: WorkspaceId) -> Self {
+        Self {
+            workspace,
+            read: 0,
+            versions: HashSet::new(),
+        }
+    }
+
+    /// Reads the entries that were appended since the last time.
+    pub(in crate::service) async fn read_on(&mut self, service: &AgentCfg) -> Result<(), Error> {
+        let after = records::audit_entry(self.workspace, self.read);
+        let mut pieces = Chunks::of(Entries::<LoggedMoves>::in_workspace(self.workspace).after(&after));
+        while let Some(piece) = pieces.next(service).await? {
+            let named =
+                |entry: Encoded<LoggedMoves>| Ok((entry.key().entry_number()?, entry.value()?.named_versions()));
+            for (number, named) in chunked_reads::decoded(piece, named).await? {
+                self.read = number;
+                self.versions.extend(named);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one of these versions of an agent is among them.
+    pub(in crate::service) fn have_any_of(&self, agent_id: &str, numbers: &RangeInclusive<u64>) -> bool {
+        let named = |number| self.versions.contains(&(agent_id.to_owned(), number));
+        numbers.clone().any(named)
     }
 }
 

@@ -29,6 +29,8 @@ settable! {
         is_post: bool,
         /// The model that the request names.
         model: Option<&'a str>,
+        /// Whether the request has a list of further models, of which a gateway may choose: managed credentials do not pay for that.
+        lists_models: bool,
         /// Whether the agent's model can be filled in. Where it cannot, such as in a form with a file, the agent's model is
         /// ignored.
         takes_agent_model: bool,
@@ -56,6 +58,7 @@ impl<'a> ModelRequest<'a> {
             path,
             is_post: true,
             model: None,
+            lists_models: false,
             takes_agent_model: true,
             version: VersionSelector::Current,
             takes_persona: true,

@@ -293,6 +293,7 @@ impl AgentCfg {
             is_post: request.is_post,
             path: request.path,
             model,
+            lists_models: request.lists_models,
         };
         let catalogue = self.catalogue();
         let (source, reason) = routing::credential_for(&catalogue, facts, purchase)?;

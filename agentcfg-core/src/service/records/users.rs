@@ -71,6 +71,9 @@ pub(in crate::service) struct StoredBrowserSession {
     pub(in crate::service) user_id: UserId,
     /// A session does not outlive its store: one in a backup is not valid after a restore.
     pub(in crate::service) epoch: Epoch,
+    /// Which tokens were accepted when it was opened, as a digest.
+    #[serde(default)]
+    pub(in crate::service) admission: String,
     pub(in crate::service) created_at: Timestamp,
     pub(in crate::service) expires_at: Timestamp,
     /// The latest use, a minute behind at most. Absent where only `expires_at` ends the session.

@@ -301,6 +301,10 @@ impl SessionVerifier for JwksSessions {
     fn cookie_life(&self) -> CookieLife {
         CookieLife::Token
     }
+
+    fn origin(&self) -> String {
+        format!("{}\n{}", self.inner.issuer, self.inner.audience)
+    }
 }
 
 /// A running fetch. Its end is signalled when this is dropped, so also when the fetch panics.

@@ -58,6 +58,8 @@ fn copy(shared: &StoreState, report: &mut dyn FnMut(u64)) -> Result<(u64, Draft)
     let path = health
         .path()
         .ok_or_else(|| StoreError::Unavailable("the store is in no file".into()))?;
+    // A link to the file stays one.
+    let path = path.canonicalize().map_err(CompactError::Output)?;
     let snapshot = shared.begin_read().map_err(Fault::into_store_error)?;
     let copied = contain_damage(|| copy_snapshot(&snapshot, &path, report));
     copied.map_err(Fault::into_store_error)?

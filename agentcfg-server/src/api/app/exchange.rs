@@ -1,6 +1,7 @@
 //! One request from its head to its response, top to bottom.
 
 use std::convert::Infallible;
+use std::error::Error as _;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,12 +10,13 @@ use std::time::Duration;
 
 use agentcfg_core::model::{ProviderApi, RateStatus};
 use agentcfg_core::service::EntryError;
-use agentcfg_core::{Caller, token};
+use agentcfg_core::{Caller, ErrorKind, token};
 use bytes::Bytes;
 use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderMap, HeaderName, HeaderValue};
 use hyper::http::request::Parts;
 use hyper::{Method, Request, Response, StatusCode};
+use memchr::memmem;
 use percent_encoding::percent_decode_str;
 
 use super::outages::Outages;
@@ -106,7 +108,7 @@ impl App {
                 fields,
                 body: &mut body,
                 rate: None,
-                by_cookie: false,
+                without_authorization: false,
                 caller: None,
                 refused_key: None,
                 client: None,
@@ -186,8 +188,8 @@ struct Exchange<'a, B> {
     fields: HeadFields<'a>,
     body: &'a mut B,
     rate: Option<RateStatus>,
-    /// Whether the credential is a cookie: then the answer must stay out of shared caches.
-    by_cookie: bool,
+    /// Whether the credential is in another field than `Authorization`, for which shared caches store no answer.
+    without_authorization: bool,
     /// The id of the caller, for an observer that wants it.
     caller: Option<Box<str>>,
     /// The id in an API key that was refused, for the same one.
@@ -205,7 +207,10 @@ struct Exchange<'a, B> {
 impl<B> Exchange<'_, B> {
     /// Sets the header fields that depend on the credential and on the origin.
     fn set_fields(&self, cors: Option<&Cors>, headers: &mut HeaderMap) {
-        if self.by_cookie && !headers.contains_key(header::CACHE_CONTROL) {
+        let control = headers.get(header::CACHE_CONTROL).map(HeaderValue::as_bytes);
+        // A provider may say that its answer is for everyone.
+        let is_public = control.is_none_or(|control| memmem::find(control, b"public").is_some());
+        if self.without_authorization && is_public {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("private, no-cache"));
         }
         if let Some(cors) = cors {
@@ -248,10 +253,10 @@ where
         fields,
         body,
         rate,
-        by_cookie,
+        without_authorization,
         caller: observed_caller,
         refused_key,
-        client: _,
+        client,
         holder: counted_for,
         request_id,
         trace,
@@ -281,12 +286,18 @@ where
         &shared.browser,
         shared.cors.as_ref(),
     )?;
-    *by_cookie = matches!(credential, Credential::Cookie(_));
+    *without_authorization = fields.authorization.is_none();
     let entry = match credential {
         Credential::Code => return Box::pin(redeem(shared, endpoint, head, fields, *body)).await,
         Credential::Bearer(credential) => service.enter(credential).await,
         Credential::Cookie(cookie) => Box::pin(service.enter_browser_session(cookie)).await,
     };
+    if let Err(EntryError::Credential(error)) = &entry
+        && let Some(why) = error.source().filter(|_| error.kind() == ErrorKind::Unauthorized)
+    {
+        let client = client.map(tracing::field::display);
+        tracing::info!(%why, request_id = text(request_id), client, "a session token was refused");
+    }
     // The figures belong to every answer to a good credential, also to the refusal of one that used up its limit.
     let (known, figures) = match &entry {
         Ok(entry) => (Some(&entry.caller), Some(entry.rate)),

@@ -219,6 +219,7 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
         let request = ModelRequest::new(provider, &target.path)
             .is_post(method == Method::POST)
             .model(draft.requested_model())
+            .lists_models(draft.lists_models())
             .takes_agent_model(draft.takes_model())
             .version(version)
             .takes_persona(draft.takes_persona())
@@ -314,7 +315,7 @@ async fn draft(format: Option<Format>, body: Bytes) -> Result<Draft, Failure> {
     let is_long = body.len() > LONG;
     let read = move || match format {
         Some(format) => Draft::read(format, &body),
-        None => Ok(Draft::opaque(&body)),
+        None => Draft::opaque(&body),
     };
     if !is_long {
         return read();

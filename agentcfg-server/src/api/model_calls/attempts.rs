@@ -10,6 +10,7 @@ use super::usage::{Measured, MeteredBody, MeteredCall, UsagePath};
 use super::{ModelCalls, Sent};
 use crate::http::Disconnect;
 use crate::http::errors::Failure;
+use crate::http::response::SHOULD_RETRY;
 
 /// An attempt that is ready to be sent.
 struct Prepared<'a> {
@@ -57,7 +58,9 @@ impl ModelCalls {
                 Ok(answer) => Ok(metered.answered(answer)),
                 Err(error) => {
                     let kind = error.kind();
+                    let may_retry = !is_bought && error.is_of_provider();
                     let failure = Failure::from(error);
+                    let failure = if may_retry { failure.should_retry(true) } else { failure };
                     metered.failed(failure.status.as_u16(), kind);
                     Err(failure)
                 }
@@ -80,7 +83,12 @@ impl ModelCalls {
             }
             return match outcome {
                 Ok(mut answer) => {
-                    answer.headers_mut().extend(named(model, tried));
+                    let fields = answer.headers_mut();
+                    if maybe_bought {
+                        // The provider knows nothing of the attempts before, one of which may have been bought.
+                        fields.remove(SHOULD_RETRY);
+                    }
+                    fields.extend(named(model, tried));
                     Ok(answer)
                 }
                 Err(failure) => {
@@ -110,7 +118,8 @@ async fn prepared<'a>(
     let persona = call.persona_prompt.as_deref();
     let body = sent.draft.fill(attempt.model.as_deref(), persona, &call.model_settings);
     let model = attempt.model.as_deref().or_else(|| sent.draft.requested_model());
-    let mut body = MeteredBody::read(UsagePath::of(&sent.method, sent.path), body)?;
+    let body = MeteredBody::read(UsagePath::of(&sent.method, sent.path), body);
+    let mut body = body.map_err(|failure| failure.with_fields(named(model, 0)))?;
     let mut models: Vec<_> = model.into_iter().collect();
     models.extend(later.iter().filter_map(|attempt| attempt.model.as_deref()));
     let reserved = sent.metering.reserve(call, attempt.provider, &models, &mut body).await;

@@ -12,6 +12,7 @@ use percent_encoding::percent_decode;
 use crate::http::response::ACCEL_BUFFERING;
 
 const ANTHROPIC_VERSION: HeaderName = HeaderName::from_static("anthropic-version");
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const API_KEY: HeaderName = HeaderName::from_static("api-key");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -34,7 +35,7 @@ const TO_PROVIDER: [HeaderName; 9] = [
     ANTHROPIC_VERSION,
     HeaderName::from_static("anthropic-beta"),
     HeaderName::from_static("openai-beta"),
-    HeaderName::from_static("idempotency-key"),
+    IDEMPOTENCY_KEY,
     HeaderName::from_static("x-client-request-id"),
 ];
 
@@ -97,6 +98,17 @@ pub fn to_provider(
     Ok(fields)
 }
 
+/// Changes the fields of a request that is not the first attempt of its call: a provider would answer the same `Idempotency-Key`
+/// with the failure of that one, or refuse it for another body.
+pub fn of_another_attempt(fields: &mut HeaderMap, number: usize) {
+    let Some(key) = fields.get(IDEMPOTENCY_KEY) else { return };
+    let changed = [key.as_bytes(), format!("-{number}").as_bytes()].concat();
+    // Digits can follow any value.
+    if let Ok(changed) = HeaderValue::from_bytes(&changed) {
+        fields.insert(IDEMPOTENCY_KEY, changed);
+    }
+}
+
 /// The header fields of a provider's response as the caller gets them.
 ///
 /// A field that repeats the credential of the request does not pass: the caller must not learn it, and a provider or a
@@ -122,8 +134,15 @@ pub fn from_provider(received: &HeaderMap, credential: &ProviderCredential) -> H
     fields
 }
 
+/// The shortest credential that is looked for: a shorter one is in texts by chance, such as `x` in `text/event-stream`, and servers that
+/// check no key are given such ones.
+const SHORTEST_SECRET: usize = 8;
+
 /// Whether a field has the credential in its name or its value, as it is or percent-encoded.
 fn repeats(name: &HeaderName, value: &HeaderValue, credential: &str) -> bool {
+    if credential.len() < SHORTEST_SECRET {
+        return false;
+    }
     let contains = |text: &[u8]| memmem::find(text, credential.as_bytes()).is_some();
     // Names of fields are always in lower case here.
     let name = name.as_str();
@@ -267,6 +286,23 @@ mod tests {
             ("x-accel-buffering", "no"),
         ]);
         assert_eq!(from_provider(&received, &credential()), passed);
+    }
+
+    #[test]
+    fn a_later_attempt_has_an_idempotency_key_of_its_own() {
+        let mut sent = fields(&[("idempotency-key", "k1"), ("accept", "*/*")]);
+        of_another_attempt(&mut sent, 2);
+        assert_eq!(sent, fields(&[("idempotency-key", "k1-2"), ("accept", "*/*")]));
+    }
+
+    #[test]
+    fn a_short_credential_takes_no_field_away() {
+        let received = fields(&[("content-type", "text/event-stream"), ("retry-after", "7")]);
+        let short = ProviderCredential::new("x").unwrap();
+        let passed = from_provider(&received, &short);
+        assert_eq!(passed["content-type"], "text/event-stream");
+        assert_eq!(passed["x-accel-buffering"], "no");
+        assert_eq!(passed["retry-after"], "7");
     }
 
     #[test]

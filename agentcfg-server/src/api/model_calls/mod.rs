@@ -133,6 +133,9 @@ impl ModelCalls {
     ) -> Result<Response<Relay>, CallError> {
         let provider = attempt.provider;
         let mut request = request(attempt, sent, body)?;
+        if metered.number > 1 {
+            headers::of_another_attempt(request.headers_mut(), metered.number);
+        }
         if let Some(traceparent) = metered.traceparent() {
             request.headers_mut().insert(TRACEPARENT, traceparent);
         }

@@ -10,6 +10,11 @@ pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(value: D) -> Result<Opt
     Deserialize::deserialize(value).map(Some)
 }
 
+/// Whether a text may be a JSON object. Serde reads the fields of a struct from a list, too.
+pub(super) fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{')
+}
+
 /// The range of a value within the text that it was cut from.
 pub(super) fn range(text: &str, part: &RawValue) -> Range<usize> {
     let start = part.get().as_ptr().addr() - text.as_ptr().addr();

@@ -4,6 +4,8 @@
 //! provider byte for byte: the order of members, white space, numbers that no type holds. A member that decides
 //! something here must not appear twice, because readers differ in which one they take.
 
+use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -23,6 +25,7 @@ use crate::http::errors::Failure;
 pub struct Draft {
     body: Bytes,
     requested_model: Option<String>,
+    lists_models: bool,
     /// Where the model is inserted when the body names none.
     model: Option<InsertionPoint>,
     /// Where the persona is inserted when the body has none.
@@ -53,7 +56,8 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// 400 when it is not a JSON object, or when a member that is looked for is in it twice.
+    /// 400 when it is not a JSON object, when a member that is looked for is in it twice, when its model has more than
+    /// [`LONGEST_MODEL`] characters, or when it has more than [`MOST_MEMBERS`] members.
     pub fn read(format: Format, body: &Bytes) -> Result<Self, Failure> {
         let name = match format {
             Format::ChatCompletions => "messages",
@@ -67,7 +71,8 @@ impl Draft {
         };
         Ok(Self {
             body: body.clone(),
-            requested_model: members.model.and_then(model),
+            requested_model: model(members.model)?,
+            lists_models: members.lists_models,
             model: missing(text, "model", members.model),
             persona,
             opening: text.find('{').map_or(0, |brace| brace + 1),
@@ -77,17 +82,27 @@ impl Draft {
     }
 
     /// Takes a body of an unknown format. It is passed on unchanged; a model that it names is found if it is JSON.
-    pub fn opaque(body: &Bytes) -> Self {
-        let members = object(body, None).ok().map(|(_, members)| members);
-        Self {
+    ///
+    /// # Errors
+    ///
+    /// 400 when its model has more than [`LONGEST_MODEL`] characters.
+    pub fn opaque(body: &Bytes) -> Result<Self, Failure> {
+        let members = object(body, None).map(|(_, members)| members).unwrap_or_default();
+        Ok(Self {
             body: body.clone(),
-            requested_model: members.and_then(|members| members.model.and_then(model)),
+            requested_model: model(members.model)?,
+            lists_models: members.lists_models,
             model: None,
             persona: None,
             opening: 0,
             names: Names::new(),
             is_empty: true,
-        }
+        })
+    }
+
+    /// Whether the body has a list of models beside the one that it names, of which a gateway such as OpenRouter may choose.
+    pub fn lists_models(&self) -> bool {
+        self.lists_models
     }
 
     /// The model that the body names.
@@ -113,8 +128,15 @@ impl Draft {
                 pieces.push(Insertion::Text { at, text });
             }
         }
-        if self.opening > 0 {
-            let lacking = settings.members().into_iter().filter(|(name, _)| !self.has(name));
+        let mut settings = settings.members();
+        if self.opening > 0 && !settings.is_empty() {
+            let present: HashSet<_> = self
+                .names
+                .iter()
+                .filter_map(|range| decoded(&self.body[range.clone()]))
+                .collect();
+            settings.retain(|(name, _)| decoded(name.as_bytes()).is_some_and(|name| !present.contains(&name)));
+            let lacking = settings.into_iter();
             pieces.extend(lacking.map(|(name, value)| Insertion::Setting { name, value }));
         }
         if pieces.is_empty() {
@@ -139,16 +161,6 @@ impl Draft {
         }
         filled.extend_from_slice(&self.body[copied..]);
         filled.into()
-    }
-
-    /// Whether the body has a member of this name, which is JSON text.
-    fn has(&self, name: &str) -> bool {
-        let decoded = |text: &[u8]| serde_json::from_slice::<String>(text).ok();
-        self.names.iter().any(|range| {
-            let own = &self.body[range.clone()];
-            own == name.as_bytes()
-                || ((own.contains(&b'\\') || name.contains('\\')) && decoded(own) == decoded(name.as_bytes()))
-        })
     }
 
     /// The range that a piece replaces; empty where it is inserted.
@@ -225,6 +237,12 @@ impl Insertion<'_> {
 /// An upper bound of what surrounds the text of a piece.
 const MEMBER: usize = 48;
 
+/// The most members of a body of a known format: those of all APIs are fewer than a hundred.
+const MOST_MEMBERS: usize = 10_000;
+/// The longest model that a body may name: no provider has one of more than a hundred characters. It is in header fields, in the log
+/// and in the usage that is kept.
+const LONGEST_MODEL: usize = 256;
+
 /// The members that are relevant here, as slices of the body.
 #[derive(Default)]
 struct Members<'a> {
@@ -232,6 +250,10 @@ struct Members<'a> {
     /// The member that holds the persona in this format.
     persona: Option<&'a RawValue>,
     is_empty: bool,
+    /// Whether there is a member `models` that is not null.
+    lists_models: bool,
+    /// Whether a name is no text: half of a surrogate pair. Readers differ in what they take it for.
+    has_broken_name: bool,
     /// The names of all members, where they matter.
     names: SmallVec<[&'a RawValue; 12]>,
     /// A relevant member that appears twice: readers differ in which one they take.
@@ -258,22 +280,33 @@ fn first_message(text: &str, list: &RawValue) -> Option<InsertionPoint> {
 }
 
 /// The model that is named; the empty string names none.
-fn model(value: &RawValue) -> Option<String> {
-    string(value).filter(|model| !model.is_empty())
-}
-
-fn string(value: &RawValue) -> Option<String> {
-    // A string with half a surrogate pair equals no string that it is compared with here.
-    serde_json::from_str(value.get()).ok()
-}
-
-/// Whether a string in the text equals this one. Few strings have escapes, so few are decoded.
-fn says(value: &RawValue, wanted: &str) -> bool {
-    let text = value.get();
-    if text.contains('\\') {
-        return string(value).as_deref() == Some(wanted);
+///
+/// # Errors
+///
+/// 400 when it is longer than [`LONGEST_MODEL`].
+fn model(value: Option<&RawValue>) -> Result<Option<String>, Failure> {
+    let model = value.and_then(|value| decoded(value.get().as_bytes()));
+    let model = model.filter(|model| !model.is_empty()).map(Cow::into_owned);
+    match &model {
+        Some(model) if model.chars().nth(LONGEST_MODEL).is_some() => Err(Failure::bad_request(format!(
+            "model must have at most {LONGEST_MODEL} characters"
+        ))),
+        _ => Ok(model),
     }
-    text.strip_prefix('"').and_then(|text| text.strip_suffix('"')) == Some(wanted)
+}
+
+/// The text of a JSON string; `None` for another value, and for half of a surrogate pair. Few strings have escapes, so few are copied.
+fn decoded(json: &[u8]) -> Option<Cow<'_, str>> {
+    if json.contains(&b'\\') {
+        return serde_json::from_slice::<String>(json).ok().map(Cow::Owned);
+    }
+    let text = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
+    std::str::from_utf8(text).ok().map(Cow::Borrowed)
+}
+
+/// Whether a value is this text.
+fn says(value: &RawValue, wanted: &str) -> bool {
+    decoded(value.get().as_bytes()).as_deref() == Some(wanted)
 }
 
 fn object<'a>(body: &'a [u8], persona: Option<&'static str>) -> Result<(&'a str, Members<'a>), Failure> {
@@ -292,6 +325,16 @@ fn object<'a>(body: &'a [u8], persona: Option<&'static str>) -> Result<(&'a str,
             ),
         })
     })?;
+    if members.has_broken_name {
+        return Err(Failure::bad_request(
+            "the names of members must not have half of a surrogate pair",
+        ));
+    }
+    if members.names.len() > MOST_MEMBERS {
+        return Err(Failure::bad_request(format!(
+            "the body must have at most {MOST_MEMBERS} members"
+        )));
+    }
     match members.twice {
         Some(name) => Err(Failure::bad_request(format!("{name} must not appear more than once"))),
         None => Ok((text, members)),
@@ -317,12 +360,21 @@ impl<'de> de::Visitor<'de> for Wanted {
         };
         while let Some(name) = map.next_key::<&RawValue>()? {
             members.is_empty = false;
-            if self.persona.is_some() {
+            if self.persona.is_some() && members.names.len() <= MOST_MEMBERS {
                 members.names.push(name);
             }
+            let Some(name) = decoded(name.get().as_bytes()) else {
+                members.has_broken_name = true;
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
             let (name, place) = match self.persona {
-                _ if says(name, "model") => ("model", &mut members.model),
-                Some(persona) if says(name, persona) => (persona, &mut members.persona),
+                _ if name == "model" => ("model", &mut members.model),
+                Some(persona) if name == persona => (persona, &mut members.persona),
+                _ if name == "models" => {
+                    members.lists_models |= map.next_value::<&RawValue>()?.get() != "null";
+                    continue;
+                }
                 _ => {
                     map.next_value::<IgnoredAny>()?;
                     continue;

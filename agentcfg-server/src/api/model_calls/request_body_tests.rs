@@ -116,9 +116,44 @@ fn an_empty_string_counts_as_absent() {
     );
     assert_eq!(requested(r#"{"model":""}"#), None);
     assert_eq!(
-        Draft::opaque(&Bytes::from_static(br#"{"model":""}"#)).requested_model(),
+        Draft::opaque(&Bytes::from_static(br#"{"model":""}"#))
+            .unwrap()
+            .requested_model(),
         None
     );
+}
+
+#[test]
+fn names_that_are_no_text_and_long_models_are_refused() {
+    let refused = |format, body: &str| {
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        Draft::read(format, &body).map(|_| ()).unwrap_err().message
+    };
+    // A reader that takes such a name would not see the other members as this one does.
+    let half = refused(Format::ChatCompletions, r#"{"messages":[],"n":9,"\udead":1}"#);
+    assert!(half.contains("surrogate"), "{half}");
+    let long = format!(r#"{{"model":"{}"}}"#, "m".repeat(257));
+    for format in [Format::ChatCompletions, Format::Responses, Format::Messages] {
+        assert!(refused(format, &long).contains("at most 256 characters"));
+    }
+    assert!(Draft::opaque(&Bytes::from(long)).is_err());
+    assert!(requested(&format!(r#"{{"model":"{}"}}"#, "m".repeat(256))).is_some());
+    let many: String = (0..10_001).map(|number| format!("\"{number}\":0,")).collect();
+    assert!(refused(Format::Responses, &format!("{{{many}\"a\":1}}")).contains("at most 10000 members"));
+}
+
+#[test]
+fn a_list_of_models_is_seen() {
+    for (body, expected) in [
+        (r#"{"models":["a"]}"#, true),
+        (r#"{"m\u006fdels":[]}"#, true),
+        (r#"{"models":null}"#, false),
+        (r#"{"input":{"models":["a"]}}"#, false),
+    ] {
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        assert_eq!(Draft::read(Format::Responses, &body).unwrap().lists_models(), expected);
+        assert_eq!(Draft::opaque(&body).unwrap().lists_models(), expected);
+    }
 }
 
 #[test]
@@ -258,7 +293,7 @@ fn an_unknown_format_is_looked_at_and_kept() {
         (b"", None),
     ] {
         let body = Bytes::copy_from_slice(body);
-        let draft = Draft::opaque(&body);
+        let draft = Draft::opaque(&body).unwrap();
         assert_eq!(draft.requested_model(), model);
         assert_eq!(
             draft.fill(Some("gpt-5.5"), Some(PERSONA), &ModelSettings::default()),
@@ -354,6 +389,6 @@ proptest! {
                 draft.fill(Some("m"), Some("p"), &ModelSettings::default());
             }
         }
-        prop_assert_eq!(Draft::opaque(&body).fill(Some("m"), Some("p"), &settings(r#"{"temperature":1}"#)), body);
+        prop_assert_eq!(Draft::opaque(&body).unwrap().fill(Some("m"), Some("p"), &settings(r#"{"temperature":1}"#)), body);
     }
 }

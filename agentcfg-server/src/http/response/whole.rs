@@ -13,7 +13,7 @@ use crate::http::compression::{Compression, Compressor, GzipBody, MIN_LENGTH};
 use crate::http::errors::Failure;
 
 pub(crate) const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+pub const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 impl Failure {
     /// The response: `{"error": "<message>"}`.

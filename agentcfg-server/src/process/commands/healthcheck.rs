@@ -17,6 +17,7 @@ use super::stdout::say;
 use crate::process::cli::SettingsArgs;
 use crate::process::config::{Config, Flags, on_this_machine};
 use crate::process::datadir::DataDir;
+use crate::process::parts::trusted_proxies;
 
 /// The time for the connection, and between two pieces of the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -41,6 +42,8 @@ pub(super) fn run(args: &SettingsArgs) -> Result<ExitCode, CommandError> {
 struct Target {
     address: SocketAddr,
     is_tls: bool,
+    /// Whether the server expects a header of the PROXY protocol from this machine.
+    expects_proxy: bool,
 }
 
 impl Target {
@@ -51,15 +54,19 @@ impl Target {
             return Ok(Self {
                 address: on_this_machine(address),
                 is_tls: false,
+                expects_proxy: false,
             });
         }
         let address = match config.listen.port() {
             0 => served_on(config)?,
             _ => config.listen,
         };
+        let address = on_this_machine(address);
         Ok(Self {
-            address: on_this_machine(address),
+            address,
             is_tls: config.tls_cert.is_some(),
+            // The connection comes from the address that it goes to.
+            expects_proxy: config.proxy_protocol && trusted_proxies(config).has(address.ip()),
         })
     }
 
@@ -84,9 +91,13 @@ impl Target {
 
     /// Everything that the server answers.
     fn ask(&self) -> io::Result<Vec<u8>> {
-        let stream = TcpStream::connect_timeout(&self.address, TIMEOUT)?;
+        let mut stream = TcpStream::connect_timeout(&self.address, TIMEOUT)?;
         stream.set_read_timeout(Some(TIMEOUT))?;
         stream.set_write_timeout(Some(TIMEOUT))?;
+        if self.expects_proxy {
+            // No client is behind this connection.
+            stream.write_all(b"PROXY UNKNOWN\r\n")?;
+        }
         let request = format!(
             "GET /readyz HTTP/1.1\r\nHost: {}\r\nUser-Agent: agentcfg-server-healthcheck\r\nConnection: close\r\n\r\n",
             self.address
@@ -202,6 +213,7 @@ mod tests {
             Ok(Target {
                 address: url.parse().unwrap(),
                 is_tls,
+                expects_proxy: false,
             })
         };
         assert_eq!(target(|_| {}), at("127.0.0.1:7420", false));

@@ -43,12 +43,16 @@ pub(super) fn run(args: &RestoreArgs, environment: impl Environment) -> Result<E
     let is_new = !config.data.try_exists()?;
     let dir = DataDir::open_or_create(&config.data)?;
     dir.require_no_store()?;
-    let lock = dir.lock()?;
+    // What a server has written into the lock file shows that there was a store.
+    let had_lock = dir.has_lock();
+    let lock = dir.lock_quietly()?;
     let told = match fill(&lock, input, &config, args.discard_provider_keys) {
         Ok(told) => told,
         Err(error) => {
             // The reason of the failed restore is more important than this error.
-            let _ = lock.remove();
+            if !had_lock {
+                let _ = lock.remove();
+            }
             if is_new {
                 let _ = fs::remove_dir(dir.path());
             }

@@ -28,7 +28,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     };
     let ended = runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
-        let shutdown = signals::shutdown()?;
+        let mut shutdown = Box::pin(signals::shutdown()?);
         let others = tokio::spawn(signals::others(reload)?);
         let manager = Arc::new(ServiceManager::from_env(|name| std::env::var_os(name)));
         let living = tokio::spawn({
@@ -36,7 +36,23 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
             async move { manager.keep_alive().await }
         });
         manager.opening(config.database_wait);
-        let server = Server::open(config).await?;
+        // In a task of its own, because the recovery of a long file does not pause.
+        let mut opening = tokio::spawn(Server::open(config));
+        let opened = tokio::select! {
+            opened = &mut opening => opened,
+            () = &mut shutdown => {
+                opening.abort();
+                opening.await
+            }
+        };
+        let server = match opened {
+            Ok(opened) => opened?,
+            Err(stopped) if stopped.is_cancelled() => {
+                tracing::info!("stopped before the server was ready");
+                return Ok(ExitCode::SUCCESS);
+            }
+            Err(failed) => std::panic::resume_unwind(failed.into_panic()),
+        };
         match server.dir() {
             Some(dir) if server.is_new() => introduce(&server, dir.path()),
             Some(dir) => tracing::info!(data = %dir.path().display(), "using the data directory"),

@@ -36,11 +36,7 @@ pub fn faults(path: &Path, expected: Expected) -> Vec<DataDirError> {
         true => master_key::load(path, GroupRights::Kept).map(drop),
         false => Ok(()),
     };
-    let mut faults: Vec<_> = allows(path, "write to", Access::WRITE_OK | Access::EXEC_OK)
-        .err()
-        .into_iter()
-        .collect();
-    faults.extend(faults_of_content(&dir, expected));
+    let mut faults = faults_of_content(&dir, expected);
     faults.extend(store.err().into_iter().chain(master_key.err()));
     faults
 }
@@ -53,6 +49,8 @@ pub fn faults_of_content(dir: &DataDir, expected: Expected) -> Vec<DataDirError>
         read => read.map(drop),
     };
     let checks = [
+        // The control socket is made in it.
+        allows(dir.path(), "write to", Access::WRITE_OK | Access::EXEC_OK),
         dir.refuse_lost_store(),
         session_key,
         socket(&dir.socket_path()),

@@ -165,11 +165,16 @@ impl DataDir {
         }
     }
 
+    /// Whether a process has locked the directory before.
+    pub fn has_lock(&self) -> bool {
+        self.path.join(lock::NAME).exists()
+    }
+
     /// Refuses a directory that has the keys of a store but no store, before a server creates an empty one. Call this before
     /// [`Self::lock`], which overwrites what the last process wrote into the lock file.
     ///
     /// A master key is created after its store. The secret of the session tokens may be created first, so it counts only if
-    /// a server ran in the directory.
+    /// a server ran in the directory, and that alone counts too, because the settings may have both.
     ///
     /// # Errors
     ///
@@ -179,12 +184,12 @@ impl DataDir {
             return Ok(());
         }
         let has = |name: &str| self.path.join(name).exists();
-        let key = if has(master_key::NAME) {
-            master_key::NAME
-        } else if has(session_key::NAME) && lock::was_served(&self.path) {
-            session_key::NAME
-        } else {
-            return Ok(());
+        let key = match (has(master_key::NAME), lock::was_served(&self.path)) {
+            (true, _) => master_key::NAME,
+            (false, true) if has(session_key::NAME) => session_key::NAME,
+            // The secrets may be in the settings.
+            (false, true) => lock::NAME,
+            (false, false) => return Ok(()),
         };
         Err(DataDirError::LostStore {
             path: self.path.clone(),

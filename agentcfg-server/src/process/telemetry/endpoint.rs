@@ -31,6 +31,8 @@ pub async fn serve_metrics(
     let limits = Limits {
         max_connections: MAX_CONNECTIONS,
         open_connections: Default::default(),
+        // Probes and scrapes do not come through the proxies of clients.
+        proxy_protocol: Default::default(),
         ..limits
     };
     let service = service_fn(move |request: Request<Incoming>| {

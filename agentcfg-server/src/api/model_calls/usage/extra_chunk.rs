@@ -22,6 +22,8 @@ struct Chunk {
     choices: Vec<IgnoredAny>,
     /// An object; null is none.
     usage: Option<serde_json::Map<String, serde_json::Value>>,
+    /// A failure in the middle of a stream, which the caller must see.
+    error: Option<IgnoredAny>,
 }
 
 impl ExtraChunk {
@@ -61,7 +63,7 @@ impl ExtraChunk {
         let from = self.searched.saturating_sub(3);
         for at in memchr::memchr2_iter(b'\n', b'\r', &self.held[from..]) {
             let rest = &self.held[from + at..];
-            for end in [&b"\r\n\r\n"[..], b"\n\n", b"\r\r"] {
+            for end in [&b"\r\n\r\n"[..], b"\n\r\n", b"\n\n", b"\r\r"] {
                 if rest.starts_with(end) {
                     return Some(from + at + end.len());
                 }
@@ -76,7 +78,7 @@ fn is_extra(event: &[u8]) -> bool {
     let lines = event.split(|byte| matches!(byte, b'\n' | b'\r'));
     let data: Vec<&[u8]> = lines.filter_map(|line| line.strip_prefix(b"data:")).collect();
     let chunk = serde_json::from_slice::<Chunk>(&data.join(&b'\n'));
-    chunk.is_ok_and(|chunk| chunk.choices.is_empty() && chunk.usage.is_some())
+    chunk.is_ok_and(|chunk| chunk.choices.is_empty() && chunk.usage.is_some() && chunk.error.is_none())
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
 use hyper::Response;
 use hyper::body::{Body, Frame, SizeHint};
-use hyper::header::HeaderValue;
+use hyper::header::{CONTENT_ENCODING, HeaderValue};
 
 use super::answer::AnswerScanner;
 use super::extra_chunk::ExtraChunk;
@@ -31,6 +31,8 @@ const CALLER_LEFT: u16 = 499;
 /// A call that was begun. When it is dropped, it has ended: the ledger has it, and the observer of metrics.
 pub struct MeteredCall {
     meter: Option<CallMeter>,
+    /// The number of the attempt, from 1.
+    pub number: usize,
     observer: Option<Arc<dyn Observer>>,
     /// The path, if its answers report usage.
     path: Option<UsagePath>,
@@ -121,6 +123,7 @@ impl Metering<'_> {
         };
         MeteredCall {
             meter: Some(self.service.meter(call, attempt, facts).reserved(reservation)),
+            number,
             observer: self.observer.map(Arc::clone),
             path: sent.path,
             asks_for_usage: sent.asks_for_usage,
@@ -177,11 +180,14 @@ impl MeteredCall {
         if let Some(trace) = &mut self.trace {
             trace.answer_began(answer.body().is_end_stream());
         }
-        let filter = (self.asks_for_usage && is_stream).then(ExtraChunk::default);
+        // A provider may compress although it was asked not to: its events are not seen then.
+        let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
+        let filter = (self.asks_for_usage && is_stream && is_plain).then(ExtraChunk::default);
         answer.map(|body| Measured {
             body,
             filter,
             has_ended: false,
+            broken: None,
             call: Some(self),
         })
     }
@@ -217,6 +223,8 @@ pub struct Measured<B> {
     filter: Option<ExtraChunk>,
     /// Whether the body has ended. The filter may hold some of it still.
     has_ended: bool,
+    /// How the body broke off. The caller gets what came before.
+    broken: Option<BrokenAnswer>,
     call: Option<MeteredCall>,
 }
 
@@ -238,8 +246,8 @@ impl<B: Body<Data = Bytes, Error = BrokenAnswer> + Unpin> Body for Measured<B> {
         loop {
             if self.has_ended {
                 let rest = self.filter.take().map(|mut filter| filter.rest());
-                let rest = rest.filter(|rest| !rest.is_empty());
-                return Poll::Ready(rest.map(|rest| Ok(Frame::data(rest))));
+                let rest = rest.filter(|rest| !rest.is_empty()).map(|rest| Ok(Frame::data(rest)));
+                return Poll::Ready(rest.or_else(|| self.broken.take().map(Err)));
             }
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 None => {
@@ -247,8 +255,9 @@ impl<B: Body<Data = Bytes, Error = BrokenAnswer> + Unpin> Body for Measured<B> {
                     self.end(None);
                 }
                 Some(Err(error)) => {
+                    self.has_ended = true;
                     self.end(Some(error.kind()));
-                    return Poll::Ready(Some(Err(error)));
+                    self.broken = Some(error);
                 }
                 Some(Ok(frame)) => {
                     let Ok(data) = frame.into_data() else { continue };
@@ -276,7 +285,7 @@ impl<B: Body<Data = Bytes, Error = BrokenAnswer> + Unpin> Body for Measured<B> {
 
     fn is_end_stream(&self) -> bool {
         match self.filter {
-            None => self.body.is_end_stream(),
+            None => self.broken.is_none() && self.body.is_end_stream(),
             Some(_) => false,
         }
     }

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::raw_json::{present, range};
+use super::super::raw_json::{is_object, present, range};
 use super::path::UsagePath;
 use crate::http::errors::Failure;
 
@@ -52,9 +52,8 @@ impl OutputMembers {
             has_output: path != UsagePath::Embeddings,
             answers: 1,
         };
-        let Ok(text) = std::str::from_utf8(body) else {
-            return Ok(read);
-        };
+        let text = std::str::from_utf8(body).ok().filter(|text| is_object(text));
+        let Some(text) = text else { return Ok(read) };
         let members = match serde_json::from_str::<Members<'_>>(text) {
             Ok(members) => members,
             Err(error) if error.to_string().starts_with("duplicate field") => {
@@ -62,8 +61,10 @@ impl OutputMembers {
                     "each of max_tokens, max_completion_tokens, max_output_tokens and n must appear at most once";
                 return Err(Failure::bad_request(message));
             }
-            // What is no JSON object is for the provider to refuse.
-            Err(_) => return Ok(read),
+            Err(_) => {
+                let message = "the body must be a JSON object, because a budget covers this call";
+                return Err(Failure::bad_request(message));
+            }
         };
         let names = match path {
             UsagePath::ChatCompletions => vec![

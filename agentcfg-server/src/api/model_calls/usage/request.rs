@@ -7,7 +7,7 @@ use hyper::header::{self, HeaderMap, HeaderValue};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::super::raw_json::{present, range};
+use super::super::raw_json::{is_object, present, range};
 use super::path::UsagePath;
 use crate::http::errors::Failure;
 
@@ -67,6 +67,7 @@ impl MeteredBody {
             is_background: false,
         };
         let text = std::str::from_utf8(&body).ok().filter(|_| path.is_some());
+        let text = text.filter(|text| is_object(text));
         let Some(text) = text else {
             return Ok(plain(body, false));
         };
@@ -136,6 +137,10 @@ impl MeteredBody {
 /// The text that asks for usage, and the range that it replaces; `None` where the body asks already, or has options that are none.
 fn asked(text: &str, options: Option<&RawValue>) -> Option<(Range<usize>, String)> {
     const INCLUDE: &str = "\"include_usage\":true";
+    // Serde reads the fields of a struct from a list, too.
+    if options.is_some_and(|options| options.get().starts_with('[')) {
+        return None;
+    }
     let Some(options) = options.filter(|options| options.get() != "null") else {
         let brace = text.find('{')? + 1;
         return match options {
@@ -225,6 +230,12 @@ mod tests {
                 r#"{"stream":true,"stream_options":7}"#,
                 true,
             ),
+            (
+                UsagePath::ChatCompletions,
+                r#"{"stream":true,"stream_options":[]}"#,
+                true,
+            ),
+            (UsagePath::Embeddings, "[true]", false),
             (UsagePath::ChatCompletions, r#"{"stream":false}"#, false),
             (UsagePath::ChatCompletions, r#"{"stream":"true"}"#, false),
             (UsagePath::Responses, r#"{"stream":true}"#, true),
