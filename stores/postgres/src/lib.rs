@@ -109,7 +109,7 @@ use std::time::Duration;
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::group::{GroupCommit, Limits};
 use agentcfg_core::store::{
-    Batch, Changes, CommitError, Committed, Hold, Key, Kind, Partition, Position, Record, Scan, Scanned, Stamp, Store,
+    Batch, Changes, CommitError, Committed, Hold, Key, Kind, Partition, Position, Record, Scan, Scanned, Store,
     StoreError,
 };
 use async_trait::async_trait;
@@ -293,15 +293,6 @@ impl Store for PostgresStore {
 
     async fn commit_held(&self, hold: &Hold, batch: Batch) -> Result<Committed, CommitError> {
         hold::commit(&self.engine, hold, batch).await
-    }
-
-    /// None: other servers write to the same database, so only a read can prove that a value is current.
-    fn stamp(&self, _: &Key) -> Option<Stamp> {
-        None
-    }
-
-    fn is_current(&self, _: Stamp) -> bool {
-        false
     }
 
     async fn end_removal(&self, workspace: WorkspaceId, marker: Key) -> Result<(), StoreError> {
