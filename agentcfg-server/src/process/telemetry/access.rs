@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
+use super::PROBES;
 use crate::api::{Answered, Observer};
 
 /// The name of the access log in log filters.
 pub(super) const TARGET: &str = "access";
-
-/// Load balancers ask for these every few seconds, which would hide the lines of callers.
-const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// Logs each answer but those to probes: the request, its caller and its result. A line has the template of the path and no query, because
 /// paths and queries may contain what does not belong into a log. The answer of a stream is logged when it begins.

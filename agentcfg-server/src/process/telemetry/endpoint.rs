@@ -8,7 +8,7 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response};
 use tokio::net::TcpListener;
 
-use super::{Metrics, text_format};
+use super::{Metrics, PROBES, text_format};
 use crate::api::App;
 use crate::http::Body;
 use crate::http::errors::Failure;
@@ -17,10 +17,8 @@ use crate::listen::{Limits, serve, service_fn};
 /// The connection limit. There are few scrapers.
 const MAX_CONNECTIONS: usize = 64;
 
-/// The paths of the API that are served here too, so that connections of clients do not take the place of probes.
-const PROBES: [&str; 2] = ["/healthz", "/readyz"];
-
-/// Serves `GET /metrics`, and the probes of the API, on `listener` until `shutdown` resolves. `limits` are those of the API; the
+/// Serves `GET /metrics`, and the probes of the API, on `listener` until `shutdown` resolves. Probes are served here too, so
+/// that connections of clients do not take the place of probes. `limits` are those of the API; the
 /// number of connections is lower and counted apart.
 pub async fn serve_metrics(
     listener: TcpListener,

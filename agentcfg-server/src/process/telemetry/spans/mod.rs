@@ -17,6 +17,7 @@ use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SpanData, SpanEve
 
 pub use self::export::SpanExport;
 use self::queue::Queue;
+use super::PROBES;
 use crate::api::{Answered, Observer, Span, TraceContext, TracedCall};
 
 /// The name of what makes the spans.
@@ -76,9 +77,6 @@ impl Observer for Spans {
 
 /// The longest name of a model that a span has, in characters, so that the queue takes bounded memory.
 const MODEL: usize = 256;
-
-/// The routes that load balancers ask every few seconds.
-const PROBES: [&str; 2] = ["/healthz", "/readyz"];
 
 /// The span of a request to this server. Its path and query are not in it, the template of its path is.
 fn of_request(answered: &Answered<'_>, span: &Span, end: SystemTime) -> SpanData {
