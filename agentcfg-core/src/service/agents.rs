@@ -429,7 +429,11 @@ pub(super) fn over_limit(plan: Plan, limit: Option<u32>) -> Error {
     Error::new(ErrorKind::PlanLimit, message)
 }
 
-fn active(found: Option<Stored<StoredAgent>>, agent_id: IdRef<'_, AgentId>) -> Result<Stored<StoredAgent>, Error> {
+/// An agent that is there and not deleted.
+pub(super) fn active(
+    found: Option<Stored<StoredAgent>>,
+    agent_id: IdRef<'_, AgentId>,
+) -> Result<Stored<StoredAgent>, Error> {
     found
         .filter(|found| found.value.agent.is_active)
         .ok_or_else(|| not_found("agent", agent_id.as_str()))

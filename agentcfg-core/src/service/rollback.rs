@@ -1,11 +1,11 @@
 //! Rollback of an agent to an earlier version.
 
 use super::agent_change::AgentChange;
-use super::agents::{agent_key, versioned};
+use super::agents::{active, agent_key, versioned};
 use super::records;
 use super::retry::Attempt;
 use super::versions::AgentWithLabels;
-use super::{AgentCfg, Caller, not_found};
+use super::{AgentCfg, Caller};
 use crate::error::Error;
 use crate::model::{
     Agent, AgentId, IdRef, Permission, Precondition, Rollback, Tag, VersionSelector, VersionedAgent, WorkspaceId,
@@ -57,9 +57,7 @@ impl AgentCfg {
         let key = agent_key(&access, agent_id)?;
         let labels_key = records::labels(access.workspace(), agent_id.as_str());
         let (stored, labels) = self.read((key, labels_key.clone())).await?;
-        let stored = stored
-            .filter(|stored| stored.value.agent.is_active)
-            .ok_or_else(|| not_found("agent", agent_id.as_str()))?;
+        let stored = active(stored, agent_id)?;
         self.require(&access, condition, &stored).await?;
         // A version never changes, but a label may leave it before the commit.
         let label_stays = to.label.is_some().then(|| labels_key.unchanged(labels.as_ref()));
