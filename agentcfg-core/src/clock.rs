@@ -15,6 +15,12 @@ use uuid::Uuid;
 
 use crate::model::Timestamp;
 
+/// Spans of time in milliseconds, the unit of timestamps and of both clocks.
+pub(crate) const SECOND: i64 = 1000;
+pub(crate) const MINUTE: i64 = 60 * SECOND;
+pub(crate) const HOUR: i64 = 60 * MINUTE;
+pub(crate) const DAY: i64 = 24 * HOUR;
+
 /// A source of the current time.
 ///
 /// ```

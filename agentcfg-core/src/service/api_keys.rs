@@ -7,6 +7,7 @@ use super::change::Change;
 use super::records::{self, EntityKey, Entries, Stored, StoredApiKey, StoredUse, WorkspaceApiKey};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_api_key, not_found};
+use crate::clock::SECOND;
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Action, ApiKey, ApiKeyId, CreatedApiKey, DEFAULT_KEY_RATE_LIMIT, IdRef, NewApiKey, Permission, PermissionSet,
@@ -267,7 +268,7 @@ impl AgentCfg {
             ));
         }
         let lifetime = self.lifetime(old).await?;
-        let end = now.plus_millis(i64::from(rotate.overlap_seconds) * 1000);
+        let end = now.plus_millis(i64::from(rotate.overlap_seconds) * SECOND);
         let new = StoredApiKey {
             id: new_id.clone(),
             expires_at: lifetime.map(|millis| now.plus_millis(millis)),

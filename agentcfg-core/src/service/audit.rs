@@ -7,6 +7,7 @@ use super::blocking::{LONG, blocking_if};
 use super::chunked_reads;
 use super::records::{self, Encoded, Entries, Scanned, StoredEntry, StoredEntryHead};
 use super::{AgentCfg, Caller};
+use crate::clock::DAY;
 use crate::error::Error;
 use crate::model::{AuditEntry, AuditFilter, Permission, Timestamp, WorkspaceId, event_family};
 use crate::validate::DEFAULT_LIMIT;
@@ -16,7 +17,7 @@ const PAGE_BYTES: usize = 512 << 10;
 
 /// How far the times of entries may be out of order, in milliseconds: clocks of servers differ, and one may be set back. A
 /// search by time reads entries of one day more at either end.
-const DISORDER: i64 = 24 * 60 * 60 * 1000;
+const DISORDER: i64 = DAY;
 
 impl AgentCfg {
     /// The entries of a workspace's audit log, newest first: at most `limit` after skipping `offset`.

@@ -16,14 +16,12 @@ use super::records::{
     self, AgentPlace, Encoded, Entries, Outcome, Stored, StoredEntryHead, Transaction, VERSION_GROUP, VersionHead,
     version_group,
 };
+use crate::clock::{DAY, HOUR};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Timestamp, WorkspaceId};
 
-/// Milliseconds of a day.
-const DAY: i64 = 24 * 60 * 60 * 1000;
-
 /// How much longer than entries the versions are kept that they name, in milliseconds.
-const AFTER_ENTRIES: i64 = 2 * 60 * 60 * 1000;
+const AFTER_ENTRIES: i64 = 2 * HOUR;
 
 /// What [`AgentCfg::remove_old_history`] has removed.
 ///

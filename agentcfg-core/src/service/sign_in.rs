@@ -16,7 +16,7 @@ use zeroize::Zeroizing;
 use super::entry::{CallerKind, EntryError, UserSession, unauthorized};
 use super::records::{self, Outcome, Profile, Stored, StoredBrowserSession, StoredLoginCode, Transaction};
 use super::{AgentCfg, Caller, Entry, Settings, groups};
-use crate::clock::Moment;
+use crate::clock::{DAY, HOUR, MINUTE, Moment, SECOND};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Timestamp, UserId};
 use crate::session::{CookieLife, SessionVerifier};
@@ -28,10 +28,8 @@ const COOKIE: usize = 43;
 /// before it redeems the code.
 const CODE: usize = 24;
 
-const MINUTE: i64 = 60_000;
-const HOUR: i64 = 60 * MINUTE;
 /// The longest life of a session that the local identity provider opened.
-const LONGEST: i64 = 24 * HOUR;
+const LONGEST: i64 = DAY;
 /// How long such a session may go without a request.
 const IDLE: i64 = 8 * HOUR;
 
@@ -206,7 +204,7 @@ impl AgentCfg {
         let mut code = token::random_text(CODE, self.entropy())?;
         code.push('-');
         code.push_str(&URL_SAFE_NO_PAD.encode(user_id.as_str()));
-        let expires_at = self.now().plus_millis(i64::from(LOGIN_CODE_SECONDS) * 1000);
+        let expires_at = self.now().plus_millis(i64::from(LOGIN_CODE_SECONDS) * SECOND);
         let stored = StoredLoginCode {
             user_id: user_id.clone(),
             epoch: self.epoch().await?,

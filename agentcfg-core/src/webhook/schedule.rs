@@ -2,13 +2,8 @@
 
 use chrono::DateTime;
 
-use crate::clock::{Entropy, EntropyError};
+use crate::clock::{DAY, Entropy, EntropyError, HOUR, MINUTE, SECOND};
 use crate::model::Timestamp;
-
-const SECOND: i64 = 1000;
-const MINUTE: i64 = 60 * SECOND;
-const HOUR: i64 = 60 * MINUTE;
-const DAY: i64 = 24 * HOUR;
 
 /// The pauses after each attempt but the last, in milliseconds, as Standard Webhooks recommends them: three days in all.
 const PAUSES: [i64; 9] = [

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::cache::KnownBudget;
 use super::period;
 use super::reservation::nanos;
+use crate::clock::{DAY, HOUR};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Action, Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, Permission, Success, TargetType, Timestamp,
@@ -24,9 +25,7 @@ const MOST: u64 = 500;
 /// More accounts than a budget has.
 const ACCOUNTS: usize = 64;
 /// How long calls last at most that a new budget leaves to the period before, in milliseconds.
-const LONGEST_CALL: i64 = 60 * 60 * 1000;
-/// Milliseconds of a day.
-const DAY: i64 = 24 * 60 * 60 * 1000;
+const LONGEST_CALL: i64 = HOUR;
 
 impl BudgetPlace {
     /// The place of a budget that a request names.

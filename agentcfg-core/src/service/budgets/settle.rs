@@ -5,6 +5,7 @@ use serde_json::json;
 use super::manage::account_key;
 use super::period;
 use super::reservation::nanos;
+use crate::clock::HOUR;
 use crate::error::Error;
 use crate::model::{
     Action, Budget, Change as FieldChange, Changes, Permission, TargetType, Timestamp, Usd, WorkspaceId,
@@ -19,7 +20,7 @@ use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Caller};
 
 /// The calls of a process that is gone ended at most so long after its last report, in milliseconds.
-const AFTER_REPORT: i64 = 60 * 60 * 1000;
+const AFTER_REPORT: i64 = HOUR;
 
 /// The changes that the audit log shows.
 fn settled((unsettled, spent): (u64, u64), spent_now: u64) -> Changes {

@@ -3,6 +3,7 @@
 //! The account in the store has the slice of each process. What a process has spent stays in its slice until it reports it, so that
 //! a process that is killed leaves no more unaccounted for than the account says that it holds.
 
+use crate::clock::HOUR;
 use crate::service::records::{BudgetAccount, ProcessTag, SliceHolder};
 
 /// How long a process may reserve from its slice after it has reported, in milliseconds. Others take it to be gone after
@@ -24,7 +25,7 @@ const SLICES: u64 = 50;
 const SLICES_OF_REST: u64 = 10;
 /// For how many milliseconds an account keeps the last report of a process that holds nothing. A commit whose outcome is not known
 /// is decided long before.
-const REPORT_KEPT_FOR: i64 = 60 * 60 * 1000;
+const REPORT_KEPT_FOR: i64 = HOUR;
 /// The rest of a budget that refuses nothing: sums with it do not overflow.
 const ENDLESS: u64 = u64::MAX / 4;
 

@@ -7,11 +7,12 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::super::{AgentCfg, Caller};
+use crate::clock::{DAY, SECOND};
 use crate::error::Error;
 use crate::model::{AgentId, LiveStatus, Permission, StatusChange, StatusEvent, Timestamp, WorkspaceId};
 
 /// How far back changes are kept, in milliseconds.
-const KEPT: i64 = 24 * 60 * 60 * 1000;
+const KEPT: i64 = DAY;
 
 /// The greatest number of changes of one agent.
 const OF_AGENT: usize = 288;
@@ -132,8 +133,9 @@ impl AgentCfg {
         self.inner.status_history.lock().note(workspace, change, now, ttl);
     }
 
-    fn status_ttl(&self) -> i64 {
-        i64::from(self.settings().status_ttl_seconds) * 1000
+    /// How long a reported status is shown, in milliseconds.
+    pub(super) fn status_ttl(&self) -> i64 {
+        i64::from(self.settings().status_ttl_seconds) * SECOND
     }
 }
 

@@ -193,7 +193,7 @@ impl Statuses {
         let (mut table, mut items) = match older {
             Some(table) if table.cursor() == agents.cursor() => (table, Vec::new()),
             older => {
-                let ttl = i64::from(service.settings().status_ttl_seconds) * 1000;
+                let ttl = service.status_ttl();
                 let is_long = agents.len() >= LONG_TABLE;
                 blocking_if(is_long, move || Table::new(&agents, ttl, older, generation)).await?
             }

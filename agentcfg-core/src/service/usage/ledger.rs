@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
-use super::HOUR;
+use crate::clock::HOUR;
 use crate::error::Error;
 use crate::model::{CallId, Timestamp, WorkspaceId};
 use crate::service::for_each::round;

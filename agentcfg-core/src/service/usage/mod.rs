@@ -16,6 +16,3 @@ mod write;
 
 pub(super) use ledger::Ledger;
 pub use meter::{CallFacts, CallMeter, EndedCall};
-
-/// Milliseconds of an hour, the unit of time of sums.
-const HOUR: i64 = 60 * 60 * 1000;

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::HOUR;
 use super::selection::{Selection, require_audit};
+use crate::clock::{DAY, HOUR};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Patch, Permission, Timestamp, UsageColumn, UsageFilter, UsageRow, WorkspaceId};
 use crate::service::chunked_reads::{self, Chunks};
@@ -225,7 +225,7 @@ fn only_top(groups: Groups, place: usize, top: usize) -> Groups {
 
 /// Day of the Unix epoch as `2026-11-20`.
 pub(super) fn day_text(day: i64) -> String {
-    let at = Timestamp::from_unix_millis(day.saturating_mul(24 * HOUR));
+    let at = Timestamp::from_unix_millis(day.saturating_mul(DAY));
     at.to_string()[..10].to_owned()
 }
 

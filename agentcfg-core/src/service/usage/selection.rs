@@ -1,6 +1,6 @@
 //! Which calls a reader of usage selects, and may see.
 
-use super::HOUR;
+use crate::clock::HOUR;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Permission, Timestamp, UsageCallFilter, UsageFilter};
 use crate::service::access::Access;

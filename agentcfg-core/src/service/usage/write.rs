@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::HOUR;
 use super::ledger::{Attempt, OpenSum, SumKey, WaitingCall};
+use crate::clock::HOUR;
 use crate::error::Error;
 use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;

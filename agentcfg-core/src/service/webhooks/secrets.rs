@@ -2,6 +2,7 @@
 
 use super::deliveries::Secrets;
 use super::{changed, with_secret};
+use crate::clock::DAY;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Action, Actor, Success, Webhook, WebhookId, WebhookWithSecret, WorkspaceId};
 use crate::service::access::Access;
@@ -12,7 +13,7 @@ use crate::vault::Vault;
 use crate::webhook::SigningSecret;
 
 /// How long a secret that was replaced goes on signing, in milliseconds.
-const OVERLAP: i64 = 24 * 60 * 60 * 1000;
+const OVERLAP: i64 = DAY;
 
 /// The greatest number of secrets that a webhook keeps.
 const MAX_SECRETS: usize = 5;

@@ -13,6 +13,7 @@ use super::sender_memory::{DueWebhook, WebhookMemory, in_turn};
 use super::sender_numbers::SenderNumbers;
 use super::session::{self, End, Resources};
 use super::session_permits::{Account, SessionPermits, Signal};
+use crate::clock::MINUTE;
 use crate::error::Error;
 use crate::model::{WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
@@ -24,7 +25,7 @@ use crate::webhook::Transport;
 const CHANGED: usize = 32;
 
 /// After how many milliseconds the owner of a workspace is read again.
-const ACCOUNTS_READ_AFTER: i64 = 60_000;
+const ACCOUNTS_READ_AFTER: i64 = MINUTE;
 
 /// Sends the events of all workspaces to their webhooks.
 ///
