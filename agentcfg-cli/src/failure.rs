@@ -4,6 +4,8 @@ use std::fmt;
 use std::io;
 use std::process::ExitCode;
 
+use agentcfg_core::error::causes;
+
 use crate::agent_file::Problem;
 
 pub type Result<T> = std::result::Result<T, CommandFailure>;
@@ -122,8 +124,7 @@ impl fmt::Display for CommandFailure {
             Self::Call(error) => {
                 f.write_str(error.message())?;
                 // The last cause is what the operating system said.
-                let cause = std::iter::successors(std::error::Error::source(error), |cause| cause.source()).last();
-                if let Some(cause) = cause {
+                if let Some(cause) = causes(error).skip(1).last() {
                     write!(f, ": {cause}")?;
                 }
                 // A page of a proxy has its status in the message.

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io;
+use std::iter::successors;
 
 use crate::model::Tag;
 use crate::validate::{Fault, Invalid};
@@ -248,4 +250,22 @@ impl From<Invalid> for Error {
     fn from(invalid: Invalid) -> Self {
         Self::new(ErrorKind::Invalid, invalid.to_string()).because(invalid)
     }
+}
+
+/// An error and the chain of its causes. The error within an [`io::Error`] is not its source, so it is added.
+///
+/// ```
+/// use agentcfg_core::error::causes;
+/// let error = std::io::Error::other("x".parse::<u8>().unwrap_err());
+/// assert!(causes(&error).any(|cause| cause.is::<std::num::ParseIntError>()));
+/// ```
+pub fn causes<'a>(
+    error: &'a (dyn std::error::Error + 'static),
+) -> impl Iterator<Item = &'a (dyn std::error::Error + 'static)> {
+    successors(Some(error), |error| {
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner),
+            None => error.source(),
+        }
+    })
 }

@@ -1,9 +1,8 @@
 //! What to do about a failure.
 
 use std::error::Error;
-use std::io;
-use std::iter::successors;
 
+use agentcfg_core::error::causes;
 use rustls::CertificateError;
 
 use crate::failure::CommandFailure;
@@ -20,15 +19,14 @@ fn names_the_api(url: &str) -> bool {
 
 /// Whether a server answered the beginning of TLS with something else.
 fn speaks_no_tls(error: &agentcfg_client::Error) -> bool {
-    let causes = successors(error.source(), |cause| (*cause).source());
-    causes
+    causes(error)
         .last()
         .is_some_and(|cause| cause.to_string().contains("corrupt message"))
 }
 
 /// What to do about a certificate that was refused; `None` where the error is another.
 fn of_certificate(error: &(dyn Error + 'static)) -> Option<String> {
-    let fault = successors(error.source(), |cause| inner(*cause)).find_map(|cause| match cause.downcast_ref() {
+    let fault = causes(error).find_map(|cause| match cause.downcast_ref() {
         Some(rustls::Error::InvalidCertificate(fault)) => Some(fault),
         _ => None,
     })?;
@@ -49,14 +47,6 @@ fn of_certificate(error: &(dyn Error + 'static)) -> Option<String> {
         _ => "The server, or a proxy in front of it, needs another certificate.".to_owned(),
     };
     Some(hint)
-}
-
-/// The cause of an error. That of an I/O error is what it was made from.
-fn inner<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'static)> {
-    match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-        Some(inner) => Some(inner),
-        None => error.source(),
-    }
 }
 
 const MAYBE_APPLIED: &str = "The server may have made the change. Check before you try again.";
@@ -159,6 +149,8 @@ pub(super) fn hint(failure: &CommandFailure, origins: Option<&Origins>) -> Optio
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
     use super::*;
 
     #[derive(Debug)]

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use agentcfg_core::error::causes;
 use rustls::CertificateError;
 
 use super::{BoxError, Error, Inner, Kind, ResponseFacts};
@@ -150,16 +151,6 @@ impl Error {
 }
 
 type Cause = dyn std::error::Error + 'static;
-
-/// An error and the chain of its causes. The error within an I/O error is not its source, so it is added.
-fn causes(error: &Cause) -> impl Iterator<Item = &Cause> {
-    std::iter::successors(Some(error), |error| {
-        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-            Some(inner) => Some(inner),
-            None => error.source(),
-        }
-    })
-}
 
 /// Why the server's certificate was refused, if it was: then retries will hardly help.
 fn refused_certificate(cause: &Cause) -> Option<&CertificateError> {

@@ -3,6 +3,8 @@
 use std::error::Error;
 use std::io;
 
+use agentcfg_core::error::causes;
+
 /// The client took too long to send. A listener raises it within an [`io::Error`], because sockets have no other
 /// errors, and as `StreamBodyError::TooSlow` in HTTP/2.
 ///
@@ -29,18 +31,7 @@ impl BodyTimeout {
     /// assert!(!BodyTimeout::is_in(&std::io::Error::other("broken pipe")));
     /// ```
     pub fn is_in(error: &(dyn Error + 'static)) -> bool {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if error.is::<Self>() {
-                return true;
-            }
-            // `io::Error::source` skips the error that it wraps, so the wrapped one is checked separately.
-            next = match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
-                Some(wrapped) => Some(wrapped),
-                None => error.source(),
-            };
-        }
-        false
+        causes(error).any(|cause| cause.is::<Self>())
     }
 }
 

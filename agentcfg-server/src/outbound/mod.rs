@@ -106,10 +106,10 @@ impl fmt::Debug for Outbound {
 #[non_exhaustive]
 pub enum OutboundError {
     /// The connection could not be established, so nothing was sent.
-    #[error("cannot connect: {}", causes(.0))]
+    #[error("cannot connect: {}", with_causes(.0))]
     Connect(BoxError),
     /// The connection broke before the response was complete.
-    #[error("the connection broke: {}", causes(.0))]
+    #[error("the connection broke: {}", with_causes(.0))]
     Broken(BoxError),
     /// The response is longer than the caller's limit.
     #[error("the answer is longer than {0} bytes")]
@@ -308,7 +308,7 @@ fn tls_config(extra_roots: &[CertificateDer<'static>]) -> Result<ClientConfig, r
 }
 
 /// Formats an error with its chain of causes.
-fn causes(error: &BoxError) -> String {
+fn with_causes(error: &BoxError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

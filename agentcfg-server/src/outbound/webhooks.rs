@@ -8,6 +8,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use agentcfg_core::error::causes;
 use agentcfg_core::model::{AllowedHost, WebhookUrl};
 use agentcfg_core::webhook::{DeliveryAnswer, Outgoing, Transport};
 use async_trait::async_trait;
@@ -22,8 +23,8 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::public_only::{LOOKUPS, Network, PublicOnly, System};
-use super::{BoxError, Options, causes, tls_config};
+use super::public_only::{LOOKUPS, Network, PublicOnly, Refused, System};
+use super::{BoxError, Options, tls_config, with_causes};
 
 /// The idle timeout of connections. It is short, because some servers close theirs after five seconds, and an attempt on a
 /// connection that is being closed fails.
@@ -170,14 +171,8 @@ async fn answer(response: Response<Incoming>, limit: Duration) -> DeliveryAnswer
 
 /// Why there is no answer: the connector's own reason, or the chain of causes.
 fn reason(error: &BoxError) -> String {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&**error);
-    while let Some(error) = cause {
-        if let Some(refused) = error.downcast_ref::<super::public_only::Refused>() {
-            return refused.to_string();
-        }
-        cause = error.source();
-    }
-    causes(error)
+    let refused = causes(&**error).find_map(|cause| cause.downcast_ref::<Refused>());
+    refused.map_or_else(|| with_causes(error), ToString::to_string)
 }
 
 impl fmt::Debug for WebhookTransport {

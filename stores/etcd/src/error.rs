@@ -1,7 +1,6 @@
 //! Classification of etcd's errors: what a failed call proves.
 
-use std::error::Error as _;
-
+use agentcfg_core::error::causes;
 use agentcfg_core::store::{OtherFormat, StoreError};
 use tonic::{Code, ConnectError as NoConnection, Status};
 
@@ -146,26 +145,17 @@ pub(super) fn classify(status: &Status) -> CallFailure {
 
 /// Whether the call failed because there was no connection that it could be sent on.
 fn has_no_connection(status: &Status) -> bool {
-    let mut cause = status.source();
-    while let Some(error) = cause {
-        if error.is::<NoConnection>() {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    causes(status).any(|cause| cause.is::<NoConnection>())
 }
 
 /// The message of a status with its causes.
 fn describe(status: &Status) -> String {
     let mut text = status.message().to_owned();
-    let mut cause = status.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
+    for cause in causes(status).skip(1) {
+        let more = cause.to_string();
         if !text.contains(&more) {
             text = format!("{text}: {more}");
         }
-        cause = error.source();
     }
     text
 }

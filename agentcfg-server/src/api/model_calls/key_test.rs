@@ -4,6 +4,7 @@ use std::error::Error;
 use std::io;
 use std::time::Duration;
 
+use agentcfg_core::error::causes;
 use agentcfg_core::model::ProviderKeyTest;
 use agentcfg_core::service::SavedProviderKey;
 use http_body_util::Full;
@@ -73,15 +74,10 @@ fn why(error: &OutboundError) -> &'static str {
 
 /// Whether a refused connection is among the causes.
 fn is_refused(error: &(dyn Error + 'static)) -> bool {
-    let mut cause = Some(error);
-    while let Some(error) = cause {
-        let io = error.downcast_ref::<io::Error>();
-        if io.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
+    causes(error).any(|cause| {
+        let io = cause.downcast_ref::<io::Error>();
+        io.is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    })
 }
 
 /// The message of a refusal, in the form of either API.
