@@ -75,10 +75,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_model_calls(&self, model_calls: ModelCalls) -> Self {
-        Self::make(AppShared {
-            model_calls: Some(model_calls),
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.model_calls = Some(model_calls))
     }
 
     /// The same API, with tests of webhooks by this transport. Without one they are refused.
@@ -95,10 +92,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_webhooks(&self, transport: Arc<dyn Transport>) -> Self {
-        Self::make(AppShared {
-            webhooks: Some(transport),
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.webhooks = Some(transport))
     }
 
     /// The same API, with another budget of request bodies in flight. A body that does not fit is refused with 429 or 503.
@@ -111,10 +105,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_body_budget(&self, body_budget: ByteBudget) -> Self {
-        Self::make(AppShared {
-            body_budget,
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.body_budget = body_budget)
     }
 
     /// The same API, with another budget of answers that their clients have not read. An answer that does not fit is refused with
@@ -128,11 +119,9 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_answer_budget(&self, answer_budget: ByteBudget) -> Self {
-        let shared = &self.connected.shared;
-        Self::make(AppShared {
-            service: shared.service.with_answer_budget(Arc::new(answer_budget.clone())),
-            answer_budget,
-            ..self.connected.shared.with_own_request_ids()
+        self.with(|shared| {
+            shared.service = shared.service.with_answer_budget(Arc::new(answer_budget.clone()));
+            shared.answer_budget = answer_budget;
         })
     }
 
@@ -149,10 +138,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_streams(&self, streams: Streams) -> Self {
-        Self::make(AppShared {
-            streams,
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.streams = streams)
     }
 
     /// The same API, as browsers see it: their cookies and the origin of its pages follow from that.
@@ -166,20 +152,14 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_browser(&self, browser: Browser) -> Self {
-        Self::make(AppShared {
-            browser,
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.browser = browser)
     }
 
     /// The same API, with the web dashboard at `/` and below `/ui/`.
     #[cfg(feature = "dashboard")]
     #[must_use]
     pub fn with_dashboard(&self, dashboard: Dashboard) -> Self {
-        Self::make(AppShared {
-            dashboard: Some(dashboard),
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.dashboard = Some(dashboard))
     }
 
     /// The same API, with answers compressed or not.
@@ -193,10 +173,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_compression(&self, compression: Compression) -> Self {
-        Self::make(AppShared {
-            compression,
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.compression = compression)
     }
 
     /// The same API, with an observer of every answer.
@@ -219,10 +196,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_observer(&self, observer: Arc<dyn Observer>) -> Self {
-        Self::make(AppShared {
-            observer: Some(observer),
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.observer = Some(observer))
     }
 
     /// The same API, whose readiness fails once the server is about to stop.
@@ -243,10 +217,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_leaving(&self, leaving: Leaving) -> Self {
-        Self::make(AppShared {
-            leaving,
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.leaving = leaving)
     }
 
     /// The same API behind these proxies, whose word counts for the addresses that observers get.
@@ -260,10 +231,7 @@ impl App {
     /// ```
     #[must_use]
     pub fn with_trusted_proxies(&self, trusted_proxies: TrustedProxies) -> Self {
-        Self::make(AppShared {
-            trusted_proxies,
-            ..self.connected.shared.with_own_request_ids()
-        })
+        self.with(|shared| shared.trusted_proxies = trusted_proxies)
     }
 
     /// The same API for the requests of one client. A server makes one for each connection: reads of a client that
@@ -285,6 +253,13 @@ impl App {
                 client,
             }),
         }
+    }
+
+    /// The same API with a change, and with request ids of its own.
+    fn with(&self, change: impl FnOnce(&mut AppShared)) -> Self {
+        let mut shared = AppShared::clone(&self.connected.shared);
+        change(&mut shared);
+        Self::make(shared)
     }
 
     fn make(shared: AppShared) -> Self {
@@ -314,6 +289,7 @@ impl Connected {
 }
 
 /// What the requests of an app share.
+#[derive(Clone)]
 struct AppShared {
     service: AgentCfg,
     /// Its providers, which never change, decide how paths of model calls are read.
@@ -358,29 +334,6 @@ impl AppShared {
             leaving: Leaving::default(),
             outages: Arc::default(),
             trusted_proxies: TrustedProxies::default(),
-        }
-    }
-
-    /// The same parts for another app, with a sequence of request ids of its own.
-    fn with_own_request_ids(&self) -> Self {
-        Self {
-            service: self.service.clone(),
-            catalogue: Arc::clone(&self.catalogue),
-            cors: self.cors.clone(),
-            compression: self.compression.clone(),
-            request_ids: RequestIds::new(),
-            model_calls: self.model_calls.clone(),
-            webhooks: self.webhooks.clone(),
-            body_budget: self.body_budget.clone(),
-            answer_budget: self.answer_budget.clone(),
-            streams: self.streams.clone(),
-            browser: self.browser.clone(),
-            #[cfg(feature = "dashboard")]
-            dashboard: self.dashboard.clone(),
-            observer: self.observer.clone(),
-            leaving: self.leaving.clone(),
-            outages: Arc::clone(&self.outages),
-            trusted_proxies: self.trusted_proxies.clone(),
         }
     }
 }

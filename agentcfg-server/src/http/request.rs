@@ -144,7 +144,6 @@ pub fn asks_for_events(headers: &HeaderMap) -> bool {
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 const LONGEST_ID: usize = 128;
-const HEX: &[u8; 16] = b"0123456789abcdef";
 
 /// The caller's own identifier of a request, when it can be echoed.
 #[cfg(any(feature = "process", test))]
@@ -158,10 +157,10 @@ pub fn echoed_id(id: &HeaderValue) -> Option<&HeaderValue> {
     is_visible.then_some(id)
 }
 
-/// Gives out identifiers: a random part for the process, and a number.
+/// Gives out identifiers: a random part for the process, and a number. A clone begins a series of its own.
 #[derive(Debug)]
 pub struct RequestIds {
-    process: [u8; 16],
+    process: u64,
     next: AtomicU64,
 }
 
@@ -172,30 +171,23 @@ impl RequestIds {
         // Without randomness two processes may give out the same identifiers. They only mark lines of the log, so that is
         // no reason to fail.
         let _ = SystemEntropy.fill(&mut random);
-        let digit = |i: usize| HEX[usize::from(random[i / 2] >> (4 * (1 - i % 2)) & 15)];
         Self {
-            process: std::array::from_fn(digit),
+            process: u64::from_be_bytes(random),
             next: AtomicU64::new(1),
         }
     }
 
     /// A new identifier: 16 hexadecimal digits, a dash, and the number in hexadecimal.
     pub fn next(&self) -> HeaderValue {
-        let mut text = [0; 33];
-        let mut length = 33;
-        let mut number = self.next.fetch_add(1, Ordering::Relaxed);
-        loop {
-            length -= 1;
-            text[length] = HEX[(number % 16) as usize];
-            number /= 16;
-            if number == 0 {
-                break;
-            }
-        }
-        length -= 1;
-        text[length] = b'-';
-        text[length - 16..length].copy_from_slice(&self.process);
-        HeaderValue::from_bytes(&text[length - 16..]).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let id = format!("{:016x}-{number:x}", self.process);
+        HeaderValue::try_from(id).unwrap_or_else(|_| HeaderValue::from_static("unknown"))
+    }
+}
+
+impl Clone for RequestIds {
+    fn clone(&self) -> Self {
+        Self::new()
     }
 }
 
