@@ -8,43 +8,6 @@ use uuid::Uuid;
 
 use crate::body::from_text;
 
-/// The identifier of a workspace, a UUID.
-///
-/// Only the hyphenated form is read, in any case; it is written in lower case.
-///
-/// ```
-/// use agentcfg_core::model::WorkspaceId;
-/// let id: WorkspaceId = "018F2D7C-0000-7000-8000-000000000001".parse()?;
-/// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000001");
-/// assert!("018f2d7c00007000800000000000000a".parse::<WorkspaceId>().is_err());
-/// # Ok::<(), agentcfg_core::model::InvalidId>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WorkspaceId(Uuid);
-
-/// The identifier of a webhook, a UUID. It is read and written as a [`WorkspaceId`] is.
-///
-/// ```
-/// use agentcfg_core::model::WebhookId;
-/// let id: WebhookId = "018F2D7C-0000-7000-8000-000000000002".parse()?;
-/// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000002");
-/// # Ok::<(), agentcfg_core::model::InvalidId>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WebhookId(Uuid);
-
-/// The identifier of a model call, a UUID. It is read and written as a [`WorkspaceId`] is. Later calls have
-/// greater ones.
-///
-/// ```
-/// use agentcfg_core::model::CallId;
-/// let id: CallId = "018F2D7C-0000-7000-8000-000000000003".parse()?;
-/// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000003");
-/// # Ok::<(), agentcfg_core::model::InvalidId>(())
-/// ```
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallId(Uuid);
-
 /// Why a string is not an identifier: it is not a hyphenated UUID.
 ///
 /// ```
@@ -55,64 +18,7 @@ pub struct CallId(Uuid);
 #[error("must be a UUID in its hyphenated form")]
 pub struct InvalidId;
 
-impl WorkspaceId {
-    /// Wraps a UUID.
-    ///
-    /// ```
-    /// use agentcfg_core::model::{WorkspaceId, parse_uuid};
-    /// let id = WorkspaceId::new(parse_uuid("018f2d7c-0000-7000-8000-000000000001")?);
-    /// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000001");
-    /// # Ok::<(), agentcfg_core::model::InvalidId>(())
-    /// ```
-    pub const fn new(id: Uuid) -> Self {
-        Self(id)
-    }
-
-    /// The UUID itself.
-    ///
-    /// ```
-    /// use agentcfg_core::model::WorkspaceId;
-    /// let id: WorkspaceId = "018f2d7c-0000-7000-8000-000000000001".parse()?;
-    /// assert_eq!(id.as_uuid().get_version_num(), 7);
-    /// # Ok::<(), agentcfg_core::model::InvalidId>(())
-    /// ```
-    pub const fn as_uuid(&self) -> &Uuid {
-        &self.0
-    }
-}
-
-impl WebhookId {
-    /// Wraps a UUID.
-    ///
-    /// ```
-    /// use agentcfg_core::model::{WebhookId, parse_uuid};
-    /// let id = WebhookId::new(parse_uuid("018f2d7c-0000-7000-8000-000000000002")?);
-    /// assert_eq!(id.to_string(), "018f2d7c-0000-7000-8000-000000000002");
-    /// # Ok::<(), agentcfg_core::model::InvalidId>(())
-    /// ```
-    pub const fn new(id: Uuid) -> Self {
-        Self(id)
-    }
-
-    /// The UUID itself.
-    ///
-    /// ```
-    /// use agentcfg_core::model::WebhookId;
-    /// let id: WebhookId = "018f2d7c-0000-7000-8000-000000000002".parse()?;
-    /// assert_eq!(id.as_uuid().get_version_num(), 7);
-    /// # Ok::<(), agentcfg_core::model::InvalidId>(())
-    /// ```
-    pub const fn as_uuid(&self) -> &Uuid {
-        &self.0
-    }
-}
-
 impl CallId {
-    /// Wraps a UUID.
-    pub(crate) const fn new(id: Uuid) -> Self {
-        Self(id)
-    }
-
     /// The milliseconds since 1970 in it, which are its first 48 bits.
     pub(crate) fn millis(self) -> i64 {
         i64::try_from(self.0.as_u128() >> 80).unwrap_or(i64::MAX)
@@ -137,9 +43,47 @@ pub fn parse_uuid(text: &str) -> Result<Uuid, InvalidId> {
     Uuid::try_parse(text).map_err(|_| InvalidId)
 }
 
-/// Reading and writing of the types that wrap a UUID.
+/// Types that wrap a UUID, with their reading and writing. The text after the name is the identifier of the examples.
 macro_rules! uuid_ids {
-    ($($name:ident),+) => {$(
+    ($($(#[doc = $doc:literal])* $name:ident $example:literal;)+) => {$(
+        $(#[doc = $doc])*
+        ///
+        /// ```
+        #[doc = concat!("use agentcfg_core::model::", stringify!($name), ";")]
+        #[doc = concat!("let id: ", stringify!($name), " = \"", $example, "\".to_uppercase().parse()?;")]
+        #[doc = concat!("assert_eq!(id.to_string(), \"", $example, "\");")]
+        #[doc = concat!("assert!(\"018f2d7c00007000800000000000000a\".parse::<", stringify!($name), ">().is_err());")]
+        /// # Ok::<(), agentcfg_core::model::InvalidId>(())
+        /// ```
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(Uuid);
+
+        impl $name {
+            /// Wraps a UUID.
+            ///
+            /// ```
+            #[doc = concat!("use agentcfg_core::model::{", stringify!($name), ", parse_uuid};")]
+            #[doc = concat!("let id = ", stringify!($name), "::new(parse_uuid(\"", $example, "\")?);")]
+            #[doc = concat!("assert_eq!(id.to_string(), \"", $example, "\");")]
+            /// # Ok::<(), agentcfg_core::model::InvalidId>(())
+            /// ```
+            pub const fn new(id: Uuid) -> Self {
+                Self(id)
+            }
+
+            /// The UUID itself.
+            ///
+            /// ```
+            #[doc = concat!("use agentcfg_core::model::", stringify!($name), ";")]
+            #[doc = concat!("let id: ", stringify!($name), " = \"", $example, "\".parse()?;")]
+            /// assert_eq!(id.as_uuid().get_version_num(), 7);
+            /// # Ok::<(), agentcfg_core::model::InvalidId>(())
+            /// ```
+            pub const fn as_uuid(&self) -> &Uuid {
+                &self.0
+            }
+        }
+
         impl FromStr for $name {
             type Err = InvalidId;
 
@@ -175,6 +119,16 @@ macro_rules! uuid_ids {
     )+};
 }
 
-uuid_ids!(WorkspaceId, WebhookId, CallId);
+uuid_ids! {
+    /// The identifier of a workspace, a UUID.
+    ///
+    /// Only the hyphenated form is read, in any case; it is written in lower case.
+    WorkspaceId "018f2d7c-0000-7000-8000-000000000001";
+    /// The identifier of a webhook, a UUID. It is read and written as a [`WorkspaceId`] is.
+    WebhookId "018f2d7c-0000-7000-8000-000000000002";
+    /// The identifier of a model call, a UUID. It is read and written as a [`WorkspaceId`] is. Later calls have greater
+    /// ones.
+    CallId "018f2d7c-0000-7000-8000-000000000003";
+}
 
 from_text!(WorkspaceId);
