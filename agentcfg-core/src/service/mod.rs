@@ -62,6 +62,7 @@ mod swapped;
 mod tests;
 mod usage;
 mod versions;
+mod weak_map;
 mod webhooks;
 mod weighted_cache;
 mod whoami;

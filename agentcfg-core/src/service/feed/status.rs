@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
@@ -17,6 +17,7 @@ use crate::model::{AgentId, Permission, StatusEvent, WorkspaceId};
 use crate::service::access::Access;
 use crate::service::single_flight::SingleFlight;
 use crate::service::status::{Delta, Statuses, TablePosition};
+use crate::service::weak_map::WeakMap;
 use crate::service::{AgentCfg, Caller};
 use crate::store::{Kind, Watcher};
 
@@ -28,7 +29,7 @@ const READ_EVERY: Duration = Duration::from_millis(100);
 
 /// The feeds of the workspaces whose status is watched.
 #[derive(Default)]
-pub(in crate::service) struct StatusFeeds(Mutex<HashMap<WorkspaceId, Weak<StatusFeed>>>);
+pub(in crate::service) struct StatusFeeds(WeakMap<WorkspaceId, StatusFeed>);
 
 /// The status list of one workspace as it was last published.
 struct StatusFeed {
@@ -81,12 +82,7 @@ pub(super) struct StatusReader {
 
 impl StatusFeeds {
     fn of(&self, service: &AgentCfg, workspace: WorkspaceId) -> Arc<StatusFeed> {
-        let mut status_feeds = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(feed) = status_feeds.get(&workspace).and_then(Weak::upgrade) {
-            return feed;
-        }
-        status_feeds.retain(|_, feed| feed.strong_count() > 0);
-        let feed = Arc::new(StatusFeed {
+        self.0.get_or_insert_with(workspace, || StatusFeed {
             workspace,
             state: SingleFlight::new(PublishedStatuses {
                 log: service.watcher(workspace, Kind::LogHead),
@@ -99,9 +95,7 @@ impl StatusFeeds {
                 due: None,
                 is_read: false,
             }),
-        });
-        status_feeds.insert(workspace, Arc::downgrade(&feed));
-        feed
+        })
     }
 }
 

@@ -1,12 +1,12 @@
 //! The cache of lists and of status tables, and the single-flight of a list: one request at a time reads it.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use quick_cache::{Weighter, sync};
 
 use super::super::single_flight::{Lead, SingleFlight};
 use super::super::status::Statuses;
+use super::super::weak_map::WeakMap;
 use super::super::weighted_cache::weighted_cache;
 use super::list_text::{ListCache, ListText, Whole};
 use crate::model::{AgentState, Label, WorkspaceId};
@@ -15,9 +15,9 @@ use crate::store::{Stamp, Stamps};
 /// The cached lists and tables, bounded by the total memory that they take.
 pub(in crate::service) struct Cache {
     held: sync::Cache<CacheKey, Held, BySize>,
-    readings: Mutex<HashMap<ListOf, Weak<Reading>>>,
+    readings: WeakMap<ListOf, Reading>,
     /// The tables that are in the cache or in use.
-    statuses: Mutex<HashMap<WorkspaceId, Weak<Statuses>>>,
+    statuses: WeakMap<WorkspaceId, Statuses>,
 }
 
 /// Which list of a workspace it is.
@@ -74,8 +74,8 @@ impl Cache {
     pub(in crate::service) fn new(bytes: u64) -> Arc<Self> {
         Arc::new(Self {
             held: weighted_cache(FIRST_LISTS, bytes, BySize),
-            readings: Mutex::default(),
-            statuses: Mutex::default(),
+            readings: WeakMap::default(),
+            statuses: WeakMap::default(),
         })
     }
 
@@ -107,25 +107,11 @@ impl Cache {
 
     /// The running single-flight of a list, or a new one.
     pub(in crate::service) fn reading(self: &Arc<Self>, of: &ListOf) -> Arc<Reading> {
-        let mut readings = self.readings();
-        let known = readings.get(of).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            let reading = Arc::new(Reading {
-                of: of.clone(),
-                cache: Arc::downgrade(self),
-                last: SingleFlight::default(),
-            });
-            readings.insert(of.clone(), Arc::downgrade(&reading));
-            reading
+        self.readings.get_or_insert_with(of.clone(), || Reading {
+            of: of.clone(),
+            cache: Arc::downgrade(self),
+            last: SingleFlight::default(),
         })
-    }
-
-    /// Removes a single-flight that has ended, unless a new one has begun meanwhile.
-    fn remove_reading(&self, of: &ListOf) {
-        let mut readings = self.readings();
-        if readings.get(of).is_some_and(|reading| reading.strong_count() == 0) {
-            readings.remove(of);
-        }
     }
 
     /// The cached entry, if it holds this list.
@@ -157,14 +143,7 @@ impl Cache {
         if let Some(Held::Statuses { shared, .. }) = self.held.get(&CacheKey::Statuses(of)) {
             return shared;
         }
-        let mut tables = self.statuses.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = tables.get(&of).and_then(Weak::upgrade);
-        known.unwrap_or_else(|| {
-            tables.retain(|_, table| table.strong_count() > 0);
-            let made = Arc::new(make());
-            tables.insert(of, Arc::downgrade(&made));
-            made
-        })
+        self.statuses.get_or_insert_with(of, make)
     }
 
     /// Whether the table of a workspace is in the cache.
@@ -177,10 +156,6 @@ impl Cache {
         let shared = Arc::clone(shared);
         self.held
             .insert(CacheKey::Statuses(of), Held::Statuses { shared, bytes });
-    }
-
-    fn readings(&self) -> MutexGuard<'_, HashMap<ListOf, Weak<Reading>>> {
-        self.readings.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -231,14 +206,6 @@ impl ListCache for Reading {
     fn update_size(&self, list: &Arc<Whole>) {
         if let Some(cache) = self.cache.upgrade() {
             cache.update_size(&self.of, list);
-        }
-    }
-}
-
-impl Drop for Reading {
-    fn drop(&mut self) {
-        if let Some(cache) = self.cache.upgrade() {
-            cache.remove_reading(&self.of);
         }
     }
 }
