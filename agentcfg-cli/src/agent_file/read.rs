@@ -94,43 +94,58 @@ fn front_matter<'a>(path: &Path, bytes: &'a [u8]) -> Result<Parts<'a>, Problem> 
     if text.starts_with('\u{feff}') {
         return Err(Problem::of(path, "must not start with a byte order mark"));
     }
-    let mut lines = text.split_inclusive('\n');
     // A file that both sides have added is one conflict.
     refuse_conflicts(path, text.split('\n').next().unwrap_or_default(), 1)?;
-    let opening = lines.next().filter(|line| is_fence(line));
-    let opening =
-        opening.ok_or_else(|| Problem::of(path, "must start with a line of three hyphens and front matter"))?;
-    let (mut end, mut line) = (opening.len(), 2);
-    for next in lines {
-        if is_fence(next) {
-            let yaml = &text[opening.len()..end];
-            refuse_conflicts(path, yaml, 2)?;
-            let entries =
-                yaml::parse(yaml, 2).map_err(|malformed| Problem::new(path, malformed.place, malformed.message))?;
-            let body = &text[end + next.len()..];
-            return Ok(Parts {
-                entries,
-                yaml,
-                // One line feed belongs to the file.
-                persona: (!body.is_empty()).then(|| body.strip_suffix('\n').unwrap_or(body)),
-                body: Place {
-                    line: line + 1,
-                    column: 1,
-                },
-            });
-        }
-        end += next.len();
-        line += 1;
-    }
-    let last = Place { line, column: 1 };
-    Err(Problem::new(
-        path,
-        last,
-        "the front matter must end with a line of three hyphens",
-    ))
+    let FrontMatter { yaml, body, body_line } = FrontMatter::split(path, text)?
+        .ok_or_else(|| Problem::of(path, "must start with a line of three hyphens and front matter"))?;
+    refuse_conflicts(path, yaml, 2)?;
+    let entries = yaml::parse(yaml, 2).map_err(|malformed| Problem::new(path, malformed.place, malformed.message))?;
+    Ok(Parts {
+        entries,
+        yaml,
+        // One line feed belongs to the file.
+        persona: (!body.is_empty()).then(|| body.strip_suffix('\n').unwrap_or(body)),
+        body: Place {
+            line: body_line,
+            column: 1,
+        },
+    })
 }
 
-pub(crate) fn is_fence(line: &str) -> bool {
+/// A text split at the lines around its front matter.
+pub(crate) struct FrontMatter<'a> {
+    pub(crate) yaml: &'a str,
+    pub(crate) body: &'a str,
+    /// The number of the first line of the body.
+    pub(crate) body_line: usize,
+}
+
+impl<'a> FrontMatter<'a> {
+    /// Splits a text; `None` where it does not begin with a line of three hyphens.
+    pub(crate) fn split(path: &Path, text: &'a str) -> Result<Option<Self>, Problem> {
+        let mut lines = text.split_inclusive('\n');
+        let Some(opening) = lines.next().filter(|line| is_fence(line)) else {
+            return Ok(None);
+        };
+        let (mut end, mut line) = (opening.len(), 2);
+        for next in lines {
+            if is_fence(next) {
+                return Ok(Some(Self {
+                    yaml: &text[opening.len()..end],
+                    body: &text[end + next.len()..],
+                    body_line: line + 1,
+                }));
+            }
+            end += next.len();
+            line += 1;
+        }
+        let place = Place { line, column: 1 };
+        let message = "the front matter must end with a line of three hyphens";
+        Err(Problem::new(path, place, message))
+    }
+}
+
+fn is_fence(line: &str) -> bool {
     line.trim_end_matches(['\n', '\r', ' ', '\t']) == FENCE
 }
 

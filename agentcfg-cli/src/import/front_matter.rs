@@ -4,7 +4,7 @@ use std::path::Path;
 
 use super::parse_tree::from_yaml;
 use super::source_tree::{Entry, Node, Value};
-use crate::agent_file::{Place, Problem, is_fence};
+use crate::agent_file::{FrontMatter, Place, Problem};
 
 /// The front matter and the text after it.
 pub struct Document {
@@ -16,36 +16,21 @@ pub struct Document {
 /// Reads a text without a byte order mark. `None`: there is no front matter. Keys that the format knows begin a field also where
 /// the text is bent.
 pub fn read(file: &Path, text: &str, known: &[&str], warnings: &mut Vec<Problem>) -> Result<Option<Document>, Problem> {
-    let mut lines = text.split_inclusive('\n');
-    let Some(opening) = lines.next().filter(|line| is_fence(line)) else {
+    let Some(FrontMatter { yaml, body, body_line }) = FrontMatter::split(file, text)? else {
         return Ok(None);
     };
-    let (mut end, mut line) = (opening.len(), 2);
-    for next in lines {
-        if is_fence(next) {
-            let yaml = &text[opening.len()..end];
-            let entries = match from_yaml(file, yaml, 2) {
-                Ok(entries) => entries,
-                Err(problem) => bent(file, yaml, known, &problem, warnings)?,
-            };
-            return Ok(Some(Document {
-                entries,
-                body: text[end + next.len()..].trim().to_owned(),
-                body_place: Place {
-                    line: line + 1,
-                    column: 1,
-                },
-            }));
-        }
-        end += next.len();
-        line += 1;
-    }
-    let place = Place { line, column: 1 };
-    Err(Problem::new(
-        file,
-        place,
-        "the front matter must end with a line of three hyphens",
-    ))
+    let entries = match from_yaml(file, yaml, 2) {
+        Ok(entries) => entries,
+        Err(problem) => bent(file, yaml, known, &problem, warnings)?,
+    };
+    Ok(Some(Document {
+        entries,
+        body: body.trim().to_owned(),
+        body_place: Place {
+            line: body_line,
+            column: 1,
+        },
+    }))
 }
 
 /// Reads front matter that is not valid YAML field by field. A field that is not valid by itself is a text.
