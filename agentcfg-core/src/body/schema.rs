@@ -157,3 +157,28 @@ pub(crate) mod record {
         Property::new(or_null::<R>(generator), &summary(documentation), true)
     }
 }
+
+/// Schemas that are written inline, or as components with the names of their types.
+macro_rules! schemas {
+    ($($rule:ident $(<$($parameter:ident: $kind:ty),+>)?, inline $inline:literal => $schema:tt;)+) => {$(
+        impl $(<$(const $parameter: $kind),+>)? schemars::JsonSchema for $rule $(<$($parameter),+>)? {
+            fn schema_name() -> std::borrow::Cow<'static, str> {
+                stringify!($rule).into()
+            }
+
+            fn schema_id() -> std::borrow::Cow<'static, str> {
+                std::any::type_name::<Self>().into()
+            }
+
+            fn inline_schema() -> bool {
+                $inline
+            }
+
+            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                schemars::json_schema!($schema)
+            }
+        }
+    )+};
+}
+
+pub(crate) use schemas;

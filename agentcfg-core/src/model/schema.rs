@@ -20,7 +20,7 @@ use std::borrow::Cow;
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
-use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value};
 
 use super::{
@@ -37,7 +37,7 @@ use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Wo
 use super::{
     NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
 };
-use crate::body::schema::{UUID, create, object, summary};
+use crate::body::schema::{UUID, create, object, schemas, summary};
 use crate::rules;
 use crate::secret::ProviderCredential;
 use crate::validate::{MAX_AGENT_ID, MAX_LABEL, MAX_MESSAGE, MAX_SET_NAME, MAX_USER_ID};
@@ -139,24 +139,6 @@ impl Transform for Summaries {
 }
 
 const MOMENT: &str = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z$";
-
-macro_rules! schemas {
-    ($($name:ident, inline $inline:literal => $schema:tt;)+) => {$(
-        impl JsonSchema for $name {
-            fn schema_name() -> Cow<'static, str> {
-                stringify!($name).into()
-            }
-
-            fn inline_schema() -> bool {
-                $inline
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
-    )+};
-}
 
 schemas! {
     AgentId, inline false => {

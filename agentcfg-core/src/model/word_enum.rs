@@ -9,7 +9,16 @@ use crate::validate::Invalid;
 /// With `or Unknown` behind it, a word that a later release adds can be read as that value, so that one of them does
 /// not fail a whole answer. The value is not in `ALL`, `FromStr` gives it for no word, and writing it is an error.
 macro_rules! word_enum {
-    ($(#[doc = $doc:literal])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ } $(, $attribute:ident)?) => {
+    ($(#[doc = $doc:literal])* $name:ident $words:tt $(, $attribute:ident)?) => {
+        $crate::model::word_enum::word_enum! { @enum [$($doc)*] [$($attribute)?] $name $words [] }
+    };
+    ($(#[doc = $doc:literal])* $name:ident $words:tt or $unknown:ident) => {
+        $crate::model::word_enum::word_enum! { @enum [$($doc)*] [non_exhaustive] $name $words [$unknown] }
+    };
+    (
+        @enum [$($doc:literal)*] [$($attribute:ident)?] $name:ident
+        { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ } [$($unknown:ident)?]
+    ) => {
         $(#[doc = $doc])*
         ///
         /// ```
@@ -19,38 +28,26 @@ macro_rules! word_enum {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         $(#[$attribute])?
         pub enum $name {
+            $(
+                /// A word that this release does not know. It can be read, but not written. It is less than every other value.
+                $unknown,
+            )?
             $($(#[$vdoc])* $variant,)+
         }
 
-        $crate::model::word_enum::word_enum! { @impls $name [$($doc)*] $($variant = $word,)+ [] }
-    };
-    ($(#[doc = $doc:literal])* $name:ident { $($(#[$vdoc:meta])* $variant:ident = $word:literal,)+ } or $unknown:ident) => {
-        $(#[doc = $doc])*
-        ///
-        /// ```
-        #[doc = concat!("use agentcfg_core::model::", stringify!($name), ";")]
-        $(#[doc = concat!("assert_eq!(\"", $word, "\".parse(), Ok(", stringify!($name), "::", stringify!($variant), "));")])+
-        /// ```
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        #[non_exhaustive]
-        pub enum $name {
-            /// A word that this release does not know. It can be read, but not written. It is less than every other value.
-            $unknown,
-            $($(#[$vdoc])* $variant,)+
-        }
+        $(
+            impl $crate::model::word_enum::OpenSet for $name {
+                const KNOWN: &'static [&'static str] = Self::WORDS;
 
-        impl $crate::model::word_enum::OpenSet for $name {
-            const WORDS: &'static [&'static str] = &[$($word,)+];
-
-            fn is_known(self) -> bool {
-                self != Self::$unknown
+                fn is_known(self) -> bool {
+                    self != Self::$unknown
+                }
             }
-        }
+        )?
 
-        $crate::model::word_enum::word_enum! { @impls $name [$($doc)*] $($variant = $word,)+ [$unknown] }
-    };
-    (@impls $name:ident [$($doc:literal)*] $($variant:ident = $word:literal,)+ [$($unknown:ident)?]) => {
         impl $name {
+            const WORDS: &'static [&'static str] = &[$($word),+];
+
             /// Every value that has a word, in the order of the definition.
             ///
             /// ```
@@ -90,7 +87,7 @@ macro_rules! word_enum {
                     .iter()
                     .copied()
                     .find(|known| known.as_str() == word)
-                    .ok_or($crate::model::UnknownWord { known: &[$($word,)+] })
+                    .ok_or($crate::model::UnknownWord { known: Self::WORDS })
             }
         }
 
@@ -136,7 +133,7 @@ pub(crate) use word_enum;
 /// An enum of words that can be read although this release does not know them.
 pub(crate) trait OpenSet: Copy + PartialEq + 'static {
     /// The words that this release knows.
-    const WORDS: &'static [&'static str];
+    const KNOWN: &'static [&'static str];
 
     /// Whether this release knows the word.
     fn is_known(self) -> bool;
@@ -146,7 +143,7 @@ pub(crate) trait OpenSet: Copy + PartialEq + 'static {
         if self.is_known() {
             return Ok(self);
         }
-        Err(Invalid::new(field, UnknownWord { known: Self::WORDS }))
+        Err(Invalid::new(field, UnknownWord { known: Self::KNOWN }))
     }
 }
 

@@ -45,5 +45,5 @@ impl<T: FromJson> Rule for Any<T> {
 }
 
 impl<T: FromJson + OpenSet> Described for Any<T> {
-    const VALUES: FieldValues = FieldValues::Words(T::WORDS);
+    const VALUES: FieldValues = FieldValues::Words(T::KNOWN);
 }

@@ -9,7 +9,7 @@ use super::{
     KeyAgents, KeyPermissions, ModelSettings, Moment, NotBlank, Overlap, Parameters, Persona, RecordId,
     RepeatedAgentId, RequestsPerMinute, Revision, TargetLabel, Text, TextFromOne, True, UsdLimit, VariableValues,
 };
-use crate::body::schema::UUID;
+use crate::body::schema::{UUID, schemas};
 use crate::model;
 use crate::validate::{
     DEFAULT_PERSONA_PROMPT, MAX_APPLIED, MAX_COLOR, MAX_ENTRIES, MAX_ENTRY_NAME, MAX_OVERLAP, MAX_PROMOTED,
@@ -32,65 +32,42 @@ const NOT_BLANK: &str = concat!(
     r"\u2028\u2029\u202F\u205F\u3000][^\u0000]*$"
 );
 
-/// Schemas that are written inline, or as components with a name.
-macro_rules! schemas {
-    ($([$($generics:tt)*] $rule:ty, $name:literal, inline $inline:literal => $schema:tt;)+) => {$(
-        impl<$($generics)*> JsonSchema for $rule {
-            fn schema_name() -> Cow<'static, str> {
-                $name.into()
-            }
-
-            fn schema_id() -> Cow<'static, str> {
-                std::any::type_name::<Self>().into()
-            }
-
-            fn inline_schema() -> bool {
-                $inline
-            }
-
-            fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                json_schema!($schema)
-            }
-        }
-    )+};
-}
-
 schemas! {
-    [const MAX: usize] Text<MAX>, "Text", inline true => {
+    Text<MAX: usize>, inline true => {
         "type": "string",
         "maxLength": MAX,
         "pattern": WITHOUT_NUL,
     };
-    [const MAX: usize] TextFromOne<MAX>, "TextFromOne", inline true => {
+    TextFromOne<MAX: usize>, inline true => {
         "type": "string",
         "minLength": 1,
         "maxLength": MAX,
         "pattern": WITHOUT_NUL,
     };
-    [const MAX: usize] NotBlank<MAX>, "NotBlank", inline true => {
+    NotBlank<MAX: usize>, inline true => {
         "type": "string",
         "minLength": 1,
         "maxLength": MAX,
         "pattern": NOT_BLANK,
     };
-    [] Persona, "Persona", inline true => {
+    Persona, inline true => {
         "type": "string",
         "maxLength": DEFAULT_PERSONA_PROMPT,
         "pattern": WITHOUT_NUL,
     };
-    [] Credential, "Credential", inline true => {
+    Credential, inline true => {
         "type": "string",
         "minLength": 1,
         "maxLength": MAX_PROVIDER_KEY,
         "pattern": "^[!-~]+$",
         "writeOnly": true,
     };
-    [] Color, "Color", inline true => {
+    Color, inline true => {
         "type": "string",
         "maxLength": MAX_COLOR,
         "pattern": "^#(?:[0-9A-Fa-f]{3}|[0-9A-Fa-f]{4}|[0-9A-Fa-f]{6}|[0-9A-Fa-f]{8})$",
     };
-    [] Capabilities, "Capabilities", inline false => {
+    Capabilities, inline false => {
         "type": "array",
         "description": "Capability tags. Their order and any repetition are preserved.",
         "maxItems": MAX_ENTRIES,
@@ -102,14 +79,14 @@ schemas! {
             "pattern": NOT_BLANK,
         },
     };
-    [] Parameters, "Parameters", inline false => {
+    Parameters, inline false => {
         "type": "object",
         "description": "Personality sliders: a number under each name. Integers that fit into 64 bits stay integers.",
         "maxProperties": MAX_ENTRIES,
         "propertyNames": { "minLength": 1, "maxLength": MAX_ENTRY_NAME, "pattern": WITHOUT_NUL },
         "additionalProperties": { "type": "number" },
     };
-    [] Definition, "Definition", inline false => {
+    Definition, inline false => {
         "type": "object",
         "description": "The definition of an agent: at most 64 KiB as compact JSON, and 32 levels deep. The members that are described here are checked; every other one is kept as it is.",
         "properties": {
@@ -141,69 +118,69 @@ schemas! {
         },
         "additionalProperties": true,
     };
-    [] UsdLimit, "UsdLimit", inline true => {
+    UsdLimit, inline true => {
         "type": ["string", "number"],
         "pattern": r"^[0-9]+(?:\.[0-9]{1,9})?$",
         "minimum": 0,
         "maximum": UsdLimit::MOST,
     };
-    [] VariableValues, "VariableValues", inline true => {
+    VariableValues, inline true => {
         "type": "object",
         "additionalProperties": { "type": "string", "pattern": WITHOUT_NUL },
     };
-    [] ModelSettings, "ModelSettings", inline true => { "type": "object", "additionalProperties": true };
-    [] RequestsPerMinute, "RequestsPerMinute", inline true => {
+    ModelSettings, inline true => { "type": "object", "additionalProperties": true };
+    RequestsPerMinute, inline true => {
         "type": "integer",
         "minimum": 1,
         "maximum": MAX_RATE_LIMIT,
     };
-    [] Revision, "Revision", inline true => { "type": "integer", "format": "uint64", "minimum": 1 };
-    [] AgentIds, "AgentIds", inline true => {
+    Revision, inline true => { "type": "integer", "format": "uint64", "minimum": 1 };
+    AgentIds, inline true => {
         "type": "array",
         "minItems": 1,
         "maxItems": MAX_PROMOTED,
         "items": { "$ref": "#/components/schemas/AgentId" },
     };
-    [] KeyAgents, "KeyAgents", inline true => {
+    KeyAgents, inline true => {
         "type": "array",
         "minItems": 1,
         "items": { "$ref": "#/components/schemas/AgentId" },
     };
-    [] Overlap, "Overlap", inline true => {
+    Overlap, inline true => {
         "type": "integer",
         "minimum": 0,
         "maximum": MAX_OVERLAP,
     };
-    [] RecordId, "RecordId", inline true => {
+    RecordId, inline true => {
         "type": "string",
         "format": "uuid",
         "pattern": UUID,
     };
-    [] KeyText, "KeyText", inline true => {
+    KeyText, inline true => {
         "type": "string",
         "minLength": 78,
         "maxLength": 78,
         "pattern": "^svc_(?:live|test)_[0-9A-Za-z]{69}$",
     };
-    [] SigningSecret, "SigningSecret", inline true => {
+    SigningSecret, inline true => {
         "type": "string",
         "minLength": 50,
         "maxLength": 50,
         "pattern": "^whsec_[0-9A-Za-z+/]{43}=$",
     };
-    [] ChangesByPath, "ChangesByPath", inline true => {
+    ChangesByPath, inline true => {
         "type": "object",
         "additionalProperties": { "anyOf": [{ "$ref": "#/components/schemas/Change" }, { "type": "null" }] },
     };
-    [] True, "True", inline true => { "type": "boolean", "const": true };
-    [] HookUrl, "HookUrl", inline true => {
+    True, inline true => { "type": "boolean", "const": true };
+    HookUrl, inline true => {
         "type": "string",
         "format": "uri",
         "minLength": 1,
         "maxLength": model::MAX_URL,
         "pattern": "^[Hh][Tt][Tt][Pp][Ss]?://[^\\s#]+$",
     };
-    [] EventTypes, "EventTypes", inline false => {
+    EventTypes, inline false => {
         "type": "array",
         "description": "Types of events: actions of the audit log, or `agent.*` for all of a family.",
         "minItems": 1,
@@ -215,7 +192,7 @@ schemas! {
         },
         "examples": [["agent.*", "agents.*", "label.*"]],
     };
-    [] Moment, "Moment", inline true => {
+    Moment, inline true => {
         "type": "string",
         "format": "date-time",
     };
