@@ -1,6 +1,7 @@
 //! Batches, which change records atomically, and the results of their commits.
 
 use super::{Key, Kind, Partition, StoreError};
+use crate::model::WorkspaceId;
 
 /// A condition of a batch on the current state.
 ///
@@ -59,7 +60,7 @@ pub enum Write {
     /// [`Key::log_entry`] and [`Key::log_head`] moves with it.
     Append {
         /// The workspace whose log grows.
-        log: crate::model::WorkspaceId,
+        log: WorkspaceId,
         /// The entry.
         value: Vec<u8>,
     },
@@ -90,11 +91,19 @@ impl Write {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn key(&self) -> Key {
+        match self.key_or_log() {
+            Ok(key) => key.clone(),
+            Err(log) => Key::log_head(log),
+        }
+    }
+
+    /// The key that the write names, or the log that it appends to.
+    pub(super) fn key_or_log(&self) -> Result<&Key, WorkspaceId> {
         match self {
             Self::Put(key, _) | Self::PutRevised(key, _) | Self::Delete(key) | Self::Add { counter: key, .. } => {
-                key.clone()
+                Ok(key)
             }
-            Self::Append { log, .. } => Key::log_head(*log),
+            Self::Append { log, .. } => Err(*log),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use super::{Batch, Key, Kind, Partition, Write};
+use super::{Batch, Key, Kind, Partition};
 use crate::model::WorkspaceId;
 
 /// With more changed items than this, a scan takes about as long as reading them one by one.
@@ -277,12 +277,7 @@ impl Batch {
     /// # }
     /// ```
     pub fn tracked(&self) -> Vec<Key> {
-        let keys = self.writes.iter().filter_map(|write| match write {
-            Write::Put(key, _) | Write::PutRevised(key, _) | Write::Delete(key) | Write::Add { counter: key, .. } => {
-                Some(key)
-            }
-            Write::Append { .. } => None,
-        });
+        let keys = self.writes.iter().filter_map(|write| write.key_or_log().ok());
         keys.filter(|key| key.kind().is_tracked()).cloned().collect()
     }
 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::{Batch, Key, Kind, Partition, Write};
+use super::{Batch, Key, Kind, Partition};
 use crate::model::WorkspaceId;
 
 /// The records of one kind in one workspace.
@@ -273,11 +273,9 @@ impl Batch {
             Partition::Global(_) => None,
         };
         let writes = self.writes.iter();
-        let touched = writes.filter_map(|write| match write {
-            Write::Put(key, _) | Write::PutRevised(key, _) | Write::Delete(key) | Write::Add { counter: key, .. } => {
-                of_key(key)
-            }
-            Write::Append { log, .. } => Some((*log, Kind::LogHead)),
+        let touched = writes.filter_map(|write| match write.key_or_log() {
+            Ok(key) => of_key(key),
+            Err(log) => Some((log, Kind::LogHead)),
         });
         touched.collect()
     }
