@@ -4,12 +4,12 @@ use super::access::Access;
 use super::change::Change;
 use super::groups::{is_group, is_removed};
 use super::profiles::with_profile;
-use super::records::{self, EntityKey, Entries, Membership, Outcome};
+use super::records::{self, EntityKey, Entries, Membership, Outcome, Stored};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::word_enum::OpenSet;
-use crate::model::{Action, Member, Permission, Role, Success, TargetType, UserId, WorkspaceId};
+use crate::model::{Action, Member, Permission, Role, Success, TargetType, Timestamp, UserId, WorkspaceId};
 
 impl AgentCfg {
     /// The members of a workspace in the order in which they joined, with the names and addresses that the tokens of their last
@@ -160,18 +160,8 @@ impl AgentCfg {
         }
         let found = self.read(records::member(access.workspace(), user_id)).await?;
         let found = found.ok_or_else(|| not_found("member", user_id))?;
-        let role = found.value.role;
-        only_owners_change_owners(&access, Some(role), None)?;
-        let change = Change::new(
-            &access,
-            self.now(),
-            Action::MemberRemoved,
-            TargetType::Member,
-            user_id.as_str(),
-        )
-        .remove(found)?
-        .delete(records::membership(user_id, access.workspace()));
-        let change = count_owners(change, access.workspace(), user_id, Some(role), None);
+        only_owners_change_owners(&access, Some(found.value.role), None)?;
+        let change = member_removed(&access, self.now(), found)?;
         self.finish(change, Success::OK).await
     }
 
@@ -198,8 +188,17 @@ fn only_owners_change_owners(access: &Access, before: Option<Role>, after: Optio
     Ok(())
 }
 
+/// The change that removes a member.
+pub(super) fn member_removed(access: &Access, now: Timestamp, found: Stored<Member>) -> Result<Change<'_>, Error> {
+    let (workspace, user_id, role) = (access.workspace(), found.value.user_id.clone(), found.value.role);
+    let change = Change::new(access, now, Action::MemberRemoved, TargetType::Member, user_id.as_str())
+        .remove(found)?
+        .delete(records::membership(&user_id, workspace));
+    Ok(count_owners(change, workspace, &user_id, Some(role), None))
+}
+
 /// Adds the difference in the number of owners to the change.
-pub(super) fn count_owners<'a>(
+fn count_owners<'a>(
     change: Change<'a>,
     id: WorkspaceId,
     user_id: &UserId,

@@ -4,15 +4,14 @@
 //! `operator`.
 
 use super::access::Access;
-use super::change::Change;
 use super::chunked_reads::Chunks;
 use super::groups::is_group;
-use super::members::count_owners;
+use super::members::member_removed;
 use super::records::{self, EntityKey, Entries, Membership, Outcome, StoredUser, Transaction, WorkspacePlace};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_api_key, not_found};
 use crate::error::{Error, ErrorKind};
-use crate::model::{Action, Actor, ApiKey, ApiKeyId, IdRef, Role, Success, TargetType, UserId, Workspace, WorkspaceId};
+use crate::model::{Actor, ApiKey, ApiKeyId, IdRef, Role, Success, UserId, Workspace, WorkspaceId};
 use crate::validate::{Invalid, quoted};
 
 /// How many workspaces an error names at most.
@@ -233,19 +232,9 @@ impl AgentCfg {
         let (Some(workspace), Some(found)) = (workspace, found) else {
             return Ok(Attempt::Done(()));
         };
-        let role = found.value.role;
         let access = Access::without_membership(id, Actor::operator(operator), found.unchanged());
         let access = access.in_request_of(caller);
-        let change = Change::new(
-            &access,
-            self.now(),
-            Action::MemberRemoved,
-            TargetType::Member,
-            user_id.as_str(),
-        )
-        .remove(found)?
-        .delete(records::membership(user_id, id));
-        let change = count_owners(change, id, user_id, Some(role), None);
+        let change = member_removed(&access, self.now(), found)?;
         match self.apply(change).await? {
             Outcome::Limit => Err(last_owner(&[workspace.value])),
             outcome => outcome.attempt(()),
