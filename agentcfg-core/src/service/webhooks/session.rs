@@ -92,13 +92,6 @@ struct Delivered {
     attempted: Attempted,
 }
 
-/// The result of a commit of a session.
-enum Saved {
-    Yes,
-    /// The session has lost its lease.
-    Lost,
-}
-
 /// Sends what is due for one webhook.
 ///
 /// # Errors
@@ -160,8 +153,8 @@ pub(super) async fn run(
         resources,
     };
     match session.save(true).await? {
-        Saved::Yes => session.deliver().await,
-        Saved::Lost => Ok(End::Done),
+        true => session.deliver().await,
+        false => Ok(End::Done),
     }
 }
 
@@ -361,11 +354,11 @@ impl WebhookSession {
     /// as long as its lease lasts.
     async fn try_save(&mut self) -> Result<bool, Error> {
         match self.save(true).await {
-            Ok(Saved::Yes) => {
+            Ok(true) => {
                 self.is_stalled = false;
                 Ok(true)
             }
-            Ok(Saved::Lost) => Ok(false),
+            Ok(false) => Ok(false),
             Err(error) => {
                 let silent = self.service().inner.clock.steady_millis() - self.renewed_at;
                 let may_wait = matches!(error.kind(), ErrorKind::Unavailable) && silent < HELD;
@@ -375,8 +368,9 @@ impl WebhookSession {
         }
     }
 
-    /// Stores the queue and the attempts that are not recorded yet, and renews the lease or releases it.
-    async fn save(&mut self, holds: bool) -> Result<Saved, Error> {
+    /// Stores the queue and the attempts that are not recorded yet, and renews the lease or releases it. False when the
+    /// session has lost its lease.
+    async fn save(&mut self, holds: bool) -> Result<bool, Error> {
         let mut rounds = Rounds::default();
         loop {
             let began = self.service().inner.clock.steady_millis();
@@ -393,11 +387,11 @@ impl WebhookSession {
                     self.renewed_at = began;
                     self.state.version = done.version;
                     self.state.value = state;
-                    return Ok(Saved::Yes);
+                    return Ok(true);
                 }
                 Outcome::Raced | Outcome::Limit => {
                     if !self.adopt().await? {
-                        return Ok(Saved::Lost);
+                        return Ok(false);
                     }
                     rounds.lost().await?;
                 }
