@@ -5,10 +5,12 @@
 
 use std::sync::Arc;
 
-use rustls::crypto::CryptoProvider;
-use rustls::pki_types::CertificateDer;
+use rustls::client::WantsClientCert;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
-use rustls::{ClientConfig, ConfigBuilder, RootCertStore, WantsVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, ConfigBuilder, DigitallySignedStruct, RootCertStore, SignatureScheme, WantsVerifier};
 
 /// Why certificates cannot be trusted.
 ///
@@ -144,6 +146,72 @@ pub fn builder() -> Result<ConfigBuilder<ClientConfig, WantsVerifier>, rustls::E
 /// ```
 pub fn client_config(roots: RootCertStore) -> Result<ClientConfig, rustls::Error> {
     Ok(builder()?.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// A configuration that accepts the certificate of any server: it protects against passive eavesdropping only.
+///
+/// # Errors
+///
+/// As [`builder`].
+///
+/// ```
+/// use agentcfg_core::tls;
+/// # #[cfg(any(feature = "tls-ring", feature = "tls-aws-lc"))]
+/// let config = tls::unverified_builder()?.with_no_client_auth();
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn unverified_builder() -> Result<ConfigBuilder<ClientConfig, WantsClientCert>, rustls::Error> {
+    let verifier = Arc::new(AcceptAnyCertificate(provider()?));
+    Ok(builder()?.dangerous().with_custom_certificate_verifier(verifier))
+}
+
+/// Accepts every certificate, and checks that the server has its key.
+#[derive(Debug)]
+struct AcceptAnyCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptAnyCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls12_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        verify_tls13_signature(
+            message,
+            certificate,
+            signature,
+            &self.0.signature_verification_algorithms,
+        )
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
 }
 
 #[cfg(test)]

@@ -10,11 +10,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use agentcfg_core::tls;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
+use rustls::RootCertStore;
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use rustls::{DigitallySignedStruct, RootCertStore, SignatureScheme};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
@@ -31,12 +29,14 @@ impl Tls {
     /// otherwise any certificate is accepted.
     pub(super) fn new(target: &Target) -> Result<Self, ConnectError> {
         let failed = |error: rustls::Error| ConnectError::Options(error.to_string());
-        let builder = tls::builder().map_err(failed)?;
         let builder = match target.verify {
-            true => builder.with_root_certificates(roots(target.authorities.as_deref())?),
-            false => builder
-                .dangerous()
-                .with_custom_certificate_verifier(Arc::new(AcceptAnyCertificate(tls::provider().map_err(failed)?))),
+            true => {
+                let roots = roots(target.authorities.as_deref())?;
+                tls::builder().map_err(failed)?.with_root_certificates(roots)
+            }
+            // For `sslmode=prefer`. That mode protects against passive eavesdropping only: a man in the middle could also
+            // disable TLS altogether.
+            false => tls::unverified_builder().map_err(failed)?,
         };
         let config = match &target.identity {
             None => builder.with_no_client_auth(),
@@ -143,55 +143,5 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_shutdown(cx)
-    }
-}
-
-/// Accepts every certificate, for `sslmode=prefer`. That mode protects against passive eavesdropping
-/// only: a man in the middle could also disable TLS altogether.
-#[derive(Debug)]
-struct AcceptAnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptAnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls12_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        verify_tls13_signature(
-            message,
-            certificate,
-            signature,
-            &self.0.signature_verification_algorithms,
-        )
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
     }
 }
