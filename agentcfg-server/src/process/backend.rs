@@ -6,8 +6,8 @@ mod staged;
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, mpsc};
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::clock::{Clock, FollowingClock, SystemClock};
@@ -398,7 +398,7 @@ fn executor(
             Ok(())
         }
         Order::Compact => {
-            let (sender, lines) = std::sync::mpsc::channel::<String>();
+            let (sender, lines) = mpsc::channel::<String>();
             let store = Arc::clone(&store);
             let compaction = std::thread::spawn(move || {
                 let done = compact(&store, move |line| {
@@ -408,9 +408,7 @@ fn executor(
                 });
                 done.inspect(|line| tracing::info!("{line}"))
             });
-            for line in lines {
-                let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-            }
+            relay(lines, out);
             let done = compaction
                 .join()
                 .map_err(|_| io::Error::other("the compaction panicked"))?;
@@ -426,7 +424,7 @@ fn executor(
         }
         Order::RotateMasterKey { .. } if configured => Err(io::Error::other(MasterKeyFault::FromConfiguration)),
         Order::RotateMasterKey { drop_old } => {
-            let (sender, lines) = std::sync::mpsc::channel::<String>();
+            let (sender, lines) = mpsc::channel::<String>();
             let (service, dir) = (service.clone(), dir.clone());
             let rotation = runtime.spawn(async move {
                 let mut say = |line: String| {
@@ -436,10 +434,15 @@ fn executor(
                 };
                 master_keys::rotate(&service, &dir, drop_old, &mut say).await
             });
-            for line in lines {
-                let _ = writeln!(out, "{line}").and_then(|()| out.flush());
-            }
+            relay(lines, out);
             runtime.block_on(rotation)?.map_err(io::Error::other)
         }
+    }
+}
+
+/// Writes the lines of a task as they come. The client of `out` may have gone; the task goes on all the same.
+fn relay(lines: mpsc::Receiver<String>, out: &mut dyn io::Write) {
+    for line in lines {
+        let _ = writeln!(out, "{line}").and_then(|()| out.flush());
     }
 }

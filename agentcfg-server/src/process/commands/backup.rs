@@ -15,7 +15,7 @@ use super::error::CommandError;
 use super::preconditions::require_named_directory;
 use super::program::program;
 use super::stdout::{note, say};
-use super::store::{Environment, check_hint, directory_with_store};
+use super::store::{EnvVars, check_hint, directory_with_store};
 use crate::process::backend::{BackupError, RestoreError, open_store_to_read, verify_backup};
 use crate::process::cli::BackupArgs;
 use crate::process::config::{Config, Flags};
@@ -23,7 +23,7 @@ use crate::process::control::{self, ControlError};
 use crate::process::datadir::{DataDir, DataDirError};
 use crate::process::files::{self, directory_of};
 
-pub(super) fn run(args: &BackupArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
+pub(super) fn run(args: &BackupArgs, environment: impl EnvVars) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
     require_named_directory(&config)?;
     // A running server can still copy a store whose file was removed.

@@ -5,14 +5,14 @@ use std::process::ExitCode;
 use super::error::CommandError;
 use super::preconditions::require_named_directory;
 use super::stdout::{Said, say};
-use super::store::{Environment, check_hint, directory_with_store};
+use super::store::{EnvVars, check_hint, directory_with_store};
 use crate::process::backend::{CompactError, compact, open_store};
 use crate::process::cli::CompactArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::control::{self, Order};
 use crate::process::datadir::DataDirError;
 
-pub(super) fn run(args: &CompactArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
+pub(super) fn run(args: &CompactArgs, environment: impl EnvVars) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
     require_named_directory(&config)?;
     let dir = directory_with_store(&config, args.data.is_some())?;

@@ -21,14 +21,14 @@ use super::error::CommandError;
 use super::preconditions::require_named_directory;
 use super::program::{program, runtime};
 use super::stdout::say;
-use super::store::Environment;
+use super::store::EnvVars;
 use crate::process::backend::{DatabaseLocation, StagedStore};
 use crate::process::cli::RestoreArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::datadir::{DataDir, DataLock};
 use crate::process::master_keys;
 
-pub(super) fn run(args: &RestoreArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
+pub(super) fn run(args: &RestoreArgs, environment: impl EnvVars) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
     if let Some(location) = DatabaseLocation::of(&config) {
         return Err(format!(

@@ -13,16 +13,16 @@ use crate::process::config::{Config, Flags};
 use crate::process::datadir::DataDir;
 
 /// The environment variables, which tests leave out.
-pub(super) trait Environment: IntoIterator<Item = (OsString, OsString)> {}
+pub(super) trait EnvVars: IntoIterator<Item = (OsString, OsString)> {}
 
-impl<I: IntoIterator<Item = (OsString, OsString)>> Environment for I {}
+impl<I: IntoIterator<Item = (OsString, OsString)>> EnvVars for I {}
 
 /// The advice to check a store.
 pub(super) fn check_hint(dir: &DataDir) -> String {
     format!("{} check --data {} says what is wrong", program(), dir.path().display())
 }
 
-pub(super) fn check(args: &CheckArgs, environment: impl Environment) -> Result<ExitCode, CommandError> {
+pub(super) fn check(args: &CheckArgs, environment: impl EnvVars) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), environment)?;
     require_named_directory(&config)?;
     let dir = directory_with_store(&config, args.data.is_some())?;

@@ -135,7 +135,7 @@ impl Layers {
             };
             if let Some(setting) = Setting::find(&name) {
                 self.variable(setting, variable, value);
-            } else if let Some(setting) = name.strip_suffix("_file").and_then(Setting::find).filter(|s| s.secret) {
+            } else if let Some(setting) = name.strip_suffix(FILE).and_then(Setting::find).filter(|s| s.secret) {
                 if ours.contains_key(OsStr::new(&setting.env())) {
                     self.problems
                         .push(format!("{} and {variable} are both set; keep one", setting.env()));
@@ -338,7 +338,7 @@ fn lower(key: &str) -> Option<String> {
 fn unknown_variable(variable: &str, key: &str) -> String {
     let name = key.to_ascii_lowercase();
     if let Some(setting) = name
-        .strip_suffix("_file")
+        .strip_suffix(FILE)
         .and_then(Setting::find)
         .filter(|setting| !setting.secret)
     {
