@@ -1,13 +1,15 @@
 //! What a command asks and shows on a terminal.
 
 use std::io::{self, BufRead, IsTerminal, Read, Write};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::{Code, CommandFailure, Result};
 use crate::signals;
+
+use agentcfg_core::sync::lock;
 
 /// The greatest length of a credential that is read from standard input.
 const MAX_SECRET: u64 = 64 * 1024;
@@ -93,7 +95,7 @@ static SHOWN: Mutex<Option<ProgressBar>> = Mutex::new(None);
 
 fn shown() -> MutexGuard<'static, Option<ProgressBar>> {
     // The value is replaced as a whole.
-    SHOWN.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&SHOWN)
 }
 
 /// Prints a line to standard error while a call is made, above its progress.

@@ -1,10 +1,11 @@
 //! The client: one credential over a shared pool of connections.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use agentcfg_core::model::Message;
+use agentcfg_core::sync::lock;
 use hyper::Response;
 use hyper::body::Incoming;
 use hyper::header::{HeaderValue, PROXY_AUTHORIZATION};
@@ -113,7 +114,7 @@ impl Client {
     /// # }
     /// ```
     pub fn rate_limit(&self) -> Option<RateLimit> {
-        *self.credential.rate_limit()
+        *lock(&self.credential.rate_limit)
     }
 
     /// Returns a client that gives this reason for each change of an agent or a label that it makes. The reason is kept in the
@@ -238,7 +239,7 @@ impl Client {
         }
         let response = self.shared.http.request(request).await.map_err(Error::transport)?;
         if let Some(rate_limit) = RateLimit::read(response.headers()) {
-            *self.credential.rate_limit() = Some(rate_limit);
+            *lock(&self.credential.rate_limit) = Some(rate_limit);
         }
         Ok(response)
     }
@@ -269,11 +270,6 @@ impl Credential {
             header: None,
             rate_limit: Mutex::new(None),
         }
-    }
-
-    fn rate_limit(&self) -> MutexGuard<'_, Option<RateLimit>> {
-        // The value is replaced as a whole, so a poisoned lock still holds a valid one.
-        self.rate_limit.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::{Arc, Mutex};
 use uuid::Uuid;
 
 use crate::model::Timestamp;
+use crate::sync::lock;
 
 /// Spans of time in milliseconds, the unit of timestamps and of both clocks.
 pub(crate) const SECOND: i64 = 1000;
@@ -383,7 +384,7 @@ impl Ids {
         const COUNTER_MAX: u16 = 0x0fff;
         let mut random = [0; 10];
         entropy.fill(&mut random)?;
-        let mut last = self.last.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut last = lock(&self.last);
         let now = now.unix_millis().max(0);
         // Within a millisecond, or after the clock stepped back, the counter is incremented; when it
         // overflows, the next millisecond is used early. It starts in its lower half to leave room.

@@ -109,6 +109,8 @@ pub mod address;
 pub mod error;
 pub mod model;
 pub mod secret;
+#[doc(hidden)]
+pub mod sync;
 #[cfg(feature = "tls")]
 pub mod tls;
 pub mod validate;

@@ -3,9 +3,11 @@
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use crate::failure::{CommandFailure, Result};
+
+use agentcfg_core::sync::lock;
 
 /// What the names of temporary files begin with, and how many letters and digits follow.
 const PREFIX: &str = ".agentcfg-";
@@ -16,7 +18,7 @@ static WRITING: Mutex<()> = Mutex::new(());
 
 /// Waits until there is no temporary file of this process. There is none until the guard is dropped.
 pub fn pause_writing() -> MutexGuard<'static, ()> {
-    WRITING.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&WRITING)
 }
 
 /// Writes a file in one step: a reader finds the old content or the new one. It has the permissions of the file that it

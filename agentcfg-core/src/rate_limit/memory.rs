@@ -1,12 +1,13 @@
 //! Windows in the memory of one process.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use async_trait::async_trait;
 
 use super::{RateDecision, RateLimiter, Subject, Window};
 use crate::clock::Moment;
+use crate::sync::lock;
 
 const SHARDS: usize = 64;
 /// A shard that has grown to this number of windows is swept of those that have ended, and again at each doubling.
@@ -71,9 +72,7 @@ impl MemoryLimiter {
             .rev()
             .take(8)
             .fold(0_usize, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into()));
-        let mut shard = self.shards[tail % SHARDS]
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+        let mut shard = lock(&self.shards[tail % SHARDS]);
         if let Some(window) = shard.windows.get_mut(name) {
             return window.hit(limit, at);
         }

@@ -1,10 +1,11 @@
 //! The fixed window: as a pure function of the time, and as an atomic that many threads count in.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use crate::clock::Moment;
 use crate::model::RateStatus;
+use crate::sync::lock;
 
 /// How long a window lasts.
 ///
@@ -266,7 +267,7 @@ impl AtomicWindow {
             let before = window.to_word();
             let ends_by_wall_clock = at.now.unix_millis >= window.ends_at;
             if !ends_by_wall_clock && window.has_ended(at) {
-                let _one = ENDING_BY_STEADY_CLOCK.lock().unwrap_or_else(PoisonError::into_inner);
+                let _one = lock(&ENDING_BY_STEADY_CLOCK);
                 if let Some(decision) = self.replace(limit, at) {
                     return decision;
                 }

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::error::{Error, ErrorKind};
+use crate::sync::lock;
 
 /// A number of permits, granted in the order of the requests for them. Each key may have only a part of them at once, so that
 /// the permits go round between the keys.
@@ -60,14 +61,14 @@ impl<K: Hash + Eq + Clone> FairPermits<K> {
     }
 
     pub(super) fn known(&self) -> MutexGuard<'_, HashMap<K, Arc<Semaphore>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.known)
     }
 }
 
 impl<K: Hash + Eq> Drop for Permit<K> {
     fn drop(&mut self) {
         self.held = None;
-        let mut known = self.permits.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.permits.known);
         // Each permit and each waiting one holds the semaphore of its key.
         if known
             .get(&self.key)

@@ -1,6 +1,8 @@
 //! A value that is replaced while others read it.
 
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
+
+use crate::sync::{read_lock, write_lock};
 
 /// A value of which each reader gets a clone, such as an [`Arc`](std::sync::Arc) of what may be replaced.
 #[derive(Debug)]
@@ -12,10 +14,10 @@ impl<T: Clone> Swapped<T> {
     }
 
     pub(super) fn get(&self) -> T {
-        self.0.read().unwrap_or_else(PoisonError::into_inner).clone()
+        read_lock(&self.0).clone()
     }
 
     pub(super) fn set(&self, value: T) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = value;
+        *write_lock(&self.0) = value;
     }
 }

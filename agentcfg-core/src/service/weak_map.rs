@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
+
+use crate::sync::lock;
 
 /// The values in use, by key.
 pub(super) struct WeakMap<K, V>(Mutex<HashMap<K, Weak<V>>>);
@@ -16,7 +18,7 @@ impl<K, V> Default for WeakMap<K, V> {
 impl<K: Hash + Eq, V> WeakMap<K, V> {
     /// The value of a key if it is in use, or a new one.
     pub(super) fn get_or_insert_with(&self, key: K, make: impl FnOnce() -> V) -> Arc<V> {
-        let mut values = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut values = lock(&self.0);
         if let Some(known) = values.get(&key).and_then(Weak::upgrade) {
             return known;
         }

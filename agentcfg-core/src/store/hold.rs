@@ -4,12 +4,13 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::OwnedMutexGuard;
 
 use super::{Batch, Write};
 use crate::model::WorkspaceId;
+use crate::sync::lock;
 
 /// The right to append to a log before all others, from [`Store::hold`](super::Store::hold). Dropping it ends it.
 pub struct Hold(Box<dyn Any + Send + Sync>);
@@ -90,7 +91,7 @@ impl Holds {
     /// Waits until no other one holds the log, and holds it.
     pub async fn take(&self, log: WorkspaceId) -> HeldLog {
         let queue = {
-            let mut logs = self.shared.lock();
+            let mut logs = lock(&self.shared.logs);
             let (holders, queue) = logs.entry(log).or_default();
             *holders += 1;
             let queue = Arc::clone(queue);
@@ -115,7 +116,7 @@ impl Holds {
         }
         for write in &batch.writes {
             let Write::Append { log, .. } = write else { continue };
-            let queue = self.shared.lock().get(log).map(|(_, queue)| Arc::clone(queue));
+            let queue = lock(&self.shared.logs).get(log).map(|(_, queue)| Arc::clone(queue));
             if let Some(queue) = queue {
                 drop(queue.lock().await);
             }
@@ -123,15 +124,9 @@ impl Holds {
     }
 }
 
-impl HeldLogs {
-    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, (usize, Queue)>> {
-        self.logs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for HoldEntry {
     fn drop(&mut self) {
-        let mut logs = self.shared.lock();
+        let mut logs = lock(&self.shared.logs);
         if let Some((holders, _)) = logs.get_mut(&self.log) {
             *holders -= 1;
             if *holders == 0 {
@@ -155,7 +150,7 @@ mod tests {
         assert!(waits(&mut second).await, "one holds a log at a time");
         drop(second);
         drop(held);
-        assert!(holds.shared.lock().is_empty());
+        assert!(lock(&holds.shared.logs).is_empty());
         assert_eq!(holds.shared.count.load(Ordering::SeqCst), 0);
     }
 

@@ -1,7 +1,7 @@
 //! The store in memory: for tests, trials and services without durable data.
 
 use std::collections::BTreeMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::RwLock;
 
 use async_trait::async_trait;
 
@@ -11,6 +11,7 @@ use super::{
     Store, StoreError, Tracker, Trackers, Watcher,
 };
 use crate::model::WorkspaceId;
+use crate::sync::{read_lock, write_lock};
 
 /// A store in the memory of the process.
 ///
@@ -80,12 +81,12 @@ impl Store for MemoryStore {
     }
 
     async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = read_lock(&self.state);
         Ok(state.get(keys))
     }
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        let state = self.state.read().unwrap_or_else(PoisonError::into_inner);
+        let state = read_lock(&self.state);
         let found = state.records.range(scan_range(scan));
         let entries = match scan.direction {
             Direction::Ascending => scan.take(found.map(entry))?,
@@ -137,7 +138,7 @@ impl MemoryStore {
     }
 
     fn apply(&self, batch: Batch) -> Result<Committed, CommitError> {
-        let mut state = self.state.write().unwrap_or_else(PoisonError::into_inner);
+        let mut state = write_lock(&self.state);
         let plan = plan(batch, state.last_version, |key| {
             Ok::<_, CommitError>(state.records.get(key).cloned())
         })?;

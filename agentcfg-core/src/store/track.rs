@@ -5,10 +5,11 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::{Batch, Key, Kind, Partition};
 use crate::model::WorkspaceId;
+use crate::sync::lock;
 
 /// With more changed items than this, a scan takes about as long as reading them one by one.
 const MAX_ITEMS: usize = 16_384;
@@ -100,7 +101,7 @@ impl Trackers {
             is_changed: AtomicBool::new(true),
             changed: Mutex::new(PendingChanges::All),
         });
-        let mut topics = self.shared.topics();
+        let mut topics = lock(&self.shared.topics);
         self.shared.count.fetch_add(1, Ordering::SeqCst);
         topics.entry(topic).or_default().push(Arc::downgrade(&tracked));
         Some(Tracker {
@@ -125,7 +126,7 @@ impl Trackers {
         if keys.is_empty() || self.shared.count.load(Ordering::SeqCst) == 0 {
             return;
         }
-        let topics = self.shared.topics();
+        let topics = lock(&self.shared.topics);
         for key in keys {
             let Partition::Workspace(workspace) = key.partition() else {
                 continue;
@@ -152,22 +153,16 @@ impl Trackers {
     /// # }
     /// ```
     pub fn note_all(&self) {
-        let topics = self.shared.topics();
+        let topics = lock(&self.shared.topics);
         for tracked in topics.values().flatten().filter_map(Weak::upgrade) {
             tracked.add_all();
         }
     }
 }
 
-impl TrackerTable {
-    fn topics(&self) -> MutexGuard<'_, HashMap<Topic, Vec<Weak<Tracked>>>> {
-        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Tracked {
     fn add(&self, item: &str) {
-        let mut changed = self.changed();
+        let mut changed = lock(&self.changed);
         if let PendingChanges::Items(items) = &mut *changed {
             if items.len() < MAX_ITEMS {
                 items.insert(item.into());
@@ -179,12 +174,8 @@ impl Tracked {
     }
 
     fn add_all(&self) {
-        *self.changed() = PendingChanges::All;
+        *lock(&self.changed) = PendingChanges::All;
         self.is_changed.store(true, Ordering::SeqCst);
-    }
-
-    fn changed(&self) -> MutexGuard<'_, PendingChanges> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -242,7 +233,7 @@ impl Tracker {
     /// # }
     /// ```
     pub fn take(&self) -> Changed {
-        let mut changed = self.tracked.changed();
+        let mut changed = lock(&self.tracked.changed);
         self.tracked.is_changed.store(false, Ordering::SeqCst);
         match std::mem::replace(&mut *changed, PendingChanges::Items(HashSet::new())) {
             PendingChanges::Items(items) => Changed::Items(items.into_iter().collect()),
@@ -253,7 +244,7 @@ impl Tracker {
 
 impl Drop for Tracker {
     fn drop(&mut self) {
-        let mut topics = self.shared.topics();
+        let mut topics = lock(&self.shared.topics);
         self.shared.count.fetch_sub(1, Ordering::SeqCst);
         if let Some(trackers) = topics.get_mut(&self.topic) {
             trackers.retain(|other| !std::ptr::eq(other.as_ptr(), Arc::as_ptr(&self.tracked)));
@@ -307,7 +298,7 @@ mod tests {
         assert!(two.has_changed());
         assert_eq!(two.take(), Changed::Items(vec!["a".into()]));
         drop(two);
-        assert!(trackers.shared.topics().is_empty());
+        assert!(lock(&trackers.shared.topics).is_empty());
     }
 
     #[test]

@@ -5,12 +5,13 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
 use super::{Batch, Key, Kind, Partition};
 use crate::model::WorkspaceId;
+use crate::sync::lock;
 
 /// The records of one kind in one workspace.
 type Topic = (WorkspaceId, Kind);
@@ -67,7 +68,7 @@ impl Notifier {
     /// ```
     pub fn watch(&self, workspace: WorkspaceId, kind: Kind) -> Watcher {
         let topic = (workspace, kind);
-        let mut topics = self.topics();
+        let mut topics = lock(&self.shared.topics);
         self.shared.watchers.fetch_add(1, Ordering::SeqCst);
         let sender = topics.entry(topic).or_insert_with(|| watch::Sender::new(()));
         Watcher {
@@ -115,7 +116,7 @@ impl Notifier {
         }
         // The waiters are woken without the lock: a woken task may drop its watcher, which takes it.
         let senders: Vec<watch::Sender<()>> = {
-            let topics = self.topics();
+            let topics = lock(&self.shared.topics);
             let changed = changed.into_iter();
             changed.filter_map(|topic| topics.get(&topic).cloned()).collect()
         };
@@ -146,17 +147,7 @@ impl Notifier {
     /// assert!(agentcfg_core::store::Notifier::new().watched().is_empty());
     /// ```
     pub fn watched(&self) -> Vec<(WorkspaceId, Kind)> {
-        self.topics().keys().copied().collect()
-    }
-
-    fn topics(&self) -> MutexGuard<'_, HashMap<Topic, watch::Sender<()>>> {
-        self.shared.topics()
-    }
-}
-
-impl WatcherTable {
-    fn topics(&self) -> MutexGuard<'_, HashMap<Topic, watch::Sender<()>>> {
-        self.topics.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.topics).keys().copied().collect()
     }
 }
 
@@ -242,7 +233,7 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let mut topics = self.shared.topics();
+        let mut topics = lock(&self.shared.topics);
         self.shared.watchers.fetch_sub(1, Ordering::SeqCst);
         // New watchers are made under the same lock, so a count of one is this watcher alone.
         if topics

@@ -4,12 +4,14 @@
 //! fragment the freed memory and the next hash would need new pages: a server that saw a few hundred
 //! keys for the first time would hold hundreds of megabytes.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
+
+use crate::sync::lock;
 
 /// The pool of buffers.
 static POOL: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());
@@ -64,7 +66,7 @@ fn fill(text: &[u8], salt: &[u8], argon2: Argon2<'_>, out: &mut [u8]) -> Result<
 }
 
 fn pool() -> std::sync::MutexGuard<'static, Vec<Vec<Block>>> {
-    POOL.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(&POOL)
 }
 
 #[cfg(test)]

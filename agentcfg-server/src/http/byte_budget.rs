@@ -1,9 +1,10 @@
 //! Budgets of the memory that request bodies and answers take, in total and for each caller.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use agentcfg_core::service::AnswerBudget;
+use agentcfg_core::sync::lock;
 use agentcfg_core::{Caller, Error, ErrorKind};
 use bytes::Bytes;
 
@@ -123,7 +124,7 @@ impl ByteBudget {
     /// 429 beyond the budget of the caller, 503 beyond that of the server. An answer that is longer than a whole budget goes alone.
     pub(crate) fn answer(&self, caller: String, length: usize) -> Result<HeldBytes, Failure> {
         self.add(&caller, length, true)?;
-        if let Some(of_caller) = self.held().callers.get_mut(&caller) {
+        if let Some(of_caller) = lock(&self.held).callers.get_mut(&caller) {
             of_caller.longest = of_caller.longest.max(length);
         }
         Ok(HeldBytes {
@@ -143,7 +144,7 @@ impl ByteBudget {
     }
 
     fn add(&self, caller: &str, more: usize, may_go_alone: bool) -> Result<(), Error> {
-        let mut held = self.held();
+        let mut held = lock(&self.held);
         let of_caller = held.callers.get(caller).map_or(0, |of_caller| of_caller.bytes);
         let fits = |held: usize, limit: usize| held + more <= limit || may_go_alone && held == 0;
         if !fits(of_caller, self.caller) {
@@ -164,18 +165,12 @@ impl ByteBudget {
         held.take(caller, more);
         Ok(())
     }
-
-    fn held(&self) -> MutexGuard<'_, AllHeld> {
-        // After a panic elsewhere the sums are still right: each change is one addition or one subtraction.
-        self.held.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl AnswerBudget for ByteBudget {
     fn begin(&self, caller: &Caller) -> Result<Box<dyn Send + Sync>, Error> {
         let caller = holder(caller);
-        let longest = self
-            .held()
+        let longest = lock(&self.held)
             .callers
             .get(&caller)
             .map_or(0, |of_caller| of_caller.longest);
@@ -230,14 +225,14 @@ impl HeldBytes {
             return;
         };
         self.bytes = length;
-        self.budget.held().give_back(&self.caller, less);
+        lock(&self.budget.held).give_back(&self.caller, less);
     }
 
     /// Counts the next piece of a streamed answer. It is not refused, because the answer has begun.
     pub(crate) fn next_piece(&mut self, length: usize) {
         let length = STREAMED_ANSWER.max(length);
         if let Some(more) = length.checked_sub(self.bytes) {
-            self.budget.held().take(&self.caller, more);
+            lock(&self.budget.held).take(&self.caller, more);
             self.bytes = length;
         }
         self.shrink(length);
@@ -251,7 +246,7 @@ impl HeldBytes {
 
 impl Drop for HeldBytes {
     fn drop(&mut self) {
-        self.budget.held().give_back(&self.caller, self.bytes);
+        lock(&self.budget.held).give_back(&self.caller, self.bytes);
     }
 }
 
@@ -306,7 +301,7 @@ mod tests {
         fourth.fit(100_000).unwrap();
         second.fit(50_000).unwrap();
         drop((second, third, fourth));
-        let held = budget.held();
+        let held = lock(&budget.held);
         assert!(held.total == 0 && held.callers.is_empty(), "{held:?}");
     }
 
@@ -319,7 +314,7 @@ mod tests {
         );
         let budget = ByteBudget::of_answers(30 << 20, 20 << 20);
         let begun = budget.begin(&ada).unwrap();
-        assert_eq!(budget.held().total, STREAMED_ANSWER);
+        assert_eq!(lock(&budget.held).total, STREAMED_ANSWER);
         drop(begun);
         // The next one is taken to be as long as the longest that the caller holds.
         let unread = budget.answer(holder(&ada), 11 << 20).unwrap();
@@ -330,7 +325,7 @@ mod tests {
         assert_eq!((refused.status.as_u16(), refused.retry_after), (503, Some(1)));
         drop((unread, others));
         assert!(budget.begin(&ada).is_ok());
-        assert_eq!(budget.held().total, 0);
+        assert_eq!(lock(&budget.held).total, 0);
     }
 
     #[test]
@@ -339,9 +334,9 @@ mod tests {
         let mut share = budget.answer("ada".into(), 90_000).unwrap();
         share.shrink(95_000);
         share.shrink(40_000);
-        assert_eq!(budget.held().total, 40_000);
+        assert_eq!(lock(&budget.held).total, 40_000);
         drop(share);
-        assert_eq!(budget.held().total, 0);
+        assert_eq!(lock(&budget.held).total, 0);
     }
 
     #[test]
@@ -351,11 +346,11 @@ mod tests {
         let failure = budget.streamed("ada".into(), 11 << 20).unwrap_err();
         assert_eq!((failure.status.as_u16(), failure.retry_after), (429, Some(1)));
         streamed.next_piece(1 << 20);
-        assert_eq!(budget.held().total, STREAMED_ANSWER);
+        assert_eq!(lock(&budget.held).total, STREAMED_ANSWER);
         streamed.next_piece(40 << 20);
         assert_eq!(budget.streamed("bob".into(), 0).unwrap_err().status, 503);
         drop(streamed);
-        assert_eq!(budget.held().total, 0);
+        assert_eq!(lock(&budget.held).total, 0);
     }
 
     #[test]
@@ -373,6 +368,6 @@ mod tests {
         let failure = budget.answer("bob".into(), 1).unwrap_err();
         assert_eq!((failure.status.as_u16(), failure.retry_after), (503, Some(1)));
         drop(all);
-        assert_eq!(budget.held().total, 0);
+        assert_eq!(lock(&budget.held).total, 0);
     }
 }

@@ -2,12 +2,14 @@
 
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use tokio::time::Instant;
 
 use crate::http::{Disconnect, Leaving, WatchClient};
+
+use agentcfg_core::sync::lock;
 
 /// The state of one connection, shared by its socket and its service. Everything runs in one task; the atomics are needed
 /// only because the types must be `Send` and `Sync`.
@@ -84,7 +86,7 @@ impl ConnectionState {
     /// When the client must have taken the whole response, if the service has said so.
     pub(super) fn end(&self) -> Option<Instant> {
         let has_end = self.0.has_end.load(Relaxed);
-        has_end.then(|| *self.0.end.lock().unwrap_or_else(PoisonError::into_inner))?
+        has_end.then(|| *lock(&self.0.end))?
     }
 
     /// Whether an orderly close now would make an incomplete HTTP/1.0 response look complete.
@@ -146,7 +148,7 @@ impl WatchClient for ConnectionFlags {
     }
 
     fn end_by(&self, end: std::time::Instant) {
-        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(end.into());
+        *lock(&self.end) = Some(end.into());
         self.has_end.store(true, Relaxed);
     }
 

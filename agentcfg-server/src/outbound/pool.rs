@@ -1,6 +1,6 @@
 //! The connections that are kept open between requests.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use hyper::Uri;
@@ -10,6 +10,8 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::exchange::Connection;
+
+use agentcfg_core::sync::lock;
 
 /// The idle timeout. It is shorter than that of most servers, so that a request is rarely sent on a connection that the
 /// server is closing.
@@ -120,7 +122,7 @@ impl Pool {
 
     /// The connection that was used last: it is the least likely to have been closed.
     pub(super) fn take(&self, origin: &Origin) -> Option<PooledConnection> {
-        let mut idle = self.idle();
+        let mut idle = lock(&self.idle);
         let (named, connections) = idle.origins.iter_mut().find(|(named, _)| named.origin == *origin)?;
         let last = connections.pop()?;
         if last.since.elapsed() > IDLE {
@@ -143,7 +145,7 @@ impl Pool {
             connection: pooled.connection,
             since: Instant::now(),
         };
-        let mut idle = self.idle();
+        let mut idle = lock(&self.idle);
         match idle
             .origins
             .iter_mut()
@@ -165,7 +167,7 @@ impl Pool {
     /// How many connections are idle.
     #[cfg(test)]
     pub(super) fn count(&self) -> usize {
-        self.idle()
+        lock(&self.idle)
             .origins
             .iter()
             .map(|(_, connections)| connections.len())
@@ -174,18 +176,13 @@ impl Pool {
 
     /// Closes what was idle for too long and what the server has closed. Returns whether any connection is left.
     pub(super) fn sweep(&self) -> bool {
-        let mut idle = self.idle();
+        let mut idle = lock(&self.idle);
         for (_, connections) in &mut idle.origins {
             connections.retain_mut(|idle| idle.since.elapsed() <= IDLE && idle.connection.is_open());
         }
         idle.origins.retain(|(_, connections)| !connections.is_empty());
         idle.is_swept = !idle.origins.is_empty();
         idle.is_swept
-    }
-
-    fn idle(&self) -> MutexGuard<'_, AllIdle> {
-        // A panic elsewhere leaves a list of connections that can be used.
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -195,7 +192,7 @@ struct Sweeper(Weak<Pool>);
 impl Drop for Sweeper {
     fn drop(&mut self) {
         if let Some(pool) = self.0.upgrade() {
-            pool.idle().is_swept = false;
+            lock(&pool.idle).is_swept = false;
         }
     }
 }

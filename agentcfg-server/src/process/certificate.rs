@@ -4,11 +4,12 @@ use std::fs::{self, File, Metadata};
 use std::io::{self, Read};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 use std::time::Duration;
 
 use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_core::model::Timestamp;
+use agentcfg_core::sync::{read_lock, write_lock};
 use agentcfg_core::tls;
 use rustls::InconsistentKeys;
 use rustls::pki_types::pem::PemObject;
@@ -232,7 +233,7 @@ impl Certificate {
     }
 
     fn current(&self) -> Arc<CertifiedKey> {
-        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&read_lock(&self.current))
     }
 }
 
@@ -321,7 +322,7 @@ impl Renewal {
     }
 
     fn take(&self, pair: Arc<CertifiedKey>) -> Looked {
-        *self.certificate.current.write().unwrap_or_else(PoisonError::into_inner) = pair;
+        *write_lock(&self.certificate.current) = pair;
         Looked::Taken
     }
 }

@@ -1,7 +1,7 @@
 //! Calls to the members of the cluster: which member is asked, for how long, and as which user.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError, RwLock};
+use std::sync::{Mutex, RwLock};
 use std::time::Duration;
 
 use prost::Message;
@@ -19,6 +19,8 @@ use super::protocol::{
     AuthenticateRequest, AuthenticateResponse, Headed, LeaseKeepAliveResponse, LeaseRequest, StatusRequest,
     StatusResponse, TxnRequest, TxnResponse, path,
 };
+
+use agentcfg_core::sync::{lock, read_lock, write_lock};
 
 /// How long one member may take to answer a small request. A member that is stopped or cut off answers nothing at all, so the
 /// next one is asked after this time.
@@ -66,13 +68,13 @@ impl Member {
     }
 
     fn connection(&self) -> Connection {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.connection).clone()
     }
 
     /// Uses another connection from now on, unless another call has replaced this one already. A network that was cut can leave
     /// a connection behind that passes nothing for many minutes, though the member can be reached again.
     fn replace(&self, number: u64) {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = lock(&self.connection);
         if connection.number == number {
             *connection = Connection {
                 channel: self.endpoint.connect_lazy(),
@@ -195,7 +197,7 @@ impl Client {
     }
 
     fn token(&self) -> Option<Token> {
-        self.token.read().unwrap_or_else(PoisonError::into_inner).clone()
+        read_lock(&self.token).clone()
     }
 
     /// Gets a token in place of one that was refused, unless another call has got one meanwhile.
@@ -229,7 +231,7 @@ impl Client {
                 "the cluster gave a token that is no header value".into(),
             ))
         })?;
-        *self.token.write().unwrap_or_else(PoisonError::into_inner) = Some(token.clone());
+        *write_lock(&self.token) = Some(token.clone());
         Ok(token)
     }
 

@@ -1,8 +1,9 @@
 //! What the cluster allows, and whether it accepts commits now.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
+use agentcfg_core::sync::lock;
 use agentcfg_core::validate::MAX_APPLIED;
 use tokio::time::Instant;
 
@@ -31,7 +32,7 @@ pub(super) struct Health {
 impl Health {
     /// Why commits are refused now.
     pub(super) fn read_only(&self) -> Option<String> {
-        self.read_only.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.read_only).clone()
     }
 
     /// Notes that a commit was refused because the database is full.
@@ -40,7 +41,7 @@ impl Health {
     }
 
     fn note(&self, why: Option<String>) {
-        let mut noted = self.read_only.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut noted = lock(&self.read_only);
         match (&why, &*noted) {
             (Some(why), None) => tracing::error!(why, "the etcd cluster accepts no changes"),
             (None, Some(_)) => tracing::info!("the etcd cluster accepts changes again"),

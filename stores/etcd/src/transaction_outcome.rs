@@ -9,11 +9,12 @@
 //!
 //! The markers of a process belong to a lease, so that they disappear with it. A marker that has disappeared tells nothing.
 
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use agentcfg_core::store::StoreError;
+use agentcfg_core::sync::lock;
 use tokio::time::{Instant, sleep};
 
 use super::client::{Client, answer_timeout};
@@ -294,7 +295,7 @@ impl Identity {
         }
         let lease = self.lease.load(Ordering::Relaxed);
         loop {
-            let free = self.free.lock().unwrap_or_else(PoisonError::into_inner).pop();
+            let free = lock(&self.free).pop();
             match free {
                 Some(marker) if marker.lease == lease => return Ok(marker),
                 // It belonged to a lease that has expired.
@@ -324,6 +325,6 @@ impl Identity {
     }
 
     fn put_back(&self, marker: Marker) {
-        self.free.lock().unwrap_or_else(PoisonError::into_inner).push(marker);
+        lock(&self.free).push(marker);
     }
 }

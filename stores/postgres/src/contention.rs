@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 use std::hash::Hash;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+
+use agentcfg_core::sync::lock;
 
 /// How many counters are followed. When there are more, all are forgotten.
 const COUNTERS: usize = 4096;
@@ -27,7 +29,7 @@ impl<K> Default for Contention<K> {
 impl<K: Eq + Hash> Contention<K> {
     /// Notes what one transaction took: of each counter, the first and the last number.
     pub(super) fn note(&self, taken: impl IntoIterator<Item = (K, (u64, u64))>) {
-        let mut known = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = lock(&self.last);
         if known.len() > COUNTERS {
             known.clear();
         }

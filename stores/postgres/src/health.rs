@@ -6,11 +6,13 @@
 
 use std::future::Future;
 use std::pin::pin;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
+
+use agentcfg_core::sync::lock;
 
 /// How long a database is suspected after an operation that had no answer. Then another one has its whole time again, since a new
 /// connection to a database that is well may take longer than a short wait.
@@ -37,7 +39,7 @@ pub(super) struct TimedOut;
 impl Health {
     /// Notes that the database has answered, be it with an error.
     pub(super) fn answered(&self) {
-        let mut last = self.last_answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last_answer);
         *last = Some(Instant::now());
         self.silent_since.send_if_modified(|since| since.take().is_some());
     }
@@ -45,7 +47,7 @@ impl Health {
     /// Notes that an operation which began then has ended without an answer. A slow statement alone proves nothing: the database
     /// is suspected only if it has not answered another one either in this time.
     pub(super) fn timed_out(&self, begin: Instant) {
-        let last = self.last_answer.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = lock(&self.last_answer);
         if last.is_none_or(|answer| answer < begin) {
             self.silent_since.send_if_modified(|since| {
                 let is_earlier = since.is_none_or(|since| begin < since || since.elapsed() >= STALE);

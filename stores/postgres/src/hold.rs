@@ -1,10 +1,11 @@
 //! Holds: a transaction that locks the head of a log, for which the appends of all servers wait.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use agentcfg_core::model::WorkspaceId;
 use agentcfg_core::store::{Batch, CommitError, Committed, HeldLog, Hold, Holds, StoreError};
+use agentcfg_core::sync::lock;
 use deadpool_postgres::Client;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
@@ -77,7 +78,7 @@ impl LogHolds {
 /// Commits a batch in the transaction of a hold, which ends with it. A further one is a transaction of its own.
 pub(super) async fn commit(engine: &Engine, hold: &Hold, batch: Batch) -> Result<Committed, CommitError> {
     let transaction = hold.guard::<HeldHead>().and_then(|held| {
-        let mut transaction = held.transaction.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut transaction = lock(&held.transaction);
         transaction.take()?.into_client()
     });
     match transaction {

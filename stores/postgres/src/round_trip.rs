@@ -1,9 +1,11 @@
 //! The round trip to the database, estimated by its quickest answers.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use tokio::time::Instant;
+
+use agentcfg_core::sync::lock;
 
 /// How long a quick answer counts, at least. Under load all answers are slow, which tells nothing about the network.
 const WINDOW: Duration = Duration::from_secs(60);
@@ -24,7 +26,7 @@ impl RoundTrip {
     pub(super) fn measured(&self, begin: Instant) {
         let end = Instant::now();
         let time = end - begin;
-        let mut least = self.lock();
+        let mut least = lock(&self.0);
         let (since, now, before) = match *least {
             Some(least) if end - least.since < WINDOW => (least.since, least.now.min(time), least.before),
             Some(least) => (end, time, least.now),
@@ -35,11 +37,7 @@ impl RoundTrip {
 
     /// The estimate; without an answer yet, the longest time.
     pub(super) fn least(&self) -> Duration {
-        self.lock().map_or(Duration::MAX, |least| least.now.min(least.before))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<Least>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0).map_or(Duration::MAX, |least| least.now.min(least.before))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The budgets of a workspace that a process knows, with its slices of them.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use uuid::Uuid;
 
@@ -11,6 +11,7 @@ use crate::error::Error;
 use crate::model::{BudgetAction, BudgetScope, Timestamp, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::records::{self, BudgetPlace, CallGroup, StoredBudget};
+use crate::sync::lock;
 
 /// The budgets of a workspace at a revision.
 #[derive(Default)]
@@ -46,12 +47,12 @@ pub(super) struct PeriodSlice {
 
 impl PeriodSlice {
     pub(super) fn lock(&self) -> MutexGuard<'_, Slice> {
-        self.slice.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.slice)
     }
 
     /// Notes a call that waits and lacks this amount, for as long as the guard lives.
     pub(super) fn wait_for(self: &Arc<Self>, lack: u64) -> Waiting {
-        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.waiting);
         *waiting = waiting.saturating_add(lack);
         drop(waiting);
         Waiting {
@@ -62,7 +63,7 @@ impl PeriodSlice {
 
     /// What the calls lack that wait, together.
     pub(super) fn lack(&self) -> u64 {
-        *self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+        *lock(&self.waiting)
     }
 }
 
@@ -74,7 +75,7 @@ pub(super) struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut waiting = self.slice.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiting = lock(&self.slice.waiting);
         *waiting = waiting.saturating_sub(self.lack);
     }
 }
@@ -105,7 +106,7 @@ impl KnownBudget {
     /// The slice of the period that a moment is in.
     pub(super) fn at(&self, now: Timestamp) -> Arc<PeriodSlice> {
         let name = period::name(self.stored.period, now);
-        let mut slices = self.slices.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slices = lock(&self.slices.0);
         if let Some(found) = slices.get(&name) {
             return Arc::clone(found);
         }
@@ -126,7 +127,7 @@ impl KnownBudget {
 
     /// The slices of all periods.
     pub(super) fn all(&self) -> Vec<Arc<PeriodSlice>> {
-        let slices = self.slices.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let slices = lock(&self.slices.0);
         slices.values().cloned().collect()
     }
 }
@@ -175,18 +176,14 @@ impl Drop for Budgets {
 }
 
 impl Budgets {
-    fn lock(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Arc<KnownBudgets>>> {
-        self.known.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The budgets of a workspace as this process knows them.
     pub(super) fn of(&self, workspace: WorkspaceId) -> Option<Arc<KnownBudgets>> {
-        self.lock().get(&workspace).cloned()
+        lock(&self.known).get(&workspace).cloned()
     }
 
     /// The slices of all workspaces.
     pub(super) fn slices(&self) -> Vec<Arc<PeriodSlice>> {
-        let known = self.lock();
+        let known = lock(&self.known);
         let budgets = known.values().flat_map(|known| &known.budgets);
         budgets.flat_map(|budget| budget.all()).collect()
     }
@@ -212,7 +209,7 @@ impl AgentCfg {
             .await?;
         let stored: Vec<StoredBudget> = found.into_values()?;
         let revision = head.map_or(0, |head| head.value.revision);
-        let mut all = self.inner.budgets.lock();
+        let mut all = lock(&self.inner.budgets.known);
         let before = all.entry(workspace).or_default();
         if before.revision < revision {
             let budget = |stored: StoredBudget| {

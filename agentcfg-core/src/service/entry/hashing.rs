@@ -6,12 +6,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 use tokio::sync::oneshot;
 
 use crate::error::{Error, ErrorKind};
+use crate::sync::lock;
 
 /// The capacity of the queue. When it is full, a hash is refused, so that a flood costs a bounded time and memory.
 const QUEUE: usize = 1024;
@@ -74,7 +75,7 @@ fn hash_all(queue: &Mutex<Receiver<Job>>) {
     lower_priority();
     loop {
         // The lock is released before the job runs.
-        let next = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let next = lock(queue).recv();
         let Ok(job) = next else { return };
         // After a panic the sender of the answer is dropped, and the request fails with an error.
         let _ = catch_unwind(AssertUnwindSafe(job));

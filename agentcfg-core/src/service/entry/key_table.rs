@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{RwLock, RwLockWriteGuard};
 
 use foldhash::fast::RandomState;
 use subtle::ConstantTimeEq;
@@ -14,6 +14,7 @@ use super::caller::KeyFacts;
 use crate::clock::Moment;
 use crate::rate_limit::{AtomicWindow, RateDecision, WINDOW_MILLIS};
 use crate::store::Stamps;
+use crate::sync::{read_lock, write_lock};
 use crate::token::{Fingerprint, Id, Parts};
 
 const SHARDS: usize = 64;
@@ -194,12 +195,12 @@ impl KeyTable {
 
     /// Calls a function with the entry of a key, under the lock of its shard.
     fn look<R>(&self, id: &Id, look: impl FnOnce(&Slot) -> R) -> Option<R> {
-        let shard = self.shard(id).read().unwrap_or_else(PoisonError::into_inner);
+        let shard = read_lock(self.shard(id));
         shard.slots.get(id).map(look)
     }
 
     fn write(&self, id: &Id, at: Moment) -> RwLockWriteGuard<'_, Shard> {
-        let mut shard = self.shard(id).write().unwrap_or_else(PoisonError::into_inner);
+        let mut shard = write_lock(self.shard(id));
         shard.sweep(self.sweep_at, at);
         shard
     }

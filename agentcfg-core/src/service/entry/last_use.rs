@@ -1,7 +1,7 @@
 //! When API keys were last used: noted in memory, written periodically (write-behind).
 
 use std::collections::HashMap;
-use std::sync::{Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Mutex, OnceLock, Weak};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use crate::service::budgets::BudgetReport;
 use crate::service::records::{self, Outcome, StoredUse, Transaction};
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Inner};
+use crate::sync::lock;
 use crate::token;
 
 /// How often the service writes the noted uses.
@@ -41,27 +42,23 @@ impl Default for LastUses {
 impl LastUses {
     /// The noted use of a key, if it was not written yet.
     pub(in crate::service) fn pending(&self, key_id: &str) -> Option<Timestamp> {
-        self.lock().get(key_id).copied()
+        lock(&self.pending).get(key_id).copied()
     }
 
     fn put(&self, key_id: String, at: Timestamp) {
-        let mut pending = self.lock();
+        let mut pending = lock(&self.pending);
         let noted = pending.entry(key_id).or_insert(at);
         *noted = at.max(*noted);
     }
 
     /// Removes the written uses, unless a later use was noted meanwhile.
     fn forget(&self, written: &[(String, Timestamp)]) {
-        let mut pending = self.lock();
+        let mut pending = lock(&self.pending);
         for (key_id, at) in written {
             if pending.get(key_id) == Some(at) {
                 pending.remove(key_id);
             }
         }
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<String, Timestamp>> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -121,7 +118,10 @@ impl AgentCfg {
 
     async fn flush_uses(&self) -> Result<(), Error> {
         let uses = &self.inner.uses;
-        let noted: Vec<_> = uses.lock().iter().map(|(key_id, at)| (key_id.clone(), *at)).collect();
+        let noted: Vec<_> = lock(&uses.pending)
+            .iter()
+            .map(|(key_id, at)| (key_id.clone(), *at))
+            .collect();
         for some in noted.chunks(BATCH) {
             let mut rounds = Rounds::default();
             while !self.write_uses(some).await? {

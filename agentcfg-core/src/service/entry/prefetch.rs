@@ -7,10 +7,11 @@
 //! counted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::clock::Moment;
 use crate::service::records::{Encoded, WorkspacePlan};
+use crate::sync::lock;
 
 /// How long after the entry of its request a snapshot is used, in milliseconds of the steady clock.
 const MAX_AGE: i64 = 1000;
@@ -46,15 +47,11 @@ impl Prefetch {
 
     /// Takes the workspace's revision.
     pub(in crate::service) fn take_revision(&self) -> Option<u64> {
-        self.lock().revision.take()
+        lock(&self.records).revision.take()
     }
 
     /// Takes the workspace's plan.
     pub(in crate::service) fn take_plan(&self) -> Option<Encoded<WorkspacePlan>> {
-        self.lock().plan.take()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, WorkspaceRecords> {
-        self.records.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.records).plan.take()
     }
 }

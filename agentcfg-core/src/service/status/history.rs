@@ -4,12 +4,13 @@
 //! read, at the time at which the report ended.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use super::super::{AgentCfg, Caller};
 use crate::clock::{DAY, SECOND};
 use crate::error::Error;
 use crate::model::{AgentId, LiveStatus, Permission, StatusChange, StatusEvent, Timestamp, WorkspaceId};
+use crate::sync::lock;
 
 /// How far back changes are kept, in milliseconds.
 const KEPT: i64 = DAY;
@@ -101,7 +102,7 @@ impl AgentCfg {
         };
         let (now, ttl) = (self.now(), self.status_ttl());
         let is_asked = |agent: &AgentId| agent_id.is_none_or(|asked| agent == asked) && limits.includes(agent);
-        let mut histories = self.inner.status_history.lock();
+        let mut histories = lock(&self.inner.status_history.0);
         for report in reports {
             histories.note(workspace, report, now, ttl);
         }
@@ -111,7 +112,7 @@ impl AgentCfg {
     /// Notes the statuses that a reader of a table found.
     pub(in crate::service) fn note_statuses(&self, workspace: WorkspaceId, events: &[StatusEvent]) {
         let (now, ttl) = (self.now(), self.status_ttl());
-        let mut histories = self.inner.status_history.lock();
+        let mut histories = lock(&self.inner.status_history.0);
         for event in events {
             // An entry that is offline has no report that counts: the end of the last one follows from it.
             if let (Some(at), true) = (event.reported_at, event.status != LiveStatus::Offline) {
@@ -130,7 +131,7 @@ impl AgentCfg {
     /// Notes a report that this server took.
     pub(super) fn note_report(&self, workspace: WorkspaceId, change: StatusChange) {
         let (now, ttl) = (self.now(), self.status_ttl());
-        self.inner.status_history.lock().note(workspace, change, now, ttl);
+        lock(&self.inner.status_history.0).note(workspace, change, now, ttl);
     }
 
     /// How long a reported status is shown, in milliseconds.
@@ -146,11 +147,6 @@ impl StatusHistory {
             begun: Some(now),
             ..Histories::default()
         }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Histories> {
-        // A panic elsewhere leaves changes that can be read.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -3,7 +3,7 @@
 //! A read first looks whether the published texts are those of now, which takes no read of the store where the store tracks
 //! changes. If they are not, one reader brings the table up to date, and the others wait for it.
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use super::super::AgentCfg;
 use super::super::access::Access;
@@ -15,6 +15,7 @@ use super::status_table::Table;
 use crate::error::{Error, ErrorKind};
 use crate::model::{Cursor, WorkspaceId};
 use crate::store::{Changed, Kind, Position, Tracker};
+use crate::sync::{read_lock, write_lock};
 
 /// The share of changed reports from which all reports are scanned: one in this many.
 const SCANNED_FROM: usize = 4;
@@ -66,13 +67,13 @@ impl Statuses {
         if self.tracker.as_ref()?.has_changed() {
             return None;
         }
-        let published = self.published.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        let published = read_lock(&self.published).clone()?;
         let is_current = published.cursor == agents && steady_millis < published.ends_at;
         is_current.then(|| StatusList::new(published.texts))
     }
 
     fn publish(&self, published: Option<Published>) {
-        *self.published.write().unwrap_or_else(PoisonError::into_inner) = published;
+        *write_lock(&self.published) = published;
     }
 
     /// The tracked changes since the last call; `None` on a store without a tracker.

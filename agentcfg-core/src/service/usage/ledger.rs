@@ -1,7 +1,7 @@
 //! The calls of this process that were not written yet, and the sums that it is counting.
 
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -14,6 +14,7 @@ use crate::model::{CallId, Timestamp, WorkspaceId};
 use crate::service::for_each::round;
 use crate::service::records::{CallGroup, ProcessTag, StoredCall, SumTime, Sums};
 use crate::service::{AgentCfg, Inner};
+use crate::sync::lock;
 
 /// How long calls are gathered before they are written together.
 const GATHER: Duration = Duration::from_millis(250);
@@ -94,25 +95,21 @@ pub(super) struct OpenSum {
 }
 
 impl Ledger {
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The workspaces with calls that were not written.
     pub(super) fn workspaces(&self) -> Vec<WorkspaceId> {
-        self.lock().calls.keys().copied().collect()
+        lock(&self.waiting).calls.keys().copied().collect()
     }
 
     /// The first calls of a workspace.
     pub(super) fn first(&self, workspace: WorkspaceId, most: usize) -> Vec<WaitingCall> {
-        let waiting = self.lock();
+        let waiting = lock(&self.waiting);
         let calls = waiting.calls.get(&workspace);
         calls.map_or_else(Vec::new, |calls| calls.iter().take(most).cloned().collect())
     }
 
     /// Forgets the first calls of a workspace, which are written.
     pub(super) fn forget(&self, workspace: WorkspaceId, count: usize) {
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.waiting);
         if let Some(calls) = waiting.calls.get_mut(&workspace) {
             calls.drain(..count.min(calls.len()));
             if calls.is_empty() {
@@ -122,13 +119,9 @@ impl Ledger {
         waiting.count = waiting.count.saturating_sub(count);
     }
 
-    fn turns(&self) -> MutexGuard<'_, HashMap<WorkspaceId, Turn>> {
-        self.turns.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The lock of those who write the calls of a workspace.
     pub(in crate::service) fn turn(&self, workspace: WorkspaceId) -> Arc<WriteTurn> {
-        Arc::clone(&self.turns().entry(workspace).or_default().lock)
+        Arc::clone(&lock(&self.turns).entry(workspace).or_default().lock)
     }
 
     /// Has the task that writes look again.
@@ -138,23 +131,23 @@ impl Ledger {
 
     /// The sums that this process counts.
     pub(super) fn sums(&self) -> MutexGuard<'_, HashMap<SumKey, OpenSum>> {
-        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.sums)
     }
 
     /// Whether old calls of a workspace were not removed for long.
     pub(super) fn sweep_is_due(&self, workspace: WorkspaceId, now: i64) -> bool {
-        let swept = self.turns().entry(workspace).or_default().swept;
+        let swept = lock(&self.turns).entry(workspace).or_default().swept;
         swept.is_none_or(|swept| now.saturating_sub(swept) >= SWEEP_EVERY)
     }
 
     /// Notes that all old calls of a workspace are removed.
     pub(super) fn is_swept(&self, workspace: WorkspaceId, now: i64) {
-        self.turns().entry(workspace).or_default().swept = Some(now);
+        lock(&self.turns).entry(workspace).or_default().swept = Some(now);
     }
 
     /// How many calls were lost since the last question.
     pub(super) fn take_lost(&self) -> u64 {
-        std::mem::take(&mut self.lock().lost)
+        std::mem::take(&mut lock(&self.waiting).lost)
     }
 }
 
@@ -195,7 +188,7 @@ impl AgentCfg {
                 return;
             }
         };
-        let mut waiting = ledger.lock();
+        let mut waiting = lock(&ledger.waiting);
         if waiting.count >= MOST_KEPT {
             waiting.lost += 1;
             return;
@@ -221,7 +214,7 @@ impl Drop for Ledger {
     /// Ends the task that writes.
     fn drop(&mut self) {
         self.wake.notify_one();
-        let calls = self.lock().count;
+        let calls = lock(&self.waiting).count;
         if calls > 0 {
             tracing::error!(
                 calls,

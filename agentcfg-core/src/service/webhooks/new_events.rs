@@ -1,13 +1,14 @@
 //! The workspaces with new events for webhooks, so that the sender need not wait for its next tick.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
 use crate::model::{WebhookId, WorkspaceId};
 use crate::store::{Batch, Kind, Write};
+use crate::sync::lock;
 
 /// The events that commits of this service report to its webhook sender. The tick finds the rest: commits of other
 /// servers, and commits with an unknown outcome.
@@ -60,7 +61,7 @@ impl NewEvents {
 
     /// Notes a committed entry.
     pub(in crate::service) fn note(&self, appended: Appended) {
-        let mut workspaces = self.workspaces();
+        let mut workspaces = lock(&self.workspaces);
         if appended.is_of_webhook {
             workspaces.with_webhooks.insert(appended.log, None);
         }
@@ -71,21 +72,21 @@ impl NewEvents {
 
     /// Notes that the sender must read a workspace again.
     pub(super) fn note_again(&self, workspace: WorkspaceId) {
-        if self.workspaces().changed.insert(workspace) {
+        if lock(&self.workspaces).changed.insert(workspace) {
             self.noted.notify_one();
         }
     }
 
     /// Waits until a workspace is noted.
     pub(super) async fn noted(&self) {
-        while self.workspaces().changed.is_empty() {
+        while lock(&self.workspaces).changed.is_empty() {
             self.noted.notified().await;
         }
     }
 
     /// Takes noted workspaces, each with its enabled webhooks where they are known.
     pub(super) fn take(&self, most: usize) -> Vec<(WorkspaceId, Option<Vec<WebhookId>>)> {
-        let Workspaces { with_webhooks, changed } = &mut *self.workspaces();
+        let Workspaces { with_webhooks, changed } = &mut *lock(&self.workspaces);
         let taken: Vec<WorkspaceId> = changed.iter().take(most).copied().collect();
         changed.retain(|workspace| !taken.contains(workspace));
         let taken = taken.into_iter();
@@ -96,21 +97,17 @@ impl NewEvents {
 
     /// Clears the notes at the begin of a tick, which reads all workspaces.
     pub(super) fn begin_tick(&self) {
-        self.workspaces().changed.clear();
+        lock(&self.workspaces).changed.clear();
     }
 
     /// Stores the enabled webhooks that a tick has found.
     pub(super) fn end_tick(&self, found: HashMap<WorkspaceId, Vec<WebhookId>>) {
-        let Workspaces { with_webhooks, changed } = &mut *self.workspaces();
+        let Workspaces { with_webhooks, changed } = &mut *lock(&self.workspaces);
         *with_webhooks = found
             .into_iter()
             .map(|(workspace, ids)| (workspace, Some(ids)))
             .collect();
         // A webhook may have been created after the tick had passed its workspace.
         with_webhooks.extend(changed.iter().map(|workspace| (*workspace, None)));
-    }
-
-    fn workspaces(&self) -> MutexGuard<'_, Workspaces> {
-        self.workspaces.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

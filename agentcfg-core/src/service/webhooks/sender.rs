@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -19,6 +19,7 @@ use crate::model::{WebhookId, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::chunked_reads::Chunks;
 use crate::service::records::{self, Entries, StoredWebhook};
+use crate::sync::lock;
 use crate::webhook::Transport;
 
 /// How many workspaces one call of [`WebhookSender::send_changed`] reads at most.
@@ -121,9 +122,8 @@ impl WebhookSender {
             }
             lag += self.examine(&enabled, &mut due).await?;
         }
-        self.known().retain(|id, known| known.is_active || seen.contains(id));
-        self.accounts()
-            .retain(|workspace, _| workspaces.contains_key(workspace));
+        lock(&self.known).retain(|id, known| known.is_active || seen.contains(id));
+        lock(&self.accounts).retain(|workspace, _| workspaces.contains_key(workspace));
         self.service.inner.new_events.end_tick(workspaces);
         self.places.numbers.set_lag(lag);
         self.places.look_again();
@@ -233,7 +233,7 @@ impl WebhookSender {
     /// Removes the webhooks for which no session can begin now. A session that runs here has the webhook examined again when it ends.
     fn retain_free(&self, webhooks: &mut Vec<(WorkspaceId, WebhookId)>) {
         let steady = self.service.inner.clock.steady_millis();
-        let mut all = self.known();
+        let mut all = lock(&self.known);
         webhooks.retain(|(_, id)| match all.get_mut(id) {
             Some(known) if known.is_active => {
                 known.has_more = true;
@@ -275,7 +275,7 @@ impl WebhookSender {
 
         let (now, steady) = (self.service.now(), self.service.inner.clock.steady_millis());
         let mut lag = 0;
-        let mut all = self.known();
+        let mut all = lock(&self.known);
         for ((workspace, id), state) in webhooks.iter().zip(states) {
             let Some(state) = state else { continue };
             let head = heads.get(workspace).copied().unwrap_or_default();
@@ -303,21 +303,17 @@ impl WebhookSender {
     async fn note_accounts(&self, due: &mut [DueWebhook]) -> Result<(), Error> {
         let steady = self.service.inner.clock.steady_millis();
         for due in due {
-            let known = self.accounts().get(&due.workspace).cloned();
+            let known = lock(&self.accounts).get(&due.workspace).cloned();
             due.account = match known.filter(|(_, read_at)| *read_at >= steady - ACCOUNTS_READ_AFTER) {
                 Some((account, _)) => account,
                 None => {
                     let account = self.service.first_owner(due.workspace).await?;
-                    self.accounts().insert(due.workspace, (account.clone(), steady));
+                    lock(&self.accounts).insert(due.workspace, (account.clone(), steady));
                     account
                 }
             };
         }
         Ok(())
-    }
-
-    fn accounts(&self) -> MutexGuard<'_, HashMap<WorkspaceId, (Account, i64)>> {
-        self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn begin(
@@ -331,7 +327,7 @@ impl WebhookSender {
             ..
         }: DueWebhook,
     ) {
-        let Some(version) = self.known().get(&id).map(|known| known.version) else {
+        let Some(version) = lock(&self.known).get(&id).map(|known| known.version) else {
             return;
         };
         let Some(permit) = self.places.enter(&account, is_late) else {
@@ -345,7 +341,7 @@ impl WebhookSender {
             places: Arc::clone(&self.places),
             permit,
         };
-        if let Some(known) = self.known().get_mut(&id) {
+        if let Some(known) = lock(&self.known).get_mut(&id) {
             known.is_active = true;
             known.began_at = Some(self.service.inner.clock.steady_millis());
             known.began_head = head;
@@ -367,14 +363,6 @@ impl WebhookSender {
         };
         self.sessions.lock().await.spawn(session);
     }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<WebhookId, WebhookMemory>> {
-        locked(&self.known)
-    }
-}
-
-fn locked(known: &Mutex<HashMap<WebhookId, WebhookMemory>>) -> MutexGuard<'_, HashMap<WebhookId, WebhookMemory>> {
-    known.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Marks a webhook as active while its session runs, also when the session panics.
@@ -397,7 +385,7 @@ impl Drop for Active {
     fn drop(&mut self) {
         let steady = self.service.inner.clock.steady_millis();
         let mut has_more = false;
-        if let Some(known) = locked(&self.all).get_mut(&self.id) {
+        if let Some(known) = lock(&self.all).get_mut(&self.id) {
             has_more = std::mem::take(&mut known.has_more);
             known.end(self.end.as_ref(), steady);
         }

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::sender_numbers::SenderNumbers;
 use crate::model::UserId;
+use crate::sync::lock;
 
 /// The number of sessions, and again as many for receivers that are slow or fail. Each session has one attempt in flight.
 const SESSIONS: usize = 256;
@@ -60,12 +61,8 @@ impl Pool {
         })))
     }
 
-    fn shares(&self) -> MutexGuard<'_, Shares> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn take(&self, account: &Account) -> Option<Permit> {
-        let mut shares = self.shares();
+        let mut shares = lock(&self.0);
         let held = shares.accounts.get(account).map_or(0, |share| share.held);
         if held >= shares.free {
             return None;
@@ -81,7 +78,7 @@ impl Pool {
 
 impl Drop for Permit {
     fn drop(&mut self) {
-        let mut shares = self.pool.shares();
+        let mut shares = lock(&self.pool.0);
         shares.free += 1;
         if let Entry::Occupied(mut share) = shares.accounts.entry(self.account.take()) {
             share.get_mut().held -= 1;
@@ -118,7 +115,7 @@ impl SessionPermits {
         let pool = self.pool(is_late);
         let permit = pool.take(account);
         if permit.is_none() {
-            let mut shares = pool.shares();
+            let mut shares = lock(&pool.0);
             let share = shares.accounts.entry(account.clone()).or_default();
             share.waiting += 1;
             share.is_short = true;
@@ -129,14 +126,14 @@ impl SessionPermits {
     /// Whether webhooks of this account found no permit since the last tick began. The next tick then gives the permits in its
     /// order.
     pub(super) fn is_short(&self, account: &Account, is_late: bool) -> bool {
-        let shares = self.pool(is_late).shares();
+        let shares = lock(&self.pool(is_late).0);
         shares.accounts.get(account).is_some_and(|share| share.is_short)
     }
 
     /// Whether the session with this permit must end for a webhook that waits: one of its account, or any one when no permit is
     /// left. One session ends for each waiting webhook.
     pub(super) fn must_leave(&self, permit: &Permit) -> bool {
-        let mut shares = permit.pool.shares();
+        let mut shares = lock(&permit.pool.0);
         let Shares { free, accounts } = &mut *shares;
         let is_waiting = |share: &Share| share.waiting > 0;
         let waiting = match accounts.get(&permit.account).is_some_and(is_waiting) {
@@ -150,7 +147,7 @@ impl SessionPermits {
     /// Resets the waiting webhooks, until they find no permit again.
     pub(super) fn look_again(&self) {
         for pool in [&self.prompt, &self.late] {
-            pool.shares().accounts.retain(|_, share| {
+            lock(&pool.0).accounts.retain(|_, share| {
                 (share.waiting, share.is_short) = (0, false);
                 share.held > 0
             });
@@ -247,13 +244,13 @@ mod tests {
         let mut permit = permits.enter(&account("ada"), false).unwrap();
         assert!(permits.fit(&mut permit, true));
         assert_eq!(
-            (permits.prompt.shares().free, permits.late.shares().free),
+            (lock(&permits.prompt.0).free, lock(&permits.late.0).free),
             (SESSIONS, SESSIONS - 1)
         );
         assert!(permits.fit(&mut permit, true) && permits.fit(&mut permit, false));
         let slot = permits.slot(&permit);
-        assert_eq!(permits.further.shares().free, FURTHER_ATTEMPTS - 1);
+        assert_eq!(lock(&permits.further.0).free, FURTHER_ATTEMPTS - 1);
         drop((permit, slot));
-        assert!(permits.prompt.shares().accounts.is_empty());
+        assert!(lock(&permits.prompt.0).accounts.is_empty());
     }
 }

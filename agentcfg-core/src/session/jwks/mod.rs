@@ -6,7 +6,7 @@ mod schedule;
 mod tests;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use jsonwebtoken::Algorithm;
@@ -17,6 +17,7 @@ use self::schedule::{Reason, Schedule};
 use super::jws::{Expected, Jws};
 use super::{CookieLife, LEEWAY_SECONDS, Session, SessionError, SessionVerifier};
 use crate::model::Timestamp;
+use crate::sync::lock;
 
 /// Fetches a provider's JWK set.
 ///
@@ -209,7 +210,7 @@ impl JwksSessions {
     ///
     /// It runs in a task of its own, so that it goes on when its caller is cancelled.
     fn fetch(&self, reason: Reason, now: Timestamp) -> bool {
-        let mut schedule = self.inner.schedule.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut schedule = lock(&self.inner.schedule);
         if schedule.start(reason, now) {
             let running = Running {
                 inner: Arc::clone(&self.inner),
@@ -319,7 +320,7 @@ impl Drop for Running {
         let result = std::mem::replace(&mut self.result, Ok(Vec::new()));
         let keys = result.map_err(|error| error.0).and_then(|text| KeySet::parse(&text));
         // Under the lock, so that no caller sees the fetch as ended before its outcome is stored.
-        let mut schedule = self.inner.schedule.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut schedule = lock(&self.inner.schedule);
         schedule.stop();
         self.inner.held.send_modify(|held| match keys {
             Ok(keys) => {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::Future;
 use std::hash::Hash;
 use std::pin::pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
@@ -12,6 +12,7 @@ use tokio::sync::{Notify, oneshot};
 use tokio::time::{Instant, timeout};
 
 use super::lanes::{Group, Lanes, Limits, Queued};
+use crate::sync::lock;
 
 /// What a [`Combiner`] does with a group.
 ///
@@ -121,7 +122,7 @@ impl<W: Work> Combiner<W> {
             answer,
             since: Instant::now(),
         };
-        let pushed = self.0.lock().push(lane, bytes, waiting);
+        let pushed = lock(&self.0.lanes).push(lane, bytes, waiting);
         match pushed {
             Ok(Queued::Refilled) => self.0.refilled.notify_waiters(),
             Ok(Queued::Waits) => {}
@@ -134,19 +135,15 @@ impl<W: Work> Combiner<W> {
     /// Whether no request waits or is in flight.
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
-        self.0.lock().is_idle()
+        lock(&self.0.lanes).is_idle()
     }
 }
 
 impl<W: Work> CombinerShared<W> {
-    fn lock(&self) -> MutexGuard<'_, Lanes<W::Lane, Waiting<W>>> {
-        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Starts the next group, if it may start.
     fn start(self: &Arc<Self>, runtime: &Handle) {
         // The lock is released before the task starts.
-        let reserved = self.lock().reserve(|| self.work.is_near());
+        let reserved = lock(&self.lanes).reserve(|| self.work.is_near());
         if reserved {
             Flight::start(self, runtime);
         }
@@ -155,7 +152,7 @@ impl<W: Work> CombinerShared<W> {
     /// Forms the group of the reserved flight, without the requests whose callers have gone or have waited too long.
     fn form(&self) -> Option<Group<W::Lane, Waiting<W>>> {
         let now = Instant::now();
-        self.lock().form(|waiting| {
+        lock(&self.lanes).form(|waiting| {
             if now - waiting.since > self.limits.queue_timeout {
                 waiting.refuse("the storage engine was busy for too long");
                 return None;
@@ -221,7 +218,7 @@ impl<W: Work> Flight<W> {
             let mut refilled = pin!(shared.refilled.notified());
             refilled.as_mut().enable();
             // Decided before a caller can repeat its request.
-            let pauses = !pause.is_zero() && shared.lock().await_refill(size);
+            let pauses = !pause.is_zero() && lock(&shared.lanes).await_refill(size);
             // Without a pause the next group starts before the answers are read, so that the database does not wait for this process.
             let flight = pauses.then_some(flight);
             for (caller, answer) in callers.into_iter().zip(answers) {
@@ -249,7 +246,7 @@ impl<W: Work> Flight<W> {
     fn becomes_slow(&mut self) {
         if let FlightState::InFlight { slow, .. } = &mut self.state {
             *slow = true;
-            self.shared.lock().slowed();
+            lock(&self.shared.lanes).slowed();
             self.shared.start(&self.runtime);
         }
     }
@@ -264,7 +261,7 @@ impl<W: Work> Drop for Flight<W> {
             }
         }
         if let FlightState::InFlight { lanes, slow } = &self.state {
-            self.shared.lock().landed(lanes, *slow);
+            lock(&self.shared.lanes).landed(lanes, *slow);
             self.shared.start(&self.runtime);
         }
     }

@@ -12,7 +12,8 @@ use redb::backends::FileBackend;
 use super::blocks::{Blocks, Damage, WeakBlocks};
 use super::draft::Draft;
 use super::opened_file::{self, OpenedFile};
-use super::room::{Room, lock};
+use super::room::Room;
+use crate::sync::lock;
 
 /// See the module's text. It stays when the file is reopened.
 #[derive(Debug, Default)]

@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::io;
 use std::ops::Bound;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock};
 
 use redb::{BackendError, StorageBackend};
+
+use crate::sync::lock;
 
 const BLOCK: u64 = 4096;
 
@@ -63,7 +65,7 @@ impl<B: StorageBackend> Overlay<B> {
                 })
             }
         };
-        Ok(state.lock().unwrap_or_else(PoisonError::into_inner))
+        Ok(lock(state))
     }
 
     /// Fills `out` from the file, and with zeros beyond its visible part.

@@ -13,13 +13,14 @@
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, RandomState};
+use std::sync::Mutex;
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
 
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 
 use super::super::{Marks, Record, Stamp};
+use crate::sync::lock;
 
 /// The number of stripes. Keys that share a stripe invalidate each other's stamps and block each
 /// other's inserts, so more stripes mean fewer false conflicts; the counters should still fit into a
@@ -117,7 +118,7 @@ impl Hot {
     /// Caches a record that was read from the engine after the mark was taken, unless a commit has
     /// changed a key of the stripe since.
     pub(super) fn offer(&self, key: Vec<u8>, record: &Record, mark: Mark) {
-        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let _gate = lock(&self.gate);
         if mark.0.is_multiple_of(2) && self.mark(&key) == mark {
             self.records.insert(key.into(), record.clone());
         }
@@ -148,7 +149,7 @@ impl Hot {
     /// Empties the cache after an engine failure. All counters stay odd until [`Self::reopen`], so
     /// that no stamp is valid meanwhile.
     pub(super) fn clear(&self) {
-        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let _gate = lock(&self.gate);
         for stripe in &*self.stripes.0 {
             stripe.fetch_or(1, Ordering::SeqCst);
         }
@@ -157,7 +158,7 @@ impl Hot {
 
     /// Makes all counters even after the engine was reopened. No commit may be in progress.
     pub(super) fn reopen(&self) {
-        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let _gate = lock(&self.gate);
         self.records.clear();
         for stripe in &*self.stripes.0 {
             // The next even number: no mark from before the failure stays valid.
@@ -167,7 +168,7 @@ impl Hot {
     }
 
     fn advance_counters(&self, stripes: &[usize]) {
-        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        let _gate = lock(&self.gate);
         for stripe in stripes {
             self.stripes.advance(*stripe);
         }

@@ -1,9 +1,11 @@
 //! Whether the disk has room for commits: which are refused, when that is over, and when the log warns of it.
 
 use std::fmt;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use crate::sync::lock;
 
 /// The free bytes that the disk must have for any commit. A commit of a few records writes some tens of pages.
 pub(super) const RESERVE: u64 = 256 << 10;
@@ -190,11 +192,6 @@ impl Room {
             shortage.failed_at = None;
         }
     }
-}
-
-/// Locks a mutex, also after a panic.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

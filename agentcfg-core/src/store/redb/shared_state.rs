@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::{Arc, RwLock};
 
 use redb::{Database, ReadTransaction, ReadableDatabase, TransactionError, WriteTransaction};
 use tokio::sync::watch;
@@ -16,6 +16,7 @@ use super::queue::Task;
 use super::read::{self, ReadFault};
 use super::record_cache::Hot;
 use super::schema;
+use crate::sync::{read_lock, write_lock};
 
 /// Whether a store serves reads and commits.
 ///
@@ -225,7 +226,7 @@ impl StoreState {
         work: impl FnOnce(&ReadTransaction) -> Result<T, ReadFault>,
     ) -> Result<T, Failed> {
         let (generation, begun) = {
-            let slot = self.slot();
+            let slot = read_lock(&self.slot);
             (slot.generation, contain_damage(|| slot.engine.begin_read()))
         };
         // The lock is released before the read. If the database is closed meanwhile, the transaction
@@ -247,7 +248,7 @@ impl StoreState {
         }
         let is_engine = matches!(fault, Fault::Engine(_) | Fault::Full(_));
         let mut is_reported = false;
-        if is_engine && let Some(queue) = &*writer.read().unwrap_or_else(PoisonError::into_inner) {
+        if is_engine && let Some(queue) = &*read_lock(writer) {
             // With a full queue no report is needed: the writer has commits that will fail as well.
             let sent = queue.try_send(Task::ReadFailed(generation));
             is_reported = !matches!(sent, Err(TrySendError::Disconnected(_)));
@@ -259,7 +260,7 @@ impl StoreState {
     }
 
     pub(super) fn begin_write(&self) -> Result<WriteTransaction, Fault> {
-        match &self.slot().engine {
+        match &read_lock(&self.slot).engine {
             Engine::Open(opened) => schema::begin_write(&opened.database),
             Engine::Frozen(..) | Engine::None => Err(Fault::Engine(self.unavailable().to_string())),
         }
@@ -267,7 +268,7 @@ impl StoreState {
 
     /// Begins a read of the last committed state.
     pub(super) fn begin_read(&self) -> Result<ReadTransaction, Fault> {
-        match contain_damage(|| self.slot().engine.begin_read())? {
+        match contain_damage(|| read_lock(&self.slot).engine.begin_read())? {
             Some(begun) => Ok(begun?),
             None => Err(Fault::Engine(self.unavailable().to_string())),
         }
@@ -275,14 +276,14 @@ impl StoreState {
 
     /// The generation of the engine.
     pub(super) fn generation(&self) -> u64 {
-        self.slot().generation
+        read_lock(&self.slot).generation
     }
 
     /// Closes a failed database, and serves reads from the last committed state, as far as that can be read. Only the writer may
     /// call this, between two commits.
     pub(super) fn freeze(&self) {
         self.status.send_replace(Status::Recovering);
-        let freeze = match &self.slot().engine {
+        let freeze = match &read_lock(&self.slot).engine {
             Engine::Open(opened) => opened.freeze.clone(),
             // A read of the last committed state failed.
             Engine::Frozen(_, freeze) => Some(Arc::clone(freeze)),
@@ -325,7 +326,7 @@ impl StoreState {
         self.hot.clear();
         let serves = !matches!(next, Engine::None);
         let (generation, before) = {
-            let mut slot = self.slot.write().unwrap_or_else(PoisonError::into_inner);
+            let mut slot = write_lock(&self.slot);
             slot.generation += 1;
             (slot.generation, std::mem::replace(&mut slot.engine, next))
         };
@@ -340,10 +341,6 @@ impl StoreState {
             self.hot.reopen();
         }
         self.generation.send_replace(generation);
-    }
-
-    fn slot(&self) -> RwLockReadGuard<'_, Slot> {
-        self.slot.read().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn unavailable(&self) -> StoreError {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 use std::thread::{self, JoinHandle};
 
 use async_trait::async_trait;
@@ -24,6 +24,7 @@ use super::recovery::Healer;
 use super::shared_state::{Status, StoreState};
 use super::{read, writer};
 use crate::model::WorkspaceId;
+use crate::sync::{lock, read_lock, write_lock};
 
 /// The number of records that a scan reads on the caller's thread. A scan that finds as many is run on the blocking pool.
 pub(super) const SHORT_SCAN: usize = 512;
@@ -209,8 +210,8 @@ impl RedbStore {
     /// # }
     /// ```
     pub fn close(&self) {
-        drop(self.queue.write().unwrap_or_else(PoisonError::into_inner).take());
-        let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(write_lock(&self.queue).take());
+        let writer = lock(&self.writer).take();
         // Answering a batch can run the caller's future on the writer thread, and that future can
         // drop the last handle. A thread cannot join itself.
         if let Some(writer) = writer.filter(|writer| writer.thread().id() != thread::current().id()) {
@@ -277,7 +278,7 @@ impl RedbStore {
     /// Hands a task to the writer.
     pub(super) fn send(&self, task: Task) -> Result<(), StoreError> {
         let unavailable = |why: &str| Err(StoreError::Unavailable(why.to_owned()));
-        match &*self.queue.read().unwrap_or_else(PoisonError::into_inner) {
+        match &*read_lock(&self.queue) {
             Some(queue) => match queue.try_send(task) {
                 Ok(()) => Ok(()),
                 Err(TrySendError::Full(_)) => unavailable("the queue of commits is full"),

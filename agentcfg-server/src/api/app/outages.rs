@@ -1,7 +1,9 @@
 //! Which requests that could not be served are lines of the log.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use agentcfg_core::sync::lock;
 
 /// The time between two lines.
 const EVERY: Duration = Duration::from_secs(1);
@@ -28,7 +30,7 @@ impl Outages {
     }
 
     fn next_at(&self, now: Instant) -> Option<u64> {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut lines = lock(&self.0);
         if lines
             .last
             .is_some_and(|last| now.saturating_duration_since(last) < EVERY)

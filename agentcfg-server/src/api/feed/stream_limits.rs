@@ -1,13 +1,15 @@
 //! The limits of open streams, and their end at shutdown.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use tokio::sync::watch;
 
 use crate::api::observer::Observer;
 use crate::http::errors::Failure;
+
+use agentcfg_core::sync::lock;
 
 /// Streams of one API key or user at a time.
 const PER_CALLER: u32 = 10;
@@ -126,7 +128,7 @@ impl Streams {
     }
 
     fn lock(&self) -> MutexGuard<'_, Open> {
-        self.shared.open.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.shared.open)
     }
 }
 
@@ -139,7 +141,7 @@ pub(super) struct Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        let mut open = self.shared.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&self.shared.open);
         open.total = open.total.saturating_sub(1);
         if let Some(count) = open.by_caller.get_mut(&self.caller) {
             *count = count.saturating_sub(1);

@@ -1,7 +1,7 @@
 //! The body of a request on an HTTP/2 stream, with its time limits.
 
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
@@ -10,6 +10,8 @@ use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::http::BodyTimeout;
 use crate::listen::limits::BodyPace;
+
+use agentcfg_core::sync::lock;
 
 /// The place where a body that was not read to its end is left.
 pub(super) type Leftover<B> = Arc<Mutex<Option<B>>>;
@@ -60,7 +62,7 @@ impl<B: Body> StreamBody<B> {
 impl<B: Body> Drop for StreamBody<B> {
     fn drop(&mut self) {
         let unread = self.body.take().filter(|body| !body.is_end_stream());
-        *self.leftover.lock().unwrap_or_else(PoisonError::into_inner) = unread;
+        *lock(&self.leftover) = unread;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -17,6 +17,8 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::body::Leftover;
 use crate::listen::connection::Follow;
 use crate::listen::limits::{LINGER_IDLE, LINGER_TOTAL, Limits};
+
+use agentcfg_core::sync::lock;
 
 /// The longest piece of a response that is given to the connection at a time. The client must take all but the last one within
 /// the write timeout, so a short piece bounds what a client can leave in the server.
@@ -77,7 +79,7 @@ impl Activity {
 
     /// When the connection has been idle for too long; `None` while requests are in flight.
     pub(super) fn deadline(&self, idle_timeout: Duration) -> Option<Instant> {
-        let state = self.state();
+        let state = lock(&self.state);
         // The first request has no request before it, so the header timeout applies instead of the idle timeout.
         let timeout = if state.has_begun {
             idle_timeout
@@ -94,17 +96,17 @@ impl Activity {
 
     /// Whether there was a request.
     pub(super) fn has_begun(&self) -> bool {
-        self.state().has_begun
+        lock(&self.state).has_begun
     }
 
     fn opened(&self) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.open += 1;
         state.has_begun = true;
     }
 
     fn closed(&self, is_complete: bool) {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         state.open -= 1;
         if state.open == 0 {
             state.idle_since = Instant::now();
@@ -117,10 +119,6 @@ impl Activity {
                 self.abuse.notify_one();
             }
         }
-    }
-
-    fn state(&self) -> MutexGuard<'_, StreamCounts> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -162,7 +160,7 @@ where
             },
             progress,
         };
-        let mut tasks = tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut tasks = lock(&tasks);
         // The set keeps the results of ended tasks until they are taken.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(task);
@@ -211,8 +209,7 @@ impl<F: Future<Output = ()>> Future for StreamTask<F> {
             .sync_scope(Arc::clone(this.progress), || exchange.poll(cx))
             .is_ready()
         {
-            let leftover = this.progress.leftover.lock();
-            let Some(unread) = leftover.unwrap_or_else(PoisonError::into_inner).take() else {
+            let Some(unread) = lock(&this.progress.leftover).take() else {
                 return Poll::Ready(());
             };
             return this.rest.insert(Box::pin(Discard::new(unread))).as_mut().poll(cx);

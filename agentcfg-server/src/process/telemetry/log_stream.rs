@@ -7,9 +7,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write, stderr};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use agentcfg_core::clock::{Clock, SystemClock};
+use agentcfg_core::sync::lock;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::OFlags;
 use rustix::io::Errno;
@@ -105,7 +106,7 @@ impl Write for Line<'_> {
 impl LogStream {
     /// Writes a line, or counts it as lost.
     fn line(&self, line: &[u8]) {
-        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(&self.state);
         if state.lost > 0 {
             let notice = self.notice(&state);
             if self.write(&mut state, notice.as_bytes()).is_err() {

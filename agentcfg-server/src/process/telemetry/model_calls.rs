@@ -1,11 +1,12 @@
 //! The metrics of model calls: by provider and model, never by agent or key.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, PoisonError};
 
 use agentcfg_core::model::Provider;
 use agentcfg_core::service::EndedCall;
+use agentcfg_core::sync::lock;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -139,7 +140,7 @@ impl ModelCallMetrics {
         if call.is_listed {
             return model.clone();
         }
-        let mut unlisted = self.unlisted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unlisted = lock(&self.unlisted);
         if unlisted.len() < UNLISTED && !unlisted.contains(model) {
             unlisted.insert(model.clone());
         }

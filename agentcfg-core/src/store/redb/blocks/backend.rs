@@ -3,7 +3,7 @@
 use std::io;
 use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use redb::{BackendError, StorageBackend};
 
@@ -11,6 +11,7 @@ use super::checksums::Sums;
 use super::contain::{Damage, is_contained, raise};
 use super::head::{self, Head, HeadFault, ROOM};
 use super::layout::{BLOCK, GROUP, block_offset, disk_len, logical_len};
+use crate::sync::lock;
 
 /// A file with block checksums; see the [module's text](super). A clone is a handle to the same file.
 #[derive(Debug)]
@@ -68,10 +69,6 @@ impl State {
         })
     }
 
-    fn head(&self) -> MutexGuard<'_, Head> {
-        self.head.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn len(&self) -> u64 {
         self.len.load(Ordering::Acquire)
     }
@@ -116,7 +113,7 @@ impl<B: StorageBackend> Blocks<B> {
     /// The engine's header and the logical length, as of the last sync.
     pub(super) fn synced(&self) -> io::Result<([u8; ROOM], u64)> {
         let state = self.state()?;
-        let head = state.head();
+        let head = lock(&state.head);
         Ok((*head.synced_content(), state.synced_len.load(Ordering::Acquire)))
     }
 
@@ -189,7 +186,7 @@ impl<B: StorageBackend> Blocks<B> {
             };
             if first.is_err() {
                 // A write or a truncation may be in progress. The lock of the head waits for its end.
-                let _head = state.head();
+                let _head = lock(&state.head);
                 if let Some(Err(damage)) = self.examine(state, block) {
                     damaged(damage);
                 }
@@ -215,7 +212,7 @@ impl<B: StorageBackend> Blocks<B> {
     /// checksum has the content that it had at the closing.
     pub(in super::super) fn is_sealed(&self) -> io::Result<bool> {
         let state = self.state()?;
-        let seal = state.head().seal();
+        let seal = lock(&state.head).seal();
         let blocks = state.len() / BLOCK as u64;
         Ok(match seal {
             Some(seal) => state.sums.digest(&self.0.file, blocks)? == seal,
@@ -235,7 +232,7 @@ impl<B: StorageBackend> Blocks<B> {
             return Ok(());
         };
         {
-            let mut head = state.head();
+            let mut head = lock(&state.head);
             if !head.is_closed() || head.seal().is_some() {
                 return Ok(());
             }
@@ -292,7 +289,7 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
         state.verify_range(offset, out.len())?;
         let (header, blocks) = out.split_at_mut(split(offset, out.len())?);
         if !header.is_empty() {
-            let head = state.head();
+            let head = lock(&state.head);
             let content = head.content().iter().chain(std::iter::repeat(&0));
             for (out, byte) in header.iter_mut().zip(content.skip(offset as usize)) {
                 *out = *byte;
@@ -305,7 +302,7 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
     fn set_len(&self, len: u64) -> io::Result<()> {
         let disk = disk_len(len).ok_or(io::ErrorKind::InvalidInput)?;
         let state = self.state()?;
-        let _head = state.head();
+        let _head = lock(&state.head);
         if len < state.len() {
             state.sums.cut(&self.0.file, len / BLOCK as u64)?;
             // Before the file is shorter, so that nothing expects the part that is cut off.
@@ -318,7 +315,7 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
 
     fn sync_data(&self) -> io::Result<()> {
         let state = self.state()?;
-        let mut head = state.head();
+        let mut head = lock(&state.head);
         let mut parts = state.sums.unwritten(&self.0.file)?;
         parts.extend(head.unwritten());
         for (offset, bytes) in joined(parts) {
@@ -335,7 +332,7 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
         let state = self.state()?;
         state.verify_range(offset, data.len())?;
         let (header, blocks) = data.split_at(split(offset, data.len())?);
-        let mut head = state.head();
+        let mut head = lock(&state.head);
         if !header.is_empty() {
             head.change(offset as usize, header)?;
         }

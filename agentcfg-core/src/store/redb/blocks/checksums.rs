@@ -5,13 +5,14 @@
 use std::collections::BTreeSet;
 use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, RwLock};
 
 use redb::StorageBackend;
 use sha2::{Digest, Sha256};
 
 use super::head::Seal;
 use super::layout::{BLOCK, GROUP, sums_offset};
+use crate::sync::{lock, read_lock, write_lock};
 
 const WORD: u64 = u64::BITS as u64;
 
@@ -83,20 +84,20 @@ impl Sums {
         let group = self.group(file, block / GROUP)?;
         group.sums[(block % GROUP) as usize].store(checksum(block, bytes), Ordering::Release);
         group.know(block % GROUP, true);
-        self.changed().insert(block / GROUP);
+        lock(&self.changed).insert(block / GROUP);
         Ok(())
     }
 
     /// The changed checksums that must be written, with their offsets. Call [`Self::synced`] after the sync.
     pub(super) fn unwritten(&self, file: &dyn StorageBackend) -> io::Result<Vec<(u64, Vec<u8>)>> {
-        let changed: Vec<u64> = self.changed().iter().copied().collect();
+        let changed: Vec<u64> = lock(&self.changed).iter().copied().collect();
         let part = |number| Ok((sums_offset(number), self.group(file, number)?.to_bytes()));
         changed.into_iter().map(part).collect()
     }
 
     /// Notes that [`Self::unwritten`] is on disk.
     pub(super) fn synced(&self) {
-        self.changed().clear();
+        lock(&self.changed).clear();
     }
 
     /// Removes the checksums of all blocks from this one on, before the file is truncated.
@@ -108,11 +109,11 @@ impl Sums {
                 group.sums[place as usize].store(0, Ordering::Release);
                 group.know(place, false);
             }
-            self.changed().insert(last);
+            lock(&self.changed).insert(last);
         }
         let kept = first.div_ceil(GROUP);
-        self.changed().split_off(&kept);
-        let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
+        lock(&self.changed).split_off(&kept);
+        let mut groups = write_lock(&self.groups);
         groups.truncate(kept as usize);
         Ok(())
     }
@@ -135,21 +136,21 @@ impl Sums {
 
     /// The checksums of a block that this process has written, or has read undamaged; `None` for another one.
     pub(super) fn known(&self, block: u64) -> Option<Arc<ChecksumGroup>> {
-        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        let groups = read_lock(&self.groups);
         let group = groups.get((block / GROUP) as usize)?.as_ref()?;
         group.is_known(block % GROUP).then(|| Arc::clone(group))
     }
 
     fn group(&self, file: &dyn StorageBackend, number: u64) -> io::Result<Arc<ChecksumGroup>> {
         let index = number as usize;
-        let groups = self.groups.read().unwrap_or_else(PoisonError::into_inner);
+        let groups = read_lock(&self.groups);
         if let Some(Some(group)) = groups.get(index) {
             return Ok(Arc::clone(group));
         }
         drop(groups);
         let mut bytes = [0; BLOCK];
         file.read(sums_offset(number), &mut bytes)?;
-        let mut groups = self.groups.write().unwrap_or_else(PoisonError::into_inner);
+        let mut groups = write_lock(&self.groups);
         if groups.len() <= index {
             groups.resize(index + 1, None);
         }
@@ -157,10 +158,6 @@ impl Sums {
         Ok(Arc::clone(
             groups[index].get_or_insert_with(|| Arc::new(ChecksumGroup::from_bytes(&bytes))),
         ))
-    }
-
-    fn changed(&self) -> std::sync::MutexGuard<'_, BTreeSet<u64>> {
-        self.changed.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

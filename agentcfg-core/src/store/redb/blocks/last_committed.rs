@@ -8,13 +8,14 @@
 
 use std::io;
 use std::ops::Bound;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, RwLock};
 
 use redb::{BackendError, Builder, ConcurrencyMode, DatabaseError, ReadOnlyDatabase, StorageBackend};
 
 use super::backend::{Blocks, split};
 use super::head::{ROOM, as_closed};
 use super::layout::BLOCK;
+use crate::sync::{read_lock, write_lock};
 
 /// A file whose last committed state can be opened beside a failed engine.
 pub(in super::super) trait Freeze: std::fmt::Debug + Send + Sync {
@@ -43,7 +44,7 @@ pub(in super::super) struct End(Arc<RwLock<bool>>);
 impl End {
     /// Waits for the reads of blocks in progress and makes all later ones fail.
     pub(in super::super) fn end(&self) {
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = true;
+        *write_lock(&self.0) = true;
     }
 }
 
@@ -81,7 +82,7 @@ impl<B: StorageBackend> StorageBackend for View<B> {
     }
 
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        let ended = self.end.0.read().unwrap_or_else(PoisonError::into_inner);
+        let ended = read_lock(&self.end.0);
         if *ended {
             return Err(io::Error::other("the file was opened again"));
         }

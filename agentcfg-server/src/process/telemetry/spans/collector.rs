@@ -1,6 +1,6 @@
 //! The way to the collector: OTLP over HTTP, by the HTTP client of the server.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -13,6 +13,8 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse
 use prost::Message;
 
 use crate::outbound::Outbound;
+
+use agentcfg_core::sync::lock;
 
 /// The time limit of a request.
 pub(super) const WITHIN: Duration = Duration::from_secs(10);
@@ -53,11 +55,11 @@ impl Collector {
 
     /// What has become of the last request. It is told once.
     pub(super) fn outcome(&self) -> Outcome {
-        std::mem::take(&mut *self.outcome.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.outcome))
     }
 
     fn note(&self, outcome: Outcome) {
-        *self.outcome.lock().unwrap_or_else(PoisonError::into_inner) = outcome;
+        *lock(&self.outcome) = outcome;
     }
 
     async fn send(&self, encoded: Request<Bytes>) -> Result<Response<Bytes>, String> {
