@@ -73,7 +73,7 @@ pub(in crate::service) trait Query {
     fn into_keys(self) -> Self::Keys;
 
     /// Decodes the records, one for each key.
-    fn found(keys: Self::Keys, records: Records) -> Result<Self::Found, Error>;
+    fn found(keys: Self::Keys, records: &mut Records) -> Result<Self::Found, Error>;
 }
 
 /// The answer to a query, in the order of its keys.
@@ -92,59 +92,8 @@ impl<L: Lookup> Query for L {
         [self.into()]
     }
 
-    fn found([key]: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        next::<L>(key, &mut records)
-    }
-}
-
-impl<A: Lookup, B: Lookup> Query for (A, B) {
-    type Keys = [Key; 2];
-    type Found = (A::Found, B::Found);
-    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED;
-
-    fn into_keys(self) -> Self::Keys {
-        [self.0.into(), self.1.into()]
-    }
-
-    fn found([a, b]: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        Ok((next::<A>(a, &mut records)?, next::<B>(b, &mut records)?))
-    }
-}
-
-impl<A: Lookup, B: Lookup, C: Lookup> Query for (A, B, C) {
-    type Keys = [Key; 3];
-    type Found = (A::Found, B::Found, C::Found);
-    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED || C::IS_UNPACKED;
-
-    fn into_keys(self) -> Self::Keys {
-        [self.0.into(), self.1.into(), self.2.into()]
-    }
-
-    fn found([a, b, c]: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        Ok((
-            next::<A>(a, &mut records)?,
-            next::<B>(b, &mut records)?,
-            next::<C>(c, &mut records)?,
-        ))
-    }
-}
-
-impl<A: Lookup, B: Lookup, C: Lookup, D: Lookup> Query for (A, B, C, D) {
-    type Keys = [Key; 4];
-    type Found = (A::Found, B::Found, C::Found, D::Found);
-    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED || C::IS_UNPACKED || D::IS_UNPACKED;
-
-    fn into_keys(self) -> Self::Keys {
-        [self.0.into(), self.1.into(), self.2.into(), self.3.into()]
-    }
-
-    fn found([a, b, c, d]: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        Ok((
-            next::<A>(a, &mut records)?,
-            next::<B>(b, &mut records)?,
-            next::<C>(c, &mut records)?,
-            next::<D>(d, &mut records)?,
-        ))
+    fn found([key]: Self::Keys, records: &mut Records) -> Result<Self::Found, Error> {
+        next::<L>(key, records)
     }
 }
 
@@ -157,124 +106,79 @@ impl<L: Lookup> Query for Vec<L> {
         self.into_iter().map(Into::into).collect()
     }
 
-    fn found(keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        keys.into_iter().map(|key| next::<L>(key, &mut records)).collect()
+    fn found(keys: Self::Keys, records: &mut Records) -> Result<Self::Found, Error> {
+        keys.into_iter().map(|key| next::<L>(key, records)).collect()
     }
 }
 
-impl<A: Lookup, B: Lookup> Query for Vec<(A, B)> {
-    type Keys = Vec<Key>;
-    type Found = Vec<(A::Found, B::Found)>;
-    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED;
+/// Queries that are tuples of keys, or lists of them.
+macro_rules! tuples {
+    ($($count:literal: $($type:ident $key:ident),+;)+) => {$(
+        impl<$($type: Lookup),+> Query for ($($type,)+) {
+            type Keys = [Key; $count];
+            type Found = ($($type::Found,)+);
+            const IS_UNPACKED: bool = $($type::IS_UNPACKED)||+;
 
-    fn into_keys(self) -> Self::Keys {
-        self.into_iter().flat_map(|(a, b)| [a.into(), b.into()]).collect()
-    }
+            fn into_keys(self) -> Self::Keys {
+                let ($($key,)+) = self;
+                [$($key.into()),+]
+            }
 
-    fn found(keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        let mut found = Vec::with_capacity(keys.len() / 2);
-        let mut keys = keys.into_iter();
-        while let (Some(a), Some(b)) = (keys.next(), keys.next()) {
-            found.push((next::<A>(a, &mut records)?, next::<B>(b, &mut records)?));
+            fn found([$($key),+]: Self::Keys, records: &mut Records) -> Result<Self::Found, Error> {
+                Ok(($(next::<$type>($key, records)?,)+))
+            }
         }
-        Ok(found)
-    }
-}
 
-impl<A: Lookup, B: Lookup, C: Lookup> Query for Vec<(A, B, C)> {
-    type Keys = Vec<Key>;
-    type Found = Vec<(A::Found, B::Found, C::Found)>;
-    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED || C::IS_UNPACKED;
+        impl<$($type: Lookup),+> Query for Vec<($($type,)+)> {
+            type Keys = Vec<Key>;
+            type Found = Vec<($($type::Found,)+)>;
+            const IS_UNPACKED: bool = $($type::IS_UNPACKED)||+;
 
-    fn into_keys(self) -> Self::Keys {
-        let keys = self.into_iter();
-        keys.flat_map(|(a, b, c)| [a.into(), b.into(), c.into()]).collect()
-    }
+            fn into_keys(self) -> Self::Keys {
+                self.into_iter().flat_map(<($($type,)+)>::into_keys).collect()
+            }
 
-    fn found(keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        let mut found = Vec::with_capacity(keys.len() / 3);
-        let mut keys = keys.into_iter();
-        while let (Some(a), Some(b), Some(c)) = (keys.next(), keys.next(), keys.next()) {
-            found.push((
-                next::<A>(a, &mut records)?,
-                next::<B>(b, &mut records)?,
-                next::<C>(c, &mut records)?,
-            ));
+            fn found(keys: Self::Keys, records: &mut Records) -> Result<Self::Found, Error> {
+                let mut found = Vec::with_capacity(keys.len() / $count);
+                let mut keys = keys.into_iter();
+                while let ($(Some($key),)+) = ($(tuples!(@next $key keys),)+) {
+                    found.push(<($($type,)+)>::found([$($key),+], records)?);
+                }
+                Ok(found)
+            }
         }
-        Ok(found)
-    }
+    )+};
+    (@next $key:ident $keys:ident) => {
+        $keys.next()
+    };
 }
 
-/// One key, and a query of any number of keys.
-impl<A: Lookup, B> Query for (A, Vec<B>)
+tuples! {
+    2: A a, B b;
+    3: A a, B b, C c;
+    4: A a, B b, C c, D d;
+}
+
+/// One key or a tuple of them, and a query of any number of keys.
+impl<Q, V, const COUNT: usize> Query for (Q, Vec<V>)
 where
-    Vec<B>: Query<Keys = Vec<Key>>,
+    Q: Query<Keys = [Key; COUNT]>,
+    Vec<V>: Query<Keys = Vec<Key>>,
 {
     type Keys = Vec<Key>;
-    type Found = (A::Found, <Vec<B> as Query>::Found);
-    const IS_UNPACKED: bool = A::IS_UNPACKED || <Vec<B> as Query>::IS_UNPACKED;
+    type Found = (Q::Found, <Vec<V> as Query>::Found);
+    const IS_UNPACKED: bool = Q::IS_UNPACKED || <Vec<V> as Query>::IS_UNPACKED;
 
     fn into_keys(self) -> Self::Keys {
         let (first, rest) = self;
-        std::iter::once(first.into()).chain(rest.into_keys()).collect()
+        first.into_keys().into_iter().chain(rest.into_keys()).collect()
     }
 
-    fn found(mut keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        let rest = keys.split_off(1);
-        let [first] = <[Key; 1]>::try_from(keys).map_err(|_| StoreError::Corrupt("a query without keys".into()))?;
-        Ok((next::<A>(first, &mut records)?, Vec::<B>::found(rest, records)?))
-    }
-}
-
-/// Two keys, and a query of any number of keys.
-impl<A: Lookup, B: Lookup, C> Query for ((A, B), Vec<C>)
-where
-    Vec<C>: Query<Keys = Vec<Key>>,
-{
-    type Keys = Vec<Key>;
-    type Found = ((A::Found, B::Found), <Vec<C> as Query>::Found);
-    const IS_UNPACKED: bool = A::IS_UNPACKED || B::IS_UNPACKED || <Vec<C> as Query>::IS_UNPACKED;
-
-    fn into_keys(self) -> Self::Keys {
-        let ((a, b), rest) = self;
-        [a.into(), b.into()].into_iter().chain(rest.into_keys()).collect()
-    }
-
-    fn found(mut keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        let rest = keys.split_off(2);
-        let [a, b] = <[Key; 2]>::try_from(keys).map_err(|_| StoreError::Corrupt("a query without keys".into()))?;
-        let first = (next::<A>(a, &mut records)?, next::<B>(b, &mut records)?);
-        Ok((first, Vec::<C>::found(rest, records)?))
-    }
-}
-
-/// Four keys, and a query of any number of keys.
-impl<A: Lookup, B: Lookup, C: Lookup, D: Lookup, E> Query for ((A, B, C, D), Vec<E>)
-where
-    Vec<E>: Query<Keys = Vec<Key>>,
-{
-    type Keys = Vec<Key>;
-    type Found = ((A::Found, B::Found, C::Found, D::Found), <Vec<E> as Query>::Found);
-    const IS_UNPACKED: bool =
-        A::IS_UNPACKED || B::IS_UNPACKED || C::IS_UNPACKED || D::IS_UNPACKED || <Vec<E> as Query>::IS_UNPACKED;
-
-    fn into_keys(self) -> Self::Keys {
-        let ((a, b, c, d), rest) = self;
-        let first = [a.into(), b.into(), c.into(), d.into()];
-        first.into_iter().chain(rest.into_keys()).collect()
-    }
-
-    fn found(mut keys: Self::Keys, mut records: Records) -> Result<Self::Found, Error> {
-        let rest = keys.split_off(4);
-        let keys = <[Key; 4]>::try_from(keys).map_err(|_| StoreError::Corrupt("a query without keys".into()))?;
-        let [a, b, c, d] = keys;
-        let first = (
-            next::<A>(a, &mut records)?,
-            next::<B>(b, &mut records)?,
-            next::<C>(c, &mut records)?,
-            next::<D>(d, &mut records)?,
-        );
-        Ok((first, Vec::<E>::found(rest, records)?))
+    fn found(mut keys: Self::Keys, records: &mut Records) -> Result<Self::Found, Error> {
+        let rest = keys.split_off(COUNT);
+        let first = <[Key; COUNT]>::try_from(keys);
+        let first = first.map_err(|_| StoreError::Corrupt("a query without keys".into()))?;
+        Ok((Q::found(first, records)?, Vec::<V>::found(rest, records)?))
     }
 }
 

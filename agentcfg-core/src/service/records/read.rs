@@ -239,7 +239,7 @@ impl AgentCfg {
     pub(in crate::service) async fn read<Q: Query>(&self, query: Q) -> Result<Q::Found, Error> {
         let keys = query.into_keys();
         let records = self.get_unpacked::<Q>(keys.as_ref()).await?;
-        Q::found(keys, records.into_iter())
+        Q::found(keys, &mut records.into_iter())
     }
 
     /// Reads the records of a query, with what was packed.
@@ -278,7 +278,7 @@ impl AgentCfg {
         let checks = both
             .map(|(key, record)| unchanged(key.clone(), record.as_ref()))
             .collect();
-        Ok((Q::found(keys, records.into_iter())?, checks))
+        Ok((Q::found(keys, &mut records.into_iter())?, checks))
     }
 
     /// Reads the records of one kind in one partition, in one snapshot.
@@ -325,7 +325,7 @@ impl AgentCfg {
             let mut found = self.store().scan(&scan).await?;
             let with = complete(scan.with.len(), std::mem::take(&mut found.with))?;
             if let Some(scanned) = self.scanned(&scan, found).await? {
-                return Ok((scanned, Q::found(keys, with.into_iter())?));
+                return Ok((scanned, Q::found(keys, &mut with.into_iter())?));
             }
         }
         Err(removed_meanwhile())
