@@ -47,7 +47,7 @@ impl fmt::Display for Origin {
 }
 
 impl Origin {
-    /// That of a context, which has the default name where `agentcfg login` alone was used.
+    /// The context's session; `agentcfg login` without a name uses the default context.
     pub fn of_context(name: &str) -> Self {
         match name {
             credentials::DEFAULT => Self::Login,

@@ -4,12 +4,11 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+use agentcfg_core::sync::lock;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::failure::{Code, CommandFailure, Result};
 use crate::signals;
-
-use agentcfg_core::sync::lock;
 
 /// The greatest length of a credential that is read from standard input.
 const MAX_SECRET: u64 = 64 * 1024;

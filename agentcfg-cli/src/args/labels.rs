@@ -38,10 +38,10 @@ Examples:
     },
     /// List the labels of the workspace.
     List {
-        /// Those of this agent.
+        /// Only labels of this agent.
         #[arg(long, value_name = "AGENT")]
         agent: Option<String>,
-        /// Those of this name.
+        /// Only labels with this name.
         #[arg(long, value_name = "LABEL")]
         label: Option<String>,
     },

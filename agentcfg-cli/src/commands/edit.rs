@@ -217,7 +217,7 @@ impl Edit {
     }
 
     fn remove_file(&self) {
-        // What remains is in the directory for temporary files.
+        // On failure the file stays in the directory for temporary files.
         let _ = self.path.parent().map(fs::remove_dir_all);
     }
 }

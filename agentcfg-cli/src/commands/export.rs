@@ -25,7 +25,7 @@ struct Exported {
     unchanged: Vec<PathBuf>,
     /// Files of agents of the workspace that are not exported any more.
     stale: Vec<PathBuf>,
-    /// Those of them that were removed.
+    /// Stale files that were removed.
     removed: Vec<PathBuf>,
     /// Files of agents that the workspace has never had. They are always kept: nothing else has what is in them.
     unapplied: Vec<PathBuf>,

@@ -5,9 +5,9 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard};
 
-use crate::failure::{CommandFailure, Result};
-
 use agentcfg_core::sync::lock;
+
+use crate::failure::{CommandFailure, Result};
 
 /// What the names of temporary files begin with, and how many letters and digits follow.
 const PREFIX: &str = ".agentcfg-";

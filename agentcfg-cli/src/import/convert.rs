@@ -97,7 +97,7 @@ pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node>
 }
 
 /// What a user has to check about a value that tools read in different ways.
-pub fn doubt(kind: As, entry: &Entry) -> Option<String> {
+pub fn ambiguity(kind: As, entry: &Entry) -> Option<String> {
     let is_list = matches!(kind, As::Words | As::WordList);
     let text = entry.node.as_text().filter(|text| is_list && text.contains('('))?;
     let (key, number) = (&entry.key, split(text).len());

@@ -14,14 +14,14 @@ pub struct Document {
 }
 
 /// Reads a text without a byte order mark. `None`: there is no front matter. Keys that the format knows begin a field also where
-/// the text is bent.
+/// the text is not valid YAML.
 pub fn read(file: &Path, text: &str, known: &[&str], warnings: &mut Vec<Problem>) -> Result<Option<Document>, Problem> {
     let Some(FrontMatter { yaml, body, body_line }) = FrontMatter::split(file, text)? else {
         return Ok(None);
     };
     let entries = match from_yaml(file, yaml, 2) {
         Ok(entries) => entries,
-        Err(problem) => bent(file, yaml, known, &problem, warnings)?,
+        Err(problem) => read_lenient(file, yaml, known, &problem, warnings)?,
     };
     Ok(Some(Document {
         entries,
@@ -33,8 +33,8 @@ pub fn read(file: &Path, text: &str, known: &[&str], warnings: &mut Vec<Problem>
     }))
 }
 
-/// Reads front matter that is not valid YAML field by field. A field that is not valid by itself is a text.
-fn bent(
+/// Reads front matter that is not valid YAML line by line, with warnings. A field that is not valid by itself is a text.
+fn read_lenient(
     file: &Path,
     yaml: &str,
     known: &[&str],

@@ -189,7 +189,7 @@ pub fn import(
             continue;
         };
         let (_, to, kind) = row;
-        if let Some(message) = convert::doubt(*kind, &entry) {
+        if let Some(message) = convert::ambiguity(*kind, &entry) {
             notes.push(Problem::new(&file, entry.node.place, message));
         }
         let placed = match to {

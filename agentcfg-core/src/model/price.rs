@@ -164,7 +164,7 @@ impl Usd {
     /// Nothing.
     pub const ZERO: Self = Self(0);
 
-    /// So many billionths of a USD.
+    /// An amount in billionths of a USD.
     ///
     /// ```
     /// use agentcfg_core::model::Usd;
@@ -278,13 +278,13 @@ fn decimal<T: FromStr<Err = InvalidAmount>>(
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ModelPrices {
-    /// That of input that is neither read from a cache nor written to one.
+    /// Price of uncached input.
     pub input: Price,
-    /// That of input that is read from a cache; that of input where it is absent.
+    /// Price of input that is read from a cache; the price of input where it is absent.
     pub cached_input: Option<Price>,
-    /// That of input that is written to a cache; that of input where it is absent.
+    /// Price of input that is written to a cache; the price of input where it is absent.
     pub cache_write: Option<Price>,
-    /// That of output; nothing where it is absent.
+    /// Price of output; `None` costs nothing.
     pub output: Option<Price>,
 }
 

@@ -125,9 +125,9 @@ impl schemars::JsonSchema for Provider {
 word_enum! {
     /// The API that a provider speaks.
     ProviderApi {
-        /// That of Anthropic: `messages`.
+        /// The API of Anthropic: `messages`.
         Anthropic = "anthropic",
-        /// That of OpenAI: `chat/completions`, `responses`, `embeddings`.
+        /// The API of OpenAI: `chat/completions`, `responses`, `embeddings`.
         OpenAi = "openai",
     }
 }

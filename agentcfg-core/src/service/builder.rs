@@ -139,7 +139,7 @@ impl Builder {
     /// ```
     #[must_use]
     pub fn rate_limiter(mut self, limiter: impl RateLimiter) -> Self {
-        self.counting = RateCounting::Elsewhere(Arc::new(limiter));
+        self.counting = RateCounting::External(Arc::new(limiter));
         self
     }
 
@@ -326,7 +326,7 @@ impl AgentCfg {
             entropy: Arc::new(SystemEntropy),
             sessions: Arc::new(NoSessions),
             renewal: None,
-            counting: RateCounting::Here(MemoryLimiter::default()),
+            counting: RateCounting::InProcess(MemoryLimiter::default()),
             settings: Settings::default(),
             catalogue: Catalogue::default(),
             managed: Managed::default(),

@@ -30,7 +30,7 @@ pub(super) struct Permit<K: Hash + Eq> {
 }
 
 impl<K: Hash + Eq + Clone> FairPermits<K> {
-    /// So many permits, half of them for one key at most.
+    /// Creates `all` permits, of which one key gets at most half.
     pub(super) fn of(all: usize) -> Arc<Self> {
         Arc::new(Self {
             all: Arc::new(Semaphore::new(all)),

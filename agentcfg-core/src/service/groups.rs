@@ -89,7 +89,7 @@ impl AgentCfg {
         }
     }
 
-    /// Those of a user's groups that count: none, where an operator has removed the user.
+    /// The groups of a user that count: none, where an operator has removed the user.
     pub(super) async fn groups_that_count<'a>(
         &self,
         user_id: &UserId,

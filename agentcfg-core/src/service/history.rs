@@ -5,7 +5,7 @@
 
 use super::access::Access;
 use super::records::{
-    self, AgentPlace, CalledAgent, Entity, EntityKey, PackedTexts, StoredTouch, StoredVersion, Transaction,
+    self, AgentSummary, CalledAgent, Entity, EntityKey, PackedTexts, StoredTouch, StoredVersion, Transaction,
 };
 use super::serialized_record::SerializedRecord;
 use crate::error::Error;
@@ -24,7 +24,7 @@ impl CalledAgent {
     }
 }
 
-impl AgentPlace {
+impl AgentSummary {
     /// The number of the current version; see [`StoredAgent::version`].
     pub(super) fn version(&self) -> u64 {
         self.history.versions

@@ -1,8 +1,8 @@
 //! How many long answers are made at the same time.
 //!
-//! A list of the past or a page of changes is made whole, from pieces that are read one after the other. Unbounded, many requests
-//! at once would each hold a half-made answer. So where answers are counted, a long one is begun with a share of what its caller
-//! may hold and made in one of few places, for which the others wait with nothing in their hands.
+//! A list of the past or a page of changes is made whole, from pieces that are read one after the other. Unbounded, many
+//! requests at once would each hold a half-made answer. So where answers are counted, at most `MAX_CONCURRENT` long answers
+//! are built at once. Each first takes its share of the caller's budget; waiting requests hold nothing.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::{AgentCfg, Caller};
 use crate::error::Error;
 
 /// How many long answers are made at once, half of them for one caller at most.
-const PLACES: usize = 3;
+const MAX_CONCURRENT: usize = 3;
 
 /// What counts the answers that are held for callers, such as those that clients have not read; see
 /// [`AgentCfg::with_answer_budget`].
@@ -86,7 +86,7 @@ impl AgentCfg {
     /// ```
     #[must_use]
     pub fn with_answer_budget(&self, budget: Arc<dyn AnswerBudget>) -> Self {
-        let places = FairPermits::of(PLACES);
+        let places = FairPermits::of(MAX_CONCURRENT);
         Self {
             answers: Some(Arc::new(LongAnswers { budget, places })),
             ..self.clone()
@@ -99,7 +99,7 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// Those of [`AnswerBudget::begin`].
+    /// The errors of [`AnswerBudget::begin`].
     pub(super) async fn begin_answer(&self, caller: &Caller) -> Result<LongAnswer, Error> {
         let begun = self.begin_streamed_answer(caller).await?;
         // The share is not taken before: what a request that waits had taken, another one could use.

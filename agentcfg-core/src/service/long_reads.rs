@@ -74,7 +74,7 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// Those of the piece, and [`ErrorKind::Internal`] when it panics or the runtime is shut down.
+    /// Errors of the piece, and [`ErrorKind::Internal`] when it panics or the runtime is shut down.
     pub(super) async fn long_read<T: Send + 'static>(
         &self,
         workspace: WorkspaceId,

@@ -21,7 +21,7 @@ use crate::model::{
 use crate::validate::Invalid;
 
 impl AsOf {
-    /// Whether this is a point in time that has not passed: it means the present, also where a clock was set back.
+    /// Whether this time is now or later; then the current state is read, also where a clock was set back.
     pub(super) fn is_present(self, now: impl FnOnce() -> Timestamp) -> bool {
         matches!(self, Self::At(moment) if moment >= now())
     }

@@ -13,7 +13,7 @@ use super::agent_labels::Labels;
 use super::chunked_reads::{self, Chunks};
 use super::labels::ReleasedVersions;
 use super::records::{
-    self, AgentPlace, Encoded, Entries, Outcome, Stored, StoredEntryHead, Transaction, VERSION_GROUP, VersionHead,
+    self, AgentSummary, Encoded, Entries, Outcome, Stored, StoredEntryHead, Transaction, VERSION_GROUP, VersionHead,
     version_group,
 };
 use crate::clock::{DAY, HOUR};
@@ -128,10 +128,10 @@ impl AgentCfg {
     async fn remove_old_versions(&self, workspace: WorkspaceId, horizon: Horizon) -> Result<u64, Error> {
         let mut removed = 0;
         let mut released = ReleasedVersions::of(workspace);
-        let mut agents = Chunks::of(Entries::<AgentPlace>::in_workspace(workspace));
+        let mut agents = Chunks::of(Entries::<AgentSummary>::in_workspace(workspace));
         while let Some(piece) = agents.next(self).await? {
             let place =
-                |agent: Encoded<AgentPlace>| Ok((agent.key().item().to_owned(), agent.value()?.history.versions));
+                |agent: Encoded<AgentSummary>| Ok((agent.key().item().to_owned(), agent.value()?.history.versions));
             for (agent_id, current) in chunked_reads::decoded(piece, place).await? {
                 let of_agent = (&*agent_id, current);
                 removed += self

@@ -15,20 +15,20 @@ pub(super) struct SingleFlight<T> {
     /// How many attempts have begun.
     begun: AtomicU64,
     failures: AtomicU64,
-    led: Mutex<Led<T>>,
+    state: Mutex<State<T>>,
 }
 
 #[derive(Debug, Default)]
-struct Led<T> {
+struct State<T> {
     value: T,
     /// The number of the last attempt that has succeeded.
     succeeded: u64,
 }
 
 /// The right to do the work. When it is dropped, also by a cancelled caller, the next waiter gets it.
-pub(super) struct Lead<'a, T> {
+pub(super) struct Leader<'a, T> {
     flight: &'a SingleFlight<T>,
-    led: MutexGuard<'a, Led<T>>,
+    state: MutexGuard<'a, State<T>>,
     /// The number of failures when this caller began to wait.
     failures: u64,
 }
@@ -39,7 +39,7 @@ impl<T> SingleFlight<T> {
         Self {
             begun: AtomicU64::new(0),
             failures: AtomicU64::new(0),
-            led: Mutex::new(Led { value, succeeded: 0 }),
+            state: Mutex::new(State { value, succeeded: 0 }),
         }
     }
 
@@ -49,22 +49,22 @@ impl<T> SingleFlight<T> {
     }
 
     /// Waits until this caller may do the work.
-    pub(super) async fn lead(&self) -> Lead<'_, T> {
+    pub(super) async fn lead(&self) -> Leader<'_, T> {
         let failures = self.failures.load(Ordering::SeqCst);
-        let led = self.led.lock().await;
-        Lead {
+        let state = self.state.lock().await;
+        Leader {
             flight: self,
-            led,
+            state,
             failures,
         }
     }
 }
 
-impl<T> Lead<'_, T> {
+impl<T> Leader<'_, T> {
     /// Whether an attempt after this one has succeeded. With the number that [`SingleFlight::begun`] returned when a
     /// caller arrived, this tells whether the value is new enough for it.
     pub(super) fn is_newer_than(&self, attempt: u64) -> bool {
-        self.led.succeeded > attempt
+        self.state.succeeded > attempt
     }
 
     /// Whether so many other callers have failed while this one waited that it should fail too.
@@ -81,24 +81,24 @@ impl<T> Lead<'_, T> {
     /// Ends an attempt, with its result.
     pub(super) fn end(&mut self, attempt: u64, has_succeeded: bool) {
         if has_succeeded {
-            self.led.succeeded = attempt;
+            self.state.succeeded = attempt;
         } else {
             self.flight.failures.fetch_add(1, Ordering::SeqCst);
         }
     }
 }
 
-impl<T> Deref for Lead<'_, T> {
+impl<T> Deref for Leader<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        &self.led.value
+        &self.state.value
     }
 }
 
-impl<T> DerefMut for Lead<'_, T> {
+impl<T> DerefMut for Leader<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        &mut self.led.value
+        &mut self.state.value
     }
 }
 

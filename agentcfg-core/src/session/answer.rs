@@ -45,11 +45,11 @@ pub struct AnswerRules<'a> {
 /// [`SessionError::Invalid`] when the provider says that the token is not active, not valid now, or for another
 /// audience; [`SessionError::Unavailable`] when the answer cannot be parsed.
 pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -> Result<Session, SessionError> {
-    let answer = json::object(body).map_err(|fault| useless(&format!("its answer {fault}")))?;
+    let answer = json::object(body).map_err(|fault| bad_answer(&format!("its answer {fault}")))?;
     match answer.get("active") {
         Some(Value::Bool(true)) => {}
         Some(Value::Bool(false)) => return Err(SessionError::Invalid("the identity provider says it is not active")),
-        _ => return Err(useless("its answer does not say whether the token is active")),
+        _ => return Err(bad_answer("its answer does not say whether the token is active")),
     }
     // Some providers introspect other tokens too, such as refresh tokens, and name their type.
     let kind = answer.get("token_type").and_then(Value::as_str).unwrap_or("bearer");
@@ -61,7 +61,7 @@ pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -
     }
     for name in ["exp", "nbf"] {
         if !answer.get(name).is_none_or(Value::is_number) {
-            return Err(useless(&format!("its answer has a {name} that is no number")));
+            return Err(bad_answer(&format!("its answer has a {name} that is no number")));
         }
     }
     claims::check_times(&answer, LEEWAY_SECONDS, now)?;
@@ -92,7 +92,7 @@ pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -
 /// [`SessionError::Unavailable`] when the answer names no user; [`SessionError::Invalid`] when it names one
 /// that cannot be a user of this service.
 pub fn read_user_info(body: &[u8]) -> Result<Session, SessionError> {
-    let answer = json::object(body).map_err(|fault| useless(&format!("its answer {fault}")))?;
+    let answer = json::object(body).map_err(|fault| bad_answer(&format!("its answer {fault}")))?;
     user(&answer, &["sub", "id"])
 }
 
@@ -106,11 +106,11 @@ fn user(answer: &Map<String, Value>, names: &[&str]) -> Result<Session, SessionE
         Some(Value::String(user_id)) if !user_id.is_empty() => Err(SessionError::Invalid(
             "the identity provider names a user with an impossible id",
         )),
-        _ => Err(useless("its answer names no user")),
+        _ => Err(bad_answer("its answer names no user")),
     }
 }
 
-fn useless(why: &str) -> SessionError {
+fn bad_answer(why: &str) -> SessionError {
     SessionError::Unavailable(why.to_owned())
 }
 

@@ -1,4 +1,4 @@
-//! Holds: a decision that keeps losing races against other writers lets them wait once, and then it is made.
+//! A hold blocks other appends to a log until a decision that kept losing races has committed.
 
 use std::any::Any;
 use std::collections::HashMap;

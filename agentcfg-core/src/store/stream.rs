@@ -87,7 +87,7 @@ impl<W: Write> StreamWriter<W> {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of writing to `out`.
     pub fn begin(out: W, sequence: u64) -> io::Result<Self> {
         Self::begin_as(out, sequence, &BUILD_FIELD)
     }
@@ -96,7 +96,7 @@ impl<W: Write> StreamWriter<W> {
     ///
     /// # Errors
     ///
-    /// Those of `out`.
+    /// Errors of writing to `out`.
     pub fn begin_as(out: W, sequence: u64, build: &BuildField) -> io::Result<Self> {
         let mut stream = Self {
             out,
@@ -115,7 +115,7 @@ impl<W: Write> StreamWriter<W> {
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Errors of writing to the output.
     pub fn record(&mut self, key: &[u8], sealed: &[u8]) -> io::Result<()> {
         if key == self.epoch {
             return Ok(());
@@ -136,7 +136,7 @@ impl<W: Write> StreamWriter<W> {
     ///
     /// # Errors
     ///
-    /// Those of the output.
+    /// Errors of writing to the output.
     pub fn end(mut self) -> io::Result<u64> {
         self.put(&[END])?;
         self.put(&self.count.to_be_bytes())?;

@@ -6,12 +6,12 @@
 
 use std::sync::Mutex;
 
+use crate::sync::lock;
+
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use subtle::ConstantTimeEq;
 use zeroize::Zeroize;
-
-use crate::sync::lock;
 
 /// The pool of buffers.
 static POOL: Mutex<Vec<Vec<Block>>> = Mutex::new(Vec::new());

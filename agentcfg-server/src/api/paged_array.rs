@@ -57,7 +57,7 @@ impl Pages for Summaries {
 ///
 /// # Errors
 ///
-/// Those of the first pages, and 503 when too many long answers wait for their clients.
+/// Errors of the first pages, and 503 when too many long answers wait for their clients.
 pub async fn answer<P: Pages, T>(call: &Call<'_>, pages: P) -> Result<Written<LongList<T>>, Failure> {
     let written = PagedArray {
         pages,

@@ -109,7 +109,7 @@ impl Route {
         }
     }
 
-    /// Whether it also answers `HEAD`. What follows a prefix is for another service, of which `HEAD` has no use.
+    /// Whether it also answers `HEAD`. A path behind a prefix belongs to another service, for which `HEAD` has no use.
     pub fn answers_head(&self) -> bool {
         self.method == "GET" && self.prefix.is_none()
     }

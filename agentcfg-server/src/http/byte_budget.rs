@@ -17,23 +17,22 @@ pub const SMALL_BODY: usize = 16 << 10;
 /// The longest answer that is not counted.
 pub const SMALL_ANSWER: usize = 64 << 10;
 
-/// What a streamed answer counts as, and one whose length is not known yet: its pieces are made one after the other, and most
-/// are shorter. While one is longer, the answer counts as that.
+/// Bytes that an answer of unknown length counts as. A longer piece counts in full while it is held.
 const STREAMED_ANSWER: usize = 4 << 20;
 
 /// A budget of bytes in flight: of the request bodies that are being received or whose calls have not ended, or of the answers
 /// that their clients have not read.
 ///
 /// A body of a declared length takes its share before the first byte is read, and a body of unknown length as its bytes
-/// arrive. An answer takes its share once its length is known, and a long one also while it is made; texts that answers share are
-/// not counted. What does not fit is
-/// refused at once: a queue would hold connections and credentials instead. Clones share the budget.
+/// arrive. An answer takes its share once its length is known, and a long one also while it is made; texts that answers share
+/// are not counted. What does not fit is refused at once: a queue would hold connections and credentials instead. Clones share
+/// the budget.
 #[derive(Debug, Clone)]
 pub struct ByteBudget {
     server: usize,
     caller: usize,
-    /// What the bytes are of, for messages.
-    of: &'static str,
+    /// Used in error messages.
+    label: &'static str,
     held: Arc<Mutex<AllHeld>>,
 }
 
@@ -41,11 +40,11 @@ pub struct ByteBudget {
 struct AllHeld {
     total: usize,
     /// What each caller holds that holds some.
-    callers: HashMap<String, OfCaller>,
+    callers: HashMap<String, CallerUsage>,
 }
 
 #[derive(Debug, Default)]
-struct OfCaller {
+struct CallerUsage {
     bytes: usize,
     /// The longest answer of the caller since it held none: the next one is taken to be as long, so that no work is lost on one
     /// that does not fit.
@@ -99,11 +98,11 @@ impl ByteBudget {
         Self::of("unread answers", server, caller)
     }
 
-    fn of(of: &'static str, server: usize, caller: usize) -> Self {
+    fn of(label: &'static str, server: usize, caller: usize) -> Self {
         Self {
             server,
             caller,
-            of,
+            label,
             held: Arc::default(),
         }
     }
@@ -152,14 +151,14 @@ impl ByteBudget {
                 ErrorKind::TooManyRequests,
                 format!(
                     "your {} in flight must be at most {} bytes together",
-                    self.of, self.caller
+                    self.label, self.caller
                 ),
             ));
         }
         if !fits(held.total, self.server) {
             return Err(Error::new(
                 ErrorKind::Unavailable,
-                format!("the server holds as many bytes of {} as it may", self.of),
+                format!("the server holds as many bytes of {} as it may", self.label),
             ));
         }
         held.take(caller, more);

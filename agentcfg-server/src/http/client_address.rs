@@ -19,7 +19,7 @@ const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PeerAddress(pub IpAddr);
 
-/// The proxies in front of a server whose word counts for the address of a client.
+/// Proxies whose forwarding headers are trusted for the client address.
 ///
 /// ```
 /// use agentcfg_server::TrustedProxies;
@@ -97,8 +97,7 @@ fn of_forwarded(element: &str) -> Option<IpAddr> {
 
 /// Splits a text at a separator that is in no quoted string.
 ///
-/// A quoted string without an end comes from a client that wants to hide what a proxy has appended. Then the quotes count for
-/// nothing, so that the last element is that of the proxy.
+/// An unterminated quote is treated as plain text, so that a client cannot hide the entry that the proxy appended.
 fn unquoted(text: &str, separator: char) -> Vec<&str> {
     let mut parts = Vec::new();
     let (mut begin, mut is_quoted, mut is_escaped) = (0, false, false);

@@ -52,20 +52,20 @@ pub struct Reply {
     history_since: Option<Timestamp>,
     /// Whether caches and proxies must keep no copy.
     is_uncached: bool,
-    form: Form,
+    coding: Coding,
     /// A whole response, such as that of another service, which replaces the other parts.
     relayed: Option<Box<Response<Body>>>,
 }
 
 /// The content coding of the reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum Coding {
     /// Plain, and not negotiated.
-    Plain,
+    Fixed,
     /// Negotiated, not chosen yet.
-    Open,
+    Undecided,
     /// Plain, as negotiated.
-    Chosen,
+    Identity,
     /// Gzip, as negotiated.
     Gzip,
 }
@@ -98,7 +98,7 @@ impl Reply {
             cursor: None,
             history_since: None,
             is_uncached: false,
-            form: Form::Open,
+            coding: Coding::Undecided,
             relayed: None,
         }
     }
@@ -161,7 +161,7 @@ impl Reply {
     #[must_use]
     pub fn plain(self) -> Self {
         Self {
-            form: Form::Plain,
+            coding: Coding::Fixed,
             ..self
         }
     }
@@ -184,7 +184,7 @@ impl Reply {
         (budget, caller): (&ByteBudget, Option<String>),
         values: &mut FieldValues,
     ) -> Result<Response<Body>, Failure> {
-        if self.form == Form::Open
+        if self.coding == Coding::Undecided
             && let Some(compressor) = compression.compressor()
             && let Some(response) = self.relayed.take()
         {
@@ -198,11 +198,11 @@ impl Reply {
             Some(caller) if head.method != Method::HEAD => budget.answer(caller, self.body.len()).ok(),
             _ => None,
         };
-        let has_forms = self.form == Form::Open
+        let has_forms = self.coding == Coding::Undecided
             && (self.status.is_success() || self.status == StatusCode::NOT_MODIFIED)
             && self.body.len() >= compression.from_length;
         if has_forms {
-            self.form = Form::Chosen;
+            self.coding = Coding::Identity;
             if fields.has_accept_encoding && asks_for_gzip(&head.headers) {
                 self = Box::pin(self.in_gzip(compression)).await;
             }
@@ -241,7 +241,7 @@ impl Reply {
     /// The negotiation chose gzip, with this body if the reply has one.
     fn chosen_gzip(self, body: Bytes, is_own: bool) -> Self {
         Self {
-            form: Form::Gzip,
+            coding: Coding::Gzip,
             body: match is_own {
                 true => ReplyBody::Made(body),
                 false => ReplyBody::Shared(body),
@@ -269,7 +269,7 @@ impl Reply {
         if let Some(tag) = self.tag {
             // The tag of a record is the same in each answer with it: it is for conditions of changes.
             let is_of_record = self.version.is_some();
-            let suffix = if self.form == Form::Gzip && !is_of_record {
+            let suffix = if self.coding == Coding::Gzip && !is_of_record {
                 IN_GZIP
             } else {
                 ""
@@ -291,12 +291,12 @@ impl Reply {
         if self.is_uncached {
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(UNCACHED));
         }
-        if matches!(self.form, Form::Chosen | Form::Gzip) {
+        if matches!(self.coding, Coding::Identity | Coding::Gzip) {
             headers.append(header::VARY, HeaderValue::from_static("Accept-Encoding"));
         }
         if unchanged {
             headers.remove(header::CONTENT_TYPE);
-        } else if self.form == Form::Gzip {
+        } else if self.coding == Coding::Gzip {
             headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         response

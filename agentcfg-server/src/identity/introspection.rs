@@ -34,14 +34,14 @@ const MAX_BYTES: usize = 64 << 10;
 /// A verifier that sends each token to a provider.
 pub(super) struct RemoteVerifier {
     outbound: Outbound,
-    question: Question,
+    check: RemoteCheck,
     permits: Semaphore,
     /// Whether the last question was not answered.
     is_unreachable: AtomicBool,
 }
 
 /// The kind of request.
-pub(super) enum Question {
+pub(super) enum RemoteCheck {
     /// Token introspection: whether the token is active, and who its user is.
     Introspection {
         url: Uri,
@@ -55,10 +55,10 @@ pub(super) enum Question {
 
 impl RemoteVerifier {
     /// Makes a verifier that sends this request for each token.
-    pub(super) fn new(outbound: Outbound, question: Question) -> Self {
+    pub(super) fn new(outbound: Outbound, check: RemoteCheck) -> Self {
         Self {
             outbound,
-            question,
+            check,
             permits: Semaphore::new(AT_A_TIME),
             is_unreachable: AtomicBool::new(false),
         }
@@ -80,7 +80,7 @@ impl RemoteVerifier {
     }
 
     async fn ask(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
-        let request = self.question.about(token)?;
+        let request = self.check.about(token)?;
         // The semaphore is never closed.
         let _turn = self
             .permits
@@ -93,9 +93,9 @@ impl RemoteVerifier {
             .await
             .map_err(|error| unavailable(error.to_string()))?;
         match answer.status() {
-            StatusCode::OK => self.question.read(answer.body(), now),
+            StatusCode::OK => self.check.read(answer.body(), now),
             status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
-                if matches!(self.question, Question::Introspection { .. }) {
+                if matches!(self.check, RemoteCheck::Introspection { .. }) {
                     // An inactive token is an answer of 200, so another status means that the question itself was refused.
                     tracing::warn!(%status, "the identity provider refuses introspection, check the client's credentials");
                 }
@@ -123,7 +123,7 @@ impl SessionVerifier for RemoteVerifier {
     }
 }
 
-impl Question {
+impl RemoteCheck {
     fn about(&self, token: &str) -> Result<Request<Full<Bytes>>, SessionError> {
         const UNSENDABLE: SessionError = SessionError::Invalid("it cannot be sent to the identity provider");
         let mut request = Request::new(Full::default());

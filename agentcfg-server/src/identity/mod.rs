@@ -19,7 +19,7 @@ use agentcfg_core::session::{JwksSessions, LocalSessions, SessionVerifier};
 
 #[cfg(feature = "dashboard")]
 pub use self::code_flow::{CodeFlow, CodeFlowError, OidcClient};
-use self::introspection::{Question, RemoteVerifier, basic, sensitive};
+use self::introspection::{RemoteCheck, RemoteVerifier, basic, sensitive};
 use self::jwks::PublishedKeys;
 pub use self::remote::RemoteProvider;
 pub use self::url::{discovery_url, is_plain_url};
@@ -40,7 +40,7 @@ pub struct Identity {
 enum Kind {
     Local(Arc<LocalSessions>),
     Published(JwksSessions),
-    Asked(Arc<RemoteVerifier>),
+    Remote(Arc<RemoteVerifier>),
 }
 
 impl Identity {
@@ -77,20 +77,20 @@ impl Identity {
                 issuer,
                 audience,
             } => {
-                let question = Question::Introspection {
+                let check = RemoteCheck::Introspection {
                     url: url.clone(),
                     authorization: basic(client_id, client_secret),
                     issuer: issuer.map(str::to_owned),
                     audience: audience.map(str::to_owned),
                 };
-                Kind::Asked(Arc::new(RemoteVerifier::new(outbound, question)))
+                Kind::Remote(Arc::new(RemoteVerifier::new(outbound, check)))
             }
             RemoteProvider::UserInfo { url, apikey } => {
-                let question = Question::User {
+                let check = RemoteCheck::User {
                     url: url.clone(),
                     apikey: apikey.and_then(|apikey| sensitive(apikey.expose())),
                 };
-                Kind::Asked(Arc::new(RemoteVerifier::new(outbound, question)))
+                Kind::Remote(Arc::new(RemoteVerifier::new(outbound, check)))
             }
         };
         Ok(Self { kind })
@@ -101,7 +101,7 @@ impl Identity {
         match &self.kind {
             Kind::Local(sessions) => Arc::clone(sessions) as _,
             Kind::Published(sessions) => Arc::new(sessions.clone()),
-            Kind::Asked(provider) => Arc::clone(provider) as _,
+            Kind::Remote(provider) => Arc::clone(provider) as _,
         }
     }
 
@@ -118,7 +118,7 @@ impl Identity {
     pub async fn keep(self, stopped: impl Future<Output = ()>) {
         let verifier = match &self.kind {
             Kind::Local(_) => return,
-            Kind::Published(_) | Kind::Asked(_) => self.verifier(),
+            Kind::Published(_) | Kind::Remote(_) => self.verifier(),
         };
         let keeping = async {
             let mut pause = FIRST_PAUSE;
@@ -126,7 +126,7 @@ impl Identity {
                 match &self.kind {
                     Kind::Local(_) => {}
                     Kind::Published(sessions) => sessions.probe(SystemClock.now()).await,
-                    Kind::Asked(provider) => provider.probe(SystemClock.now()).await,
+                    Kind::Remote(provider) => provider.probe(SystemClock.now()).await,
                 }
                 if verifier.ready().is_ok() {
                     pause = PROBE_EVERY;

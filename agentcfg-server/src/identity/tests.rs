@@ -13,21 +13,21 @@ fn outbound() -> Outbound {
 }
 
 fn introspection(stub: &Stub) -> RemoteVerifier {
-    let question = Question::Introspection {
+    let check = RemoteCheck::Introspection {
         url: stub.url("/introspect").parse().unwrap(),
         authorization: basic("our id", &Secret::new("s:e&c/ré t")),
         issuer: None,
         audience: Some("api".to_owned()),
     };
-    RemoteVerifier::new(outbound(), question)
+    RemoteVerifier::new(outbound(), check)
 }
 
 fn user_url(stub: &Stub) -> RemoteVerifier {
-    let question = Question::User {
+    let check = RemoteCheck::User {
         url: stub.url("/auth/v1/user").parse().unwrap(),
         apikey: sensitive("anon-key"),
     };
-    RemoteVerifier::new(outbound(), question)
+    RemoteVerifier::new(outbound(), check)
 }
 
 async fn verify(provider: &RemoteVerifier, token: &str) -> Result<String, SessionError> {
@@ -135,11 +135,11 @@ async fn a_refused_connection_is_an_error() {
         .unwrap()
         .local_addr()
         .unwrap();
-    let question = Question::User {
+    let check = RemoteCheck::User {
         url: format!("http://{gone}/user").parse().unwrap(),
         apikey: None,
     };
-    let said = verify(&RemoteVerifier::new(outbound(), question), "t").await;
+    let said = verify(&RemoteVerifier::new(outbound(), check), "t").await;
     assert!(matches!(said, Err(SessionError::Unavailable(_))), "{said:?}");
     assert!(stub.seen().is_empty());
 }

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
+use agentcfg_core::sync::lock;
 use tokio::time::Instant;
 
 use crate::http::{Disconnect, Leaving, WatchClient};
-
-use agentcfg_core::sync::lock;
 
 /// The state of one connection, shared by its socket and its service. Everything runs in one task; the atomics are needed
 /// only because the types must be `Send` and `Sync`.

@@ -58,20 +58,20 @@ const STEP: Duration = Duration::from_millis(100);
 /// How long the last demand holds after no client waits any more.
 const CALM: Duration = Duration::from_secs(5);
 
-/// Demands that make room for clients that wait for a connection: the connections that are idle for longest close first.
-pub(super) struct Crowd {
+/// Shortens idle timeouts while clients wait for a connection, so that the connections that are idle for longest close first.
+pub(super) struct ConnectionPressure {
     demand: watch::Sender<Demand>,
     idle_timeout: Duration,
     /// How long connections may be idle now, if that is less than usual.
     idle: Option<Duration>,
     is_waiting: bool,
-    /// Whether [`Self::set_waiting`] has told of this crowd.
+    /// Whether [`Self::set_waiting`] has reported this pressure.
     is_told: bool,
     /// When the demand changes next.
     next: Option<Instant>,
 }
 
-impl Crowd {
+impl ConnectionPressure {
     pub(super) fn new(demand: watch::Sender<Demand>, idle_timeout: Duration) -> Self {
         Self {
             demand,
@@ -83,7 +83,7 @@ impl Crowd {
         }
     }
 
-    /// Notes whether a client waits for a connection. Tells whether it is the first one of a crowd.
+    /// Notes whether a client waits for a connection. Tells whether it is the first one of a new pressure.
     pub(super) fn set_waiting(&mut self, is_waiting: bool) -> bool {
         if is_waiting == self.is_waiting {
             return false;
@@ -139,35 +139,35 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn demands_grow_while_a_client_waits_and_end_when_none_does() {
         let (sender, mut demand) = watch::channel(Demand::Serve);
-        let mut crowd = Crowd::new(sender, Duration::from_secs(36));
-        assert!(crowd.set_waiting(true));
+        let mut pressure = ConnectionPressure::new(sender, Duration::from_secs(36));
+        assert!(pressure.set_waiting(true));
         let mut seen = Vec::new();
         for _ in 0..3 {
-            crowd.change().await;
+            pressure.change().await;
             seen.push(*demand.borrow_and_update());
         }
         let hurry = |seconds| Demand::Hurry(Duration::from_secs(seconds));
         assert_eq!(seen, [hurry(18), hurry(9), hurry(5)]);
-        crowd.change().await;
+        pressure.change().await;
         assert!(!demand.has_changed().unwrap(), "no demand is stricter");
         let before = Instant::now();
-        crowd.set_waiting(false);
-        crowd.change().await;
+        pressure.set_waiting(false);
+        pressure.change().await;
         assert_eq!(*demand.borrow_and_update(), Demand::Serve);
         assert_eq!(before.elapsed(), CALM);
-        assert!(crowd.set_waiting(true), "another crowd");
+        assert!(pressure.set_waiting(true), "another pressure");
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_client_that_comes_soon_after_meets_the_same_demand() {
         let (sender, demand) = watch::channel(Demand::Serve);
-        let mut crowd = Crowd::new(sender, Duration::from_secs(36));
-        crowd.set_waiting(true);
-        crowd.change().await;
-        crowd.set_waiting(false);
-        assert!(!crowd.set_waiting(true), "the same crowd");
+        let mut pressure = ConnectionPressure::new(sender, Duration::from_secs(36));
+        pressure.set_waiting(true);
+        pressure.change().await;
+        pressure.set_waiting(false);
+        assert!(!pressure.set_waiting(true), "the same pressure");
         assert_eq!(*demand.borrow(), Demand::Hurry(Duration::from_secs(18)));
-        crowd.change().await;
+        pressure.change().await;
         assert_eq!(*demand.borrow(), Demand::Hurry(Duration::from_secs(9)));
     }
 

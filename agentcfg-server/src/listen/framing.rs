@@ -1,4 +1,4 @@
-//! What RFC 9112 asks of a request's framing beyond what hyper checks, found in the bytes on their way to hyper.
+//! Checks the framing of requests (RFC 9112) that hyper does not check, on the raw bytes before hyper reads them.
 //!
 //! hyper takes a bare LF for the end of a line, ignores `Content-Length` beside `Transfer-Encoding`, takes any list of codings
 //! that ends in `chunked`, and does not check `Host`. A proxy in front may read such a request in another way, so that the

@@ -46,7 +46,7 @@ pub use tls::Tls;
 
 pub use crate::http::BodyTimeout;
 
-use self::demand::{Crowd, Demand};
+use self::demand::{ConnectionPressure, Demand};
 use crate::http::Disconnect;
 use crate::hyper_internals::InPlace;
 
@@ -175,7 +175,7 @@ where
     F: Future<Output = ()> + Send + 'static,
 {
     let (demand, watched) = watch::channel(Demand::Serve);
-    let mut crowd = Crowd::new(demand, limits.idle_timeout);
+    let mut pressure = ConnectionPressure::new(demand, limits.idle_timeout);
     // One connection more than are served, which shows that its client waits.
     let mut waiting = None;
     let mut connections = JoinSet::new();
@@ -195,7 +195,7 @@ where
                 open,
             });
         }
-        if crowd.set_waiting(waiting.is_some()) {
+        if pressure.set_waiting(waiting.is_some()) {
             tracing::warn!(
                 max_connections = limits.max_connections,
                 address = listener.local_addr().ok().map(tracing::field::display),
@@ -207,16 +207,16 @@ where
             biased;
             () = &mut shutdown => break,
             Some(ended) = connections.join_next(), if !connections.is_empty() => report(ended),
-            () = crowd.change() => {}
+            () = pressure.change() => {}
             () = leave.as_mut(), if !is_leaving => {
                 is_leaving = true;
-                crowd.leave();
+                pressure.leave();
             }
             accepted = accept::next(&listener, &mut backoff), if waiting.is_none() => waiting = Some(accepted),
         }
     }
     drop((listener, waiting));
-    crowd.close();
+    pressure.close();
     let drained = tokio::time::timeout(limits.shutdown_timeout, async {
         while let Some(ended) = connections.join_next().await {
             report(ended);

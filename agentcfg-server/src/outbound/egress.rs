@@ -1,4 +1,4 @@
-//! The way out: directly, or through a proxy of the deployment.
+//! Outbound connections, direct or through the configured proxy.
 
 use std::error::Error;
 use std::fmt;

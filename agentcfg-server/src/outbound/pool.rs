@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
+use agentcfg_core::sync::lock;
 use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper::http::uri::{Authority, InvalidUriParts, PathAndQuery, Scheme};
@@ -10,8 +11,6 @@ use tokio::runtime::Handle;
 use tokio::time::Instant;
 
 use super::exchange::Connection;
-
-use agentcfg_core::sync::lock;
 
 /// The idle timeout. It is shorter than that of most servers, so that a request is rarely sent on a connection that the
 /// server is closing.

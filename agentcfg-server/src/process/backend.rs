@@ -30,7 +30,7 @@ pub use self::staged::StagedStore;
 pub use agentcfg_core::store::redb::{BackupError, CompactError, OpenError, RestoreError, Scrub, check, verify_backup};
 pub use agentcfg_core::store::{TransferError, Transferred};
 
-/// Why a store cannot be used, with the way out.
+/// Why a store cannot be used, with advice for the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {

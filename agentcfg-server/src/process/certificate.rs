@@ -24,12 +24,12 @@ use crate::process::files;
 use crate::process::telemetry::Metrics;
 
 /// How often the state of the files is checked.
-const LOOK: Duration = Duration::from_secs(1);
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The length of the longest file that is read, in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// Why the files of the certificate cannot be used, with the way out.
+/// Why the files of the certificate cannot be used, with advice for the operator.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CertificateError {
@@ -333,7 +333,7 @@ pub(super) async fn renew(certificate: Arc<Certificate>, metrics: Arc<Metrics>, 
     let mut renewal = Renewal::new(Arc::clone(&certificate));
     let work = async {
         loop {
-            tokio::time::sleep(LOOK).await;
+            tokio::time::sleep(CHECK_INTERVAL).await;
             let looking = tokio::task::spawn_blocking(move || {
                 let looked = renewal.look(SystemClock.now());
                 (renewal, looked)

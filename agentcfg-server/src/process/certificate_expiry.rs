@@ -18,7 +18,7 @@ pub(super) struct Validity {
 }
 
 impl Validity {
-    /// That of a certificate in DER; `None` if it cannot be read.
+    /// The validity of a certificate in DER; `None` if it cannot be read.
     pub(super) fn of(der: &[u8]) -> Option<Self> {
         let certificate = content(der, SEQUENCE)?.0;
         let mut fields = content(certificate, SEQUENCE)?.0;

@@ -76,7 +76,7 @@ pub(super) async fn remove_deleted_workspaces(service: AgentCfg, stopped: impl F
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// The interval between two removals of old history.
-const REMOVE_EVERY: Duration = Duration::from_secs(60 * 60);
+const HISTORY_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Removes audit entries and versions that are older than the settings keep them, now and periodically.
 ///
@@ -110,7 +110,7 @@ pub(super) async fn remove_old_history(
                     "could not remove all history that is not kept any more, trying again"
                 ),
             }
-            tokio::time::sleep(REMOVE_EVERY).await;
+            tokio::time::sleep(HISTORY_INTERVAL).await;
         }
     };
     tokio::select! {
@@ -121,7 +121,7 @@ pub(super) async fn remove_old_history(
 
 /// The interval of the webhook sender's ticks: other servers write to a shared store without a notice, and attempts
 /// become due.
-const LOOK: Duration = Duration::from_secs(1);
+const WEBHOOK_TICK: Duration = Duration::from_secs(1);
 
 /// The pause after each send, so that a stream of commits does not become a busy loop.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -133,7 +133,7 @@ const GRACE: Duration = Duration::from_secs(5);
 pub(super) async fn send_webhooks(sender: WebhookSender, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
     let mut is_failing = false;
-    let mut look = tokio::time::interval(LOOK);
+    let mut look = tokio::time::interval(WEBHOOK_TICK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         let looked = tokio::select! {
@@ -213,8 +213,7 @@ pub(super) async fn flush(service: &AgentCfg) {
     }
 }
 
-/// Lets the allocator return freed memory to the system. It does so as pages are freed, some time after they were, so that a server
-/// without requests would keep what its last ones have freed.
+/// mimalloc purges freed pages only during later frees: one large block is freed, so that an idle server returns memory too.
 fn return_freed_memory() {
     // Larger than any page that the allocator keeps for the next allocation.
     const LARGE: usize = 8 << 20;

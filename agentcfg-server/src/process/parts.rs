@@ -1,4 +1,4 @@
-//! What the settings of a server are for its parts.
+//! Builds the parts of a server from its settings.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;

@@ -47,7 +47,7 @@ const BACKLOG: u32 = 1024;
 ///
 /// # Errors
 ///
-/// [`StartError::Listen`] with the way out.
+/// [`StartError::Listen`] with advice for the operator.
 pub async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener, StartError> {
     listen_on(address).map_err(|source| StartError::Listen {
         address,

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, RwLock};
 use std::time::Duration;
 
+use agentcfg_core::sync::{lock, read_lock, write_lock};
 use prost::Message;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 use tonic::client::Grpc;
@@ -19,8 +20,6 @@ use super::protocol::{
     AuthenticateRequest, AuthenticateResponse, Headed, LeaseKeepAliveResponse, LeaseRequest, StatusRequest,
     StatusResponse, TxnRequest, TxnResponse, path,
 };
-
-use agentcfg_core::sync::{lock, read_lock, write_lock};
 
 /// How long one member may take to answer a small request. A member that is stopped or cut off answers nothing at all, so the
 /// next one is asked after this time.

@@ -55,9 +55,9 @@ impl GroupEngine for Cluster {
 /// Whether the holds of logs concern a commit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Others {
-    /// It waits for them.
+    /// The commit waits until they end.
     Wait,
-    /// It is the one of a hold.
+    /// The commit is the one that holds its log.
     Held,
 }
 

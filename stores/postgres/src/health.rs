@@ -9,10 +9,9 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::time::Duration;
 
+use agentcfg_core::sync::lock;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
-
-use agentcfg_core::sync::lock;
 
 /// How long a database is suspected after an operation that had no answer. Then another one has its whole time again, since a new
 /// connection to a database that is well may take longer than a short wait.

@@ -48,7 +48,7 @@ pub struct PoolUse {
     pub limit: usize,
     /// The connections that are open.
     pub open: usize,
-    /// Those of them that run statements.
+    /// Connections that run a statement.
     pub used: usize,
     /// The callers that wait for a connection.
     pub waiting: usize,
@@ -366,7 +366,7 @@ impl Connections {
 struct Failures {
     last: String,
     logged: Option<Instant>,
-    /// Those since the last line of the log.
+    /// Count since the last log line.
     attempts: u32,
 }
 

@@ -3,9 +3,8 @@
 use std::sync::Mutex;
 use std::time::Duration;
 
-use tokio::time::Instant;
-
 use agentcfg_core::sync::lock;
+use tokio::time::Instant;
 
 /// How long a quick answer counts, at least. Under load all answers are slow, which tells nothing about the network.
 const WINDOW: Duration = Duration::from_secs(60);

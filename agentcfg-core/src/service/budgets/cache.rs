@@ -41,8 +41,8 @@ pub(super) struct PeriodSlice {
     slice: Mutex<Slice>,
     /// Held during an exchange with the account.
     pub(super) turn: tokio::sync::Mutex<()>,
-    /// What the calls lack that wait for their turn.
-    pub(super) waiting: Mutex<u64>,
+    /// Billionths of a USD that waiting calls still need.
+    pub(super) missing: Mutex<u64>,
 }
 
 impl PeriodSlice {
@@ -52,18 +52,18 @@ impl PeriodSlice {
 
     /// Notes a call that waits and lacks this amount, for as long as the guard lives.
     pub(super) fn wait_for(self: &Arc<Self>, lack: u64) -> Waiting {
-        let mut waiting = lock(&self.waiting);
-        *waiting = waiting.saturating_add(lack);
-        drop(waiting);
+        let mut missing = lock(&self.missing);
+        *missing = missing.saturating_add(lack);
+        drop(missing);
         Waiting {
             slice: Arc::clone(self),
             lack,
         }
     }
 
-    /// What the calls lack that wait, together.
+    /// Billionths of a USD that waiting calls still need.
     pub(super) fn lack(&self) -> u64 {
-        *lock(&self.waiting)
+        *lock(&self.missing)
     }
 }
 
@@ -75,8 +75,8 @@ pub(super) struct Waiting {
 
 impl Drop for Waiting {
     fn drop(&mut self) {
-        let mut waiting = lock(&self.slice.waiting);
-        *waiting = waiting.saturating_sub(self.lack);
+        let mut missing = lock(&self.slice.missing);
+        *missing = missing.saturating_sub(self.lack);
     }
 }
 
@@ -110,7 +110,7 @@ impl KnownBudget {
         if let Some(found) = slices.get(&name) {
             return Arc::clone(found);
         }
-        // Those of earlier periods end with their last calls.
+        // Slices of earlier periods end with their last calls.
         slices.retain(|_, slice| Arc::strong_count(slice) > 1 || !slice.lock().is_empty());
         let new = Arc::new(PeriodSlice {
             workspace: self.workspace,
@@ -119,7 +119,7 @@ impl KnownBudget {
             period: name.clone(),
             slice: Mutex::default(),
             turn: tokio::sync::Mutex::default(),
-            waiting: Mutex::default(),
+            missing: Mutex::default(),
         });
         slices.insert(name, Arc::clone(&new));
         new

@@ -50,9 +50,9 @@ use crate::validate::Invalid;
 /// Where requests are counted in rate windows.
 pub(super) enum RateCounting {
     /// In this process: requests of users in this limiter, requests of API keys in the key table.
-    Here(MemoryLimiter),
+    InProcess(MemoryLimiter),
     /// In a limiter of the embedding app, or in one that several servers share.
-    Elsewhere(Arc<dyn RateLimiter>),
+    External(Arc<dyn RateLimiter>),
 }
 
 /// An admitted request: its caller, and the figures of its rate window.
@@ -156,7 +156,7 @@ impl AgentCfg {
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
         let at = self.moment();
         // Windows are in the key table unless requests are counted together with other servers.
-        let is_counted_here = !self.store().is_shared() && matches!(self.inner.counting, RateCounting::Here(_));
+        let is_counted_here = !self.store().is_shared() && matches!(self.inner.counting, RateCounting::InProcess(_));
         let known = match is_counted_here {
             true => self.known(self.inner.keys.enter(credential, at, &self.inner.stamps), at),
             false => None,
@@ -311,8 +311,8 @@ impl AgentCfg {
             CallerKind::User { user_id, .. } => {
                 let limit = self.settings().session_rate_limit;
                 match &self.inner.counting {
-                    RateCounting::Here(users) => users.count(Subject::User(user_id), limit, at),
-                    RateCounting::Elsewhere(limiter) => limiter.hit(Subject::User(user_id), limit, at).await,
+                    RateCounting::InProcess(users) => users.count(Subject::User(user_id), limit, at),
+                    RateCounting::External(limiter) => limiter.hit(Subject::User(user_id), limit, at).await,
                 }
             }
         }
@@ -320,8 +320,8 @@ impl AgentCfg {
 
     async fn count_key(&self, id: &token::Id, limit: u32, at: Moment) -> RateDecision {
         match &self.inner.counting {
-            RateCounting::Here(_) => self.inner.keys.count(id, limit, at),
-            RateCounting::Elsewhere(limiter) => limiter.hit(Subject::ApiKey(id.as_str()), limit, at).await,
+            RateCounting::InProcess(_) => self.inner.keys.count(id, limit, at),
+            RateCounting::External(limiter) => limiter.hit(Subject::ApiKey(id.as_str()), limit, at).await,
         }
     }
 

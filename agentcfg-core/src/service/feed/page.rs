@@ -64,9 +64,9 @@ pub(super) struct ReadEvents<E> {
 pub(super) struct PageLimits {
     pub(super) events: usize,
     pub(super) bytes: usize,
-    /// Whether the events are one answer. Those of a stream are shared, and counted by it; and a stream that is not polled must keep no
-    /// place from others.
-    pub(super) are_answer: bool,
+    /// A single page takes a permit for long answers. A stream takes none: it counts its own bytes, and one that is not polled
+    /// must not block others.
+    pub(super) is_single_page: bool,
     /// Whether events are likely. If not, a store behind a network is first asked for the head of the log alone.
     pub(super) expects_events: bool,
 }
@@ -136,7 +136,7 @@ impl AgentCfg {
         let limits = PageLimits {
             events: limit.max(1),
             bytes: PAGE_BYTES,
-            are_answer: true,
+            is_single_page: true,
             expects_events: true,
         };
         let read = self.read_changes(caller, workspace, after, limits).await?;
@@ -264,7 +264,7 @@ impl AgentCfg {
             let part = match next {
                 Some(part) => part,
                 None => {
-                    if begun.is_none() && limits.are_answer {
+                    if begun.is_none() && limits.is_single_page {
                         begun = Some(self.begin_answer(caller).await?);
                     }
                     let after = Cursor::new(epoch, workspace, revision);

@@ -19,7 +19,7 @@ use crate::store::{Kind, Watcher};
 const READ: PageLimits = PageLimits {
     events: 64,
     bytes: 1 << 20,
-    are_answer: false,
+    is_single_page: false,
     expects_events: true,
 };
 

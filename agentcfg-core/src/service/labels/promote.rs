@@ -87,29 +87,29 @@ impl AgentCfg {
             (change, last) = change.decided_on(head);
             since = Some((base, last));
         }
-        let (mut change, bearers) = match (&promotion.agent_ids, &promotion.set) {
-            (Some(ids), _) => self.named_bearers(change, &promotion.from, ids).await?,
-            (None, Some(set)) => match self.bearers_of_set(change, &promotion.from, set).await? {
+        let (mut change, labelled) = match (&promotion.agent_ids, &promotion.set) {
+            (Some(ids), _) => self.named_labelled(change, &promotion.from, ids).await?,
+            (None, Some(set)) => match self.labelled_of_set(change, &promotion.from, set).await? {
                 Some(found) => found,
                 None => return Ok(Attempt::Raced),
             },
-            (None, None) => self.all_bearers(change, &promotion.from).await?,
+            (None, None) => self.all_labelled(change, &promotion.from).await?,
         };
         // After the agents that are named were found: 404 goes before 412.
         if let Some((base, last)) = since {
             self.require_unmoved(base, workspace, last, &[&promotion.from, to], access.limits())
                 .await?;
         }
-        if bearers.len() > MAX_PROMOTED {
-            return Err(too_many_bearers(&promotion.from));
+        if labelled.len() > MAX_PROMOTED {
+            return Err(too_many_labelled(&promotion.from));
         }
-        let mut promoted = Vec::with_capacity(bearers.len());
+        let mut promoted = Vec::with_capacity(labelled.len());
         let mut changes = Changes::new();
-        for Bearer {
+        for LabelledAgent {
             agent_id,
             version,
             labels,
-        } in bearers
+        } in labelled
         {
             let previous_version = labels.version(to);
             if previous_version != Some(version) {
@@ -135,31 +135,31 @@ impl AgentCfg {
     }
 
     /// The agents of these identifiers with the version that a label points at; one that lacks it is an error.
-    async fn named_bearers<'a>(
+    async fn named_labelled<'a>(
         &self,
         change: Change<'a>,
         from: &Label,
         ids: &[AgentId],
-    ) -> Result<(Change<'a>, Vec<Bearer>), Error> {
+    ) -> Result<(Change<'a>, Vec<LabelledAgent>), Error> {
         let workspace = change.access.workspace();
         let ids: BTreeSet<&AgentId> = ids.iter().collect();
         let keys = ids.iter().map(|id| keys(workspace, id)).collect::<Vec<_>>();
         let (change, found) = change.decided_on(self.read_moment(keys).await?);
-        let bearers = ids.into_iter().zip(found).map(|(id, found)| {
+        let labelled = ids.into_iter().zip(found).map(|(id, found)| {
             let (agent, labels) = active(workspace, id, found).ok_or_else(|| not_found("agent", id))?;
-            Bearer::of(agent.version(), agent.agent, labels, from).ok_or_else(|| no_label(id, from))
+            LabelledAgent::of(agent.version(), agent.agent, labels, from).ok_or_else(|| no_label(id, from))
         });
-        Ok((change, bearers.collect::<Result<_, Error>>()?))
+        Ok((change, labelled.collect::<Result<_, Error>>()?))
     }
 
     /// The active agents of a set that have a label, by identifier; `None` when the set has changed since it was asked which
     /// they are.
-    async fn bearers_of_set<'a>(
+    async fn labelled_of_set<'a>(
         &self,
         change: Change<'a>,
         from: &Label,
         set: &SetName,
-    ) -> Result<Option<(Change<'a>, Vec<Bearer>)>, Error> {
+    ) -> Result<Option<(Change<'a>, Vec<LabelledAgent>)>, Error> {
         let workspace = change.access.workspace();
         let set = records::agent_set(workspace, set);
         let asked = self.read(set.clone()).await?;
@@ -171,19 +171,23 @@ impl AgentCfg {
         if set.map(|set| set.version) != version {
             return Ok(None);
         }
-        let bearers = ids.iter().zip(found).filter_map(|(id, found)| {
+        let labelled = ids.iter().zip(found).filter_map(|(id, found)| {
             let (agent, labels) = active(workspace, id, found)?;
-            Bearer::of(agent.version(), agent.agent, labels, from)
+            LabelledAgent::of(agent.version(), agent.agent, labels, from)
         });
-        Ok(Some((change, bearers.collect())))
+        Ok(Some((change, labelled.collect())))
     }
 
     /// All active agents that have a label, by identifier.
-    async fn all_bearers<'a>(&self, change: Change<'a>, from: &Label) -> Result<(Change<'a>, Vec<Bearer>), Error> {
+    async fn all_labelled<'a>(
+        &self,
+        change: Change<'a>,
+        from: &Label,
+    ) -> Result<(Change<'a>, Vec<LabelledAgent>), Error> {
         let limits = change.access.limits();
         let choose = |(agent, version): PastAgent, labels: Labels| {
             let is_promoted = agent.is_active && limits.includes(&agent.agent_id);
-            is_promoted.then(|| Bearer::of(version, agent, labels, from))?
+            is_promoted.then(|| LabelledAgent::of(version, agent, labels, from))?
         };
         let found = self.choose_agents(change.access.workspace(), choose).await?;
         Ok(change.decided_on(found))
@@ -191,13 +195,13 @@ impl AgentCfg {
 }
 
 /// An agent that has a label, which points at this version.
-struct Bearer {
+struct LabelledAgent {
     agent_id: AgentId,
     version: u64,
     labels: Labels,
 }
 
-impl Bearer {
+impl LabelledAgent {
     /// An agent with its current version, if it has the label.
     fn of(current: u64, agent: Agent, labels: Labels, label: &Label) -> Option<Self> {
         Some(Self {
@@ -223,7 +227,7 @@ fn active(
     Some((agent, Labels::of(records::labels(workspace, id), labels)))
 }
 
-fn too_many_bearers(from: &Label) -> Error {
+fn too_many_labelled(from: &Label) -> Error {
     Error::new(
         ErrorKind::PlanLimit,
         format!("more than {MAX_PROMOTED} agents have the label {from:?}: name at most {MAX_PROMOTED} in agent_ids"),

@@ -4,7 +4,7 @@ use std::sync::{Arc, Weak};
 
 use quick_cache::{Weighter, sync};
 
-use super::super::single_flight::{Lead, SingleFlight};
+use super::super::single_flight::{Leader, SingleFlight};
 use super::super::status::Statuses;
 use super::super::weak_map::WeakMap;
 use super::super::weighted_cache::weighted_cache;
@@ -191,7 +191,7 @@ impl Last {
 
 impl Reading {
     /// Waits until this request may read the list.
-    pub(in crate::service) async fn lead(&self) -> Lead<'_, Last> {
+    pub(in crate::service) async fn lead(&self) -> Leader<'_, Last> {
         self.last.lead().await
     }
 }

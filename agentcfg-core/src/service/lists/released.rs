@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::super::blocking::{LONG, blocking_if};
 use super::super::chunked_reads::RECORDS;
 use super::super::key_limits::KeyLimits;
-use super::super::records::{self, AgentPlace, Encoded, Entries, StoredLabels, StoredVersion};
+use super::super::records::{self, AgentSummary, Encoded, Entries, StoredLabels, StoredVersion};
 use super::super::{AgentCfg, Caller};
 use super::hashed_tag::hashed;
 use super::list_text::{ListCache, ListText};
@@ -149,11 +149,11 @@ impl AgentCfg {
         });
         let query = (records::revision(workspace), keys.collect::<Vec<_>>());
         let (revision, found) = self.read(query).await?;
-        let bearers = agents.into_iter().zip(found).filter_map(|(agent_id, (place, labels))| {
+        let labelled = agents.into_iter().zip(found).filter_map(|(agent_id, (place, labels))| {
             let labels = labels.map(|labels| labels.value);
-            Bearer::of(agent_id, &place?.value, labels.as_ref(), label)
+            LabelledAgent::of(agent_id, &place?.value, labels.as_ref(), label)
         });
-        let written = self.write_released(workspace, label, bearers.collect()).await?;
+        let written = self.write_released(workspace, label, labelled.collect()).await?;
         let cursor = Cursor::new(self.epoch().await?, workspace, revision);
         let text = written.finish(cursor, |json| hashed(cursor.epoch(), json, limits), None);
         Ok(ReleasedList::tagged(text))
@@ -167,22 +167,22 @@ impl AgentCfg {
         reading: Option<Arc<dyn ListCache>>,
     ) -> Result<ListText, Error> {
         let epoch = self.epoch().await?;
-        let (revision, bearers) = self.released_by(workspace, label.clone()).await?;
-        let written = self.write_released(workspace, label, bearers).await?;
+        let (revision, labelled) = self.released_by(workspace, label.clone()).await?;
+        let written = self.write_released(workspace, label, labelled).await?;
         let is_long = written.len() >= LONG;
         let cursor = Cursor::new(epoch, workspace, revision);
         blocking_if(is_long, move || finish(written, cursor, reading)).await
     }
 
     /// The active agents that a label releases, with the revision of the snapshot.
-    async fn released_by(&self, workspace: WorkspaceId, label: Label) -> Result<(u64, Vec<Bearer>), Error> {
+    async fn released_by(&self, workspace: WorkspaceId, label: Label) -> Result<(u64, Vec<LabelledAgent>), Error> {
         let is_latest = label.is_latest();
-        let choose = move |agent_id, place: &AgentPlace, labels: Option<&StoredLabels>| {
-            Bearer::of(agent_id, place, labels, &label)
+        let choose = move |agent_id, place: &AgentSummary, labels: Option<&StoredLabels>| {
+            LabelledAgent::of(agent_id, place, labels, &label)
         };
         match is_latest {
-            true => self.current_bearers(workspace, choose).await,
-            false => self.bearers(workspace, choose).await,
+            true => self.current_labelled(workspace, choose).await,
+            false => self.labelled(workspace, choose).await,
         }
     }
 
@@ -195,20 +195,20 @@ impl AgentCfg {
         limits: &KeyLimits,
     ) -> Result<Vec<Pair>, Error> {
         let (both, limits) = ((from.clone(), to.clone()), limits.clone());
-        let choose = move |agent_id: AgentId, place: &AgentPlace, labels: Option<&StoredLabels>| {
+        let choose = move |agent_id: AgentId, place: &AgentSummary, labels: Option<&StoredLabels>| {
             if !limits.includes(&agent_id) {
                 return None;
             }
-            let from = Bearer::of(agent_id.clone(), place, labels, &both.0)?;
-            let to = Bearer::of(agent_id, place, labels, &both.1)?;
+            let from = LabelledAgent::of(agent_id.clone(), place, labels, &both.0)?;
+            let to = LabelledAgent::of(agent_id, place, labels, &both.1)?;
             Some((from, to.version))
         };
         let (_, mut pairs) = match from.is_latest() && to.is_latest() {
-            true => self.current_bearers(workspace, choose).await?,
-            false => self.bearers(workspace, choose).await?,
+            true => self.current_labelled(workspace, choose).await?,
+            false => self.labelled(workspace, choose).await?,
         };
-        pairs.sort_unstable_by_key(|(bearer, _)| bearer.order);
-        let pair = |(from, to): (Bearer, u64)| Pair {
+        pairs.sort_unstable_by_key(|(agent, _)| agent.order);
+        let pair = |(from, to): (LabelledAgent, u64)| Pair {
             agent_id: from.agent_id,
             from: from.version,
             to,
@@ -217,12 +217,12 @@ impl AgentCfg {
     }
 
     /// What is chosen of the current version of each agent.
-    async fn current_bearers<T: Send + 'static>(
+    async fn current_labelled<T: Send + 'static>(
         &self,
         workspace: WorkspaceId,
-        choose: impl Fn(AgentId, &AgentPlace, Option<&StoredLabels>) -> Option<T> + Send + 'static,
+        choose: impl Fn(AgentId, &AgentSummary, Option<&StoredLabels>) -> Option<T> + Send + 'static,
     ) -> Result<(u64, Vec<T>), Error> {
-        let entries = Entries::<AgentPlace>::in_workspace(workspace);
+        let entries = Entries::<AgentSummary>::in_workspace(workspace);
         let (found, revision) = self.scan_with(entries, records::revision(workspace)).await?;
         let is_long = found.bytes() >= LONG;
         let choose = move || {
@@ -236,10 +236,10 @@ impl AgentCfg {
     }
 
     /// What is chosen of each agent that has a label.
-    async fn bearers<T: Send + 'static>(
+    async fn labelled<T: Send + 'static>(
         &self,
         workspace: WorkspaceId,
-        choose: impl Fn(AgentId, &AgentPlace, Option<&StoredLabels>) -> Option<T> + Send + 'static,
+        choose: impl Fn(AgentId, &AgentSummary, Option<&StoredLabels>) -> Option<T> + Send + 'static,
     ) -> Result<(u64, Vec<T>), Error> {
         let entries = Entries::<StoredLabels>::in_workspace(workspace);
         let (labelled, (revision, places)) = self
@@ -267,25 +267,25 @@ impl AgentCfg {
         &self,
         workspace: WorkspaceId,
         label: &Label,
-        bearers: Vec<Bearer>,
+        labelled: Vec<LabelledAgent>,
     ) -> Result<ListWriter, Error> {
         let mut list = ListWriter::default();
-        let mut bearers = bearers.into_iter();
+        let mut labelled = labelled.into_iter();
         loop {
-            let piece: Vec<Bearer> = bearers.by_ref().take(RECORDS).collect();
+            let piece: Vec<LabelledAgent> = labelled.by_ref().take(RECORDS).collect();
             if piece.is_empty() {
                 return Ok(list);
             }
-            let key = |bearer: &Bearer| {
-                records::version::<AgentConfig>(workspace, &bearer.agent_id, bearer.version).encoded()
+            let key = |agent: &LabelledAgent| {
+                records::version::<AgentConfig>(workspace, &agent.agent_id, agent.version).encoded()
             };
             let found: Vec<Option<Encoded<StoredVersion>>> =
                 self.read(piece.iter().map(key).collect::<Vec<_>>()).await?;
             let is_long = found.iter().flatten().map(Encoded::bytes).sum::<usize>() >= LONG;
             let (label, missing) = (label.clone(), self.missing_version());
             let write = move || {
-                for (bearer, version) in piece.into_iter().zip(found) {
-                    bearer.write(&label, version.ok_or_else(missing)?.value()?, &mut list)?;
+                for (agent, version) in piece.into_iter().zip(found) {
+                    agent.write(&label, version.ok_or_else(missing)?.value()?, &mut list)?;
                 }
                 Ok::<_, Error>(list)
             };
@@ -302,7 +302,7 @@ pub(in crate::service) struct Pair {
 }
 
 /// An active agent with the version that a label points at.
-struct Bearer {
+struct LabelledAgent {
     order: (Timestamp, Uuid),
     agent_id: AgentId,
     version: u64,
@@ -310,9 +310,9 @@ struct Bearer {
     moved_at: Option<Timestamp>,
 }
 
-impl Bearer {
+impl LabelledAgent {
     /// An agent with its current version, if it is active.
-    fn current(agent_id: AgentId, place: &AgentPlace) -> Option<Self> {
+    fn current(agent_id: AgentId, place: &AgentSummary) -> Option<Self> {
         place.is_active.then(|| Self {
             order: (place.created_at, place.id),
             agent_id,
@@ -322,7 +322,7 @@ impl Bearer {
     }
 
     /// An agent with the version that a label points at, if it is active and has the label.
-    fn of(agent_id: AgentId, place: &AgentPlace, labels: Option<&StoredLabels>, label: &Label) -> Option<Self> {
+    fn of(agent_id: AgentId, place: &AgentSummary, labels: Option<&StoredLabels>, label: &Label) -> Option<Self> {
         let current = Self::current(agent_id, place)?;
         if label.is_latest() {
             return Some(current);

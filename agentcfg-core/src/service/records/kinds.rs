@@ -210,20 +210,20 @@ pub(in crate::service) fn called_agent(workspace: WorkspaceId, agent_id: &str) -
     EntityKey::in_workspace(workspace, agent_id)
 }
 
-/// The part of a [`StoredAgent`] that says whether it is released, and where a list has it.
+/// The fields of a [`StoredAgent`] that say whether an agent is active and order it in lists.
 #[derive(Deserialize)]
-pub(in crate::service) struct AgentPlace {
+pub(in crate::service) struct AgentSummary {
     pub(in crate::service) id: Uuid,
     pub(in crate::service) created_at: Timestamp,
     pub(in crate::service) is_active: bool,
     pub(in crate::service) history: AgentHistory,
 }
 
-impl Entity for AgentPlace {
+impl Entity for AgentSummary {
     const KIND: Kind = Kind::Agent;
 }
 
-pub(in crate::service) fn agent_place(workspace: WorkspaceId, agent_id: &str) -> EntityKey<AgentPlace> {
+pub(in crate::service) fn agent_place(workspace: WorkspaceId, agent_id: &str) -> EntityKey<AgentSummary> {
     EntityKey::in_workspace(workspace, agent_id)
 }
 

@@ -9,7 +9,7 @@ use super::super::AgentCfg;
 use super::super::access::Access;
 use super::super::blocking::{LONG, blocking_if};
 use super::super::records::{self, StoredStatus};
-use super::super::single_flight::{Lead, SingleFlight};
+use super::super::single_flight::{Leader, SingleFlight};
 use super::status_list::{StatusList, Texts};
 use super::status_table::Table;
 use crate::error::{Error, ErrorKind};
@@ -141,7 +141,7 @@ impl Statuses {
         self: &Arc<Self>,
         service: &AgentCfg,
         access: &Access,
-    ) -> Result<Lead<'_, SharedStatuses>, Error> {
+    ) -> Result<Leader<'_, SharedStatuses>, Error> {
         let begun = self.state.begun();
         let mut state = self.state.lead().await;
         if state.is_failing() {

@@ -50,11 +50,11 @@ struct Turn {
 }
 
 /// Held by the task that writes the calls of a workspace. It has the attempt whose outcome is not known.
-pub(in crate::service) type WriteTurn = tokio::sync::Mutex<Option<Attempt>>;
+pub(in crate::service) type WriteTurn = tokio::sync::Mutex<Option<PendingWrite>>;
 
 /// An attempt to write the first calls of a workspace. The next attempt writes the same ones, and finds out about this one.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::service) struct Attempt {
+pub(in crate::service) struct PendingWrite {
     pub(super) calls: usize,
     /// The revision of the budgets that it checked.
     pub(super) budgets: u64,
@@ -124,8 +124,8 @@ impl Ledger {
         Arc::clone(&lock(&self.turns).entry(workspace).or_default().lock)
     }
 
-    /// Has the task that writes look again.
-    pub(super) fn look_again(&self) {
+    /// Wakes the task that writes.
+    pub(super) fn wake_writer(&self) {
         self.wake.notify_one();
     }
 

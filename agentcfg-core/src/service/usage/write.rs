@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use super::ledger::{Attempt, OpenSum, SumKey, WaitingCall};
+use super::ledger::{OpenSum, PendingWrite, SumKey, WaitingCall};
 use crate::clock::HOUR;
 use crate::error::Error;
 use crate::model::{Timestamp, Usd, WorkspaceId};
@@ -57,7 +57,7 @@ impl AgentCfg {
                 match turn.try_lock() {
                     Ok(mut unknown) => service.write_waiting_calls(workspace, &mut unknown).await,
                     Err(_) => {
-                        service.inner.ledger.look_again();
+                        service.inner.ledger.wake_writer();
                         Ok(())
                     }
                 }
@@ -78,7 +78,11 @@ impl AgentCfg {
         self.write_waiting_calls(workspace, &mut unknown).await
     }
 
-    async fn write_waiting_calls(&self, workspace: WorkspaceId, unknown: &mut Option<Attempt>) -> Result<(), Error> {
+    async fn write_waiting_calls(
+        &self,
+        workspace: WorkspaceId,
+        unknown: &mut Option<PendingWrite>,
+    ) -> Result<(), Error> {
         let ledger = &self.inner.ledger;
         loop {
             let calls = ledger.first(workspace, unknown.map_or(CALLS, |attempt| attempt.calls));
@@ -104,7 +108,7 @@ impl AgentCfg {
         workspace: WorkspaceId,
         first: &EntityKey<StoredCall>,
         calls: &[WaitingCall],
-        unknown: &mut Option<Attempt>,
+        unknown: &mut Option<PendingWrite>,
     ) -> Result<(), Error> {
         let mut changed: HashMap<SumKey, OpenSum> = HashMap::new();
         for WaitingCall { call, .. } in calls {
@@ -163,7 +167,7 @@ impl AgentCfg {
                 };
                 transaction = transaction.put(records::usage_sum(workspace, key.time, sum.id), &record)?;
             }
-            *unknown = Some(Attempt {
+            *unknown = Some(PendingWrite {
                 calls: calls.len(),
                 budgets: revision,
             });

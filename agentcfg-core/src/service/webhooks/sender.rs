@@ -126,7 +126,7 @@ impl WebhookSender {
         lock(&self.accounts).retain(|workspace, _| workspaces.contains_key(workspace));
         self.service.inner.new_events.end_tick(workspaces);
         self.places.numbers.set_lag(lag);
-        self.places.look_again();
+        self.places.reset_waiting();
         self.note_accounts(&mut due).await?;
         for due in in_turn(due) {
             self.begin(due).await;
@@ -357,7 +357,7 @@ impl WebhookSender {
             match session::run(resources, (workspace, id), LeaseSeen { version }).await {
                 Ok(end) => active.ended(end),
                 Err(error) => {
-                    tracing::warn!(%workspace, webhook = %id, ?error, "a webhook rests, because its session failed");
+                    tracing::warn!(%workspace, webhook = %id, ?error, "a webhook's session failed; it is retried later");
                 }
             }
         };

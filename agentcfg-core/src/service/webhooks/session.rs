@@ -342,7 +342,7 @@ impl WebhookSession {
         if !self
             .resources
             .places
-            .fit(&mut self.resources.permit, self.queue.is_late())
+            .move_to_pool(&mut self.resources.permit, self.queue.is_late())
         {
             // There is no permit left for it: it goes on once there is.
             self.is_ending = true;
@@ -470,7 +470,7 @@ impl WebhookSession {
 }
 
 fn panicked(error: tokio::task::JoinError) -> Error {
-    Error::new(ErrorKind::Internal, "an attempt to deliver ended by itself").because(error)
+    Error::new(ErrorKind::Internal, "the delivery task panicked").because(error)
 }
 
 impl AgentCfg {

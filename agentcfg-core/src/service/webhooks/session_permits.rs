@@ -145,7 +145,7 @@ impl SessionPermits {
     }
 
     /// Resets the waiting webhooks, until they find no permit again.
-    pub(super) fn look_again(&self) {
+    pub(super) fn reset_waiting(&self) {
         for pool in [&self.prompt, &self.late] {
             lock(&pool.0).accounts.retain(|_, share| {
                 (share.waiting, share.is_short) = (0, false);
@@ -161,7 +161,7 @@ impl SessionPermits {
 
     /// Moves a session to the permits that it belongs to now. False when there is none left for it: the session ends, and its
     /// webhook waits for the next tick.
-    pub(super) fn fit(&self, permit: &mut Permit, is_late: bool) -> bool {
+    pub(super) fn move_to_pool(&self, permit: &mut Permit, is_late: bool) -> bool {
         let pool = self.pool(is_late);
         if Arc::ptr_eq(&permit.pool.0, &pool.0) {
             return true;
@@ -223,7 +223,7 @@ mod tests {
         assert!(permits.must_leave(&ada[0]));
         assert!(!permits.must_leave(&ada[1]), "one session for each waiting webhook");
         assert!(permits.enter(&account("ada"), false).is_none());
-        permits.look_again();
+        permits.reset_waiting();
         assert!(!permits.must_leave(&ada[1]) && !permits.is_short(&account("ada"), false));
     }
 
@@ -242,12 +242,12 @@ mod tests {
     fn a_session_moves_to_the_permits_of_late_receivers_and_back() {
         let permits = SessionPermits::default();
         let mut permit = permits.enter(&account("ada"), false).unwrap();
-        assert!(permits.fit(&mut permit, true));
+        assert!(permits.move_to_pool(&mut permit, true));
         assert_eq!(
             (lock(&permits.prompt.0).free, lock(&permits.late.0).free),
             (SESSIONS, SESSIONS - 1)
         );
-        assert!(permits.fit(&mut permit, true) && permits.fit(&mut permit, false));
+        assert!(permits.move_to_pool(&mut permit, true) && permits.move_to_pool(&mut permit, false));
         let slot = permits.slot(&permit);
         assert_eq!(lock(&permits.further.0).free, FURTHER_ATTEMPTS - 1);
         drop((permit, slot));

@@ -126,7 +126,7 @@ impl<E: GroupEngine> GroupCommit<E> {
     ///
     /// # Errors
     ///
-    /// Those of the engine; [`StoreError::Unavailable`] when too many batches wait, and [`StoreError::OutcomeUnknown`] when
+    /// Errors of the engine; [`StoreError::Unavailable`] when too many batches wait, and [`StoreError::OutcomeUnknown`] when
     /// the group ended without a verdict.
     pub async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
         let Some(lane) = lane(&batch) else {

@@ -106,7 +106,7 @@ fn engine(error: impl Into<ReadFault>) -> CompactError {
 ///
 /// # Errors
 ///
-/// Those of the file, as `E`, and those of `records`.
+/// Errors of writing to the file, as `E`, and errors of `records`.
 pub(super) fn fill<T, E: From<io::Error>>(
     file: File,
     sequence: u64,

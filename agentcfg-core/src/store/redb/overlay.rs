@@ -7,9 +7,9 @@ use std::io;
 use std::ops::Bound;
 use std::sync::{Mutex, MutexGuard, OnceLock};
 
-use redb::{BackendError, StorageBackend};
-
 use crate::sync::lock;
+
+use redb::{BackendError, StorageBackend};
 
 const BLOCK: u64 = 4096;
 

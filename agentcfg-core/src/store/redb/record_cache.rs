@@ -35,7 +35,7 @@ const OVERHEAD: u64 = 96;
 
 /// The cache; see the [module's text](self).
 #[derive(Debug)]
-pub(super) struct Hot {
+pub(super) struct RecordCache {
     records: Cache<Box<[u8]>, Record, BySize>,
     /// The sequence counters: odd while a commit changes a key of the stripe.
     stripes: Marks,
@@ -48,9 +48,9 @@ pub(super) struct Hot {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark(u64);
 
-/// A commit between [`Hot::begin`] and [`Hot::end`].
+/// A commit between [`RecordCache::begin`] and [`RecordCache::end`].
 #[derive(Debug)]
-#[must_use = "`Hot::end` must follow a successful commit"]
+#[must_use = "`RecordCache::end` must follow a successful commit"]
 pub(super) struct Commit {
     stripes: Vec<usize>,
     /// The new records of the keys that were cached before the commit.
@@ -66,7 +66,7 @@ impl Weighter<Box<[u8]>, Record> for BySize {
     }
 }
 
-impl Hot {
+impl RecordCache {
     /// Creates a cache that holds up to `bytes` bytes of records.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Hot {
         records.filter(|_| unchanged)
     }
 
-    /// The sequence counter of a key's stripe. Take it before reading a record to [offer](Self::offer).
+    /// The sequence counter of a key's stripe. Take it before reading a record to [insert](Self::insert_if_unchanged).
     pub(super) fn mark(&self, key: &[u8]) -> Mark {
         Mark(self.stripes.0[self.stripe(key)].load(Ordering::SeqCst))
     }
@@ -117,7 +117,7 @@ impl Hot {
 
     /// Caches a record that was read from the engine after the mark was taken, unless a commit has
     /// changed a key of the stripe since.
-    pub(super) fn offer(&self, key: Vec<u8>, record: &Record, mark: Mark) {
+    pub(super) fn insert_if_unchanged(&self, key: Vec<u8>, record: &Record, mark: Mark) {
         let _gate = lock(&self.gate);
         if mark.0.is_multiple_of(2) && self.mark(&key) == mark {
             self.records.insert(key.into(), record.clone());
@@ -196,17 +196,17 @@ mod tests {
 
     #[test]
     fn an_offered_record_is_cached() {
-        let hot = Hot::new(1 << 20);
+        let hot = RecordCache::new(1 << 20);
         let mark = hot.mark(b"a");
-        hot.offer(b"a".to_vec(), &record(1), mark);
+        hot.insert_if_unchanged(b"a".to_vec(), &record(1), mark);
         assert_eq!(hot.get(b"a"), Some(record(1)));
         assert_eq!(hot.get(b"b"), None);
     }
 
     #[test]
     fn a_commit_removes_its_keys_and_then_inserts_the_new_records() {
-        let hot = Hot::new(1 << 20);
-        hot.offer(b"a".to_vec(), &record(1), hot.mark(b"a"));
+        let hot = RecordCache::new(1 << 20);
+        hot.insert_if_unchanged(b"a".to_vec(), &record(1), hot.mark(b"a"));
         let commit = hot.begin(change(b"a", Some(record(2))));
         assert_eq!(hot.get(b"a"), None);
         hot.end(commit);
@@ -218,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_stamp_ends_with_the_commit_that_touches_its_key() {
-        let hot = Hot::new(1 << 20);
+        let hot = RecordCache::new(1 << 20);
         let stamp = hot.stamp(b"a").unwrap();
         let commit = hot.begin(change(b"a", Some(record(2))));
         assert!(!hot.marks().is_current(stamp));
@@ -230,25 +230,25 @@ mod tests {
 
     #[test]
     fn an_offer_with_an_outdated_mark_is_ignored() {
-        let hot = Hot::new(1 << 20);
+        let hot = RecordCache::new(1 << 20);
         let before = hot.mark(b"a");
         let commit = hot.begin(change(b"a", Some(record(2))));
         let during = hot.mark(b"a");
-        hot.offer(b"a".to_vec(), &record(1), before);
-        hot.offer(b"a".to_vec(), &record(1), during);
+        hot.insert_if_unchanged(b"a".to_vec(), &record(1), before);
+        hot.insert_if_unchanged(b"a".to_vec(), &record(1), during);
         assert_eq!(hot.get(b"a"), None);
         hot.end(commit);
-        hot.offer(b"a".to_vec(), &record(1), before);
-        hot.offer(b"a".to_vec(), &record(1), during);
+        hot.insert_if_unchanged(b"a".to_vec(), &record(1), before);
+        hot.insert_if_unchanged(b"a".to_vec(), &record(1), during);
         assert_eq!(hot.get(b"a"), None);
-        hot.offer(b"a".to_vec(), &record(2), hot.mark(b"a"));
+        hot.insert_if_unchanged(b"a".to_vec(), &record(2), hot.mark(b"a"));
         assert_eq!(hot.get(b"a"), Some(record(2)));
     }
 
     #[test]
     fn a_failed_commit_invalidates_all_records_stamps_and_marks() {
-        let hot = Hot::new(1 << 20);
-        hot.offer(b"a".to_vec(), &record(1), hot.mark(b"a"));
+        let hot = RecordCache::new(1 << 20);
+        hot.insert_if_unchanged(b"a".to_vec(), &record(1), hot.mark(b"a"));
         let stamp = hot.stamp(b"a").unwrap();
         assert!(hot.marks().is_current(stamp));
         let before = hot.mark(b"b");
@@ -257,23 +257,23 @@ mod tests {
         assert_eq!(hot.get(b"a"), None);
         assert_eq!(hot.stamp(b"a"), None);
         assert!(!hot.marks().is_current(stamp));
-        hot.offer(b"b".to_vec(), &record(1), hot.mark(b"b"));
+        hot.insert_if_unchanged(b"b".to_vec(), &record(1), hot.mark(b"b"));
         assert_eq!(hot.get(b"b"), None);
         hot.reopen();
         assert!(!hot.marks().is_current(stamp));
-        hot.offer(b"b".to_vec(), &record(1), before);
+        hot.insert_if_unchanged(b"b".to_vec(), &record(1), before);
         assert_eq!(hot.get(b"b"), None);
-        hot.offer(b"b".to_vec(), &record(3), hot.mark(b"b"));
+        hot.insert_if_unchanged(b"b".to_vec(), &record(3), hot.mark(b"b"));
         assert_eq!(hot.get(b"b"), Some(record(3)));
     }
 
     #[test]
     fn several_keys_are_read_from_one_snapshot() {
-        let hot = Hot::new(1 << 20);
+        let hot = RecordCache::new(1 << 20);
         let keys = [b"a".to_vec(), b"b".to_vec()];
-        hot.offer(b"a".to_vec(), &record(1), hot.mark(b"a"));
+        hot.insert_if_unchanged(b"a".to_vec(), &record(1), hot.mark(b"a"));
         assert_eq!(hot.get_all(&keys), None);
-        hot.offer(b"b".to_vec(), &record(1), hot.mark(b"b"));
+        hot.insert_if_unchanged(b"b".to_vec(), &record(1), hot.mark(b"b"));
         assert_eq!(hot.get_all(&keys), Some(vec![Some(record(1)), Some(record(1))]));
         // The new records are inserted, but the commit has not ended yet.
         let changes = [(b"a".to_vec(), Some(record(2))), (b"b".to_vec(), Some(record(2)))].into();

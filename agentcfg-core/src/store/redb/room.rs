@@ -1,4 +1,4 @@
-//! Whether the disk has room for commits: which are refused, when that is over, and when the log warns of it.
+//! Watches the free space of the disk: refuses commits on a full disk and logs warnings.
 
 use std::fmt;
 use std::sync::Mutex;

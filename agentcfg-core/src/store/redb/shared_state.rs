@@ -14,7 +14,7 @@ use super::health::Health;
 use super::options::RedbOptions;
 use super::queue::Task;
 use super::read::{self, ReadFault};
-use super::record_cache::Hot;
+use super::record_cache::RecordCache;
 use super::schema;
 use crate::sync::{read_lock, write_lock};
 
@@ -65,7 +65,7 @@ pub(super) struct StoreState {
     /// The generation of the slot, for those that wait for the next one.
     generation: watch::Sender<u64>,
     cache_bytes: usize,
-    hot: Hot,
+    hot: RecordCache,
     notifier: Notifier,
     trackers: Trackers,
     health: Arc<Health>,
@@ -122,7 +122,7 @@ impl StoreState {
             slot: RwLock::new(slot),
             generation: watch::Sender::new(0),
             cache_bytes: options.cache_bytes,
-            hot: Hot::new(options.hot_bytes),
+            hot: RecordCache::new(options.hot_bytes),
             notifier: Notifier::new(),
             trackers: Trackers::new(),
             health,
@@ -154,7 +154,7 @@ impl StoreState {
     }
 
     /// The cache of hot records.
-    pub(super) fn hot(&self) -> &Hot {
+    pub(super) fn hot(&self) -> &RecordCache {
         &self.hot
     }
 
@@ -182,7 +182,7 @@ impl StoreState {
         let (records, marks) = self.retry(work).await?;
         for ((key, record), mark) in encoded.into_iter().zip(&records).zip(marks) {
             if let Some(record) = record {
-                self.hot.offer(key, record, mark);
+                self.hot.insert_if_unchanged(key, record, mark);
             }
         }
         Ok(records)

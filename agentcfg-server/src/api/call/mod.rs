@@ -102,7 +102,7 @@ impl<'a> Call<'a> {
     ///
     /// # Errors
     ///
-    /// That of the work; 499 when it was broken off.
+    /// The failure of the work; 499 when it was broken off.
     pub async fn while_connected<T, E>(&self, work: impl Future<Output = Result<T, E>>) -> Result<T, Failure>
     where
         Failure: From<E>,
@@ -283,7 +283,7 @@ pub enum Location {
 /// The allowed texts of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub enum Shape {
-    /// Those of a field of a described type, such as `("Agent", "workspace_id")`.
+    /// The texts of a field of a described type, such as `("Agent", "workspace_id")`.
     Field(&'static str, &'static str),
     /// A whole number within bounds.
     Number {

@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
+use agentcfg_core::sync::lock;
 use tokio::sync::watch;
 
 use crate::api::observer::Observer;
 use crate::http::errors::Failure;
-
-use agentcfg_core::sync::lock;
 
 /// Streams of one API key or user at a time.
 const PER_CALLER: u32 = 10;

@@ -281,7 +281,7 @@ mod tests {
             ("x-provider-ratelimit-reset", "1"),
             ("anthropic-ratelimit-tokens-remaining", "5"),
             ("location", "https://elsewhere.example"),
-            // Those of this service.
+            // Fields of this service.
             ("content-security-policy", "sandbox"),
             ("x-accel-buffering", "no"),
         ]);

@@ -7,7 +7,7 @@ use hyper::body::Body as HttpBody;
 use hyper::header::{self, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
 
-use super::{CHANGE_CURSOR, FieldValues, Form, Reply, ReplyBody, UNCACHED, insert, json_response};
+use super::{CHANGE_CURSOR, Coding, FieldValues, Reply, ReplyBody, UNCACHED, insert, json_response};
 use crate::http::body::{Body, BodyError};
 use crate::http::compression::{Compression, Compressor, GzipBody, MIN_LENGTH};
 use crate::http::errors::Failure;
@@ -66,12 +66,12 @@ impl Reply {
 
     /// A whole response in the coding that the client prefers, where it is long.
     pub fn negotiable(response: Response<Body>) -> Self {
-        let form = match is_long(response.body()) {
-            true => Form::Open,
-            false => Form::Plain,
+        let coding = match is_long(response.body()) {
+            true => Coding::Undecided,
+            false => Coding::Fixed,
         };
         Self {
-            form,
+            coding,
             ..Self::whole(response)
         }
     }
@@ -121,7 +121,7 @@ impl Reply {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         Self {
-            form: Form::Open,
+            coding: Coding::Undecided,
             ..Self::relayed(response)
         }
     }

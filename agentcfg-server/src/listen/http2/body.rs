@@ -4,14 +4,13 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, ready};
 
+use agentcfg_core::sync::lock;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use tokio::time::{Instant, Sleep, sleep_until};
 
 use crate::http::BodyTimeout;
 use crate::listen::limits::BodyPace;
-
-use agentcfg_core::sync::lock;
 
 /// The place where a body that was not read to its end is left.
 pub(super) type Leftover<B> = Arc<Mutex<Option<B>>>;

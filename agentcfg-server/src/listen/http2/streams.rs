@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use agentcfg_core::sync::lock;
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::rt::Executor;
@@ -17,8 +18,6 @@ use tokio::time::{Instant, Sleep, sleep};
 use super::body::Leftover;
 use crate::listen::connection::Follow;
 use crate::listen::limits::{LINGER_IDLE, LINGER_TOTAL, Limits};
-
-use agentcfg_core::sync::lock;
 
 /// The longest piece of a response that is given to the connection at a time. The client must take all but the last one within
 /// the write timeout, so a short piece bounds what a client can leave in the server.

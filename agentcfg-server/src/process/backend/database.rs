@@ -181,7 +181,7 @@ impl Database {
 ///
 /// # Errors
 ///
-/// [`BackendError::Database`] or [`BackendError::Cluster`] with the way out.
+/// [`BackendError::Database`] or [`BackendError::Cluster`] with advice for the operator.
 pub async fn connect(config: &Config, location: &DatabaseLocation) -> Result<Database, BackendError> {
     Ok(match location {
         DatabaseLocation::Postgres(url) => {

@@ -37,7 +37,7 @@ impl CacheShares {
 ///
 /// # Errors
 ///
-/// [`BackendError::Store`] with the way out.
+/// [`BackendError::Store`] with advice for the operator.
 pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendError> {
     open_file(&lock.dir().store_path(), lock.dir(), cache_mb)
 }
@@ -46,7 +46,7 @@ pub fn open_store(lock: &DataLock, cache_mb: u64) -> Result<RedbStore, BackendEr
 ///
 /// # Errors
 ///
-/// [`BackendError::Store`] with the way out.
+/// [`BackendError::Store`] with advice for the operator.
 pub fn open_store_to_read(dir: &DataDir, cache_mb: u64) -> Result<RedbStore, BackendError> {
     RedbStore::open_to_read(dir.store_path(), options(cache_mb)).map_err(|source| BackendError::in_dir(dir, source))
 }

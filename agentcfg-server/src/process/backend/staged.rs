@@ -45,7 +45,7 @@ impl StagedStore {
     ///
     /// # Errors
     ///
-    /// [`BackendError::Store`] with the way out.
+    /// [`BackendError::Store`] with advice for the operator.
     pub fn open(&self, cache_mb: u64) -> Result<RedbStore, BackendError> {
         open_file(&self.path, &self.dir, cache_mb)
     }

@@ -173,7 +173,7 @@ pub(super) fn decompressed(input: impl Read + Send + 'static) -> io::Result<Box<
     })
 }
 
-/// The message for a backup that cannot be written, with the way out.
+/// The message for a backup that cannot be written, with advice for the operator.
 fn unwritable(out: &Path, error: &io::Error) -> String {
     let is_full = matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
     let (place, advice) = match out.as_os_str() == STANDARD_OUTPUT {

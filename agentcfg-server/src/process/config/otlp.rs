@@ -120,7 +120,7 @@ fn pairs(text: &str) -> Option<Vec<(String, String)>> {
 pub(super) struct StandardVariables(BTreeMap<String, String>);
 
 impl StandardVariables {
-    /// Those of an environment.
+    /// The variables of an environment.
     pub(super) fn of(env: &[(OsString, OsString)]) -> Self {
         let text = |(name, value): &(OsString, OsString)| {
             let name = name.to_str().filter(|name| name.starts_with("OTEL_"))?;

@@ -1,4 +1,4 @@
-//! The data directory: its files, its lock, and its errors, each with the way out.
+//! The data directory: its files, its lock, and its errors, each with advice for the operator.
 //!
 //! | file | what |
 //! |---|---|

@@ -77,7 +77,7 @@ impl MeteredBody {
                 let message = "each of stream, stream_options and background must appear at most once";
                 return Err(Failure::bad_request(message));
             }
-            // What is no JSON object is for the provider to refuse.
+            // The provider refuses a body that is no JSON object.
             Err(_) => return Ok(plain(body, false)),
         };
         let is_stream = members.stream.is_some_and(|stream| stream.get() == "true");

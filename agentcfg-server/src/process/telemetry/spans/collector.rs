@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use agentcfg_core::sync::lock;
 use async_trait::async_trait;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -13,8 +14,6 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceResponse
 use prost::Message;
 
 use crate::outbound::Outbound;
-
-use agentcfg_core::sync::lock;
 
 /// The time limit of a request.
 pub(super) const WITHIN: Duration = Duration::from_secs(10);
