@@ -88,12 +88,12 @@ impl AgentCfg {
             since = Some((base, last));
         }
         let (mut change, labelled) = match (&promotion.agent_ids, &promotion.set) {
-            (Some(ids), _) => self.named_labelled(change, &promotion.from, ids).await?,
-            (None, Some(set)) => match self.labelled_of_set(change, &promotion.from, set).await? {
+            (Some(ids), _) => self.named_labelled_agents(change, &promotion.from, ids).await?,
+            (None, Some(set)) => match self.labelled_agents_of_set(change, &promotion.from, set).await? {
                 Some(found) => found,
                 None => return Ok(Attempt::Raced),
             },
-            (None, None) => self.all_labelled(change, &promotion.from).await?,
+            (None, None) => self.all_labelled_agents(change, &promotion.from).await?,
         };
         // After the agents that are named were found: 404 goes before 412.
         if let Some((base, last)) = since {
@@ -101,7 +101,7 @@ impl AgentCfg {
                 .await?;
         }
         if labelled.len() > MAX_PROMOTED {
-            return Err(too_many_labelled(&promotion.from));
+            return Err(too_many_labelled_agents(&promotion.from));
         }
         let mut promoted = Vec::with_capacity(labelled.len());
         let mut changes = Changes::new();
@@ -135,7 +135,7 @@ impl AgentCfg {
     }
 
     /// The agents of these identifiers with the version that a label points at; one that lacks it is an error.
-    async fn named_labelled<'a>(
+    async fn named_labelled_agents<'a>(
         &self,
         change: Change<'a>,
         from: &Label,
@@ -154,7 +154,7 @@ impl AgentCfg {
 
     /// The active agents of a set that have a label, by identifier; `None` when the set has changed since it was asked which
     /// they are.
-    async fn labelled_of_set<'a>(
+    async fn labelled_agents_of_set<'a>(
         &self,
         change: Change<'a>,
         from: &Label,
@@ -179,7 +179,7 @@ impl AgentCfg {
     }
 
     /// All active agents that have a label, by identifier.
-    async fn all_labelled<'a>(
+    async fn all_labelled_agents<'a>(
         &self,
         change: Change<'a>,
         from: &Label,
@@ -227,7 +227,7 @@ fn active(
     Some((agent, Labels::of(records::labels(workspace, id), labels)))
 }
 
-fn too_many_labelled(from: &Label) -> Error {
+fn too_many_labelled_agents(from: &Label) -> Error {
     Error::new(
         ErrorKind::PlanLimit,
         format!("more than {MAX_PROMOTED} agents have the label {from:?}: name at most {MAX_PROMOTED} in agent_ids"),

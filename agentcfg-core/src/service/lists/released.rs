@@ -181,8 +181,8 @@ impl AgentCfg {
             LabelledAgent::of(agent_id, place, labels, &label)
         };
         match is_latest {
-            true => self.current_labelled(workspace, choose).await,
-            false => self.labelled(workspace, choose).await,
+            true => self.current_agents_with_label(workspace, choose).await,
+            false => self.agents_with_label(workspace, choose).await,
         }
     }
 
@@ -204,8 +204,8 @@ impl AgentCfg {
             Some((from, to.version))
         };
         let (_, mut pairs) = match from.is_latest() && to.is_latest() {
-            true => self.current_labelled(workspace, choose).await?,
-            false => self.labelled(workspace, choose).await?,
+            true => self.current_agents_with_label(workspace, choose).await?,
+            false => self.agents_with_label(workspace, choose).await?,
         };
         pairs.sort_unstable_by_key(|(agent, _)| agent.order);
         let pair = |(from, to): (LabelledAgent, u64)| Pair {
@@ -217,7 +217,7 @@ impl AgentCfg {
     }
 
     /// What is chosen of the current version of each agent.
-    async fn current_labelled<T: Send + 'static>(
+    async fn current_agents_with_label<T: Send + 'static>(
         &self,
         workspace: WorkspaceId,
         choose: impl Fn(AgentId, &AgentSummary, Option<&StoredLabels>) -> Option<T> + Send + 'static,
@@ -236,7 +236,7 @@ impl AgentCfg {
     }
 
     /// What is chosen of each agent that has a label.
-    async fn labelled<T: Send + 'static>(
+    async fn agents_with_label<T: Send + 'static>(
         &self,
         workspace: WorkspaceId,
         choose: impl Fn(AgentId, &AgentSummary, Option<&StoredLabels>) -> Option<T> + Send + 'static,
