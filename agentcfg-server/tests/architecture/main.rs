@@ -28,7 +28,9 @@ const CORE: &[&[&str]] = &[
     &["rate_limit", "routing", "session", "token", "vault"],
     &["store", "webhook"],
     &["clock", "error", "tls"],
-    &["address", "body", "json", "model", "rules", "secret", "validate"],
+    &[
+        "address", "body", "json", "model", "rules", "secret", "sync", "validate",
+    ],
 ];
 
 /// Where status codes are named besides `http/errors.rs`, and which. Those that identity providers answer with are read,

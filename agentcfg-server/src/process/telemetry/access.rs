@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
-use super::PROBES;
 use crate::api::{Answered, Observer};
 
 /// The name of the access log in log filters.
 pub(super) const TARGET: &str = "access";
 
-/// Logs each answer but those to probes: the request, its caller and its result. A line has the template of the path and no query, because
-/// paths and queries may contain what does not belong into a log. The answer of a stream is logged when it begins.
+/// The paths that load balancers ask for every few seconds. Neither log nor spans have them, which would hide those of
+/// callers.
+pub(super) const PROBES: [&str; 2] = ["/healthz", "/readyz"];
+
+/// Logs each answer but those to probes: the request, its caller and its result. A line has the template of the path
+/// and no query, because paths and queries may contain what does not belong into a log. The answer of a stream is
+/// logged when it begins.
 #[derive(Debug)]
 pub struct AccessLog;
 

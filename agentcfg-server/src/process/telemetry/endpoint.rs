@@ -8,7 +8,8 @@ use hyper::header::{ACCEPT, CONTENT_TYPE, HeaderValue};
 use hyper::{HeaderMap, Method, Request, Response};
 use tokio::net::TcpListener;
 
-use super::{Metrics, PROBES, text_format};
+use super::access::PROBES;
+use super::{Metrics, text_format};
 use crate::api::App;
 use crate::http::Body;
 use crate::http::errors::Failure;

@@ -24,9 +24,6 @@ pub use spans::SpanExport;
 use self::log_stream::LogStream;
 use crate::process::config::{Config, LogFormat};
 
-/// The paths that load balancers ask for every few seconds. Neither log nor spans have them, which would hide those of callers.
-const PROBES: [&str; 2] = ["/healthz", "/readyz"];
-
 /// Why logging cannot start.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot start logging: {0}")]

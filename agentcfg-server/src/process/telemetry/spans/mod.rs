@@ -17,7 +17,7 @@ use opentelemetry_sdk::trace::{IdGenerator, RandomIdGenerator, SpanData, SpanEve
 
 pub use self::export::SpanExport;
 use self::queue::Queue;
-use super::PROBES;
+use super::access::PROBES;
 use crate::api::{Answered, Observer, Span, TraceContext, TracedCall};
 
 /// The name of what makes the spans.
