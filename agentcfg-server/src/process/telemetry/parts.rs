@@ -68,23 +68,27 @@ impl fmt::Debug for PoolMetrics {
 
 impl PoolMetrics {
     pub(super) fn new(read: impl Fn() -> PoolUse + Send + Sync + 'static) -> Self {
-        let mut registry = Registry::with_prefix("agentcfg_database");
+        let mut registry = Registry::with_prefix("agentcfg");
         let all = &mut registry;
         Self {
             limit: registered(
                 all,
-                "connections_max",
+                "database_connections_max",
                 "Connections to the database that this server may open",
             ),
-            open: registered(all, "connections_open", "Connections to the database that are open now"),
+            open: registered(
+                all,
+                "database_connections_open",
+                "Connections to the database that are open now",
+            ),
             used: registered(
                 all,
-                "connections_used",
+                "database_connections_used",
                 "Open connections to the database that run statements now",
             ),
             waiting: registered(
                 all,
-                "connections_waiting",
+                "database_connections_waiting",
                 "Reads and commits that wait for a connection to the database now",
             ),
             read: Box::new(read),
