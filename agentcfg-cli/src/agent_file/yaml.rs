@@ -1,7 +1,8 @@
 //! The YAML of front matter, with the place of each key and value.
 //!
 //! A tree of maps, lists and scalars of YAML 1.2. Anchors, aliases, tags and several documents are refused: front matter needs none
-//! of them, and a reader of the file would have to resolve them. In the files of other tools aliases are resolved.
+//! of them, and a reader of the file would have to resolve them. In the files of other tools aliases are resolved, and the tags of the
+//! core types are read.
 
 use std::collections::HashMap;
 
@@ -58,7 +59,7 @@ pub fn parse(text: &str, first_line: usize) -> Result<Vec<Entry>> {
     read(text, first_line, None).map(|(entries, _)| entries)
 }
 
-/// As [`parse`], with anchors, aliases and `<<`. Where they are is returned too.
+/// As [`parse`], with anchors, aliases, `<<` and the tags of the core types. Where the first alias or `<<` is, is returned too.
 pub fn parse_shared(text: &str, first_line: usize) -> Result<(Vec<Entry>, Option<Place>)> {
     read(text, first_line, Some(Shared::default()))
 }
@@ -181,13 +182,16 @@ impl<'a> Reader<'a> {
         if is_alias {
             return self.alias(&event);
         }
-        if event.tag().is_some() {
+        let tag = event.tag();
+        if tag.is_some_and(|tag| self.shared.is_none() || !tag.is_yaml_core_schema()) {
             return refused("tags");
         }
+        // `!!str` makes a text of a number, as quotes do.
+        let is_text = tag.is_some_and(|tag| tag.is_yaml_core_schema_tag("str"));
         let value = match event {
             Event::Scalar(text, style, ..) => Yaml::Scalar {
                 text: text.into_owned(),
-                is_plain: style == ScalarStyle::Plain,
+                is_plain: style == ScalarStyle::Plain && !is_text,
             },
             Event::SequenceStart(..) => self.list()?,
             Event::MappingStart(..) => self.map()?,

@@ -39,6 +39,32 @@ struct Lost {
     paths: Vec<String>,
 }
 
+impl Exported {
+    /// Notes what the format cannot hold of an agent, in any of its versions.
+    fn lose(&mut self, agent_id: &str, paths: Vec<String>) {
+        if paths.is_empty() {
+            return;
+        }
+        let at = match self.lost.iter().position(|lost| lost.agent_id == agent_id) {
+            Some(at) => at,
+            None => {
+                let agent_id = agent_id.to_owned();
+                self.lost.push(Lost {
+                    agent_id,
+                    paths: Vec::new(),
+                });
+                self.lost.len() - 1
+            }
+        };
+        let known = &mut self.lost[at].paths;
+        for path in paths {
+            if !known.contains(&path) {
+                known.push(path);
+            }
+        }
+    }
+}
+
 /// What the command line says about an export.
 pub struct Arguments<'a> {
     pub format: &'a str,
@@ -75,9 +101,12 @@ pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code
             });
         }
         written.push(one);
-        if !paths.is_empty() && exported.lost.last().is_none_or(|lost| lost.agent_id != agent_id) {
-            exported.lost.push(Lost { agent_id, paths });
-        }
+        exported.lose(&agent_id, paths);
+    }
+    let mut not_held = Vec::new();
+    let files = (format.write)(written, &mut not_held);
+    for (agent_id, path) in not_held {
+        exported.lose(&agent_id, vec![path]);
     }
     if strict && exported.lost.is_empty() && !exported.missing.is_empty() {
         report(context, &exported)?;
@@ -91,7 +120,7 @@ pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code
         let message = format!("{word} cannot hold all of {agents}; nothing was written");
         return Err(CommandFailure::error(message).hint("Leave out --strict to write what it can hold."));
     }
-    let changed = changed(format, dir, (format.write)(written), overwrite, &mut exported)?;
+    let changed = changed(format, dir, files, overwrite, &mut exported)?;
     for (path, text) in changed {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(|error| CommandFailure::io(parent.display(), &error))?;

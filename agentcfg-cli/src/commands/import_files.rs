@@ -75,6 +75,11 @@ pub fn write(dir: &Path, ready: &[Ready], overwrite: bool, report: &mut Report) 
 fn refuse_sources(paths: impl Iterator<Item = PathBuf>, ready: &[Ready], report: &Report) -> Result<()> {
     let read = ready.iter().map(|one| &one.imported.file);
     let read = read.chain(report.problems.iter().map(|row| &row.file));
+    // Files that an import wrote may be among those that were skipped.
+    let is_other = |path: &&PathBuf| !file::content(path).is_ok_and(|bytes| is_agent_file(path, &bytes));
+    let others = report.skipped.iter().map(|one| &one.file);
+    let others = others.chain(report.warnings.iter().map(|row| &row.file));
+    let read = read.chain(others.filter(is_other));
     let sources: BTreeSet<PathBuf> = read.filter_map(|path| fs::canonicalize(path).ok()).collect();
     let is_source = |path: &PathBuf| fs::canonicalize(path).is_ok_and(|path| sources.contains(&path));
     let written: Vec<String> = paths.filter(is_source).map(|path| path.display().to_string()).collect();

@@ -60,7 +60,12 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
 pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node> {
     match kind {
         As::Any | As::Ordered => Some(node.clone()),
-        As::Text | As::Instructions => node.as_text().map(Node::text),
+        As::Text => node.as_text().map(Node::text),
+        As::Instructions => {
+            let text = node.as_text()?;
+            let messages = original.filter(|original| original.as_list().is_some());
+            Some(messages.map_or_else(|| Node::text(text), |messages| with_instructions(messages, Some(text))))
+        }
         As::Objects(types) => {
             let is_known = |item: &Node| {
                 item.text_of("type")
@@ -82,18 +87,93 @@ pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node>
             .then(|| node.clone()),
         As::Model(member) => {
             let text = Node::text(node.as_text()?);
-            let Some(mut changed) = original.filter(|original| original.is_map()).cloned() else {
+            let Some(mut changed) = original.cloned() else {
                 return Some(text);
             };
-            put(changed.entries_mut()?, member, text);
+            match &mut changed.value {
+                Value::Map(entries) => put(entries, member, text),
+                // The first model of a list counts; the others stay behind it.
+                Value::List(models) => {
+                    let others = models.iter().skip(1).filter(|model| **model != text).cloned();
+                    *models = [text.clone()].into_iter().chain(others).collect();
+                }
+                _ => return Some(text),
+            }
             Some(changed)
         }
-        As::ServerMap => Some(Node::map(named(node)?)),
+        As::ServerMap => Some(Node::map(with_servers(original.map(Node::entries), named(node)?))),
+        As::ServerList if original.is_some_and(Node::is_map) => value_out(As::ServerMap, node, original),
         As::ServerList => {
-            let one = |entry| Node::map(vec![entry]);
-            Some(Node::list(named(node)?.into_iter().map(one).collect()))
+            let mut servers = named(node)?;
+            let mut items: Vec<Node> = Vec::new();
+            for item in original.and_then(Node::as_list).unwrap_or_default() {
+                if !item.is_map() {
+                    items.push(item.clone());
+                    continue;
+                }
+                let is_of_item = |server: &Entry| item.get(&server.key).is_some();
+                let (here, rest) = servers.into_iter().partition(is_of_item);
+                servers = rest;
+                let entries = with_servers(Some(item.entries()), here);
+                items.extend((!entries.is_empty()).then(|| Node::map(entries)));
+            }
+            items.extend(servers.into_iter().map(|server| Node::map(vec![server])));
+            Some(Node::list(items))
         }
     }
+}
+
+/// What stays of the value of a source when its part that has a place was taken away: other messages, and references to servers.
+pub fn rest(kind: As, original: &Node) -> Option<Node> {
+    let rest = match kind {
+        As::Instructions if original.as_list().is_some() => with_instructions(original, None),
+        As::ServerMap | As::ServerList => value_out(kind, &Node::list(Vec::new()), Some(original))?,
+        _ => return None,
+    };
+    let is_empty = rest.entries().is_empty() && rest.as_list().is_none_or(<[Node]>::is_empty);
+    (!is_empty).then_some(rest)
+}
+
+/// Messages whose first one of the system or the developer has another text, or none of them.
+fn with_instructions(messages: &Node, text: Option<&str>) -> Node {
+    let mut messages = messages.as_list().unwrap_or_default().to_vec();
+    let is_first = instructions(&Node::list(messages.clone())).is_some();
+    match text {
+        None if is_first => drop(messages.remove(0)),
+        None => {}
+        Some(text) if is_first => {
+            if let Some(content) = messages[0].map_at("content") {
+                match &mut content.value {
+                    Value::List(parts) => {
+                        if let Some(part) = parts.first_mut().and_then(Node::entries_mut) {
+                            put(part, "text", Node::text(text));
+                        }
+                    }
+                    _ => *content = Node::text(text),
+                }
+            }
+        }
+        Some(text) => {
+            let members = [("type", "message"), ("role", "developer"), ("content", text)];
+            let members = members.map(|(key, text)| Entry::new(key, Node::text(text)));
+            messages.insert(0, Node::map(members.to_vec()));
+        }
+    }
+    Node::list(messages)
+}
+
+/// The entries of a source with other servers: those that are no servers stay, and the order too.
+fn with_servers(original: Option<&[Entry]>, mut servers: Vec<Entry>) -> Vec<Entry> {
+    let mut entries = Vec::new();
+    for entry in original.unwrap_or_default() {
+        match servers.iter().position(|server| server.key == entry.key) {
+            Some(at) => entries.push(servers.remove(at)),
+            None if is_server(entry) => {}
+            None => entries.push(entry.clone()),
+        }
+    }
+    entries.extend(servers);
+    entries
 }
 
 /// What a user has to check about a value that tools read in different ways.
@@ -203,16 +283,18 @@ pub fn servers_of(node: Option<&Node>) -> Vec<Node> {
         Value::List(items) => items.iter().map(Node::entries).collect(),
         _ => vec![node.entries()],
     };
-    let servers = maps
-        .into_iter()
-        .flatten()
-        .filter(|entry| entry.node.is_map() && entry.node.get("name").is_none());
+    let servers = maps.into_iter().flatten().filter(|entry| is_server(entry));
     let server = |entry: &Entry| {
         let name = Entry::new("name", Node::text(&*entry.key));
         let members = [name].into_iter().chain(entry.node.entries().iter().cloned());
         Node::at(entry.place, Value::Map(members.collect()))
     };
     servers.map(server).collect()
+}
+
+/// Whether an entry is a server by its name. A member `name` of it would be lost.
+fn is_server(entry: &Entry) -> bool {
+    entry.node.is_map() && entry.node.get("name").is_none()
 }
 
 /// The servers as entries by their names.

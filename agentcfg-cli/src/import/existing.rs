@@ -92,7 +92,10 @@ fn replaced(format: &Format, dir: &Path, path: &Path, before: &str, after: &str)
 
 /// The keys, the records as texts, and the agents of a text. There are none where a part of it is no agent, or cannot be read.
 fn content(format: &Format, dir: &Path, path: &Path, text: &str) -> (BTreeSet<String>, Vec<String>, Vec<Imported>) {
-    let mut reading = Reading::default();
+    let mut reading = Reading {
+        takes_all: true,
+        ..Reading::default()
+    };
     read_text(format, dir, path, text, &mut reading);
     let keys: BTreeSet<String> = reading
         .records

@@ -40,15 +40,16 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
                 original => {
                     let out = convert::value_out(*kind, &value, original.as_ref());
                     if out.is_none() {
-                        lost.push(target(to));
+                        lost.push(to.path());
                     }
                     out.or(original)
                 }
             },
             // A value that was taken away since is not written again, but one that never had a place is.
-            (None, Some(original)) => {
-                (was.is_none() || *to == To::Kept || !is_placed(to, was.as_ref())).then_some(original)
-            }
+            (None, Some(original)) => match was.is_none() || *to == To::Kept || !is_placed(to, was.as_ref()) {
+                true => Some(original),
+                false => convert::rest(*kind, &original),
+            },
             (None, None) => None,
         };
         entries.extend(written.map(|node| Entry::new(*key, node)));
@@ -71,14 +72,7 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
         end: format.files[0],
         entries,
         beside,
-    }
-}
-
-fn target(to: &To) -> String {
-    match to {
-        To::Field(field) => (*field).to_owned(),
-        To::Definition(path) => format!("definition.{path}"),
-        To::Kept => String::new(),
+        directories: format.directories,
     }
 }
 

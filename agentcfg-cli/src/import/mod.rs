@@ -41,7 +41,10 @@ const MAX_FILES: usize = 100_000;
 const MAX_LEVELS: usize = 32;
 
 /// Directories that have no agents of their own.
-const LEFT_OUT: &[&str] = &[".git", "node_modules", "target", ".venv", "__pycache__"];
+const LEFT_OUT: &[&str] = &[".git", ".venv", "__pycache__"];
+
+/// Directories that mostly have none. What is left out is told, and below those of agents they are read.
+const MOSTLY_LEFT_OUT: &[&str] = &["node_modules", "target"];
 
 /// A file of a source.
 pub struct Source<'a> {
@@ -57,14 +60,15 @@ pub struct Source<'a> {
 impl Source<'_> {
     /// The name of the file without its end.
     pub fn stem(&self) -> &str {
-        let name = self.relative.rsplit('/').next().unwrap_or(self.relative);
-        let end = self
-            .format
-            .files
-            .iter()
-            .filter(|end| name.ends_with(**end))
-            .max_by_key(|end| end.len());
-        end.and_then(|end| name.strip_suffix(end)).unwrap_or(name)
+        let name = self.file_name();
+        let ends = self.format.files.iter().filter(|end| self.has_end(end));
+        let length = ends.map(|end| end.len()).max().unwrap_or(0);
+        name.get(..name.len() - length).unwrap_or(name)
+    }
+
+    /// Whether its name has this end, in capitals too.
+    pub fn has_end(&self, end: &str) -> bool {
+        self.file_name().to_ascii_lowercase().ends_with(end)
     }
 
     pub fn file_name(&self) -> &str {
@@ -92,6 +96,8 @@ pub struct Reading {
     pub beside: BTreeMap<PathBuf, Beside>,
     /// What to do about conflict markers.
     pub markers: Markers,
+    /// Whether every file may be that of an agent, whatever its directory is.
+    pub takes_all: bool,
 }
 
 /// A file beside those of agents.
@@ -117,17 +123,18 @@ pub fn read(format: &Format, paths: &[PathBuf], markers: Markers) -> Result<Read
         markers,
         ..Reading::default()
     };
+    let mut sources: Vec<(&Path, PathBuf)> = Vec::new();
     for root in paths {
         let found = fs::metadata(root).map_err(|error| CommandFailure::io(root.display(), &error))?;
         let mut files = Vec::new();
         match found.is_dir() {
-            true => list(root, 0, &mut BTreeSet::new(), &mut files, &mut reading.problems),
+            true => list(root, 0, &mut BTreeSet::new(), &mut files, &mut reading),
             false => files.push(root.clone()),
         }
         files.sort();
         let is_of_format = |path: &Path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            format.files.iter().any(|end| name.to_lowercase().ends_with(end))
+            format.files.iter().any(|end| name.to_ascii_lowercase().ends_with(end))
         };
         if found.is_dir() {
             let before = files.len();
@@ -135,17 +142,18 @@ pub fn read(format: &Format, paths: &[PathBuf], markers: Markers) -> Result<Read
             reading.other_files += before - files.len();
         }
         leave_out_second_files(format, &mut files, &mut reading);
-        // Files beside those of agents are read first.
-        let is_beside = |path: &Path| {
-            let name = path.file_name().unwrap_or_default();
-            [".mcp.json", "opencode.json", "opencode.jsonc"]
-                .iter()
-                .any(|beside| name == *beside)
-        };
-        files.sort_by_key(|path| (!is_beside(path), path.clone()));
-        for path in files {
-            one(format, root, &path, &mut reading);
-        }
+        sources.extend(files.into_iter().map(|path| (root.as_path(), path)));
+    }
+    // Files beside those of agents are read first, wherever they are named.
+    let is_beside = |path: &Path| {
+        let name = path.file_name().unwrap_or_default();
+        [".mcp.json", "opencode.json", "opencode.jsonc"]
+            .iter()
+            .any(|beside| name == *beside)
+    };
+    sources.sort_by_key(|(_, path)| !is_beside(path));
+    for (root, path) in sources {
+        one(format, root, &path, &mut reading);
     }
     for (file, _) in reading.beside.iter().filter(|(_, beside)| !beside.is_used) {
         reading.skipped.push(Skipped {
@@ -232,7 +240,8 @@ fn read_text(format: &Format, root: &Path, path: &Path, text: &str, reading: &mu
 }
 
 /// The files below a directory. A directory that was read already, which links can lead to, is not read again.
-fn list(dir: &Path, level: usize, read: &mut BTreeSet<PathBuf>, files: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
+fn list(dir: &Path, level: usize, read: &mut BTreeSet<PathBuf>, files: &mut Vec<PathBuf>, reading: &mut Reading) {
+    let problems = &mut reading.problems;
     let entries = fs::canonicalize(dir).and_then(|path| match read.insert(path) {
         true => fs::read_dir(dir).map(Some),
         false => Ok(None),
@@ -258,17 +267,27 @@ fn list(dir: &Path, level: usize, read: &mut BTreeSet<PathBuf>, files: &mut Vec<
     paths.sort();
     for path in paths {
         if files.len() >= MAX_FILES {
-            return problems.push(Problem::of(dir, format!("at most {MAX_FILES} files are read")));
+            let message = format!("at most {MAX_FILES} files are read");
+            return reading.problems.push(Problem::of(dir, message));
         }
         match fs::metadata(&path) {
             Ok(found) if found.is_dir() => {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-                if !LEFT_OUT.contains(&name.as_str()) {
-                    list(&path, level + 1, read, files, problems);
+                if LEFT_OUT.contains(&name.as_str()) {
+                    continue;
                 }
+                let is_of_agents = dir.iter().any(|part| part == "agents" || part == "agent");
+                if MOSTLY_LEFT_OUT.contains(&name.as_str()) && !is_of_agents {
+                    reading.skipped.push(Skipped {
+                        file: path,
+                        reason: "a directory of packages or of a build: name it itself to import its files".to_owned(),
+                    });
+                    continue;
+                }
+                list(&path, level + 1, read, files, reading);
             }
             Ok(_) => files.push(path),
-            Err(error) => problems.push(Problem::of(&path, error)),
+            Err(error) => reading.problems.push(Problem::of(&path, error)),
         }
     }
 }

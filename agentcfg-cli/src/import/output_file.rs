@@ -1,6 +1,6 @@
 //! The files that an export writes.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
 /// What a file of an export has.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,6 +15,9 @@ pub enum Holds {
     Config(Option<&'static str>),
 }
 
+/// What could not be written into the files, as the identifier of an agent and the path.
+pub type NotHeld = Vec<(String, String)>;
+
 /// A file of an export.
 #[derive(Debug)]
 pub struct File {
@@ -27,4 +30,15 @@ impl File {
     pub fn new(path: PathBuf, text: String, holds: Holds) -> Self {
         Self { path, text, holds }
     }
+}
+
+/// Whether an export may write a path that an agent names: below its directory, and in no hidden file or directory but these.
+pub fn is_allowed(path: &Path, hidden: &[&str]) -> bool {
+    path.components().all(|part| match part {
+        Component::Normal(name) => {
+            let name = name.to_string_lossy();
+            !name.starts_with('.') || hidden.contains(&&*name)
+        }
+        _ => false,
+    })
 }

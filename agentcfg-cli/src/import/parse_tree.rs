@@ -68,15 +68,6 @@ fn of_json(file: &Path, value: ast::Value<'_>, places: &mut Places<'_>, depth: u
     Ok(Node { place, value })
 }
 
-/// Reads a text of YAML whose first line is this one of the file.
-pub fn from_yaml(file: &Path, text: &str, first_line: usize) -> Result<Vec<Entry>, Problem> {
-    let entries =
-        yaml::parse(text, first_line).map_err(|malformed| Problem::new(file, malformed.place, malformed.message))?;
-    let mut entries = of_entries(file, entries)?;
-    end_as_text(text, &mut entries);
-    Ok(entries)
-}
-
 /// Removes the line feed at the end of the last scalar.
 fn end_with_text(last: Option<&mut Node>) {
     match last.map(|node| &mut node.value) {
@@ -89,10 +80,15 @@ fn end_with_text(last: Option<&mut Node>) {
     }
 }
 
-/// Reads a file of YAML, in which aliases are resolved. A warning names the first.
-pub fn from_shared_yaml(file: &Path, text: &str, warnings: &mut Vec<Problem>) -> Result<Vec<Entry>, Problem> {
-    let (entries, shared) =
-        yaml::parse_shared(text, 1).map_err(|malformed| Problem::new(file, malformed.place, malformed.message))?;
+/// Reads a text of YAML whose first line is this one of the file. Aliases are resolved, and a warning names the first.
+pub fn from_shared_yaml(
+    file: &Path,
+    text: &str,
+    first_line: usize,
+    warnings: &mut Vec<Problem>,
+) -> Result<Vec<Entry>, Problem> {
+    let (entries, shared) = yaml::parse_shared(text, first_line)
+        .map_err(|malformed| Problem::new(file, malformed.place, malformed.message))?;
     if let Some(place) = shared {
         let message = "aliases and << of YAML are replaced by what they stand for";
         warnings.push(Problem::new(file, place, message));

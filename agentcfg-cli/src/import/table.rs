@@ -4,7 +4,7 @@
 //! is written again as long as the place has what was made of it.
 
 use std::collections::BTreeMap;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use agentcfg_client::model::AgentSpec;
 use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE, shown};
@@ -12,7 +12,7 @@ use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_
 use super::convert::{self, As};
 use super::definition::place_in;
 use super::name::identifier;
-use super::output_file::File;
+use super::output_file::{File, NotHeld, is_allowed};
 use super::secrets::{Secret, secrets};
 use super::source_tree::{Entry, Node, Value, find};
 use crate::agent_file::{Place, Problem};
@@ -26,6 +26,17 @@ pub enum To {
     Definition(&'static str),
     /// The format's own part of the definition.
     Kept,
+}
+
+impl To {
+    /// The path of the place in an agent.
+    pub fn path(&self) -> String {
+        match self {
+            Self::Field(field) => (*field).to_owned(),
+            Self::Definition(path) => format!("definition.{path}"),
+            Self::Kept => String::new(),
+        }
+    }
 }
 
 /// A row of a table: a key of the source, where it goes, and what it is.
@@ -46,8 +57,11 @@ pub struct Format {
     pub prefers_jsonc: bool,
     /// The ends of the names of its files.
     pub files: &'static [&'static str],
+    /// The hidden directories that its tool reads.
+    pub directories: &'static [&'static str],
     pub read: fn(&super::Source<'_>, &mut super::Reading),
-    pub write: fn(Vec<Written>) -> Vec<File>,
+    /// The files of agents. What has no place in them is added to the second.
+    pub write: fn(Vec<Written>, &mut NotHeld) -> Vec<File>,
 }
 
 /// What a source has of one agent, or of one version of it.
@@ -341,6 +355,8 @@ pub struct Written {
     pub entries: Vec<Entry>,
     /// What the format keeps beside its keys.
     pub beside: Vec<Entry>,
+    /// The hidden directories that may have its file.
+    pub directories: &'static [&'static str],
 }
 
 impl Written {
@@ -370,9 +386,7 @@ impl Written {
     /// Where its file is written: where it was read, if that is below the directory, else by its identifier.
     pub fn path(&self, end: &str) -> PathBuf {
         let file = self.beside("$file").and_then(Node::as_text).map(Path::new);
-        let is_below = |file: &&Path| {
-            file.components().all(|part| matches!(part, Component::Normal(_))) && file.to_string_lossy().ends_with(end)
-        };
+        let is_below = |file: &&Path| is_allowed(file, self.directories) && file.to_string_lossy().ends_with(end);
         match file.filter(is_below) {
             Some(file) => file.to_owned(),
             None => PathBuf::from(format!("{}{end}", self.agent_id)),

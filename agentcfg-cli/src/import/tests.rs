@@ -1,5 +1,9 @@
 //! The corpus: each case is imported with its expected outcome, exported, and read again.
 
+mod directories;
+mod edits;
+mod sources;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -137,7 +141,7 @@ fn exported(format: &Format, agents: &[Imported]) -> (tempfile::TempDir, Vec<Str
         .iter()
         .map(|agent| export(format, &agent.agent_id, through_its_file(agent), &mut lost))
         .collect();
-    for file in (format.write)(written) {
+    for file in (format.write)(written, &mut Vec::new()) {
         let path = dir.path().join(file.path);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
         fs::write(path, file.text).unwrap();
@@ -220,7 +224,7 @@ fn round_trip(format: &Format, case: &PathBuf) -> std::result::Result<(), String
 /// All files below a directory with their content.
 fn files(dir: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
-    list(dir, 0, &mut BTreeSet::new(), &mut found, &mut Vec::new());
+    list(dir, 0, &mut BTreeSet::new(), &mut found, &mut Reading::default());
     found.sort();
     let relative = |path: &PathBuf| path.strip_prefix(dir).unwrap().display().to_string();
     found
@@ -277,7 +281,7 @@ fn no_input_makes_a_panic() {
             0,
             &mut BTreeSet::new(),
             &mut found,
-            &mut Vec::new(),
+            &mut Reading::default(),
         );
         for path in found.iter().filter(|path| !path.ends_with("expected.txt")) {
             let bytes = fs::read(path).unwrap();
@@ -289,7 +293,7 @@ fn no_input_makes_a_panic() {
                     let (agents, _) = imported(format, &copy);
                     let write =
                         |agent: &Imported| export(format, &agent.agent_id, agent.fields.clone(), &mut Vec::new());
-                    (format.write)(agents.iter().map(write).collect());
+                    (format.write)(agents.iter().map(write).collect(), &mut Vec::new());
                 }
             }
         }

@@ -13,7 +13,7 @@ pub fn merged(path: &Path, before: &str, after: &str) -> Result<String, String> 
         whole.push('\n');
     }
     let before = whole.as_str();
-    let read = |text: &str| from_shared_yaml(path, text, &mut Vec::new()).map_err(|problem| problem.message);
+    let read = |text: &str| from_shared_yaml(path, text, 1, &mut Vec::new()).map_err(|problem| problem.message);
     let (old, new) = (read(before)?, read(after)?);
     let mut lines: Vec<&str> = before.split_inclusive('\n').collect();
     let new_lines: Vec<&str> = after.split_inclusive('\n').collect();

@@ -1,7 +1,7 @@
 //! Agents of the Managed Agents API of Anthropic: JSON with versions.
 
 use super::super::convert::As;
-use super::super::output_file::File;
+use super::super::output_file::{File, NotHeld};
 use super::super::source_tree::{Node, find};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -31,6 +31,7 @@ pub const FORMAT: Format = Format {
     requires: &["name", "model"],
     prefers_jsonc: false,
     files: &[".json"],
+    directories: &[],
     read,
     write,
 };
@@ -52,6 +53,6 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
     }
 }
 
-fn write(agents: Vec<Written>) -> Vec<File> {
+fn write(agents: Vec<Written>, _: &mut NotHeld) -> Vec<File> {
     files(agents, |agent| Node::map(agent.entries.clone()))
 }

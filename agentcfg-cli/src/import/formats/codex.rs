@@ -1,7 +1,7 @@
 //! Agents of Codex: a TOML file for each.
 
 use super::super::convert::As;
-use super::super::output_file::{File, Holds};
+use super::super::output_file::{File, Holds, NotHeld};
 use super::super::parse_tree::from_toml;
 use super::super::source_tree::{Node, Value};
 use super::super::table::To::{Definition, Field, Kept};
@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
     requires: &["name", "description", "developer_instructions"],
     prefers_jsonc: false,
     files: &[".toml"],
+    directories: &[".codex"],
     read,
     write,
 };
@@ -52,7 +53,7 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
     reading.records.push(record);
 }
 
-fn write(agents: Vec<Written>) -> Vec<File> {
+fn write(agents: Vec<Written>, _: &mut NotHeld) -> Vec<File> {
     let file = |agent: &Written| {
         let table = agent
             .entries

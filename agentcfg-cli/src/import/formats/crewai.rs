@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::convert::As;
-use super::super::output_file::{File, Holds};
+use super::super::output_file::{File, Holds, NotHeld, is_allowed};
 use super::super::parse_tree::{from_json, from_shared_yaml};
 use super::super::source_tree::{Entry, Node, take};
 use super::super::table::To::{Definition, Field, Kept};
@@ -35,6 +35,7 @@ pub const FORMAT: Format = Format {
     requires: &["role", "goal", "backstory"],
     prefers_jsonc: true,
     files: &[".yaml", ".yml", ".jsonc", ".json"],
+    directories: &[],
     read,
     write,
 };
@@ -43,7 +44,7 @@ pub const FORMAT: Format = Format {
 const TEXTS: [&str; 3] = ["role", "goal", "backstory"];
 
 fn read(source: &Source<'_>, reading: &mut Reading) {
-    if source.file_name().ends_with(".yaml") || source.file_name().ends_with(".yml") {
+    if source.has_end(".yaml") || source.has_end(".yml") {
         return yaml(source, reading);
     }
     match from_json(source.path, source.text) {
@@ -64,7 +65,7 @@ fn is_agent(node: &Node) -> bool {
 }
 
 fn yaml(source: &Source<'_>, reading: &mut Reading) {
-    let agents = match from_shared_yaml(source.path, source.text, &mut reading.warnings) {
+    let agents = match from_shared_yaml(source.path, source.text, 1, &mut reading.warnings) {
         Ok(agents) => agents,
         Err(problem) => return reading.problems.push(problem),
     };
@@ -91,7 +92,7 @@ fn yaml(source: &Source<'_>, reading: &mut Reading) {
 }
 
 /// One YAML file for the agents that were in one, and a JSON file for each of the others.
-fn write(agents: Vec<Written>) -> Vec<File> {
+fn write(agents: Vec<Written>, _: &mut NotHeld) -> Vec<File> {
     let mut files: Vec<File> = Vec::new();
     for mut agent in agents {
         let name = take(&mut agent.entries, "$name")
@@ -100,19 +101,19 @@ fn write(agents: Vec<Written>) -> Vec<File> {
         let own = agent
             .beside("$file")
             .and_then(Node::as_text)
-            .and_then(|file| file.rfind('.').map(|at| file[at..].to_owned()));
+            .and_then(|file| [".jsonc", ".json"].into_iter().find(|end| file.ends_with(end)));
         if let Some(end) = own {
-            let path = agent.path(&end);
+            let path = agent.path(end);
             files.push(File::new(path, Node::map(agent.entries).pretty(), Holds::Agent));
             continue;
         }
         let yaml = to_yaml(&[Entry::new(name, Node::map(agent.entries.clone()))]);
         let named = agent.beside("$yaml").and_then(Node::as_text).map(PathBuf::from);
-        let is_below = |path: &PathBuf| {
-            path.components()
-                .all(|part| matches!(part, std::path::Component::Normal(_)))
+        let is_yaml = |path: &PathBuf| {
+            let is_end = path.extension().is_some_and(|end| end == "yaml" || end == "yml");
+            is_end && is_allowed(path, agent.directories)
         };
-        let path = named.filter(is_below).unwrap_or_else(|| PathBuf::from("agents.yaml"));
+        let path = named.filter(is_yaml).unwrap_or_else(|| PathBuf::from("agents.yaml"));
         match files.iter_mut().find(|file| file.path == path) {
             Some(file) => {
                 file.text.push('\n');

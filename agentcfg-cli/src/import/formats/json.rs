@@ -7,6 +7,7 @@ use super::super::parse_tree::from_json;
 use super::super::source_tree::{Entry, Node, Value, find, put, take};
 use super::super::table::Written;
 use super::super::{Reading, Source};
+use crate::agent_file::Problem;
 
 /// The objects of a JSON file: the object itself, those of a list, or those of a page of a list.
 pub fn objects(source: &Source<'_>, reading: &mut Reading) -> Vec<Node> {
@@ -17,6 +18,9 @@ pub fn objects(source: &Source<'_>, reading: &mut Reading) -> Vec<Node> {
             return Vec::new();
         }
     };
+    if let Some(message) = is_cut_off(&node) {
+        reading.warnings.push(Problem::new(source.path, node.place, message));
+    }
     let page = node.get("data").filter(|data| data.as_list().is_some()).cloned();
     let items = match page.unwrap_or(node) {
         Node {
@@ -33,6 +37,18 @@ pub fn objects(source: &Source<'_>, reading: &mut Reading) -> Vec<Node> {
         reading.skip(source, format!("line {}: not an object", other.place.line));
     }
     objects
+}
+
+/// What to do about a list that goes on in another page.
+fn is_cut_off(page: &Node) -> Option<&'static str> {
+    let number = |key: &str| page.get("meta")?.get(key)?.scalar()?.parse::<u64>().ok();
+    let has_more = page.get("has_more").and_then(Node::scalar).as_deref() == Some("true")
+        || page
+            .get("next_page")
+            .is_some_and(|next| next.scalar().is_some_and(|next| next != "false"))
+        || number("totalPages").is_some_and(|all| all > number("page").unwrap_or(1));
+    let is_page = page.get("data").is_some_and(|data| data.as_list().is_some());
+    (has_more && is_page).then_some("a page of a list that has more: save the other pages as well, see docs/import.md")
 }
 
 /// Takes these members out of an object among the entries, as entries with the path as key, such as `config.model`.
@@ -79,7 +95,7 @@ pub fn unflatten(entries: &mut Vec<Entry>, object: &str) {
 }
 
 /// A JSON file for each agent; several versions of one are a list in it.
-pub fn files(agents: Vec<Written>, object: impl Fn(&Written) -> Node) -> Vec<File> {
+pub fn files(agents: Vec<Written>, mut object: impl FnMut(&Written) -> Node) -> Vec<File> {
     let mut files: Vec<(String, Vec<Node>)> = Vec::new();
     for agent in agents {
         let node = object(&agent);

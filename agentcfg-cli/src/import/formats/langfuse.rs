@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use super::super::convert::As;
-use super::super::output_file::{File, Holds};
+use super::super::output_file::{File, Holds, NotHeld};
 use super::super::source_tree::{Entry, Node, find, put, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -64,7 +64,8 @@ pub const FORMAT: Format = Format {
             As::Any,
         ),
         ("config.verbosity", Definition("model_settings.verbosity"), As::Any),
-        ("config.tool_choice", Definition("model_settings.tool_choice"), As::Any),
+        // Without the tools, which model calls do not get, a provider refuses it.
+        ("config.tool_choice", Kept, As::Any),
         (
             "config.response_format",
             Definition("model_settings.response_format"),
@@ -79,6 +80,7 @@ pub const FORMAT: Format = Format {
     requires: &["name", "prompt"],
     prefers_jsonc: false,
     files: &[".json"],
+    directories: &[],
     read,
     write,
 };
@@ -158,7 +160,7 @@ fn join(text: Option<Node>, mut messages: Vec<Node>) -> Node {
 }
 
 /// One list of all prompts and versions, as the page of Langfuse imports it.
-fn write(agents: Vec<Written>) -> Vec<File> {
+fn write(agents: Vec<Written>, _: &mut NotHeld) -> Vec<File> {
     let prompt = |agent: Written| {
         let mut entries = agent.entries;
         if let Some(messages) = take(&mut entries, "messages") {

@@ -1,7 +1,7 @@
 //! Prompts of LangSmith: commits with manifests, which are trees of constructors of LangChain. No constructor is run.
 
 use super::super::convert::As;
-use super::super::output_file::File;
+use super::super::output_file::{File, NotHeld};
 use super::super::source_tree::{Entry, Node, Value, find, put, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -24,18 +24,22 @@ pub const FORMAT: Format = Format {
     requires: &["manifest"],
     prefers_jsonc: false,
     files: &[".json"],
+    directories: &[],
     read,
     write,
 };
+
+/// Stands for the classes of models, such as `ChatOpenAI`, `AzureChatOpenAI` and `OpenAI`.
+const CHAT: &str = "Chat";
 
 /// What is taken out of a manifest: the key of the table, the class by the last part of its id, and the names of the argument.
 const TAKEN: [(&str, &[&str], &[&str]); 3] = [
     (
         "$system",
-        &["SystemMessagePromptTemplate", "PromptTemplate"],
-        &["template"],
+        &["SystemMessagePromptTemplate", "PromptTemplate", "FewShotPromptTemplate"],
+        &["template", "prefix"],
     ),
-    ("$model", &["RunnableBinding", "Chat"], &["model", "model_name"]),
+    ("$model", &["RunnableBinding", CHAT], &["model", "model_name"]),
     ("$schema", &["StructuredPrompt"], &["schema_"]),
 ];
 
@@ -88,10 +92,12 @@ fn argument<'a>(
     names: &[&str],
     accepts: &dyn Fn(&Node) -> bool,
 ) -> Option<&'a mut Node> {
+    let is_model =
+        |class: &str| (class.contains(CHAT) || class.ends_with("OpenAI")) && !class.ends_with("PromptTemplate");
     let is_class = class(node).is_some_and(|class| {
         classes
             .iter()
-            .any(|one| class == *one || (*one == "Chat" && class.starts_with("Chat") && class != "ChatPromptTemplate"))
+            .any(|one| class == *one || (*one == CHAT && is_model(class)))
     });
     if class(node).is_some_and(|class| class.ends_with("MessagePromptTemplate") && !classes.contains(&class)) {
         return None;
@@ -100,7 +106,7 @@ fn argument<'a>(
         let has = |kwargs: &Node| names.iter().any(|name| kwargs.get(name).is_some_and(accepts));
         if node.get("kwargs").is_some_and(has) {
             let kwargs = node.entries_mut()?.iter_mut().find(|entry| entry.key == "kwargs")?;
-            let is_named = |entry: &&mut Entry| names.contains(&entry.key.as_str());
+            let is_named = |entry: &&mut Entry| names.contains(&entry.key.as_str()) && accepts(&entry.node);
             return kwargs
                 .node
                 .entries_mut()?
@@ -111,7 +117,12 @@ fn argument<'a>(
     }
     let inner: Vec<&mut Node> = match &mut node.value {
         Value::List(items) => items.iter_mut().collect(),
-        Value::Map(entries) => entries.iter_mut().map(|entry| &mut entry.node).collect(),
+        // The template of an example is not that of the prompt.
+        Value::Map(entries) => entries
+            .iter_mut()
+            .filter(|entry| entry.key != "example_prompt")
+            .map(|entry| &mut entry.node)
+            .collect(),
         _ => Vec::new(),
     };
     inner
@@ -119,20 +130,13 @@ fn argument<'a>(
         .find_map(|inner| argument(inner, classes, names, accepts))
 }
 
-fn write(agents: Vec<Written>) -> Vec<File> {
+fn write(agents: Vec<Written>, not_held: &mut NotHeld) -> Vec<File> {
     files(agents, |agent| {
         let mut entries = agent.entries.clone();
         for (key, classes, names) in TAKEN {
-            let Some(value) = take(&mut entries, key) else { continue };
-            let Some(manifest) = entries.iter_mut().find(|entry| entry.key == "manifest") else {
-                if key == "$system" {
-                    put(&mut entries, "manifest", prompt(value));
-                }
-                continue;
-            };
-            let is_marker = |node: &Node| node.as_text() == Some(key);
-            if let Some(slot) = argument(&mut manifest.node, classes, names, &is_marker) {
-                *slot = value;
+            if !put_back(&mut entries, key, classes, names) {
+                let row = FORMAT.rows.iter().find(|(row, ..)| *row == key);
+                not_held.extend(row.map(|(_, to, _)| (agent.agent_id.clone(), to.path())));
             }
         }
         match (agent.beside("$bare"), find(&entries, "manifest")) {
@@ -140,6 +144,33 @@ fn write(agents: Vec<Written>) -> Vec<File> {
             _ => Node::map(entries),
         }
     })
+}
+
+/// Puts a value back into the manifest, from which [`read`] took it. Returns whether the manifest has a place for it.
+fn put_back(entries: &mut Vec<Entry>, key: &str, classes: &[&str], names: &[&str]) -> bool {
+    let value = take(entries, key);
+    let Some(manifest) = entries.iter_mut().find(|entry| entry.key == "manifest") else {
+        return match (value, key) {
+            (Some(text), "$system") => {
+                put(entries, "manifest", prompt(text));
+                true
+            }
+            (value, _) => value.is_none(),
+        };
+    };
+    let is_marker = |node: &Node| node.as_text() == Some(key);
+    let slot = argument(&mut manifest.node, classes, names, &is_marker);
+    match (slot, value, key) {
+        (Some(slot), Some(value), _) => *slot = value,
+        // A template without text is one; a model or a schema that was taken away cannot be told.
+        (Some(slot), None, "$system") => *slot = Node::text(""),
+        (Some(slot), None, _) => {
+            *slot = Node::at(slot.place, Value::Null);
+            return false;
+        }
+        (None, value, _) => return value.is_none(),
+    }
+    true
 }
 
 /// The manifest of a prompt with one message of the system. Its template has no variables, so that braces stay as they are.

@@ -2,22 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use super::super::convert::{As, servers_of};
+use super::super::convert::As;
 use super::super::front_matter;
-use super::super::output_file::{File, Holds};
+use super::super::output_file::{File, Holds, NotHeld};
 use super::super::parse_tree::from_json;
-use super::super::source_tree::{Entry, Node, put, take};
+use super::super::source_tree::{Entry, Node, take};
 use super::super::table::To::{Definition, Field, Kept};
-use super::super::table::{Format, Record, Written, secret_problems};
+use super::super::table::{Format, Record, Written};
 use super::super::yaml_text::to_yaml;
-use super::super::{Beside, Reading, Source};
+use super::super::{Reading, Source};
+use super::beside::{AGENTS, CONFIG, SERVERS, add_beside, add_shared, add_to_config, keep_beside, place_in_json};
+use super::directories::Directories;
 use crate::agent_file::{FENCE, Place, Problem};
 
 /// The key of the text after the front matter.
 pub const BODY: &str = "prompt";
-
-/// The key of the agents in `opencode.json`.
-const AGENTS: &str = "agent";
 
 pub const CLAUDE_CODE: Format = Format {
     word: "claude-code",
@@ -46,6 +45,7 @@ pub const CLAUDE_CODE: Format = Format {
     requires: &["name", "description"],
     prefers_jsonc: false,
     files: &[".md", ".json"],
+    directories: &[".claude", ".claude-plugin"],
     read: claude_code,
     write,
 };
@@ -73,6 +73,7 @@ pub const COPILOT: Format = Format {
     requires: &["description"],
     prefers_jsonc: false,
     files: &[".agent.md", ".chatmode.md", ".md"],
+    directories: &[".github"],
     read: copilot,
     write,
 };
@@ -100,9 +101,38 @@ pub const OPENCODE: Format = Format {
     requires: &["description"],
     prefers_jsonc: false,
     files: &[".md", ".json", ".jsonc"],
+    directories: &[".opencode"],
     read: opencode,
     write,
 };
+
+const OF_CLAUDE: Directories = Directories {
+    agents: &["agents"],
+    others: &["commands", "skills", "output-styles"],
+    tool: ".claude",
+};
+
+const OF_COPILOT: Directories = Directories {
+    agents: &["agents", "chatmodes"],
+    others: &["prompts", "instructions", "skills", "ISSUE_TEMPLATE"],
+    tool: ".github",
+};
+
+const OF_OPENCODE: Directories = Directories {
+    agents: &["agent", "agents", "mode", "modes"],
+    others: &["command", "commands", "skill", "skills"],
+    tool: ".opencode",
+};
+
+/// Whether a file can be that of an agent by its directory. If not, it is skipped.
+fn is_of_agents(directories: &Directories, source: &Source<'_>, reading: &mut Reading) -> bool {
+    let reason = directories.reason(source, reading);
+    let is_one = reason.is_none();
+    if let Some(reason) = reason {
+        reading.skip(source, reason);
+    }
+    is_one
+}
 
 fn claude_code(source: &Source<'_>, reading: &mut Reading) {
     match source.file_name() {
@@ -112,11 +142,12 @@ fn claude_code(source: &Source<'_>, reading: &mut Reading) {
             }
         }
         "SKILL.md" => reading.skip(source, "a skill, which is no agent"),
-        name if name.ends_with(".json") => {
+        _ if source.has_end(".json") => {
             if let Some(node) = json(source, reading) {
                 objects(source, reading, &node, "agents", true);
             }
         }
+        _ if source.has_end(".md") && !is_of_agents(&OF_CLAUDE, source, reading) => {}
         _ => {
             let is_plugin = is_of_plugin(source.path);
             let before = reading.records.len();
@@ -145,36 +176,6 @@ fn claude_code(source: &Source<'_>, reading: &mut Reading) {
     add_beside(source, reading, from, SERVERS);
 }
 
-/// Gives the new agents the nearest file of these names that stands beside those of agents: as Claude Code gives the servers of
-/// `.mcp.json` to all agents of a project.
-fn add_beside(source: &Source<'_>, reading: &mut Reading, from: usize, (key, names): (&str, &[&str])) {
-    let dirs = source
-        .path
-        .ancestors()
-        .skip(1)
-        .take_while(|dir| dir.starts_with(source.root) || source.root.starts_with(dir));
-    let paths: Vec<_> = dirs.flat_map(|dir| names.iter().map(|name| dir.join(name))).collect();
-    let Some(path) = paths.into_iter().find(|path| reading.beside.contains_key(path)) else {
-        return;
-    };
-    let records = &mut reading.records[from..];
-    let Some(Beside { node, is_used }) = reading.beside.get_mut(&path).filter(|_| !records.is_empty()) else {
-        return;
-    };
-    *is_used = true;
-    let file = path
-        .strip_prefix(source.root)
-        .unwrap_or(&path)
-        .to_string_lossy()
-        .into_owned();
-    let beside = beside(&file, node);
-    let servers = servers_of(node.get("mcpServers"));
-    for record in records {
-        record.beside.push(Entry::new(key, beside.clone()));
-        record.servers.clone_from(&servers);
-    }
-}
-
 /// Whether a file is an agent of a plugin, which needs no name.
 fn is_of_plugin(path: &Path) -> bool {
     let dir = path
@@ -186,7 +187,18 @@ fn is_of_plugin(path: &Path) -> bool {
 }
 
 fn copilot(source: &Source<'_>, reading: &mut Reading) {
-    let is_agent = source.file_name().ends_with(".agent.md") || source.file_name().ends_with(".chatmode.md");
+    let others = [
+        (source.file_name() == "SKILL.md", "a skill"),
+        (source.has_end(".prompt.md"), "a prompt file"),
+        (source.has_end(".instructions.md"), "a file of instructions"),
+    ];
+    if let Some((_, what)) = others.iter().find(|(is_one, _)| *is_one) {
+        return reading.skip(source, format!("{what}, which is no agent"));
+    }
+    let is_agent = source.has_end(".agent.md") || source.has_end(".chatmode.md");
+    if !is_agent && !is_of_agents(&OF_COPILOT, source, reading) {
+        return;
+    }
     markdown(source, reading, &|entries| {
         let of_copilot = ["description", "tools", "name", "model", "target"]
             .iter()
@@ -200,7 +212,7 @@ fn copilot(source: &Source<'_>, reading: &mut Reading) {
 
 fn opencode(source: &Source<'_>, reading: &mut Reading) {
     let from = reading.records.len();
-    if !source.file_name().ends_with(".md") {
+    if !source.has_end(".md") {
         if let Some(node) = json(source, reading) {
             if !keep_config(source, reading, &node) || node.get(AGENTS).is_some() {
                 objects(source, reading, &node, AGENTS, false);
@@ -216,8 +228,14 @@ fn opencode(source: &Source<'_>, reading: &mut Reading) {
         }
         return;
     }
-    let name = source.relative.strip_suffix(".md").unwrap_or(source.relative);
-    let below = ["agents/", "agent/"].iter().find_map(|dir| {
+    if source.file_name() == "SKILL.md" {
+        return reading.skip(source, "a skill, which is no agent");
+    }
+    if !is_of_agents(&OF_OPENCODE, source, reading) {
+        return;
+    }
+    let name = &source.relative[..source.relative.len() - ".md".len()];
+    let below = ["agents/", "agent/", "modes/", "mode/"].iter().find_map(|dir| {
         let at = name.rfind(dir)?;
         (at == 0 || name[..at].ends_with('/')).then(|| &name[at + dir.len()..])
     });
@@ -245,29 +263,11 @@ fn keep_config(source: &Source<'_>, reading: &mut Reading, node: &Node) -> bool 
     true
 }
 
-/// Keeps a file for the agents below its directory, unless it has literal secrets.
-fn keep_beside(source: &Source<'_>, reading: &mut Reading, node: Node) {
-    let secrets = secret_problems(source.path, node.entries(), &[]);
-    if secrets.is_empty() {
-        let beside = Beside { node, is_used: false };
-        reading.beside.insert(source.path.to_owned(), beside);
-    }
-    reading.problems.extend(secrets);
-}
-
 /// The content of a JSON file; one that cannot be read is a problem.
 fn json(source: &Source<'_>, reading: &mut Reading) -> Option<Node> {
     from_json(source.path, source.text)
         .map_err(|problem| reading.problems.push(problem))
         .ok()
-}
-
-/// A file that stands beside those of agents, as it is kept with each of them.
-fn beside(file: &str, content: &Node) -> Node {
-    Node::map(vec![
-        Entry::new("file", Node::text(file)),
-        Entry::new("content", Node::text(content.pretty())),
-    ])
 }
 
 fn has(entries: &[Entry], key: &str) -> bool {
@@ -278,8 +278,7 @@ fn has(entries: &[Entry], key: &str) -> bool {
 
 /// Reads a Markdown file. The name where the keys have none, or why it is no agent, depends on the keys.
 fn markdown(source: &Source<'_>, reading: &mut Reading, name: &dyn Fn(&[Entry]) -> Result<String, String>) {
-    let known: Vec<&str> = source.format.rows.iter().map(|(key, ..)| *key).collect();
-    let read = front_matter::read(source.path, source.text, &known, &mut reading.warnings);
+    let read = front_matter::read(source.path, source.text, source.format.rows, &mut reading.warnings);
     let document = match read {
         Ok(Some(document)) => document,
         Ok(None) => front_matter::Document {
@@ -321,7 +320,8 @@ fn markdown(source: &Source<'_>, reading: &mut Reading, name: &dyn Fn(&[Entry]) 
 fn objects(source: &Source<'_>, reading: &mut Reading, node: &Node, below: &str, is_defined: bool) {
     let is_agent = |entry: &Entry| entry.node.is_map() && (!is_defined || entry.node.text_of(BODY).is_some());
     let of_key = node.get(below).filter(|node| node.entries().iter().any(is_agent));
-    let is_whole = is_defined && !node.entries().is_empty() && node.entries().iter().all(is_agent);
+    let is_whole =
+        is_defined && node.entries().iter().any(is_agent) && node.entries().iter().all(|entry| entry.node.is_map());
     let agents: Vec<Entry> = match of_key {
         Some(agents) => agents.entries().to_vec(),
         None if is_whole => node.entries().to_vec(),
@@ -352,29 +352,8 @@ fn objects(source: &Source<'_>, reading: &mut Reading, node: &Node, below: &str,
     }
 }
 
-/// The files that stand beside those of agents: the key under which an agent keeps one, and the names that it may have.
-const SERVERS: (&str, &[&str]) = ("$mcp", &[".mcp.json"]);
-const CONFIG: (&str, &[&str]) = ("$config", &["opencode.json", "opencode.jsonc"]);
-
-/// The path and the text of a file that an agent keeps. A path that leads elsewhere is replaced by the name of the file.
-fn written_beside(shared: &Node, names: &[&str]) -> Option<(PathBuf, String)> {
-    let (path, content) = shared.text_of("file").map(PathBuf::from).zip(shared.get("content"))?;
-    let name = *names.iter().find(|name| path.ends_with(name))?;
-    let is_below = |part| matches!(part, std::path::Component::Normal(_));
-    let path = match path.components().all(is_below) {
-        true => path,
-        false => PathBuf::from(name),
-    };
-    // A text keeps the order of its members through every file.
-    let text = match content.as_text() {
-        Some(text) => text.to_owned(),
-        None => content.pretty(),
-    };
-    Some((path, text))
-}
-
 /// A file for each agent, and those that stood beside them.
-fn write(agents: Vec<Written>) -> Vec<File> {
+fn write(agents: Vec<Written>, not_held: &mut NotHeld) -> Vec<File> {
     let mut files: Vec<File> = Vec::new();
     let mut configured: Vec<(PathBuf, Entry)> = Vec::new();
     for mut agent in agents {
@@ -383,17 +362,20 @@ fn write(agents: Vec<Written>) -> Vec<File> {
             _ => agent.end,
         };
         let path = agent.path(end);
-        for (key, names) in [SERVERS, CONFIG] {
-            let shared = agent.beside(key).and_then(|shared| written_beside(shared, names));
-            if let Some((path, text)) = shared.filter(|(path, _)| files.iter().all(|file| file.path != *path)) {
-                files.push(File::new(
-                    path,
-                    text,
-                    Holds::Config((key == CONFIG.0).then_some(AGENTS)),
-                ));
-            }
+        for kind in [SERVERS, CONFIG] {
+            let Some(shared) = agent.beside(kind.0) else { continue };
+            let differing = add_shared(&mut files, shared, kind, agent.directories);
+            not_held.extend(differing.into_iter().map(|path| {
+                (
+                    agent.agent_id.clone(),
+                    format!("another value of {path} in {}", kind.1[0]),
+                )
+            }));
         }
-        if let Some((path, name)) = agent.beside("$json").and_then(place_in_json) {
+        if let Some((path, name)) = agent
+            .beside("$json")
+            .and_then(|place| place_in_json(place, agent.directories))
+        {
             take_if_same(&mut agent.entries, "name", &name);
             configured.push((path, Entry::new(name, Node::map(agent.entries))));
             continue;
@@ -415,15 +397,6 @@ fn write(agents: Vec<Written>) -> Vec<File> {
     files
 }
 
-/// The file and the name of an agent that was in `opencode.json`.
-fn place_in_json(place: &Node) -> Option<(PathBuf, String)> {
-    let path = place.text_of("file").map(PathBuf::from)?;
-    let is_below = path
-        .components()
-        .all(|part| matches!(part, std::path::Component::Normal(_)));
-    is_below.then_some((path, place.text_of("name")?.to_owned()))
-}
-
 /// Removes a name that is the key of the agent, too.
 fn take_if_same(entries: &mut Vec<Entry>, key: &str, text: &str) {
     if entries
@@ -432,24 +405,4 @@ fn take_if_same(entries: &mut Vec<Entry>, key: &str, text: &str) {
     {
         take(entries, key);
     }
-}
-
-/// Adds an agent to the configuration of OpenCode among the files.
-fn add_to_config(files: &mut Vec<File>, path: PathBuf, agent: Entry) {
-    let at = match files.iter().position(|file| file.path == path) {
-        Some(at) => at,
-        None => {
-            let text = Node::map(Vec::new()).pretty();
-            files.push(File::new(path, text, Holds::Config(Some(AGENTS))));
-            files.len() - 1
-        }
-    };
-    let file = &mut files[at];
-    let Ok(mut config) = from_json(&file.path, &file.text) else {
-        return;
-    };
-    if let Some(agents) = config.map_at(AGENTS).and_then(Node::entries_mut) {
-        put(agents, &agent.key, agent.node);
-    }
-    file.text = config.pretty();
 }

@@ -1,8 +1,10 @@
 //! The formats, each a table and the shape of its files.
 
+mod beside;
 mod claude_agents;
 mod codex;
 mod crewai;
+mod directories;
 mod json;
 mod langfuse;
 mod langsmith;

@@ -1,7 +1,7 @@
 //! Assistants and Responses of OpenAI as JSON that was saved.
 
 use super::super::convert::As;
-use super::super::output_file::File;
+use super::super::output_file::{File, NotHeld};
 use super::super::source_tree::{Entry, Node};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -34,12 +34,9 @@ pub const FORMAT: Format = Format {
         ("model", Field("model"), As::Text),
         ("instructions", Field("persona_prompt"), As::Instructions),
         ("tools", Definition("tools"), As::Objects(TOOLS)),
-        ("tool_choice", Definition("model_settings.tool_choice"), As::Any),
-        (
-            "parallel_tool_calls",
-            Definition("model_settings.parallel_tool_calls"),
-            As::Any,
-        ),
+        // Without the tools, which model calls do not get, a provider refuses these two.
+        ("tool_choice", Kept, As::Any),
+        ("parallel_tool_calls", Kept, As::Any),
         ("metadata", Definition("metadata"), As::Any),
         ("temperature", Definition("model_settings.temperature"), As::Any),
         ("top_p", Definition("model_settings.top_p"), As::Any),
@@ -61,9 +58,15 @@ pub const FORMAT: Format = Format {
     requires: &["model"],
     prefers_jsonc: false,
     files: &[".json"],
+    directories: &[],
     read,
     write,
 };
+
+/// What a response says of the call that made it, such as its limit of tokens. Other calls of the agent must not have it, so it is
+/// kept under names that begin with `response.`.
+const OF_CALL: &[&str] = &["text", "truncation", "max_output_tokens"];
+const RESPONSE: &str = "response.";
 
 fn read(source: &Source<'_>, reading: &mut Reading) {
     let objects = objects(source, reading);
@@ -87,7 +90,12 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
             );
             continue;
         }
-        let entries: Vec<Entry> = object.entries().to_vec();
+        let mut entries: Vec<Entry> = object.entries().to_vec();
+        if object.text_of("object") == Some("response") {
+            for entry in entries.iter_mut().filter(|entry| is_of_call(entry)) {
+                entry.key.insert_str(0, RESPONSE);
+            }
+        }
         // A response has no name; one file is one agent.
         let name = match (is_one, object.text_of("id")) {
             (true, _) | (false, None) => source.stem().to_owned(),
@@ -99,11 +107,24 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
     }
 }
 
+fn is_of_call(entry: &Entry) -> bool {
+    let is_empty = entry.node.is_map() && entry.node.entries().iter().all(|member| member.node.is_null());
+    OF_CALL.contains(&entry.key.as_str()) || (entry.key == "reasoning" && is_empty)
+}
+
 /// Whether an object is a reference to a prompt of the dashboard.
 fn is_reference(object: &Node) -> bool {
     object.text_of("id").is_some_and(|id| id.starts_with("pmpt_")) && object.get("instructions").is_none()
 }
 
-fn write(agents: Vec<Written>) -> Vec<File> {
-    files(agents, |agent| Node::map(agent.entries.clone()))
+fn write(agents: Vec<Written>, _: &mut NotHeld) -> Vec<File> {
+    files(agents, |agent| {
+        let mut entries = agent.entries.clone();
+        for entry in &mut entries {
+            if let Some(key) = entry.key.strip_prefix(RESPONSE) {
+                entry.key = key.to_owned();
+            }
+        }
+        Node::map(entries)
+    })
 }

@@ -1,0 +1,139 @@
+//! Which files of a directory are read, and what an export may write.
+
+use super::*;
+
+/// Writes files, and reads their directory.
+fn read_dir(word: &str, files: &[(&str, &str)], root: &str) -> (tempfile::TempDir, Vec<String>, Reading) {
+    let dir = tempfile::tempdir().unwrap();
+    for (path, text) in files {
+        let path = dir.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+    let (agents, reading) = imported(format(word).unwrap(), &dir.path().join(root));
+    let ids = agents.into_iter().map(|agent| agent.agent_id).collect();
+    (dir, ids, reading)
+}
+
+const AGENT: &str = "---\nname: one\ndescription: d\n---\nx\n";
+
+#[test]
+fn commands_skills_and_styles_are_no_agents() {
+    for (word, path, other) in [
+        ("opencode", ".opencode/agent/one.md", ".opencode/command/test.md"),
+        ("opencode", ".opencode/agent/one.md", ".opencode/skill/s/SKILL.md"),
+        ("opencode", ".opencode/mode/one.md", "docs/page.md"),
+        (
+            "claude-code",
+            ".claude/agents/one.md",
+            ".claude/output-styles/teaching.md",
+        ),
+        ("claude-code", ".claude/agents/one.md", ".claude/commands/agents/x.md"),
+        ("claude-code", ".claude/agents/skills/one.md", "docs/page.md"),
+        ("copilot", ".github/agents/one.agent.md", ".github/prompts/x.prompt.md"),
+        (
+            "copilot",
+            ".github/agents/one.md",
+            ".github/instructions/x.instructions.md",
+        ),
+        ("copilot", ".github/agents/one.md", ".github/skills/z/SKILL.md"),
+        ("copilot", ".github/agents/one.md", ".github/ISSUE_TEMPLATE/bug.md"),
+    ] {
+        let page = AGENT.replace("one", "page");
+        let (dir, ids, reading) = read_dir(word, &[(path, AGENT), (other, &page)], "");
+        assert_eq!(ids, ["one"], "{other}: {reading:?}");
+        assert_eq!(reading.skipped.len(), 1, "{other}: {reading:?}");
+        assert!(reading.skipped[0].file.ends_with(other), "{reading:?}");
+        // A file that is named is read wherever it is.
+        let is_always_skipped = reading.skipped[0].reason.contains("which is no agent");
+        let (agents, _) = imported(format(word).unwrap(), &dir.path().join(other));
+        assert_eq!(agents.is_empty(), is_always_skipped, "{other}");
+    }
+    // The directory of agents itself, and one that is not of a tool.
+    for root in ["a/.claude/agents", "agents", "plain"] {
+        let (_, ids, _) = read_dir("claude-code", &[(&format!("{root}/team/one.md"), AGENT)], root);
+        assert_eq!(ids, ["one"], "{root}");
+    }
+}
+
+#[test]
+fn a_directory_that_is_left_out_is_told() {
+    let files = [
+        ("agents/target/one.md", AGENT),
+        ("node_modules/p/agents/two.md", AGENT),
+        ("target/three.md", AGENT),
+    ];
+    let (_, ids, reading) = read_dir("claude-code", &files, "");
+    assert_eq!(ids, ["one"]);
+    let skipped: Vec<_> = reading
+        .skipped
+        .iter()
+        .map(|one| one.file.file_name().unwrap())
+        .collect();
+    assert_eq!(skipped, ["node_modules", "target"]);
+}
+
+#[test]
+fn ends_of_names_may_have_capitals() {
+    for (word, path, text) in [
+        ("claude-code", "ONE.MD", AGENT),
+        ("opencode", "One.MD", AGENT),
+        ("copilot", "one.Agent.MD", AGENT),
+        ("crewai", "agents.YAML", "one:\n  role: r\n"),
+    ] {
+        let (_, ids, reading) = read_dir(word, &[(path, text)], "");
+        assert_eq!(ids, ["one"], "{path}: {reading:?}");
+    }
+}
+
+#[test]
+fn servers_are_of_all_agents_whatever_the_order_of_the_arguments() {
+    let dir = tempfile::tempdir().unwrap();
+    let (agent, servers) = (dir.path().join("one.md"), dir.path().join(".mcp.json"));
+    fs::write(&agent, AGENT).unwrap();
+    fs::write(&servers, r#"{"mcpServers": {"desk": {"command": "desk"}}}"#).unwrap();
+    let claude = format("claude-code").unwrap();
+    let mut reading = read(claude, &[agent, servers], Markers::Refuse).unwrap();
+    let agents = agents(claude, &mut reading, &mut Went::new());
+    let definition = agents[0].field("definition").unwrap();
+    assert!(definition.get("mcp_servers").is_some(), "{reading:?}");
+}
+
+#[test]
+fn an_agent_chooses_no_hidden_file() {
+    for (word, kept, path) in [
+        ("crewai", r#"{"$yaml": ".github/workflows/x.yml"}"#, "agents.yaml"),
+        ("crewai", r#"{"$yaml": "config/agents.yml"}"#, "config/agents.yml"),
+        ("crewai", r#"{"$yaml": "run.sh"}"#, "agents.yaml"),
+        ("crewai", r#"{"$file": "run.sh"}"#, "agents.yaml"),
+        (
+            "opencode",
+            r#"{"$json": {"file": "package.json", "name": "scripts"}}"#,
+            "one.md",
+        ),
+        (
+            "opencode",
+            r#"{"$json": {"file": "a/opencode.jsonc", "name": "one"}}"#,
+            "a/opencode.jsonc",
+        ),
+        ("opencode", r#"{"$file": ".git/one.md"}"#, "one.md"),
+        (
+            "opencode",
+            r#"{"$file": ".opencode/agent/a.md"}"#,
+            ".opencode/agent/a.md",
+        ),
+        ("claude-code", r#"{"$file": ".github/one.md"}"#, "one.md"),
+        (
+            "copilot",
+            r#"{"$file": ".github/agents/a.agent.md"}"#,
+            ".github/agents/a.agent.md",
+        ),
+    ] {
+        let json = format!(r#"{{"display_name": "one", "definition": {{"{word}": {kept}}}}}"#);
+        let fields = from_json(Path::new("a"), &json).unwrap().entries().to_vec();
+        let format = format(word).unwrap();
+        let written = export(format, "one", fields, &mut Vec::new());
+        let files = (format.write)(vec![written], &mut Vec::new());
+        assert_eq!(files[0].path, Path::new(path), "{kept}");
+    }
+}

@@ -1,0 +1,142 @@
+//! An edit of one field keeps the rest of the value that the source had, or says what is lost.
+
+use super::*;
+
+/// Imports a text, changes fields, and exports it. A field of null is taken away.
+fn edited(word: &str, name: &str, text: &str, changes: &str) -> (String, Vec<String>) {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(name), text).unwrap();
+    let format = format(word).unwrap();
+    let (agents, reading) = imported(format, &dir.path().join(name));
+    assert_eq!(agents.len(), 1, "{reading:?}");
+    let mut fields = agents[0].fields.clone();
+    for change in from_json(Path::new("changes"), changes).unwrap().entries() {
+        let place = match change.key.strip_prefix("definition.") {
+            None => &mut fields,
+            Some(_) => {
+                let definition = fields.iter_mut().find(|entry| entry.key == "definition").unwrap();
+                definition.node.entries_mut().unwrap()
+            }
+        };
+        let key = change.key.strip_prefix("definition.").unwrap_or(&change.key);
+        match change.node.is_null() {
+            true => drop(super::super::source_tree::take(place, key)),
+            false => super::super::source_tree::put(place, key, change.node.clone()),
+        }
+    }
+    let (mut lost, mut not_held) = (Vec::new(), Vec::new());
+    let written = export(format, &agents[0].agent_id, fields, &mut lost);
+    let files = (format.write)(vec![written], &mut not_held);
+    lost.extend(not_held.into_iter().map(|(_, path)| path));
+    (files[0].text.split_whitespace().collect::<Vec<_>>().join(" "), lost)
+}
+
+#[test]
+fn other_messages_servers_and_models_stay() {
+    let shots = r#"{"model": "m", "instructions": [{"role": "system", "content": [{"type": "input_text", "text": "Old"}]},
+        {"role": "user", "content": "Q"}, {"role": "assistant", "content": "A"}]}"#;
+    let (text, lost) = edited("openai", "a.json", shots, r#"{"persona_prompt": "New"}"#);
+    assert!(
+        text.contains(r#""text": "New" } ] }, { "role": "user", "content": "Q""#) && lost.is_empty(),
+        "{text} {lost:?}"
+    );
+    let (text, _) = edited("openai", "a.json", shots, r#"{"persona_prompt": null}"#);
+    assert!(text.contains(r#""instructions": [ { "role": "user""#), "{text}");
+    let users = r#"{"model": "m", "instructions": [{"role": "user", "content": "Q"}]}"#;
+    let (text, _) = edited("openai", "a.json", users, r#"{"persona_prompt": "New"}"#);
+    assert!(text.contains(r#""content": "New" }, { "role": "user""#), "{text}");
+
+    let servers = "---\nname: a\ndescription: d\nmcpServers:\n  - github\n  - desk:\n      command: old\n  - other:\n      command: o\n---\nx\n";
+    let (text, lost) = edited(
+        "claude-code",
+        "a.md",
+        servers,
+        r#"{"definition.mcp_servers": [{"name": "new", "command": "run"}, {"name": "desk", "command": "changed"}]}"#,
+    );
+    assert!(
+        text.contains("mcpServers: - github - desk: command: changed - new: command: run"),
+        "{text}"
+    );
+    assert_eq!(lost, [""; 0]);
+    let (text, _) = edited("claude-code", "a.md", servers, r#"{"definition.mcp_servers": null}"#);
+    assert!(text.contains("mcpServers: - github ---"), "{text}");
+
+    let models = "---\ndescription: d\nmodel: [A, B]\n---\nx\n";
+    let (text, _) = edited("copilot", "a.agent.md", models, r#"{"model": "C"}"#);
+    assert!(text.contains("model: - C - B"), "{text}");
+}
+
+#[test]
+fn a_manifest_has_no_marks_and_says_what_it_cannot_hold() {
+    let read = |name: &str| fs::read_to_string(corpus("langsmith").join(name)).unwrap();
+    let modelled = read("with-model.json");
+    let (text, lost) = edited(
+        "langsmith",
+        "a.json",
+        &modelled,
+        r#"{"persona_prompt": null, "model": null}"#,
+    );
+    assert!(!text.contains("$system") && !text.contains("$model"), "{text}");
+    assert_eq!(lost, ["model"]);
+    let (text, lost) = edited(
+        "langsmith",
+        "a.json",
+        &read("human-only.json"),
+        r#"{"persona_prompt": "New", "model": "m"}"#,
+    );
+    assert!(!text.contains("New"), "{text}");
+    assert_eq!(lost, ["persona_prompt", "model"]);
+    let few = r#"{"lc": 1, "type": "constructor", "id": ["FewShotPromptTemplate"], "kwargs": {"prefix": "Sort.", "examples": [],
+        "example_prompt": {"lc": 1, "type": "constructor", "id": ["PromptTemplate"], "kwargs": {"template": "{q}"}}}}"#;
+    let (text, lost) = edited("langsmith", "a.json", few, r#"{"persona_prompt": "New"}"#);
+    assert!(
+        text.contains(r#""prefix": "New""#) && text.contains(r#""template": "{q}""#),
+        "{text}"
+    );
+    assert_eq!(lost, [""; 0]);
+}
+
+#[test]
+fn servers_of_several_states_of_a_file_are_all_written() {
+    let agent = |name: &str, servers: &str, file: &str| {
+        let json = format!(
+            r#"{{"display_name": "{name}", "definition": {{"mcp_servers": {servers}, "claude-code": {{"$mcp": {{"file": ".mcp.json",
+            "content": {file}}}}}}}}}"#
+        );
+        (
+            name.to_owned(),
+            from_json(Path::new("a"), &json).unwrap().entries().to_vec(),
+        )
+    };
+    let agents = [
+        agent(
+            "one",
+            r#"[{"name": "a", "command": "a"}]"#,
+            r#"{"mcpServers": {"a": {"command": "a"}}}"#,
+        ),
+        agent(
+            "two",
+            r#"[{"name": "a", "command": "other"}, {"name": "b", "command": "b"}]"#,
+            r#"{"mcpServers": {"a": {"command": "other"}, "b": {"command": "b"}}}"#,
+        ),
+    ];
+    let claude = format("claude-code").unwrap();
+    let agents = agents
+        .into_iter()
+        .map(|(id, fields)| export(claude, &id, fields, &mut Vec::new()));
+    let mut not_held = Vec::new();
+    let files = (claude.write)(agents.collect(), &mut not_held);
+    let servers = files.iter().find(|file| file.path.ends_with(".mcp.json")).unwrap();
+    let servers: serde_json::Value = serde_json::from_str(&servers.text).unwrap();
+    assert_eq!(
+        servers,
+        serde_json::json!({"mcpServers": {"a": {"command": "a"}, "b": {"command": "b"}}})
+    );
+    assert_eq!(
+        not_held,
+        [(
+            "two".to_owned(),
+            "another value of mcpServers.a in .mcp.json".to_owned()
+        )]
+    );
+}

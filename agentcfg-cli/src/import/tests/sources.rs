@@ -1,0 +1,133 @@
+//! What is made of single sources.
+
+use super::*;
+
+/// Reads a text as a file of this name.
+fn read_one(word: &str, name: &str, text: &str) -> (Vec<Imported>, Reading) {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(name), text).unwrap();
+    imported(format(word).unwrap(), &dir.path().join(name))
+}
+
+/// The definition of the only agent as JSON.
+#[track_caller]
+fn definition(word: &str, name: &str, text: &str) -> serde_json::Value {
+    let (agents, reading) = read_one(word, name, text);
+    assert_eq!(agents.len(), 1, "{reading:?}");
+    let json = agents[0].field("definition").map_or("{}".to_owned(), Node::json);
+    serde_json::from_str(&json).unwrap()
+}
+
+#[test]
+fn what_a_response_says_of_its_call_is_not_sent_with_other_calls() {
+    let response = r#"{"id": "resp_1", "object": "response", "model": "m", "instructions": "x", "temperature": 0.5,
+        "max_output_tokens": 16, "parallel_tool_calls": true, "tool_choice": "auto", "truncation": "disabled",
+        "text": {"format": {"type": "text"}}, "reasoning": {"effort": null, "summary": null}}"#;
+    let kept = definition("openai", "a.json", response);
+    assert_eq!(
+        kept["model_settings"],
+        serde_json::json!({"temperature": 0.5}),
+        "{kept}"
+    );
+    assert_eq!(kept["openai"]["response.max_output_tokens"], 16, "{kept}");
+    let request = r#"{"model": "m", "instructions": "x", "max_output_tokens": 100, "tool_choice": "required"}"#;
+    let kept = definition("openai", "a.json", request);
+    assert_eq!(
+        kept["model_settings"],
+        serde_json::json!({"max_output_tokens": 100}),
+        "{kept}"
+    );
+    assert_eq!(kept["openai"]["tool_choice"], "required");
+    let prompt =
+        r#"{"name": "a", "type": "text", "prompt": "x", "config": {"tool_choice": "auto", "tools": [{"type": "a"}]}}"#;
+    let kept = definition("langfuse", "a.json", prompt);
+    assert_eq!(
+        (&kept["model_settings"], &kept["tools"][0]["type"]),
+        (&serde_json::Value::Null, &"a".into())
+    );
+}
+
+#[test]
+fn anchors_and_tags_of_front_matter_are_read() {
+    let text = "---\nname: a\ndescription: !!str d\ntools: &t\n  - Read\n  - Bash\ndisallowedTools: *t\nversion: !!str 1\n---\nx\n";
+    let (agents, reading) = read_one("claude-code", "a.md", text);
+    assert_eq!(agents[0].field("description").unwrap().as_text(), Some("d"));
+    let kept = definition("claude-code", "a.md", text);
+    assert_eq!(kept["tools"], serde_json::json!(["Read", "Bash"]));
+    assert_eq!(
+        kept["claude-code"]["disallowedTools"],
+        serde_json::json!(["Read", "Bash"])
+    );
+    assert_eq!(reading.warnings.len(), 1, "{reading:?}");
+}
+
+#[test]
+fn a_list_or_a_map_is_never_read_as_a_text() {
+    for (word, field, line) in [
+        ("claude-code", "tools:\n\t- Read", 4),
+        ("claude-code", "tools:\n  - *", 5),
+        ("claude-code", "disallowedTools: [Read", 4),
+        ("claude-code", "hooks:\n\tStop: []", 4),
+        ("claude-code", "mcpServers:\n\t- desk", 4),
+        ("opencode", "permission:\n\tedit: deny", 4),
+        ("opencode", "permission: edit: deny", 4),
+        ("claude-code", "unknown: &a [", 4),
+    ] {
+        let (agents, reading) = read_one(
+            word,
+            "a.md",
+            &format!("---\nname: a\ndescription: d\n{field}\n---\nx\n"),
+        );
+        assert!(agents.is_empty(), "{field}: {agents:?}");
+        let problem = &reading.problems[0];
+        assert!(
+            problem.place.line >= line && problem.message.contains("spaces"),
+            "{field}: {problem:?}"
+        );
+    }
+    for (field, text) in [
+        ("description: Use when: x", "Use when: x"),
+        ("description: \"Fix\" or \"Review\"", "\"Fix\" or \"Review\""),
+        ("description: \"a\": b", "\"a\": b"),
+    ] {
+        let (agents, reading) = read_one("claude-code", "a.md", &format!("---\nname: a\n{field}\n---\nx\n"));
+        assert_eq!(
+            agents[0].field("description").unwrap().as_text(),
+            Some(text),
+            "{reading:?}"
+        );
+    }
+}
+
+#[test]
+fn an_entry_without_a_prompt_hides_no_others() {
+    let (agents, reading) = read_one(
+        "claude-code",
+        "a.json",
+        r#"{"one": {"description": "d", "prompt": "x"}, "two": {"description": "d"}}"#,
+    );
+    assert_eq!((agents.len(), reading.skipped.len()), (1, 1), "{reading:?}");
+    assert!(reading.skipped[0].reason.contains("two"), "{reading:?}");
+    let (agents, _) = read_one("claude-code", "a.json", r#"{"prompt": {"prompt": "x"}, "list": []}"#);
+    assert!(agents.is_empty());
+}
+
+#[test]
+fn a_page_that_is_not_the_last_is_named() {
+    let agent = r#"{"name": "a", "model": "m", "prompt": "x"}"#;
+    for (word, page, is_cut) in [
+        ("openai", r#""has_more": true"#, true),
+        ("openai", r#""has_more": false"#, false),
+        ("claude-agents", r#""next_page": "page_2""#, true),
+        ("claude-agents", r#""next_page": null"#, false),
+        ("langfuse", r#""meta": {"page": 1, "totalPages": 2}"#, true),
+        ("langfuse", r#""meta": {"page": 2, "totalPages": 2}"#, false),
+    ] {
+        let (agents, reading) = read_one(word, "a.json", &format!(r#"{{"data": [{agent}], {page}}}"#));
+        assert_eq!(
+            (agents.len(), reading.warnings.len()),
+            (1, usize::from(is_cut)),
+            "{page}: {reading:?}"
+        );
+    }
+}
