@@ -10,6 +10,7 @@ mod files;
 mod fixture;
 mod import;
 mod import_conflicts;
+mod import_versions;
 mod interrupted;
 mod login;
 mod operator;

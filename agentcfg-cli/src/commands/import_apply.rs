@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use agentcfg_client::model::{
-    ApplyAction, ApplyAgents, Cursor, Label, LabelFilter, LabelTarget, Promotion, VersionPage, VersionSelector,
-};
+use agentcfg_client::model::{AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, Promotion};
 use agentcfg_core::validate::MAX_MESSAGE;
 
 use super::import_plan::Plan;
 use super::import_report::{Report, Row};
-use super::importer::{Importer, MAX_AGENTS, Ready, batches, source_version};
+use super::importer::{Importer, MAX_AGENTS, Ready, batches};
 use crate::agent_file::Problem;
 use crate::args::{Import, Reason};
 use crate::failure::{Code, CommandFailure, Result};
@@ -55,11 +53,15 @@ pub async fn run(
             labels.map(|label| (one.imported.agent_id.as_str(), &**label))
         });
         let of_run = ids.iter().filter_map(|id| Some((*id, &**label.as_ref()?)));
+        let of_earlier = plan
+            .labels
+            .iter()
+            .map(|(one, label)| (one.imported.agent_id.as_str(), &**label));
         let wanted = of_source.chain(of_run).filter(|(id, label)| !plan.keeps(id, label));
+        let wanted = wanted.chain(of_earlier);
         report.labels_set = wanted.map(|(id, label)| format!("{id}:{label}")).collect();
         return Ok(());
     }
-    let mut versions: BTreeMap<(String, Option<u64>), u64> = BTreeMap::new();
     let progress = Progress::spinner("Importing");
     // A round has one version of each agent.
     let rounds = plan.pending.values().map(Vec::len).max().unwrap_or(0);
@@ -71,16 +73,12 @@ pub async fn run(
             .collect();
         for batch in batches(&of_round)? {
             let base = plan.base.filter(|_| round == 0);
-            importer.apply(batch, base, &mut versions, report).await?;
+            importer.apply(batch, base, report).await?;
             importer.labels_of(batch, &plan, report).await?;
         }
     }
     drop(progress);
-    let present: Vec<&Ready> = ready
-        .iter()
-        .filter(|one| plan.pending.contains_key(one.imported.agent_id.as_str()))
-        .collect();
-    importer.missing_labels(&present, &versions, &plan, report).await?;
+    importer.set_labels(&plan, report).await?;
     if let Some(label) = &label {
         let ids: Vec<&str> = ids.into_iter().filter(|id| !plan.keeps(id, label)).collect();
         importer.release(label, &ids, report).await?;
@@ -88,22 +86,9 @@ pub async fn run(
     Ok(())
 }
 
-impl Plan<'_> {
-    /// Whether a label of an agent stays where it is.
-    fn keeps(&self, agent_id: &str, label: &str) -> bool {
-        self.kept_labels.contains(&(agent_id.to_owned(), label.to_owned()))
-    }
-}
-
 impl Importer<'_> {
     /// Applies one version of each agent.
-    async fn apply(
-        &self,
-        batch: &[&Ready],
-        base: Option<Cursor>,
-        versions: &mut BTreeMap<(String, Option<u64>), u64>,
-        report: &mut Report,
-    ) -> Result<()> {
+    async fn apply(&self, batch: &[&Ready], base: Option<Cursor>, report: &mut Report) -> Result<()> {
         let body = ApplyAgents::of(batch.iter().map(|one| one.spec.clone()).collect()).base(base);
         let applied = self.client.apply_agents(self.workspace, &body, false).await;
         let applied = applied.map_err(|error| match error.is_precondition_failed() {
@@ -111,11 +96,14 @@ impl Importer<'_> {
                 .hint("Run it again: what has come in already is not made a second time."),
             false => error.into(),
         })?;
-        let made = applied.results.iter().filter(|agent| agent.action != ApplyAction::Keep);
+        // An agent that is restored as it was has no new version.
+        let is_made = |agent: &&AppliedAgent| match agent.action {
+            ApplyAction::Keep => false,
+            ApplyAction::Restore => agent.changes.keys().any(|name| name.as_str() != "is_active"),
+            _ => true,
+        };
+        let made = applied.results.iter().filter(is_made);
         report.versions_made += made.count();
-        for (one, agent) in batch.iter().zip(&applied.results) {
-            versions.insert((agent.agent_id.to_string(), one.imported.version), agent.version);
-        }
         Ok(())
     }
 
@@ -160,80 +148,5 @@ impl Importer<'_> {
                 .extend(moved.map(|one| format!("{}:{label}", one.agent_id)));
         }
         Ok(())
-    }
-
-    /// Sets labels that are absent though their version was imported earlier, as after an interruption.
-    async fn missing_labels(
-        &self,
-        ready: &[&Ready],
-        made: &BTreeMap<(String, Option<u64>), u64>,
-        plan: &Plan<'_>,
-        report: &mut Report,
-    ) -> Result<()> {
-        let wanted = ready.iter().filter(|one| !one.imported.labels.is_empty());
-        let wanted: Vec<&&Ready> = wanted
-            .filter(|one| !made.contains_key(&(one.imported.agent_id.clone(), one.imported.version)))
-            .collect();
-        if wanted.is_empty() {
-            return Ok(());
-        }
-        let present = self.client.list_labels(self.workspace, LabelFilter::default()).await?;
-        for one in wanted {
-            let agent_id = one.imported.agent_id.as_str();
-            for label in one
-                .imported
-                .labels
-                .iter()
-                .filter_map(|label| label.parse::<Label>().ok())
-            {
-                if plan.keeps(agent_id, &label) {
-                    continue;
-                }
-                let have = present
-                    .iter()
-                    .find(|have| have.agent_id.as_str() == agent_id && have.label == label);
-                if let Some(have) = have {
-                    let at = VersionSelector::Version(have.version);
-                    let detail = self.client.get_version(Some(self.workspace), agent_id, at).await?;
-                    if source_version(self.word, &detail.config)? == one.imported.version {
-                        continue;
-                    }
-                    if !self.overwrite {
-                        let message = format!(
-                            "the label {label} of {agent_id} is at version {} of the workspace, and stays there: --overwrite \
-                             moves it",
-                            have.version
-                        );
-                        let warning = Problem::new(&one.imported.file, one.imported.place, message);
-                        report.warnings.push(Row::from(&warning));
-                        continue;
-                    }
-                }
-                let Some(version) = self.version_of(agent_id, one.imported.version).await? else {
-                    continue;
-                };
-                self.client
-                    .set_label(Some(self.workspace), agent_id, &label, &LabelTarget::new(version))
-                    .await?;
-                report.labels_set.push(format!("{agent_id}:{label}"));
-            }
-        }
-        Ok(())
-    }
-
-    /// The version of an agent that was made of a version of the source.
-    async fn version_of(&self, agent_id: &str, number: Option<u64>) -> Result<Option<u64>> {
-        let page = VersionPage::default().limit(Some(1000));
-        for version in self.client.list_versions(Some(self.workspace), agent_id, page).await? {
-            let selector = VersionSelector::Version(version.version);
-            let detail = self
-                .client
-                .get_version(Some(self.workspace), agent_id, selector)
-                .await?;
-            if source_version(self.word, &detail.config)? == number {
-                return Ok(Some(version.version));
-            }
-        }
-        Ok(None)
     }
 }

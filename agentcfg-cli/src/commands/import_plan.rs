@@ -5,8 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{
-    Agent, AgentId, AgentState, AgentVersion, AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, LabelFilter,
-    VersionPage,
+    Agent, AgentId, AgentState, AgentVersion, AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, VersionPage,
 };
 
 use super::import_report::{Report, Row};
@@ -21,8 +20,17 @@ pub struct Plan<'a> {
     pub pending: BTreeMap<&'a str, Vec<&'a Ready>>,
     /// The labels, by agent, that must stay where they are.
     pub kept_labels: BTreeSet<(String, String)>,
+    /// Labels of versions that the workspace has already, which are to be set.
+    pub labels: Vec<(&'a Ready, Label)>,
     /// The state that the plan is based on.
     pub base: Option<Cursor>,
+}
+
+impl Plan<'_> {
+    /// Whether a label of an agent stays where it is.
+    pub fn keeps(&self, agent_id: &str, label: &str) -> bool {
+        self.kept_labels.contains(&(agent_id.to_owned(), label.to_owned()))
+    }
 }
 
 impl Importer<'_> {
@@ -30,7 +38,8 @@ impl Importer<'_> {
     pub async fn plan<'a>(&self, ready: &'a [Ready], label: Option<&Label>, report: &mut Report) -> Result<Plan<'a>> {
         let known = self.known().await?;
         let mut plan = Plan::default();
-        let again = self.pending(&known, ready, &mut plan)?;
+        let mut again = self.pending(&known, ready, &mut plan)?;
+        let missing = self.older(&known, ready, &mut plan, &mut again, report).await?;
         let planned = self.dry_run(&mut plan).await?;
         let (mut refused, mut kept) = (BTreeSet::new(), BTreeSet::new());
         for (agent_id, pending) in &plan.pending {
@@ -78,7 +87,73 @@ impl Importer<'_> {
             pending.clear();
         }
         self.labels_to_keep(&known, label, &mut plan, report).await?;
+        self.labels_to_set(&known, ready, &missing, &mut plan, report).await?;
         Ok(plan)
+    }
+
+    /// Names the versions that are older than those of the workspace and missing there, as versions are made in their order. With
+    /// `--overwrite` they are made, and the newer ones after them again. Returns those that stay missing.
+    async fn older<'a>(
+        &self,
+        known: &BTreeMap<String, Agent>,
+        ready: &'a [Ready],
+        plan: &mut Plan<'a>,
+        again: &mut BTreeSet<&'a str>,
+        report: &mut Report,
+    ) -> Result<BTreeMap<String, BTreeSet<u64>>> {
+        let mut last: BTreeMap<&str, u64> = BTreeMap::new();
+        let mut by_agent: BTreeMap<&str, Vec<&Ready>> = BTreeMap::new();
+        for one in ready.iter().filter(|one| one.imported.version.is_some()) {
+            let agent_id = one.imported.agent_id.as_str();
+            by_agent.entry(agent_id).or_default().push(one);
+        }
+        let mut wanted: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
+        for (agent_id, versions) in &by_agent {
+            let Some(agent) = known.get(*agent_id) else { continue };
+            let Some(current) = source_version(self.word, &agent.config())? else {
+                continue;
+            };
+            last.insert(agent_id, current);
+            let older = versions.iter().filter_map(|one| one.imported.version);
+            let older: BTreeSet<u64> = older.filter(|number| *number < current).collect();
+            if !older.is_empty() {
+                wanted.insert((*agent_id).to_owned(), older);
+            }
+        }
+        let mut missing = self.missing(known, wanted).await?;
+        for (agent_id, last) in last {
+            let (Some(numbers), Some(versions)) = (missing.get(agent_id), by_agent.get(agent_id)) else {
+                continue;
+            };
+            let is_whole = versions.iter().any(|one| one.imported.version >= Some(last));
+            if self.overwrite && is_whole {
+                let first = numbers.first().copied();
+                let made = versions.iter().filter(|one| one.imported.version >= first);
+                plan.pending.insert(agent_id, made.copied().collect());
+                again.remove(agent_id);
+                missing.remove(agent_id);
+                continue;
+            }
+            let way = match is_whole {
+                true => "--overwrite makes it, and the newer ones again after it",
+                false => "name the files of the newer versions too, and add --overwrite to make all in their order",
+            };
+            for one in versions {
+                let Some(number) = one.imported.version.filter(|number| numbers.contains(number)) else {
+                    continue;
+                };
+                let labels = match one.imported.labels.as_slice() {
+                    [] => String::new(),
+                    labels => format!(" with the labels {}", labels.join(", ")),
+                };
+                let message = format!(
+                    "version {number} of {agent_id}{labels} is not in the workspace, which has the newer version {last}: {way}"
+                );
+                let problem = Problem::new(&one.imported.file, one.imported.place, message);
+                report.problems.push(Row::from(&problem));
+            }
+        }
+        Ok(missing)
     }
 
     /// Notes in the plan the versions of each agent that the workspace does not have. Returns the agents of which it has all, whose newest
@@ -182,64 +257,11 @@ impl Importer<'_> {
     }
 
     /// Whether an import of this format made a version.
-    fn is_own(&self, version: &AgentVersion) -> bool {
+    pub fn is_own(&self, version: &AgentVersion) -> bool {
         version.message.as_ref().is_some_and(|message| {
             let rest = message.strip_prefix(self.mark);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
         })
-    }
-
-    /// Finds the labels that would move from a version that no import made.
-    async fn labels_to_keep(
-        &self,
-        known: &BTreeMap<String, Agent>,
-        label: Option<&Label>,
-        plan: &mut Plan<'_>,
-        report: &mut Report,
-    ) -> Result<()> {
-        let mut wanted: BTreeMap<(String, String), &Ready> = BTreeMap::new();
-        for (agent_id, pending) in &plan.pending {
-            for one in pending.iter().filter(|_| known.contains_key(*agent_id)) {
-                for label in one
-                    .imported
-                    .labels
-                    .iter()
-                    .map(String::as_str)
-                    .chain(label.map(|label| &**label))
-                {
-                    wanted.insert(((*agent_id).to_owned(), label.to_owned()), one);
-                }
-            }
-        }
-        if wanted.is_empty() || self.overwrite {
-            return Ok(());
-        }
-        let present = self.client.list_labels(self.workspace, LabelFilter::default()).await?;
-        let mut own: BTreeMap<String, BTreeSet<u64>> = BTreeMap::new();
-        for have in present {
-            let key = (have.agent_id.to_string(), have.label.to_string());
-            let Some(one) = wanted.get(&key) else { continue };
-            if !own.contains_key(&key.0) {
-                let page = VersionPage::default().limit(Some(1000));
-                let versions = self
-                    .client
-                    .list_versions(Some(self.workspace), &have.agent_id, page)
-                    .await?;
-                let versions = versions.iter().filter(|version| self.is_own(version));
-                own.insert(key.0.clone(), versions.map(|version| version.version).collect());
-            }
-            if own.get(&key.0).is_some_and(|own| own.contains(&have.version)) {
-                continue;
-            }
-            let message = format!(
-                "the label {} of {} is at version {}, which no import made, and stays there: --overwrite moves it",
-                have.label, have.agent_id, have.version
-            );
-            let problem = Problem::new(&one.imported.file, one.imported.place, message);
-            report.problems.push(Row::from(&problem));
-            plan.kept_labels.insert(key);
-        }
-        Ok(())
     }
 }
 

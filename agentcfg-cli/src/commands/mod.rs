@@ -14,6 +14,8 @@ mod hint;
 mod import;
 mod import_apply;
 mod import_files;
+mod import_history;
+mod import_labels;
 mod import_plan;
 mod import_report;
 mod importer;

@@ -1,0 +1,184 @@
+//! Versions and labels of a prompt store that come in late, or move.
+
+use agentcfg_tests::harness::Finished;
+use serde_json::{Value, json};
+
+use crate::fixture::Desk;
+
+/// Runs a command with `--json`, and returns the report.
+#[track_caller]
+fn report(desk: &Desk, line: &str, code: i32) -> Value {
+    let finished: Finished = desk.run(&format!("{line} --json")).finish().exited(code);
+    serde_json::from_str(&finished.stdout).unwrap_or_else(|error| panic!("{error}: {finished:?}"))
+}
+
+/// Writes versions of prompts to a file.
+fn write(desk: &Desk, name: &str, prompts: &[(&str, usize, &[&str])]) {
+    let prompt = |(name, version, labels): &(&str, usize, &[&str])| json!({"name": name, "type": "text", "prompt": format!("V{version}"), "version": version, "labels": labels});
+    let prompts: Vec<Value> = prompts.iter().map(prompt).collect();
+    desk.write(name, &json!(prompts).to_string());
+}
+
+const IMPORT: &str = "import langfuse prompts.json --apply";
+
+#[test]
+fn an_older_version_that_is_missing_is_a_problem_with_its_labels() {
+    let desk = Desk::open();
+    write(&desk, "prompts.json", &[("triage", 5, &[])]);
+    assert_eq!(report(&desk, IMPORT, 0)["versions_made"], 1);
+    write(&desk, "prompts.json", &[("triage", 4, &["production"])]);
+    for line in [&format!("{IMPORT} --dry-run"), IMPORT, &format!("{IMPORT} --overwrite")] {
+        let refused = report(&desk, line, 1);
+        let message = refused["problems"][0]["message"].as_str().unwrap();
+        assert!(
+            message.starts_with("version 4 of triage with the labels production is not in the workspace"),
+            "{message}"
+        );
+        assert!(message.contains("name the files of the newer versions"), "{message}");
+    }
+    write(
+        &desk,
+        "prompts.json",
+        &[("triage", 5, &[]), ("triage", 4, &["production"])],
+    );
+    let refused = report(&desk, IMPORT, 1);
+    assert_eq!(
+        (&refused["versions_made"], &refused["labels_set"]),
+        (&json!(0), &json!([]))
+    );
+    // What is newer comes in all the same.
+    write(
+        &desk,
+        "prompts.json",
+        &[("triage", 4, &["production"]), ("triage", 6, &["staging"])],
+    );
+    let newer = report(&desk, IMPORT, 1);
+    assert_eq!(
+        (&newer["versions_made"], &newer["labels_set"]),
+        (&json!(1), &json!(["triage:staging"]))
+    );
+    let all = report(&desk, &format!("{IMPORT} --overwrite"), 0);
+    assert_eq!(
+        (&all["versions_made"], &all["labels_set"]),
+        (&json!(2), &json!(["triage:production", "triage:staging"]))
+    );
+    assert_eq!(
+        desk.json("agents get triage --label production", 0)["config"]["persona_prompt"],
+        "V4"
+    );
+    let again = report(&desk, IMPORT, 0);
+    assert_eq!((&again["versions_made"], &again["unchanged"]), (&json!(0), &json!(1)));
+}
+
+#[test]
+fn old_versions_of_many_prompts_are_found_in_the_past() {
+    let desk = Desk::open();
+    let names: Vec<String> = (0..8).map(|i| format!("p{i}")).collect();
+    let all: Vec<(&str, usize, &[&str])> = names
+        .iter()
+        .flat_map(|name| (1..4).map(|version| (&**name, version, &[] as &[&str])))
+        .collect();
+    write(&desk, "prompts.json", &all);
+    assert_eq!(report(&desk, IMPORT, 0)["versions_made"], 24);
+    assert_eq!(report(&desk, IMPORT, 0)["unchanged"], 8);
+    // One of them is missing for one prompt.
+    let other: Vec<(&str, usize, &[&str])> = [2, 4, 3].map(|version| ("q", version, &[] as &[&str])).to_vec();
+    write(&desk, "prompts.json", &[&all[..], &other[1..2]].concat());
+    assert_eq!(report(&desk, IMPORT, 0)["versions_made"], 1);
+    write(&desk, "prompts.json", &[all, other].concat());
+    let refused = report(&desk, IMPORT, 1);
+    let problems = refused["problems"].as_array().unwrap();
+    assert_eq!(problems.len(), 2, "{refused}");
+    assert!(
+        problems[0]["message"]
+            .as_str()
+            .unwrap()
+            .starts_with("version 2 of q is not"),
+        "{refused}"
+    );
+}
+
+#[test]
+fn a_label_that_moved_back_at_the_source_is_followed() {
+    let desk = Desk::open();
+    write(
+        &desk,
+        "prompts.json",
+        &[("triage", 1, &[]), ("triage", 2, &["production"])],
+    );
+    report(&desk, IMPORT, 0);
+    write(
+        &desk,
+        "prompts.json",
+        &[("triage", 1, &["production"]), ("triage", 2, &[])],
+    );
+    let planned = report(&desk, &format!("{IMPORT} --dry-run"), 0);
+    assert_eq!(planned["labels_set"], json!(["triage:production"]));
+    assert_eq!(report(&desk, IMPORT, 0)["labels_set"], json!(["triage:production"]));
+    assert_eq!(desk.json("agents get triage --label production", 0)["version"], 1);
+    assert_eq!(report(&desk, IMPORT, 0)["labels_set"], json!([]));
+
+    // A label at a version of other means stays, and that is a problem.
+    desk.ok("export workspace");
+    let text = desk.read("workspace/triage.md").replace("V2", "By hand");
+    desk.write("workspace/triage.md", &text);
+    desk.ok("apply workspace");
+    report(&desk, &format!("{IMPORT} --overwrite"), 0);
+    desk.ok("label set triage production 3");
+    for line in [&format!("{IMPORT} --dry-run"), IMPORT] {
+        let refused = report(&desk, line, 1);
+        assert!(
+            refused["problems"]
+                .to_string()
+                .contains("production of triage is at version 3"),
+            "{refused}"
+        );
+        assert_eq!(refused["labels_set"], json!([]));
+    }
+    let moved = report(&desk, &format!("{IMPORT} --overwrite"), 0);
+    assert_eq!(moved["labels_set"], json!(["triage:production"]));
+}
+
+#[test]
+fn an_agent_that_is_restored_as_it_was_has_no_new_version() {
+    let desk = Desk::open();
+    write(&desk, "prompts.json", &[("triage", 1, &[]), ("writer", 1, &[])]);
+    report(&desk, IMPORT, 0);
+    desk.ok("agents delete triage --yes");
+    write(&desk, "prompts.json", &[("triage", 1, &[]), ("writer", 2, &[])]);
+    let restored = report(&desk, &format!("{IMPORT} --overwrite"), 0);
+    assert_eq!(restored["versions_made"], 1, "{restored}");
+    assert_eq!(restored["agents"][0]["action"], "restore");
+}
+
+#[test]
+fn a_file_that_was_skipped_is_not_overwritten() {
+    let desk = Desk::open();
+    desk.write("claude/a.md", "---\nname: notes\ndescription: d\n---\nx\n");
+    desk.write("claude/notes.md", "# Notes\n");
+    let refused = desk
+        .bare("import claude-code claude --out claude --overwrite")
+        .finish()
+        .exited(1);
+    assert!(refused.stderr.contains("nothing was written"), "{refused:?}");
+    assert_eq!(desk.read("claude/notes.md"), "# Notes\n");
+}
+
+#[test]
+fn a_strict_export_counts_what_the_files_cannot_hold() {
+    let desk = Desk::open();
+    let prompt = json!({"lc": 1, "type": "constructor", "id": ["HumanMessagePromptTemplate"], "kwargs": {}});
+    let manifest = json!({"repo_handle": "triage", "manifest": {"lc": 1, "type": "constructor", "id": ["ChatPromptTemplate"], "kwargs": {"messages": [prompt]}}});
+    desk.write("triage.json", &manifest.to_string());
+    desk.bare("import langsmith triage.json --out agents")
+        .finish()
+        .exited(0);
+    let text = desk.read("agents/triage.md").replacen("---\n", "---\nmodel: opus\n", 1);
+    desk.write("agents/triage.md", &text);
+    let refused = desk
+        .bare("export --format langsmith --from agents out --strict")
+        .finish()
+        .exited(1);
+    assert!(refused.stdout.contains("not held  triage: model"), "{refused:?}");
+    assert!(!desk.path("out").exists());
+}
