@@ -124,7 +124,7 @@ fn versions_come_in_in_their_order_with_their_labels() {
     desk.ok("export --format langfuse out");
     let back: Value = serde_json::from_str(&desk.read("out/prompts.json")).unwrap();
     let mut now = json!(first);
-    now[2]["labels"] = json!(["imported", "staging", "latest"]);
+    now[2]["labels"] = json!(["latest", "staging", "imported"]);
     assert_eq!(back, now, "the labels are those of the workspace");
 
     // A label that an interrupted run did not set is set by the next one.

@@ -182,3 +182,19 @@ fn a_strict_export_counts_what_the_files_cannot_hold() {
     assert!(refused.stdout.contains("not held  triage: model"), "{refused:?}");
     assert!(!desk.path("out").exists());
 }
+
+#[test]
+fn labels_that_a_workspace_cannot_have_come_back_in_their_order() {
+    let desk = Desk::open();
+    write(
+        &desk,
+        "prompts.json",
+        &[("triage", 1, &["9", "staging", "0", "latest", "production"])],
+    );
+    report(&desk, IMPORT, 0);
+    desk.ok("label remove triage staging");
+    desk.ok("label set triage fresh 1");
+    desk.ok("export --format langfuse out");
+    let back: Value = serde_json::from_str(&desk.read("out/prompts.json")).unwrap();
+    assert_eq!(back[0]["labels"], json!(["9", "0", "latest", "production", "fresh"]));
+}

@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::AgentFilter;
-use agentcfg_client::model::{AgentConfig, AgentVersionDetail, VersionPage, VersionSelector};
+use agentcfg_client::model::{AgentConfig, AgentVersionDetail, Label, VersionPage, VersionSelector};
 use serde::Serialize;
 
 use super::context::Context;
@@ -267,14 +267,13 @@ fn one_version(detail: &AgentVersionDetail, format: &Format) -> Result<(Option<S
     let kept = definition.and_then(|definition| definition.node.map_at(format.word));
     let kept_labels = kept.and_then(|kept| kept.entries_mut()?.iter_mut().find(|entry| entry.key == "labels"));
     if let Some(entry) = kept_labels {
+        // The order of the source stays, and so do its labels that the service does not take.
         let before = entry.node.as_list().unwrap_or_default();
-        let before: BTreeSet<&str> = before.iter().filter_map(Node::as_text).collect();
-        let latest = before.get(LATEST).copied();
-        // The order of the source stays where the labels are the same.
-        if before.iter().filter(|label| **label != LATEST).ne(labels.iter()) {
-            let labels = labels.into_iter().chain(latest).map(Node::text).collect();
-            entry.node = Node::list(labels);
-        }
+        let before: Vec<&str> = before.iter().filter_map(Node::as_text).collect();
+        let is_kept = |label: &&&str| **label == LATEST || label.parse::<Label>().is_err() || labels.contains(**label);
+        let kept = before.iter().filter(is_kept).copied();
+        let new = labels.iter().filter(|label| !before.contains(label)).copied();
+        entry.node = Node::list(kept.chain(new).map(Node::text).collect());
     }
     Ok((number, fields))
 }
