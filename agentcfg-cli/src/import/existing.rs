@@ -6,6 +6,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use super::formats::YAML;
 use super::output_file::{File, Holds};
 use super::parse_tree::from_json;
 use super::source_tree::{Entry, Node, Value, find, put};
@@ -42,7 +43,7 @@ pub fn outcome(format: &Format, dir: &Path, file: &File, bytes: &[u8]) -> Outcom
             Ok(false) => Outcome::Write(file.text.clone()),
             Err(reason) => refused(reason, &file.text),
         },
-        Holds::Names => match yaml_file::merged(&path, text, &file.text) {
+        Holds::Names => match yaml_file::merged(&path, text, &file.text, YAML) {
             Ok(merged) if merged == text => Outcome::Unchanged,
             Ok(merged) => Outcome::Write(merged),
             Err(reason) => refused(reason, &file.text),

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::convert::As;
-use super::parse_tree::from_shared_yaml;
+use super::parse_tree::{Scalars, from_shared_yaml};
 use super::source_tree::{Entry, Node, Value};
 use super::table::Row;
 use crate::agent_file::{FrontMatter, Place, Problem};
@@ -21,7 +21,7 @@ pub fn read(file: &Path, text: &str, known: &[Row], warnings: &mut Vec<Problem>)
     let Some(FrontMatter { yaml, body, body_line }) = FrontMatter::split(file, text)? else {
         return Ok(None);
     };
-    let entries = match from_shared_yaml(file, yaml, 2, warnings) {
+    let entries = match from_shared_yaml(file, yaml, (2, Scalars::Core), warnings) {
         Ok(entries) => entries,
         Err(problem) => read_lenient(file, yaml, known, &problem, warnings)?,
     };
@@ -46,7 +46,7 @@ fn read_lenient(
     let mut entries: Vec<Entry> = Vec::new();
     for (first, field) in fields(yaml, known) {
         let (line, lines) = (first + 2, field.join("\n"));
-        let fault = match from_shared_yaml(file, &format!("{lines}\n"), line, warnings) {
+        let fault = match from_shared_yaml(file, &format!("{lines}\n"), (line, Scalars::Core), warnings) {
             Ok(more) => {
                 entries.extend(more);
                 continue;

@@ -80,11 +80,20 @@ fn end_with_text(last: Option<&mut Node>) {
     }
 }
 
+/// What the scalars without quotes are.
+#[derive(Debug, Clone, Copy)]
+pub enum Scalars {
+    /// Those of YAML 1.2.
+    Core,
+    /// Those of YAML 1.1, such as `yes`, `1_000` and `010`, but for the values of these keys, which are texts.
+    Old(&'static [&'static str]),
+}
+
 /// Reads a text of YAML whose first line is this one of the file. Aliases are resolved, and a warning names the first.
 pub fn from_shared_yaml(
     file: &Path,
     text: &str,
-    first_line: usize,
+    (first_line, scalars): (usize, Scalars),
     warnings: &mut Vec<Problem>,
 ) -> Result<Vec<Entry>, Problem> {
     let (entries, shared) = yaml::parse_shared(text, first_line)
@@ -93,7 +102,7 @@ pub fn from_shared_yaml(
         let message = "aliases and << of YAML are replaced by what they stand for";
         warnings.push(Problem::new(file, place, message));
     }
-    let mut entries = of_entries(file, entries)?;
+    let mut entries = of_entries(file, entries, scalars)?;
     end_as_text(text, &mut entries);
     Ok(entries)
 }
@@ -105,12 +114,16 @@ fn end_as_text(text: &str, entries: &mut [Entry]) {
     }
 }
 
-fn of_entries(file: &Path, entries: Vec<yaml::Entry>) -> Result<Vec<Entry>, Problem> {
+fn of_entries(file: &Path, entries: Vec<yaml::Entry>, scalars: Scalars) -> Result<Vec<Entry>, Problem> {
     let of_entry = |entry: yaml::Entry| {
+        let scalars = match scalars {
+            Scalars::Old(texts) if texts.contains(&entry.key.as_str()) => Scalars::Core,
+            scalars => scalars,
+        };
         Ok(Entry {
             key: entry.key,
             place: entry.place,
-            node: of_yaml(file, entry.node)?,
+            node: of_yaml(file, entry.node, scalars)?,
         })
     };
     let entries: Vec<_> = entries.into_iter().map(of_entry).collect::<Result<_, _>>()?;
@@ -118,14 +131,15 @@ fn of_entries(file: &Path, entries: Vec<yaml::Entry>) -> Result<Vec<Entry>, Prob
     Ok(entries)
 }
 
-fn of_yaml(file: &Path, node: yaml::Node) -> Result<Node, Problem> {
+fn of_yaml(file: &Path, node: yaml::Node, scalars: Scalars) -> Result<Node, Problem> {
     let value = match node.value {
         Yaml::Scalar { text, is_plain: false } => Value::Text(text),
         Yaml::Scalar { text, is_plain: true } => match text.as_str() {
             "" | "~" | "null" | "Null" | "NULL" => Value::Null,
             "true" | "True" | "TRUE" => Value::Bool(true),
             "false" | "False" | "FALSE" => Value::Bool(false),
-            // Other writings of a number, such as 0x1f or 007, are kept as texts.
+            // Other writings of a number, such as 0x1f or 007, are kept as texts, but for those of YAML 1.1 where that is read.
+            _ if matches!(scalars, Scalars::Old(_)) => old_scalar(text),
             _ => match number(&text).filter(|number| *number == text) {
                 Some(number) => Value::Number(number),
                 None => Value::Text(text),
@@ -134,12 +148,55 @@ fn of_yaml(file: &Path, node: yaml::Node) -> Result<Node, Problem> {
         Yaml::List(items) => Value::List(
             items
                 .into_iter()
-                .map(|item| of_yaml(file, item))
+                .map(|item| of_yaml(file, item, scalars))
                 .collect::<Result<_, _>>()?,
         ),
-        Yaml::Map(entries) => Value::Map(of_entries(file, entries)?),
+        Yaml::Map(entries) => Value::Map(of_entries(file, entries, scalars)?),
     };
     Ok(Node::at(node.place, value))
+}
+
+/// A scalar without quotes by the rules of YAML 1.1, as PyYAML reads it. Numbers are written as those of JSON.
+fn old_scalar(text: String) -> Value {
+    match text.as_str() {
+        "yes" | "Yes" | "YES" | "on" | "On" | "ON" => return Value::Bool(true),
+        "no" | "No" | "NO" | "off" | "Off" | "OFF" => return Value::Bool(false),
+        _ => {}
+    }
+    let (sign, digits) = match text.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", text.strip_prefix('+').unwrap_or(&text)),
+    };
+    let plain = digits.replace('_', "");
+    let has_digits = |digits: &str, radix: u32| !digits.is_empty() && digits.chars().all(|c| c.is_digit(radix));
+    let integer = match (
+        plain.strip_prefix("0x"),
+        plain.strip_prefix("0b"),
+        plain.strip_prefix('0'),
+    ) {
+        (Some(digits), ..) if has_digits(digits, 16) => u64::from_str_radix(digits, 16).ok(),
+        (_, Some(digits), _) if has_digits(digits, 2) => u64::from_str_radix(digits, 2).ok(),
+        (.., Some(digits)) if has_digits(digits, 8) => u64::from_str_radix(digits, 8).ok(),
+        _ => None,
+    };
+    let begins = digits.starts_with(|c: char| c.is_ascii_digit());
+    let is_decimal = begins && has_digits(&plain, 10) && (plain == "0" || !plain.starts_with('0'));
+    let number = match integer {
+        Some(integer) => Some(integer.to_string()),
+        None if is_decimal => Some(plain),
+        // A fraction has its point, and an exponent its sign.
+        None if begins
+            && plain.contains('.')
+            && (!plain.contains(['e', 'E']) || plain.contains("e+") || plain.contains("e-")) =>
+        {
+            number(&plain)
+        }
+        None => None,
+    };
+    match number {
+        Some(number) => Value::Number(format!("{sign}{number}")),
+        None => Value::Text(text),
+    }
 }
 
 /// Reads TOML. Numbers that JSON cannot write in the same way are named in warnings.

@@ -2,18 +2,19 @@
 
 use std::path::Path;
 
-use super::parse_tree::from_shared_yaml;
+use super::parse_tree::{Scalars, from_shared_yaml};
 use super::source_tree::{Entry, find};
 
 /// The text with the entries of a second text in place of those with their names, and the new ones at its end.
-pub fn merged(path: &Path, before: &str, after: &str) -> Result<String, String> {
+pub fn merged(path: &Path, before: &str, after: &str, scalars: Scalars) -> Result<String, String> {
     let (original, mut whole) = (before, before.to_owned());
     // The last text of a file reads with the line feed that the file may lack.
     if !whole.is_empty() && !whole.ends_with('\n') {
         whole.push('\n');
     }
     let before = whole.as_str();
-    let read = |text: &str| from_shared_yaml(path, text, 1, &mut Vec::new()).map_err(|problem| problem.message);
+    let read =
+        |text: &str| from_shared_yaml(path, text, (1, scalars), &mut Vec::new()).map_err(|problem| problem.message);
     let (old, new) = (read(before)?, read(after)?);
     let mut lines: Vec<&str> = before.split_inclusive('\n').collect();
     let new_lines: Vec<&str> = after.split_inclusive('\n').collect();
@@ -92,7 +93,7 @@ mod tests {
     fn others_stay_with_their_comments() {
         let before =
             "# Our crew\n\na: # first\n  role: A\n\n# Not ready.\nbad:\n  role: B # x\n\nc:\n  role: C\n# end\n";
-        let merge = |after: &str| merged(Path::new("agents.yaml"), before, after);
+        let merge = |after: &str| merged(Path::new("agents.yaml"), before, after, Scalars::Core);
         let changed = "a:\n  role: New\n\nd:\n  role: D\n\nc:\n  role: C\n";
         let expected = "# Our crew\n\na:\n  role: New\n\n# Not ready.\nbad:\n  role: B # x\n\nc:\n  role: C\n# end\n\n\
             d:\n  role: D\n";
@@ -101,11 +102,21 @@ mod tests {
         assert_eq!(merge("").as_deref(), Ok(before));
         let folded = "a:\n  backstory: >\n    Long.";
         let longer = "a:\n  backstory: >\n    Long.\n\nb:\n  role: B\n";
-        let both = merged(Path::new("agents.yaml"), folded, "b:\n  role: B\n");
+        let both = merged(Path::new("agents.yaml"), folded, "b:\n  role: B\n", Scalars::Core);
         assert_eq!(both.as_deref(), Ok(longer));
-        let flow = merged(Path::new("agents.yaml"), "{a: {role: A}, b: {role: B}}\n", changed);
+        let flow = merged(
+            Path::new("agents.yaml"),
+            "{a: {role: A}, b: {role: B}}\n",
+            changed,
+            Scalars::Core,
+        );
         assert!(flow.is_err(), "{flow:?}");
-        let alias = merged(Path::new("agents.yaml"), "a: &x\n  role: A\nb: *x\n", changed);
+        let alias = merged(
+            Path::new("agents.yaml"),
+            "a: &x\n  role: A\nb: *x\n",
+            changed,
+            Scalars::Core,
+        );
         assert!(alias.is_err(), "{alias:?}");
     }
 }

@@ -77,7 +77,7 @@ mod tests {
     use std::path::Path;
     use std::process::{Command, Stdio};
 
-    use super::super::parse_tree::{from_json, from_shared_yaml};
+    use super::super::parse_tree::{Scalars, from_json, from_shared_yaml};
     use super::*;
 
     const JSON: &str = r#"{"small": 1e-7, "large": 1.5E300, "list": [{"a": 1e5, "b": ["x\u007fy", "n\u0085m"]}, [1, "\ufffe"], {}],
@@ -88,7 +88,7 @@ mod tests {
         let json = JSON.replace("LONG", &"k".repeat(1500));
         let node = from_json(Path::new("a"), &json).unwrap();
         let yaml = to_yaml(node.entries());
-        let again = from_shared_yaml(Path::new("a"), &yaml, 1, &mut Vec::new()).unwrap();
+        let again = from_shared_yaml(Path::new("a"), &yaml, (1, Scalars::Core), &mut Vec::new()).unwrap();
         assert_eq!(again, node.entries(), "{yaml}");
         assert!(yaml.contains("small: 1.0e-7\n") && yaml.contains("? kkk"), "{yaml}");
         let script = "import sys, yaml, json; a, b = sys.stdin.read().split('\\0'); sys.exit(yaml.safe_load(a) != json.loads(b))";

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use super::super::convert::As;
 use super::super::output_file::{File, Holds, NotHeld, is_allowed};
-use super::super::parse_tree::{from_json, from_shared_yaml};
+use super::super::parse_tree::{Scalars, from_json, from_shared_yaml};
 use super::super::source_tree::{Entry, Node, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
@@ -40,6 +40,9 @@ pub const FORMAT: Format = Format {
     write,
 };
 
+/// PyYAML reads these files.
+pub const SCALARS: Scalars = Scalars::Old(&["role", "goal", "backstory", "llm", "function_calling_llm"]);
+
 /// The texts that an agent of CrewAI has.
 const TEXTS: [&str; 3] = ["role", "goal", "backstory"];
 
@@ -65,7 +68,7 @@ fn is_agent(node: &Node) -> bool {
 }
 
 fn yaml(source: &Source<'_>, reading: &mut Reading) {
-    let agents = match from_shared_yaml(source.path, source.text, 1, &mut reading.warnings) {
+    let agents = match from_shared_yaml(source.path, source.text, (1, SCALARS), &mut reading.warnings) {
         Ok(agents) => agents,
         Err(problem) => return reading.problems.push(problem),
     };

@@ -11,6 +11,7 @@ mod langsmith;
 mod markdown;
 mod openai;
 
+pub use self::crewai::SCALARS as YAML;
 pub use self::markdown::BODY;
 use super::table::Format;
 

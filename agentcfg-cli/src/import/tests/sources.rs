@@ -131,3 +131,21 @@ fn a_page_that_is_not_the_last_is_named() {
         );
     }
 }
+
+#[test]
+fn scalars_of_crewai_are_those_of_pyyaml() {
+    let text = "a:\n  role: no\n  goal: g\n  backstory: b\n  allow_delegation: yes\n  cache: Off\n  max_iter: 1_000\n  max_rpm: 010\n  \
+        max_tokens: 0x1F\n  deep:\n    on: [+5, -0b11, 1_0.5, 1e5, 08, 'yes']\n";
+    let kept = definition("crewai", "agents.yaml", text);
+    let expected = serde_json::json!({"allow_delegation": true, "cache": false, "max_iter": 1000, "max_rpm": 8, "max_tokens": 31,
+        "deep": {"on": [5, -3, 10.5, "1e5", "08", "yes"]}});
+    assert_eq!(kept["crewai"], expected);
+    let (agents, _) = read_one("crewai", "agents.yaml", text);
+    assert_eq!(agents[0].field("role").unwrap().as_text(), Some("no"));
+    let (dir, _) = exported(format("crewai").unwrap(), &agents);
+    let (_, text) = files(dir.path()).remove(0);
+    assert!(
+        text.contains("allow_delegation: true\n") && text.contains("max_iter: 1000\n"),
+        "{text}"
+    );
+}
