@@ -1,12 +1,14 @@
 //! Agents to the files of another tool: export --format.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::AgentFilter;
-use agentcfg_client::model::{AgentConfig, AgentVersionDetail, Label, VersionPage, VersionSelector};
+use agentcfg_client::model::{
+    AgentConfig, AgentId, AgentVersion, Label, Timestamp, VersionPage, VersionSelector, WorkspaceId,
+};
 use serde::Serialize;
 
 use super::context::Context;
@@ -17,6 +19,7 @@ use crate::import::existing::{Outcome, outcome};
 use crate::import::output_file::File;
 use crate::import::{self, Entry, Format, Node, formats};
 use crate::output::printable;
+use crate::session::Session;
 use crate::terminal::Progress;
 
 /// The label that is always at the current version.
@@ -214,37 +217,87 @@ async fn of_workspace(context: &mut Context, format: &Format) -> Result<Vec<(Str
         .list_agents(workspace, &AgentFilter::default())
         .await?
         .value;
-    let mut all = Vec::new();
+    let mut heads: Vec<AgentVersion> = Vec::new();
+    let mut currents = Vec::new();
     for agent in agents {
         let current = config(&agent.config())?;
         let is_versioned = kept(&current, format).is_some_and(|kept| kept.get("version").is_some());
-        if !is_versioned {
-            all.push((agent.agent_id.to_string(), current));
+        if is_versioned {
+            let page = VersionPage::default().limit(Some(1000));
+            let versions = session.client.list_versions(Some(workspace), &agent.agent_id, page);
+            heads.extend(versions.await?.into_iter().rev());
+        }
+        currents.push((agent.agent_id, (!is_versioned).then_some(current)));
+    }
+    let contents = contents(&session, workspace, &heads).await?;
+    let mut all = Vec::new();
+    for (agent_id, current) in currents {
+        if let Some(current) = current {
+            all.push((agent_id.to_string(), current));
             continue;
         }
-        let page = VersionPage::default().limit(Some(1000));
-        let mut versions = session
-            .client
-            .list_versions(Some(workspace), &agent.agent_id, page)
-            .await?;
-        versions.reverse();
         let mut last: Option<(Option<String>, Vec<Entry>)> = None;
-        for version in versions {
-            let selector = VersionSelector::Version(version.version);
-            let detail = session
-                .client
-                .get_version(Some(workspace), &agent.agent_id, selector)
-                .await?;
-            let (number, fields) = one_version(&detail, format)?;
+        for version in heads.iter().filter(|version| version.agent_id == agent_id) {
+            let Some(content) = contents.get(&(&version.agent_id, version.version)) else {
+                continue;
+            };
+            let (number, fields) = one_version(content, &version.labels, format)?;
             // Of several versions with one number of the source the last one counts.
             let earlier = last.take().filter(|(before, _)| before.is_some() && *before != number);
-            all.extend(earlier.map(|(_, fields)| (agent.agent_id.to_string(), fields)));
+            all.extend(earlier.map(|(_, fields)| (agent_id.to_string(), fields)));
             last = Some((number, fields));
         }
-        all.extend(last.map(|(_, fields)| (agent.agent_id.to_string(), fields)));
+        all.extend(last.map(|(_, fields)| (agent_id.to_string(), fields)));
     }
     drop(progress);
     Ok(all)
+}
+
+/// How many versions that were made at one moment are read one by one. More are read with a list of all agents at that moment.
+const MAX_READ: usize = 5;
+
+/// The contents of versions. An import makes versions of many agents at one moment.
+async fn contents<'a>(
+    session: &Session,
+    workspace: WorkspaceId,
+    versions: &'a [AgentVersion],
+) -> Result<BTreeMap<(&'a AgentId, u64), AgentConfig>> {
+    let mut by_moment: BTreeMap<Timestamp, Vec<&AgentVersion>> = BTreeMap::new();
+    for version in versions {
+        by_moment.entry(version.created_at).or_default().push(version);
+    }
+    let mut contents = BTreeMap::new();
+    for (moment, versions) in by_moment {
+        let mut listed = BTreeMap::new();
+        if versions.len() > MAX_READ {
+            let agents = session
+                .client
+                .agents()
+                .in_workspace(workspace)
+                .at(moment)
+                .list()
+                .await?
+                .value;
+            let of_moment = agents.into_iter().filter(|agent| agent.updated_at == moment);
+            listed = of_moment.map(|agent| (agent.agent_id.clone(), agent)).collect();
+        }
+        for version in &versions {
+            let is_alone = versions.iter().filter(|one| one.agent_id == version.agent_id).count() == 1;
+            let content = match listed.get(&version.agent_id).filter(|_| is_alone) {
+                Some(agent) => agent.config(),
+                None => {
+                    let selector = VersionSelector::Version(version.version);
+                    let client = &session.client;
+                    client
+                        .get_version(Some(workspace), &version.agent_id, selector)
+                        .await?
+                        .config
+                }
+            };
+            contents.insert((&version.agent_id, version.version), content);
+        }
+    }
+    Ok(contents)
 }
 
 fn config(config: &AgentConfig) -> Result<Vec<Entry>> {
@@ -257,12 +310,12 @@ fn kept<'a>(fields: &'a [Entry], format: &Format) -> Option<&'a Node> {
 }
 
 /// The fields of a version, and its number in the source. Its labels are those that it has now.
-fn one_version(detail: &AgentVersionDetail, format: &Format) -> Result<(Option<String>, Vec<Entry>)> {
-    let mut fields = config(&detail.config)?;
+fn one_version(content: &AgentConfig, labels: &[Label], format: &Format) -> Result<(Option<String>, Vec<Entry>)> {
+    let mut fields = config(content)?;
     let number = kept(&fields, format)
         .and_then(|kept| kept.get("version"))
         .and_then(Node::scalar);
-    let labels: BTreeSet<&str> = detail.labels.iter().map(|label| label.as_str()).collect();
+    let labels: BTreeSet<&str> = labels.iter().map(|label| label.as_str()).collect();
     let definition = fields.iter_mut().find(|entry| entry.key == "definition");
     let kept = definition.and_then(|definition| definition.node.map_at(format.word));
     let kept_labels = kept.and_then(|kept| kept.entries_mut()?.iter_mut().find(|entry| entry.key == "labels"));
