@@ -198,3 +198,50 @@ fn labels_that_a_workspace_cannot_have_come_back_in_their_order() {
     let back: Value = serde_json::from_str(&desk.read("out/prompts.json")).unwrap();
     assert_eq!(back[0]["labels"], json!(["9", "0", "latest", "production", "fresh"]));
 }
+
+#[test]
+fn markers_of_conflicts_in_a_prompt_are_told_with_its_file() {
+    let desk = Desk::open();
+    let prompt = json!([{"name": "triage", "type": "text", "prompt": "a\n<<<<<<< HEAD\nb\n=======\nc\n>>>>>>> x\n", "version": 1}]);
+    desk.write("prompts.json", &prompt.to_string());
+    let written = report(&desk, "import langfuse prompts.json --out agents", 0);
+    assert!(
+        written["warnings"].to_string().contains("--allow-conflict-markers"),
+        "{written}"
+    );
+}
+
+#[test]
+fn an_export_reads_the_versions_of_many_prompts_at_once() {
+    let desk = Desk::open();
+    let names: Vec<String> = (0..8).map(|i| format!("p{i}")).collect();
+    let all: Vec<(&str, usize, &[&str])> = (1..4)
+        .flat_map(|version| names.iter().map(move |name| (&**name, version, &[] as &[&str])))
+        .collect();
+    write(&desk, "prompts.json", &all);
+    report(&desk, IMPORT, 0);
+    desk.ok("export --format langfuse out");
+    let back: Value = serde_json::from_str(&desk.read("out/prompts.json")).unwrap();
+    let back: Vec<(&str, u64, &str)> = back
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|one| {
+            (
+                one["name"].as_str().unwrap(),
+                one["version"].as_u64().unwrap(),
+                one["prompt"].as_str().unwrap(),
+            )
+        })
+        .collect();
+    let expected: Vec<String> = (1..4).map(|version| format!("V{version}")).collect();
+    let expected: Vec<(&str, u64, &str)> = names
+        .iter()
+        .flat_map(|name| {
+            (1..4)
+                .zip(&expected)
+                .map(move |(version, text)| (&**name, version, &**text))
+        })
+        .collect();
+    assert_eq!(back, expected);
+}

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::import_report::{Report, Row};
 use super::importer::Ready;
-use crate::agent_file::{self, Fields, Markers, Problem, is_agent_file};
+use crate::agent_file::{self, Fields, Markers, Problem, conflicts_of_body, is_agent_file};
 use crate::failure::{CommandFailure, Result};
 use crate::file;
 
@@ -35,6 +35,11 @@ pub fn write(dir: &Path, ready: &[Ready], overwrite: bool, report: &mut Report) 
         let agent_id = one.spec.agent_id.as_str();
         let (path, fields) = (path_of(one), Fields::of_spec(&one.spec)?);
         let text = agent_file::write(agent_id, &fields);
+        if !conflicts_of_body(&text).is_empty() {
+            let message = "the prompt has lines like the conflict markers of git: `agentcfg apply --allow-conflict-markers` takes them";
+            let warning = Problem::new(&one.imported.file, one.imported.place, message);
+            report.warnings.push(Row::from(&warning));
+        }
         let (action, fields) = match outcome(&path, &text, &fields)? {
             Outcome::Unchanged => {
                 report.unchanged += 1;

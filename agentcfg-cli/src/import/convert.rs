@@ -191,6 +191,9 @@ pub fn as_kept(kind: As, node: &Node) -> Option<Node> {
     match kind {
         As::Text => node.scalar().map(|text| Node::at(node.place, Value::Text(text))),
         As::Ordered => match &node.value {
+            Value::Map(entries) if entries.is_empty() => None,
+            // A list of the source has a list around it, so that it is not read as a map.
+            Value::List(_) => Some(Node::at(node.place, Value::List(vec![node.clone()]))),
             Value::Map(entries) => {
                 let one = |entry: &Entry| {
                     let node = as_kept(kind, &entry.node).unwrap_or_else(|| entry.node.clone());
@@ -206,12 +209,17 @@ pub fn as_kept(kind: As, node: &Node) -> Option<Node> {
 
 /// The value of the source of one that was kept.
 pub fn of_kept(kind: As, node: Node) -> Node {
-    let Some(items) = node
-        .as_list()
-        .filter(|items| kind == As::Ordered && items.iter().all(Node::is_map))
-    else {
+    let Some(items) = node.as_list().filter(|_| kind == As::Ordered) else {
         return node;
     };
+    if let [inner] = items
+        && inner.as_list().is_some()
+    {
+        return inner.clone();
+    }
+    if items.is_empty() || !items.iter().all(|item| item.entries().len() == 1) {
+        return node;
+    }
     let entries = items.iter().flat_map(Node::entries).cloned();
     let of_entry = |entry: Entry| Entry {
         node: of_kept(kind, entry.node),

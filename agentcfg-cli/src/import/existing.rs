@@ -37,20 +37,46 @@ pub fn outcome(format: &Format, dir: &Path, file: &File, bytes: &[u8]) -> Outcom
         Ok(text) => text.strip_prefix('\u{feff}').unwrap_or(text),
         Err(problem) => return refused(problem.message, &file.text),
     };
+    if !text.contains("\r\n") {
+        return of_text(format, dir, &path, file, text);
+    }
+    // The line ends of the file stay.
+    let with_ends = |text: String| text.replace('\n', "\r\n");
+    match of_text(format, dir, &path, file, &text.replace("\r\n", "\n")) {
+        Outcome::Unchanged => Outcome::Unchanged,
+        Outcome::Write(text) => Outcome::Write(with_ends(text)),
+        Outcome::Refused { reason, text } => Outcome::Refused {
+            reason,
+            text: with_ends(text),
+        },
+    }
+}
+
+fn of_text(format: &Format, dir: &Path, path: &Path, file: &File, text: &str) -> Outcome {
     match file.holds {
-        Holds::Agent => match replaced(format, dir, &path, text, &file.text) {
+        Holds::Agent => match replaced(format, dir, path, text, &file.text) {
             Ok(true) => Outcome::Unchanged,
+            Ok(false) if has_comments(path, text) => refused(COMMENTS, &file.text),
             Ok(false) => Outcome::Write(file.text.clone()),
             Err(reason) => refused(reason, &file.text),
         },
-        Holds::Names => match yaml_file::merged(&path, text, &file.text, YAML) {
+        Holds::Names => match yaml_file::merged(path, text, &file.text, YAML) {
             Ok(merged) if merged == text => Outcome::Unchanged,
             Ok(merged) => Outcome::Write(merged),
             Err(reason) => refused(reason, &file.text),
         },
-        Holds::Prompts => in_json(&path, text, &file.text, prompts),
-        Holds::Config(own) => in_json(&path, text, &file.text, |before, new| Ok(config(before, new, own))),
+        Holds::Prompts => in_json(path, text, &file.text, prompts),
+        Holds::Config(own) => in_json(path, text, &file.text, |before, new| Ok(config(before, new, own))),
     }
+}
+
+/// Why a file of JSON with comments is not written again.
+const COMMENTS: &str = "its comments would be lost";
+
+/// Whether a file is one of JSON that has comments.
+fn has_comments(path: &Path, text: &str) -> bool {
+    let is_json = path.extension().is_some_and(|end| end == "json" || end == "jsonc");
+    is_json && serde_json::from_str::<serde::de::IgnoredAny>(text).is_err()
 }
 
 fn refused(reason: impl Into<String>, text: &str) -> Outcome {
@@ -145,7 +171,7 @@ fn in_json(
     }
     match serde_json::from_str::<serde::de::IgnoredAny>(before) {
         Ok(_) => Outcome::Write(text),
-        Err(_) => refused("its comments would be lost", &text),
+        Err(_) => refused(COMMENTS, &text),
     }
 }
 

@@ -13,9 +13,11 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
     let mut definition = take(&mut fields, "definition")
         .map(|node| node.entries().to_vec())
         .unwrap_or_default();
-    let kept = take(&mut definition, format.word)
-        .map(|node| node.entries().to_vec())
-        .unwrap_or_default();
+    let kept = take(&mut definition, format.word);
+    if kept.as_ref().is_some_and(|kept| !kept.is_map()) {
+        lost.push(format!("definition.{}", format.word));
+    }
+    let kept = kept.map(|node| node.entries().to_vec()).unwrap_or_default();
     let (beside, mut kept): (Vec<_>, Vec<_>) = kept.into_iter().partition(|entry| BESIDE.contains(&entry.key.as_str()));
     let mut definition = Node::map(definition);
     remove_shared(&mut definition, &beside);

@@ -189,6 +189,9 @@ pub fn import(
     let mut fields: Vec<Entry> = Vec::new();
     let mut definition = Node::map(Vec::new());
     let mut kept: Vec<Entry> = beside;
+    for entry in &entries {
+        tell_large(&file, &entry.node, &entry.key, notes);
+    }
     for entry in entries {
         let row = format.rows.iter().find(|(key, ..)| *key == entry.key);
         let value = row.and_then(|row| value_in(row, &entry.node));
@@ -332,6 +335,28 @@ fn tell(went: &mut Went, key: &str, to: &str) {
     *went.entry((key.to_owned(), to.to_owned())).or_default() += 1;
 }
 
+/// Warns of integers that the service keeps with fewer digits.
+fn tell_large(file: &Path, node: &Node, path: &str, notes: &mut Vec<Problem>) {
+    match &node.value {
+        Value::Number(number) => {
+            let is_integer = !number.contains(['.', 'e', 'E']);
+            if is_integer && number.parse::<i64>().is_err() && number.parse::<u64>().is_err() {
+                let message = format!(
+                    "{path} is an integer of more than 64 bits, and loses digits: put it into quotes to keep them"
+                );
+                notes.push(Problem::new(file, node.place, message));
+            }
+        }
+        Value::List(items) => items.iter().for_each(|item| tell_large(file, item, path, notes)),
+        Value::Map(entries) => {
+            for entry in entries {
+                tell_large(file, &entry.node, &format!("{path}.{}", entry.key), notes);
+            }
+        }
+        _ => {}
+    }
+}
+
 fn tell_long(file: &Path, field: &str, entry: &Entry, value: &Node, notes: &mut Vec<Problem>) {
     let (Some(max), Some(text)) = (limit(field), entry.node.as_text()) else {
         return;
@@ -380,7 +405,10 @@ impl Written {
         };
         let required = format.requires.iter().filter(|_| self.beside("$unnamed").is_none());
         let missing = required.filter(|key| !(has(key) || is_text(key) || stands_for(key)));
-        missing.map(|key| (*key).to_owned()).collect()
+        let name = find(&self.entries, "name").and_then(Node::as_text).unwrap_or_default();
+        let is_refused = format.word == "claude-code" && (name.contains(':') || name.starts_with('-'));
+        let other = is_refused.then(|| "a name without `:` and without `-` at its start".to_owned());
+        missing.map(|key| (*key).to_owned()).chain(other).collect()
     }
 
     /// Where its file is written: where it was read, if that is below the directory, else by its identifier.

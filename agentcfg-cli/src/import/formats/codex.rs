@@ -53,23 +53,42 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
     reading.records.push(record);
 }
 
-fn write(agents: Vec<Written>, _: &mut NotHeld) -> Vec<File> {
-    let file = |agent: &Written| {
-        let table = agent
-            .entries
-            .iter()
-            .filter_map(|entry| Some((entry.key.clone(), value(&entry.node)?)));
-        let table: toml::Table = table.collect();
-        let text = toml::to_string(&table).unwrap_or_default();
-        File::new(agent.path(".toml"), text, Holds::Agent)
-    };
-    agents.iter().map(file).collect()
+fn write(agents: Vec<Written>, not_held: &mut NotHeld) -> Vec<File> {
+    let mut files = Vec::new();
+    for agent in &agents {
+        let mut nulls = Vec::new();
+        let table = table(&agent.entries, "", &mut nulls);
+        not_held.extend(
+            nulls
+                .into_iter()
+                .map(|path| (agent.agent_id.clone(), format!("null in {path}"))),
+        );
+        match toml::to_string(&table) {
+            Ok(text) => files.push(File::new(agent.path(".toml"), text, Holds::Agent)),
+            Err(error) => not_held.push((agent.agent_id.clone(), format!("the whole agent: {error}"))),
+        }
+    }
+    files
 }
 
-/// A value of TOML, which has no null.
-fn value(node: &Node) -> Option<toml::Value> {
+fn table(entries: &[Entry], path: &str, nulls: &mut Vec<String>) -> toml::Table {
+    let member = |entry: &Entry| {
+        let path = match path {
+            "" => entry.key.clone(),
+            path => format!("{path}.{}", entry.key),
+        };
+        Some((entry.key.clone(), value(&entry.node, &path, nulls)?))
+    };
+    entries.iter().filter_map(member).collect()
+}
+
+/// A value of TOML, which has no null. The paths of those are noted.
+fn value(node: &Node, path: &str, nulls: &mut Vec<String>) -> Option<toml::Value> {
     Some(match &node.value {
-        Value::Null => return None,
+        Value::Null => {
+            nulls.push(path.to_owned());
+            return None;
+        }
         Value::Bool(value) => toml::Value::Boolean(*value),
         Value::Number(number) => match (number.parse(), number.parse()) {
             (Ok(integer), _) => toml::Value::Integer(integer),
@@ -77,12 +96,10 @@ fn value(node: &Node) -> Option<toml::Value> {
             _ => toml::Value::String(number.clone()),
         },
         Value::Text(text) => toml::Value::String(text.clone()),
-        Value::List(items) => toml::Value::Array(items.iter().filter_map(value).collect()),
-        Value::Map(entries) => {
-            let members = entries
-                .iter()
-                .filter_map(|entry| Some((entry.key.clone(), value(&entry.node)?)));
-            toml::Value::Table(members.collect())
+        Value::List(items) => {
+            let items = items.iter().filter_map(|item| value(item, path, nulls));
+            toml::Value::Array(items.collect())
         }
+        Value::Map(entries) => toml::Value::Table(table(entries, path, nulls)),
     })
 }

@@ -91,7 +91,7 @@ pub const OPENCODE: Format = Format {
         ("steps", Kept, As::Any),
         ("maxSteps", Kept, As::Any),
         ("permission", Kept, As::Ordered),
-        ("tools", Kept, As::Any),
+        ("tools", Kept, As::Ordered),
         ("hidden", Kept, As::Any),
         ("disable", Kept, As::Any),
         ("color", Kept, As::Text),

@@ -140,3 +140,77 @@ fn servers_of_several_states_of_a_file_are_all_written() {
         )]
     );
 }
+
+/// Exports an agent of these fields. Returns the text of its file, and what is not held.
+fn written(word: &str, fields: &str) -> (String, Vec<String>) {
+    let fields = from_json(Path::new("a"), fields).unwrap().entries().to_vec();
+    let (mut lost, mut not_held) = (Vec::new(), Vec::new());
+    let format = format(word).unwrap();
+    let agent = export(format, "one", fields, &mut lost);
+    lost.extend(agent.missing(format));
+    let files = (format.write)(vec![agent], &mut not_held);
+    lost.extend(not_held.into_iter().map(|(_, path)| path));
+    (files[0].text.clone(), lost)
+}
+
+#[test]
+fn what_a_format_or_its_tool_does_not_take_is_named() {
+    let fields = r#"{"display_name": "one", "description": "d", "persona_prompt": "x", "definition": DEFINITION}"#;
+    let of = |definition: &str| fields.replace("DEFINITION", definition);
+    let (text, lost) = written("codex", &of(r#"{"codex": {"a": {"b": null, "c": [null, 1]}}}"#));
+    assert_eq!(lost, ["null in a.b", "null in a.c"], "{text}");
+    let (_, lost) = written("codex", &of(r#"{"codex": "x"}"#));
+    assert_eq!(lost, ["definition.codex"]);
+    for (name, number) in [("a:b", 1), ("-lead", 1), ("a-b", 0)] {
+        let (_, lost) = written("claude-code", &of("{}").replace("one", name));
+        assert_eq!(lost.len(), number, "{name}: {lost:?}");
+    }
+}
+
+#[test]
+fn orders_and_lists_of_opencode_come_back() {
+    for value in [
+        "permission: []",
+        "permission: {}",
+        "permission:\n  - edit: deny",
+        "permission:\n  bash:\n    \"*\": ask\n    \"git *\": allow",
+        "tools:\n  z: true\n  a: false",
+        "tools: []",
+    ] {
+        let text = format!("---\ndescription: d\n{value}\n---\n\nx\n");
+        let (written, lost) = edited("opencode", "a.md", &text, "{}");
+        let expected = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!((written.replace('"', ""), lost.len()), (expected.replace('"', ""), 0));
+    }
+    let text = "---\ndescription: d\ntools:\n  z: true\n  a: false\n---\nx\n";
+    let (agents, _) = {
+        let dir = tempfile::tempdir().unwrap();
+        fs::write(dir.path().join("a.md"), text).unwrap();
+        imported(format("opencode").unwrap(), &dir.path().join("a.md"))
+    };
+    let kept = agents[0].field("definition").unwrap().get("opencode").unwrap();
+    assert_eq!(kept.get("tools").unwrap().json(), r#"[{"z":true},{"a":false}]"#);
+}
+
+#[test]
+fn comments_and_line_ends_of_the_file_that_is_replaced_stay() {
+    use super::super::existing::{Outcome, outcome};
+    use super::super::output_file::{File, Holds};
+    let dir = Path::new("dir");
+    let file = |name: &str, text: &str| File::new(PathBuf::from(name), text.to_owned(), Holds::Agent);
+    let crewai = format("crewai").unwrap();
+    let before = "// ours\n{\"role\": \"r\"}\n";
+    let new = file("a.jsonc", "{\"role\": \"new\"}\n");
+    assert!(
+        matches!(outcome(crewai, dir, &new, before.as_bytes()), Outcome::Refused { reason, .. } if reason.contains("comments"))
+    );
+    let same = file("a.jsonc", "{\n  \"role\": \"r\"\n}\n");
+    assert_eq!(outcome(crewai, dir, &same, before.as_bytes()), Outcome::Unchanged);
+    let claude = format("claude-code").unwrap();
+    let before = "---\r\nname: a\r\ndescription: d\r\n---\r\nx\r\n";
+    let same = file("a.md", "---\nname: a\ndescription: d\n---\n\nx\n");
+    assert_eq!(outcome(claude, dir, &same, before.as_bytes()), Outcome::Unchanged);
+    let new = file("a.md", "---\nname: a\ndescription: d\n---\n\ny\n");
+    let expected = Outcome::Write(new.text.replace('\n', "\r\n"));
+    assert_eq!(outcome(claude, dir, &new, before.as_bytes()), expected);
+}

@@ -149,3 +149,15 @@ fn scalars_of_crewai_are_those_of_pyyaml() {
         "{text}"
     );
 }
+
+#[test]
+fn integers_that_lose_digits_are_named() {
+    let text = r#"{"model": "m", "instructions": "x", "seed": [123456789012345678901234567890, 18446744073709551615, -1, 1e30]}"#;
+    let (_, reading) = read_one("openai", "a.json", text);
+    assert_eq!(reading.warnings.len(), 1, "{reading:?}");
+    assert!(
+        reading.warnings[0].message.starts_with("seed is an integer"),
+        "{reading:?}"
+    );
+    assert_eq!(reading.warnings[0].place.column, 46);
+}
