@@ -5,8 +5,11 @@ mod names;
 mod tests;
 mod value;
 
+use std::path::Path;
+
 use self::names::{Expected, expected, is_of_credential};
 use self::value::{is_literal, is_secret};
+use super::parse_tree::from_json;
 use super::source_tree::{Entry, Node, Value};
 use crate::agent_file::Place;
 
@@ -31,7 +34,11 @@ pub fn secrets(entries: &[Entry], prose: &[&str]) -> Vec<Secret> {
 
 fn search(node: &Node, path: &str, expects: Expected, found: &mut Vec<Secret>) {
     match &node.value {
-        Value::Text(text) if is_secret(text, expects) || (is_of_program(path) && command_has_secret(text)) => {
+        Value::Text(text)
+            if is_secret(text, expects)
+                || (is_of_program(path) && command_has_secret(text))
+                || (text.starts_with('{') && json_has_secret(text)) =>
+        {
             found.push(Secret {
                 place: node.place,
                 path: path.to_owned(),
@@ -71,6 +78,11 @@ fn search(node: &Node, path: &str, expects: Expected, found: &mut Vec<Secret>) {
         }
         _ => {}
     }
+}
+
+/// Whether a text is JSON with a secret, such as the settings of a server among its arguments.
+fn json_has_secret(text: &str) -> bool {
+    from_json(Path::new(""), text).is_ok_and(|node| !secrets(node.entries(), &[]).is_empty())
 }
 
 /// Whether a path is that of a map whose values are often credentials.

@@ -14,6 +14,9 @@ pub struct Directories {
     pub tool: &'static str,
 }
 
+/// The hidden directories of the tools.
+const TOOLS: &[&str] = &[".claude", ".codex", ".github", ".opencode"];
+
 impl Directories {
     /// Why a file of a directory is not that of an agent. A file that the user named is one wherever it is. So is one of a directory
     /// that has none of the directories of a tool, such as that of an export.
@@ -23,6 +26,13 @@ impl Directories {
         }
         let dirs: Vec<&str> = source.relative.split('/').collect();
         let dirs = &dirs[..dirs.len() - 1];
+        if let Some(tool) = dirs.iter().rev().find(|dir| TOOLS.contains(dir))
+            && *tool != self.tool
+        {
+            return Some(format!(
+                "in {tool}/, which is of another tool: name the file itself to import it"
+            ));
+        }
         let after_tool = dirs.iter().rposition(|dir| *dir == self.tool).map_or(0, |at| at + 1);
         let root = fs::canonicalize(source.root).unwrap_or_else(|_| source.root.to_owned());
         let name = root.file_name().unwrap_or_default().to_string_lossy().into_owned();

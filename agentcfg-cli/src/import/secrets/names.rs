@@ -40,6 +40,7 @@ const OTHERS: &[&str] = &[
     "mode",
     "name",
     "path",
+    "policy",
     "port",
     "prefix",
     "provider",

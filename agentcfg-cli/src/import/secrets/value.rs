@@ -117,7 +117,9 @@ fn without_references(text: &str) -> String {
                 break;
             }
         }
-        let Some(after) = after else {
+        // `${}` names nothing.
+        let is_named = |after: &usize| rest[at..*after].contains(char::is_alphanumeric);
+        let Some(after) = after.filter(is_named) else {
             rest = &rest[at..];
             break;
         };

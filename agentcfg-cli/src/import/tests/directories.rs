@@ -23,6 +23,7 @@ fn commands_skills_and_styles_are_no_agents() {
         ("opencode", ".opencode/agent/one.md", ".opencode/command/test.md"),
         ("opencode", ".opencode/agent/one.md", ".opencode/skill/s/SKILL.md"),
         ("opencode", ".opencode/mode/one.md", "docs/page.md"),
+        ("opencode", ".opencode/agent/one.md", ".claude/agents/page.md"),
         (
             "claude-code",
             ".claude/agents/one.md",
