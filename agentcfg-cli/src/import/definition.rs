@@ -3,6 +3,7 @@
 use agentcfg_client::model::AgentSpec;
 
 use super::source_tree::{Entry, Node, put, take};
+use crate::agent_file::Place;
 
 /// Puts a value at a path of the definition, if the rules of the service allow it there.
 pub fn place_in(definition: &mut Node, path: &str, value: Node) -> bool {
@@ -48,5 +49,39 @@ pub fn take_at(node: &mut Node, path: &str) -> Option<Node> {
             }
             value
         }
+    }
+}
+
+/// The largest part of a definition: its path, its place, and its length as JSON.
+pub fn largest(definition: &Node) -> Option<(String, Place, usize)> {
+    // What a format keeps is one level further in.
+    let parts = definition.entries().iter().flat_map(|outer| {
+        let inner = outer.node.entries().iter();
+        let inner = inner.map(|entry| (format!("{}.{}", outer.key, entry.key), entry));
+        let whole = inner.clone().next().is_none().then(|| (outer.key.clone(), outer));
+        inner.chain(whole)
+    });
+    let parts = parts.map(|(path, entry)| (format!("definition.{path}"), entry.place, entry.node.json().len()));
+    parts.max_by_key(|(.., length)| *length)
+}
+
+/// The place of the value at a path such as `.openai.tools[0].name`, or of the nearest value around it.
+pub fn place_of(node: &Node, path: &str) -> Place {
+    let inner = match path.strip_prefix('[').and_then(|path| path.split_once(']')) {
+        Some((number, rest)) => {
+            let number: Option<usize> = number.parse().ok();
+            number.and_then(|number| Some((node.as_list()?.get(number)?, rest)))
+        }
+        // A key may have dots.
+        None => node
+            .entries()
+            .iter()
+            .filter_map(|entry| Some((&entry.node, path.strip_prefix('.')?.strip_prefix(entry.key.as_str())?)))
+            .filter(|(_, rest)| rest.is_empty() || rest.starts_with(['.', '[']))
+            .min_by_key(|(_, rest)| rest.len()),
+    };
+    match inner {
+        Some((inner, rest)) => place_of(inner, rest).max(node.place),
+        None => node.place,
     }
 }

@@ -10,7 +10,7 @@ use agentcfg_client::model::AgentSpec;
 use agentcfg_core::validate::{MAX_DESCRIPTION, MAX_DISPLAY_NAME, MAX_MODEL, MAX_ROLE, shown};
 
 use super::convert::{self, As};
-use super::definition::place_in;
+use super::definition::{largest, place_in, place_of};
 use super::name::identifier;
 use super::output_file::{File, NotHeld, is_allowed};
 use super::secrets::{Secret, secrets};
@@ -121,8 +121,16 @@ impl Imported {
         let spec = AgentSpec::from_json(Node::map(members).json().as_bytes());
         spec.map(agentcfg_core::validate::Valid::into_inner).map_err(|invalid| {
             let problem = |fault: &agentcfg_core::validate::Fault| {
-                let field = find(&self.fields, fault.field());
-                let place = field.map_or(self.place, |node| node.place);
+                let (field, path) = fault
+                    .field()
+                    .split_at(fault.field().find(['.', '[']).unwrap_or(fault.field().len()));
+                let node = find(&self.fields, field);
+                let whole = node.filter(|_| fault.field() == "definition").and_then(largest);
+                if let Some((path, place, length)) = whole {
+                    let message = format!("{fault}: the largest part is {path} with {length}");
+                    return Problem::new(&self.file, place.max(self.place), message);
+                }
+                let place = node.map_or(self.place, |node| place_of(node, path));
                 Problem::new(&self.file, place.max(self.place), fault)
             };
             invalid.faults().iter().map(problem).collect()

@@ -161,3 +161,27 @@ fn integers_that_lose_digits_are_named() {
     );
     assert_eq!(reading.warnings[0].place.column, 46);
 }
+
+#[test]
+fn what_is_too_large_is_named_with_its_place() {
+    let large = format!(
+        r#"{{"model": "m", "instructions": "x", "a": 1, "b": ["{}"]}}"#,
+        "y".repeat(70_000)
+    );
+    let deep = format!(
+        r#"{{"model": "m", "instructions": "x", "a": 1, "b": {}1{}}}"#,
+        "[".repeat(40),
+        "]".repeat(40)
+    );
+    for (text, column) in [(large, 45), (deep, 80)] {
+        let (agents, _) = read_one("openai", "a.json", &text);
+        let problem = &agents[0].spec().unwrap_err()[0];
+        assert!(problem.message.contains("definition.openai.b"), "{}", problem.message);
+        assert_eq!(
+            (problem.place.line, problem.place.column),
+            (1, column),
+            "{}",
+            problem.message
+        );
+    }
+}
