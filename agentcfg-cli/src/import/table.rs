@@ -422,7 +422,8 @@ impl Written {
     /// Where its file is written: where it was read, if that is below the directory, else by its identifier.
     pub fn path(&self, end: &str) -> PathBuf {
         let file = self.beside("$file").and_then(Node::as_text).map(Path::new);
-        let is_below = |file: &&Path| is_allowed(file, self.directories) && file.to_string_lossy().ends_with(end);
+        let has_end = |file: &Path| file.to_string_lossy().to_ascii_lowercase().ends_with(end);
+        let is_below = |file: &&Path| is_allowed(file, self.directories) && has_end(file);
         match file.filter(is_below) {
             Some(file) => file.to_owned(),
             None => PathBuf::from(format!("{}{end}", self.agent_id)),

@@ -358,7 +358,7 @@ fn write(agents: Vec<Written>, not_held: &mut NotHeld) -> Vec<File> {
     let mut configured: Vec<(PathBuf, Entry)> = Vec::new();
     for mut agent in agents {
         let end = match agent.beside("$file").and_then(Node::as_text) {
-            Some(file) if file.ends_with(".md") => ".md",
+            Some(file) if file.to_ascii_lowercase().ends_with(".md") => ".md",
             _ => agent.end,
         };
         let path = agent.path(end);

@@ -129,6 +129,7 @@ fn an_agent_chooses_no_hidden_file() {
             r#"{"$file": ".github/agents/a.agent.md"}"#,
             ".github/agents/a.agent.md",
         ),
+        ("claude-code", r#"{"$file": "One.MD"}"#, "One.MD"),
     ] {
         let json = format!(r#"{{"display_name": "one", "definition": {{"{word}": {kept}}}}}"#);
         let fields = from_json(Path::new("a"), &json).unwrap().entries().to_vec();
