@@ -32,6 +32,7 @@ mod rate_windows;
 mod releases;
 mod removal;
 mod retention;
+mod session_ends;
 mod sessions;
 mod shutdown;
 mod sign_in;

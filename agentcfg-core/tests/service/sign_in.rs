@@ -9,7 +9,7 @@ use agentcfg_core::service::BrowserSession;
 use agentcfg_core::session::{
     CookieLife, LocalSessions, Renewed, Session, SessionError, SessionRenewal, SessionVerifier,
 };
-use agentcfg_core::store::{Check, Key, MemoryStore, Store};
+use agentcfg_core::store::{MemoryStore, Store};
 use agentcfg_core::vault::{MasterKey, Vault};
 use agentcfg_core::{AgentCfg, ErrorKind, Settings};
 use serde_json::json;
@@ -17,11 +17,11 @@ use serde_json::json;
 const MINUTE: i64 = 60_000;
 const HOUR: i64 = 60 * MINUTE;
 
-fn clock() -> Arc<ManualClock> {
+pub(super) fn clock() -> Arc<ManualClock> {
     Arc::new(ManualClock::at("2026-11-20T09:30:00Z".parse().unwrap()))
 }
 
-fn local(store: Arc<dyn Store>, clock: &Arc<ManualClock>) -> (AgentCfg, Arc<LocalSessions>) {
+pub(super) fn local(store: Arc<dyn Store>, clock: &Arc<ManualClock>) -> (AgentCfg, Arc<LocalSessions>) {
     let sessions = Arc::new(LocalSessions::new(&[7; 32]).unwrap());
     let service = AgentCfg::builder(store)
         .clock(clock.clone())
@@ -30,7 +30,7 @@ fn local(store: Arc<dyn Store>, clock: &Arc<ManualClock>) -> (AgentCfg, Arc<Loca
     (service, sessions)
 }
 
-async fn cookie(service: &AgentCfg, token: &str) -> String {
+pub(super) async fn cookie(service: &AgentCfg, token: &str) -> String {
     let caller = service.enter(token).await.unwrap().caller;
     service
         .open_browser_session(&caller, token)
@@ -40,7 +40,7 @@ async fn cookie(service: &AgentCfg, token: &str) -> String {
         .to_string()
 }
 
-async fn is_in(service: &AgentCfg, cookie: &str) -> bool {
+pub(super) async fn is_in(service: &AgentCfg, cookie: &str) -> bool {
     service.enter_browser_session(cookie).await.is_ok()
 }
 
@@ -111,74 +111,6 @@ async fn what_has_ended_is_swept() {
     assert_eq!(service.sweep_browser_sessions().await.unwrap(), 1);
 }
 
-#[tokio::test]
-async fn sessions_do_not_outlive_a_restore() {
-    let (clock, store) = (clock(), Arc::new(MemoryStore::new()));
-    let (service, sessions) = local(store.clone(), &clock);
-    let token = sessions.issue("ada", 3600, clock.now()).unwrap();
-    let cookie = cookie(&service, &token).await;
-    let code = service.make_login_code(&"ada".parse().unwrap()).await.unwrap();
-    // A restored store has no epoch record, and gets another epoch.
-    let epoch = store.get(&[Key::epoch()]).await.unwrap().remove(0).unwrap();
-    let batch = agentcfg_core::store::Batch {
-        checks: vec![Check::Version(Key::epoch(), epoch.version)],
-        writes: vec![agentcfg_core::store::Write::Delete(Key::epoch())],
-    };
-    store.commit(batch).await.unwrap();
-    let (restored, _) = local(store, &clock);
-    assert!(!is_in(&restored, &cookie).await);
-    assert!(restored.redeem_login_code(&code.code).await.is_err());
-}
-
-/// A key that was read by others is replaced, and no session of it stays.
-#[tokio::test]
-async fn sessions_do_not_outlive_the_secret_of_their_tokens() {
-    let (clock, store) = (clock(), Arc::new(MemoryStore::new()));
-    let (service, sessions) = local(store.clone(), &clock);
-    let token = sessions.issue("ada", 3600, clock.now()).unwrap();
-    let cookie = cookie(&service, &token).await;
-    let (again, _) = local(store.clone(), &clock);
-    assert!(is_in(&again, &cookie).await, "another process with the same secret");
-    let other = AgentCfg::builder(store)
-        .clock(clock.clone())
-        .sessions(LocalSessions::new(&[9; 32]).unwrap())
-        .build();
-    assert!(!is_in(&other, &cookie).await);
-}
-
-/// A session was opened with a token that is accepted no longer: of another provider, or without a claim that is required since.
-#[tokio::test]
-async fn sessions_do_not_outlive_the_rules_of_admission() {
-    let (service, provider, clock, store) = renewing(json!({"sub": "ada", "groups": ["staff"]}));
-    let token = provider.token();
-    let cookie = cookie(&service, &token).await;
-    let code = service.make_login_code(&"ada".parse().unwrap()).await.unwrap();
-    let refused = service.redeem_login_code(&code.code).await.unwrap_err();
-    assert_eq!(
-        refused.kind(),
-        ErrorKind::Unauthorized,
-        "codes are for local tokens alone"
-    );
-    let with = |settings: Settings| {
-        let builder = AgentCfg::builder(store.clone())
-            .clock(clock.clone())
-            .sessions(Arc::clone(&provider));
-        builder.settings(settings).unwrap().build()
-    };
-    let grouped = || Settings::default().groups_claim(Some("groups".to_owned()));
-    let required = |claim: &str| grouped().required_claims(vec![claim.parse().unwrap()]);
-    assert!(is_in(&with(grouped()), &cookie).await);
-    for changed in [
-        Settings::default(),
-        Settings::default().groups_claim(Some("teams".to_owned())),
-        required("groups=admins"),
-    ] {
-        assert!(!is_in(&with(changed), &cookie).await);
-    }
-    let (local, _) = local(store.clone(), &clock);
-    assert!(!is_in(&local, &cookie).await);
-}
-
 /// A provider that is asked about each token: the token is the user, until it is signed out.
 struct Asked(std::sync::atomic::AtomicBool);
 
@@ -221,7 +153,7 @@ async fn a_verified_token_is_kept_sealed_and_asked_about() {
 }
 
 /// A provider of tokens that are their claims as JSON, valid for ten minutes. Each refresh token works once.
-struct Renewing {
+pub(super) struct Renewing {
     clock: Arc<ManualClock>,
     /// The claims of the next token, the refresh token that is good now, and how often one was exchanged.
     state: std::sync::Mutex<(serde_json::Value, u32, u32)>,
@@ -229,7 +161,7 @@ struct Renewing {
 }
 
 impl Renewing {
-    fn token(&self) -> String {
+    pub(super) fn token(&self) -> String {
         let claims = self.state.lock().unwrap().0.clone();
         json!({"claims": claims, "exp": self.clock.now().plus_millis(10 * MINUTE)}).to_string()
     }
@@ -292,7 +224,7 @@ impl SessionRenewal for Renewing {
     }
 }
 
-fn renewing(claims: serde_json::Value) -> (AgentCfg, Arc<Renewing>, Arc<ManualClock>, Arc<MemoryStore>) {
+pub(super) fn renewing(claims: serde_json::Value) -> (AgentCfg, Arc<Renewing>, Arc<ManualClock>, Arc<MemoryStore>) {
     let (clock, store) = (clock(), Arc::new(MemoryStore::new()));
     let provider = Arc::new(Renewing {
         clock: clock.clone(),

@@ -19,7 +19,6 @@ use hyper::{Method, Request, Response, StatusCode};
 use memchr::memmem;
 use percent_encoding::percent_decode_str;
 
-use super::outages::Outages;
 use super::{App, AppShared, Connected};
 use crate::api::call::parameters::DryRun;
 use crate::api::call::{Call, Content, Parameter, Received, Rest};
@@ -135,7 +134,7 @@ impl App {
                     exchange.rate.take_if(|_| failure.is_unauthorized());
                     // While storage does not answer, no key is refused.
                     exchange.refused_key.take_if(|_| !failure.is_unauthorized());
-                    log(&failure, &head.method, path, &request_id, &shared.outages);
+                    shared.outages.log(&failure, &head.method, path, text(&request_id));
                     let mut refusal = Box::pin(refuse(&failure, &head, &mut *exchange.body)).await;
                     if let Some(api) = Target::api_of(path, catalogue) {
                         in_form_of(api, &failure, &request_id, &mut refusal);
@@ -463,23 +462,6 @@ fn unrouted(resource: Option<&Resource>, cors: Option<&Cors>, head: &Parts) -> R
         let message = format!("{} is not allowed here, use {allowed}", head.method);
         Failure::method_not_allowed(message, allowed)
     })
-}
-
-/// Logs a failure of the server, with the cause that the answer does not show.
-fn log(failure: &Failure, method: &Method, path: &str, request_id: &HeaderValue, outages: &Outages) {
-    if !failure.status.is_server_error() || failure.is_meant {
-        return;
-    }
-    let left_out = match failure.is_unavailable() {
-        true => match outages.next() {
-            Some(left_out) => (left_out > 0).then_some(left_out),
-            None => return,
-        },
-        false => None,
-    };
-    let request_id = text(request_id);
-    let cause = failure.cause.as_deref().unwrap_or_default();
-    tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, left_out, "{}", failure.message);
 }
 
 /// An identifier of a request as text: it is visible ASCII.

@@ -4,6 +4,9 @@ use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use agentcfg_core::sync::lock;
+use hyper::Method;
+
+use crate::http::errors::Failure;
 
 /// The time between two lines.
 const EVERY: Duration = Duration::from_secs(1);
@@ -20,12 +23,28 @@ struct Lines {
 }
 
 impl Outages {
+    /// Logs a failure of the server, with the cause that the answer does not show.
+    pub(super) fn log(&self, failure: &Failure, method: &Method, path: &str, request_id: &str) {
+        if !failure.status.is_server_error() || failure.is_meant {
+            return;
+        }
+        let left_out = match failure.is_unavailable() {
+            true => match self.next() {
+                Some(left_out) => (left_out > 0).then_some(left_out),
+                None => return,
+            },
+            false => None,
+        };
+        let cause = failure.cause.as_deref().unwrap_or_default();
+        tracing::error!(%method, path, request_id, status = failure.status.as_u16(), cause, left_out, "{}", failure.message);
+    }
+
     /// Whether a request that failed now is a line, and how many before it are none.
     #[allow(
         clippy::disallowed_methods,
         reason = "the rate of lines in the log, no time that a rule depends on"
     )]
-    pub(super) fn next(&self) -> Option<u64> {
+    fn next(&self) -> Option<u64> {
         self.next_at(Instant::now())
     }
 
