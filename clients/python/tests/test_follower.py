@@ -10,8 +10,10 @@ import httpx
 import pytest
 
 from agentcfg import NO_RETRIES, AsyncClient, errors
+from agentcfg._cache import CacheFile
 from agentcfg._follower import Follower
 from agentcfg._holder import Holder
+from agentcfg.calls import Key
 from fake_clock import FakeClock
 
 Answer = httpx.Response | type[httpx.TransportError]
@@ -20,7 +22,9 @@ Answer = httpx.Response | type[httpx.TransportError]
 class Script:
     """Answers one request after another, and ends the follower at the last."""
 
-    def __init__(self, *answers: Answer, workspace: str | None = "w") -> None:
+    def __init__(
+        self, *answers: Answer, workspace: str | None = "w", cache: CacheFile | None = None, key: Key = "k"
+    ) -> None:
         self.answers = list(answers)
         self.asked: list[str] = []
         self.clock = FakeClock()
@@ -28,19 +32,22 @@ class Script:
         self.steps: list[int | None] = []
         self.holder.on_change(lambda change: self.steps.append(version(change.after)))
         self.workspace = workspace
+        self.was_live = False
+        self.cache = cache
+        self.key = key
 
     def run(self) -> Script:
         async def follow() -> None:
             transport = httpx.MockTransport(self.answer)
             async with AsyncClient(
                 "http://agents.example.com",
-                "k",
+                self.key,
                 workspace=self.workspace,
                 retry=NO_RETRIES,
                 clock=self.clock,
                 transport=transport,
             ) as client:
-                await Follower(client, self.holder, None, 60.0, self.clock).run()
+                await Follower(client, self.holder, self.cache, 60.0, self.clock).run()
 
         with pytest.raises(asyncio.CancelledError):
             asyncio.run(follow())
@@ -52,6 +59,7 @@ class Script:
         stream = "+" if request.headers["accept"] == "text/event-stream" else ""
         self.asked.append(f"{path}{stream} {parameters.get('after', '')}".strip())
         if not self.answers:
+            self.was_live = self.holder.health().is_live
             raise asyncio.CancelledError
         given = self.answers.pop(0)
         if isinstance(given, httpx.Response):
@@ -75,7 +83,8 @@ def unchanged(cursor: str) -> httpx.Response:
 
 
 def refused(status: int, **headers: str) -> httpx.Response:
-    return httpx.Response(status, json={"error": "no"}, headers={k.replace("_", "-"): v for k, v in headers.items()})
+    own = {k.replace("_", "-"): v for k, v in headers.items()}
+    return httpx.Response(status, json={"error": "no"}, headers={"x-request-id": "r", **own})
 
 
 def stream(*events: str) -> httpx.Response:
@@ -100,7 +109,7 @@ def test_a_broken_stream_goes_on_from_its_cursor_with_growing_delays() -> None:
     script = Script(
         released(1, "e-c1"),
         stream(bookmark("e-c3")),
-        httpx.ReadError,
+        httpx.ConnectError,
         httpx.ConnectError,
         refused(503, retry_after="4"),
         stream(bookmark("e-c5")),
@@ -173,7 +182,8 @@ def test_long_polls_replace_a_stream_that_is_not_allowed() -> None:
     page = httpx.Response(200, json=[json.loads(change("e-c2").split("data: ")[1])], headers={"change-cursor": "e-c3"})
     script = Script(released(1, "e-c1"), refused(429), page, released(2, "e-c3")).run()
     assert script.asked == ["released", "changes+ e-c1", "changes e-c1", "released", "changes e-c3"]
-    assert script.steps == [1, 2] and script.holder.health().is_live
+    assert script.steps == [1, 2] and script.was_live
+    assert not script.holder.health().is_live, "the end of the follower is not live"
 
 
 @pytest.mark.parametrize(
@@ -186,7 +196,7 @@ def test_long_polls_replace_a_stream_that_is_not_allowed() -> None:
             "not what agentcfg promises",
         ),
         (httpx.Response(200, text="<html>", headers={"content-type": "text/html"}), "text/html"),
-        (refused(404), "no (status 404)"),
+        (refused(404), "no (status 404, request r)"),
     ],
 )
 def test_an_answer_of_something_else_ends_the_wait(answer: httpx.Response, reason: str) -> None:
@@ -206,7 +216,7 @@ def test_an_event_that_cannot_be_read_leads_to_another_connection(data: str) -> 
 def test_the_workspace_is_asked_for_once() -> None:
     who = httpx.Response(200, json={"type": "api_key", "id": "k", "expires_at": None, "workspaces": [{"id": "w"}]})
     script = Script(who, released(1, "e-c1"), httpx.ReadError, workspace=None).run()
-    assert script.asked == ["whoami", "released", "changes+ e-c1", "changes+ e-c1"]
+    assert script.asked == ["whoami", "released", "changes+ e-c1", "changes e-c1"]
 
 
 def test_the_age_is_the_time_since_the_last_word_of_the_server() -> None:

@@ -57,9 +57,11 @@ class CacheFile:
             found = Saved(**texts, agents=_of_type(saved, "agents", list), confirmed_at=self._confirmed_at(saved))
             if not _TAG.fullmatch(found.tag):
                 raise TypeError("tag is not one of the server")
+            for row in found.agents:
+                _check_row(row)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{self._path} is no cache file of agentcfg: {error!r}") from error
-        except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
             raise ValueError(f"{self._path} is no JSON: {error}") from error
         if found.label != self._label or self._workspace_id not in (None, found.workspace_id):
             raise ValueError(f"{self._path} is that of the label {found.label!r} of workspace {found.workspace_id}")
@@ -106,11 +108,33 @@ class CacheFile:
             raise
 
 
-def _of_type(saved: Mapping[str, Any], name: str, kind: type) -> Any:
+def _of_type(saved: Any, name: str | int, kind: type | tuple[type, ...]) -> Any:
     value = saved[name]
-    if not isinstance(value, kind):
+    if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{name} is a {type(value).__name__}")
     return value
+
+
+def _check_row(row: Mapping[str, Any]) -> None:
+    """Check the types of an agent's fields: each would fail where a program uses it, and not here."""
+    for name in ("agent_id", "label", "updated_at"):
+        _of_type(row, name, str)
+    _of_type(row, "version", int)
+    config: dict[str, Any] = _of_type(row, "config", dict)
+    for name in ("display_name", "agent_type"):
+        _of_type(config, name, str)
+    for name in ("role", "description", "model", "color", "persona_prompt"):
+        _of_type({name: config.get(name)}, name, (str, type(None)))
+    for number, _ in enumerate(_of_type(config, "capabilities", list)):
+        _of_type(config["capabilities"], number, str)
+    for name in _of_type(config, "parameters", dict):
+        _of_type(config["parameters"], name, (int, float))
+    definition: dict[str, Any] = _of_type({"definition": config.get("definition") or {}}, "definition", dict)
+    for name, kind in (("variables", dict), ("model_settings", dict), ("tools", list)):
+        _of_type({name: definition.get(name) or kind()}, name, kind)
+    variables: dict[str, Any] = definition.get("variables") or {}
+    for name in variables:
+        _of_type(variables, name, dict)
 
 
 def _rfc3339(moment: float) -> str:

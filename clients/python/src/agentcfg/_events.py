@@ -46,6 +46,11 @@ class EventReader:
         self._check_length()
         return events
 
+    @property
+    def is_within_event(self) -> bool:
+        """Whether the last piece ended within a field of an event, such as long data, and not within a comment."""
+        return bool(self._line) and not self._line.startswith(b":")
+
     def _check_length(self) -> None:
         if len(self._line) + len(self._event.data) > self._max_bytes:
             raise AnswerError("an event is longer than the client accepts")

@@ -13,11 +13,12 @@ from typing import Any, NoReturn, get_args
 from . import _cache, types
 from ._events import Event, EventReader
 from ._holder import Holder, logger
-from .calls import cursor_of, read_changes, tag_in
+from .calls import cursor_of, read_changes, tag_in, timed_out
 from .client import POLL_WAIT, AsyncClient
 from .errors import (
     AgentCfgError,
     AnswerError,
+    BadRequest,
     ExchangeError,
     Forbidden,
     Gone,
@@ -26,16 +27,19 @@ from .errors import (
     NotModified,
     Outcome,
     RateLimited,
-    Unauthorized,
+    StatusError,
     may_pass,
 )
 from .snapshot import Position, Snapshot
-from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, Backoff, Clock, asked_delay
+from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, Backoff, Clock, asked_delay, poll_gap
 
 # How long a stream may be silent before it counts as dead. It has a bookmark every 15 seconds.
 SILENCE = 45.0
-# Where the server has no room for another stream: after how many polls the stream is tried again.
-POLLS = 12
+# For how many seconds polls replace the stream, where the server has no room for another one or the way to it lets none
+# through. Then the stream is tried again.
+POLL_FOR = 300.0
+# After how many streams without an event the way to the server counts as one that lets none through.
+FRUITLESS_STREAMS = 3
 # The delay after the server has refused the credential, with jitter of as much on top. The refusal may be withdrawn.
 REFUSED_DELAY = 30.0
 
@@ -105,6 +109,8 @@ class Follower:
         self._loaded: _cache.Saved | None = None
         # From where the feed leads on; `None` when the list must be read first.
         self._after: str | None = None
+        # How many streams in a row have ended without an event.
+        self._fruitless = 0
         # Whether the workspace is one that the cache file named.
         self._is_workspace_cached = False
 
@@ -117,6 +123,7 @@ class Follower:
                 await self._clock.wait(await self._step())
         finally:
             patience.cancel()
+            self._holder.lost()
             self._save_at_end()
 
     async def _step(self) -> float:
@@ -126,15 +133,14 @@ class Follower:
                 self._after = await self._read()
                 self._is_workspace_cached = False
                 self._backoff.reset()
-            async with AsyncExitStack() as stack:
-                try:
-                    stream = self._client.open_changes(self._after, SILENCE)
-                    pieces = await stack.enter_async_context(stream)
-                except RateLimited:
-                    pieces = None
-                if pieces is not None:
-                    await self._follow(pieces)
-            await self._poll()
+            if self._fruitless >= FRUITLESS_STREAMS:
+                await self._poll_for_a_while()
+            elif self._fruitless:
+                # Proxies may hold streams back: what they should have brought is asked for before the next one.
+                await self._poll(0)
+                self._holder.confirm()
+            await self._stream(self._after)
+            await self._poll_for_a_while()
             return 0.0
         except StreamEnded as ended:
             self._holder.failed(None)
@@ -151,18 +157,20 @@ class Follower:
             return self._failed(AnswerError(f"following the changes has failed: {error!r}"))
 
     def _failed(self, error: AgentCfgError) -> float:
-        if isinstance(error, Forbidden) and self._is_workspace_cached:
+        is_refusal = isinstance(error, InputError) or error.is_refusal
+        if isinstance(error, Forbidden) and is_refusal and self._is_workspace_cached:
             # The credential may be of another workspace than the file.
             self._is_workspace_cached = False
             self._client.workspace = self._loaded = self._holder.etag = None
             return 0.0
-        self._holder.failed(error, is_final=not may_pass(error))
-        if may_pass(error):
+        # Without a file, an answer of something else than the server ends a start: the URL may be wrong.
+        self._holder.failed(error, is_final=is_refusal or (self._loaded is None and not may_pass(error)))
+        if not is_refusal:
             self._use_cache(error)
         elif self._loaded is not None:
             # The server is there, and its word counts.
             self._loaded = self._holder.etag = None
-        if isinstance(error, (Unauthorized, Forbidden, InputError)):
+        if is_refusal and not isinstance(error, BadRequest):
             self._after = None
             return REFUSED_DELAY * (1 + self._clock.random())
         return self._backoff.next() + asked_delay(error)
@@ -216,29 +224,62 @@ class Follower:
 
     # The feed.
 
+    async def _stream(self, after: str) -> None:
+        """Follow a stream until it ends. Returns where the server has no room for one."""
+        before, self._fruitless = self._fruitless, self._fruitless + 1
+        async with AsyncExitStack() as stack:
+            try:
+                pieces = await stack.enter_async_context(self._client.open_changes(after, SILENCE))
+            except AgentCfgError as error:
+                is_from_server = isinstance(error, StatusError) and error.is_from_server
+                if is_from_server or error.outcome is Outcome.NOT_APPLIED:
+                    self._fruitless = before  # there was none: no connection, or a refusal of the server itself
+                if isinstance(error, RateLimited):
+                    return
+                raise
+            await self._follow(pieces)
+
     async def _follow(self, pieces: AsyncIterator[bytes]) -> NoReturn:
         """Take what a stream brings, until it ends."""
         reader = EventReader(self._client.max_response_bytes)
+        heard = self._clock.monotonic()
         async for piece in pieces:
             events = reader.take(piece)
             if events:
                 await self._take(events, reader.retry)
+            now = self._clock.monotonic()
+            if events or reader.is_within_event:
+                heard = now
+            elif now - heard > SILENCE:
+                # A proxy sends comments, and there is no server behind it.
+                raise timed_out()
         raise ExchangeError("the stream of changes broke", outcome=Outcome.UNKNOWN)
 
-    async def _poll(self) -> None:
-        """Ask for changes again and again for some minutes, because another stream of this key is not allowed."""
-        for wait in (0, *[POLL_WAIT] * POLLS):
-            page = await self._client.send(read_changes(self._after, wait, None))
-            cursor = cursor_of(page)
-            news = [Position.of(event["cursor"]) for event in page.value if self._is_news(event)]
-            if news:
-                await self._read(news[-1])
-            self._after = cursor
-            self._backoff.reset()
+    async def _poll_for_a_while(self) -> None:
+        """Ask for changes again and again, in place of a stream."""
+        end, wait = self._clock.monotonic() + POLL_FOR, 0
+        while self._clock.monotonic() < end:
+            begun = self._clock.monotonic()
+            await self._poll(wait)
             self._holder.confirm(is_live=True)
+            wait = POLL_WAIT
+            gap = poll_gap(self._client.rate_limit, self._clock) - (self._clock.monotonic() - begun)
+            if gap > 0:
+                await self._clock.wait(gap)
+
+    async def _poll(self, wait: int) -> None:
+        """Ask for changes once."""
+        page = await self._client.send(read_changes(self._after, wait, None))
+        cursor = cursor_of(page)
+        news = [Position.of(event["cursor"]) for event in page.value if self._is_news(event)]
+        if news:
+            await self._read(news[-1])
+        self._after = cursor
+        self._backoff.reset()
 
     async def _take(self, events: list[Event], retry: float | None) -> None:
         """Take events that came together, and read the list once at most."""
+        self._fruitless = 0
         news: Position | None = None
         for event in events:
             if event.name == "change":
@@ -274,7 +315,7 @@ class Follower:
             if self._loaded is not None:
                 Snapshot.of(self._holder.label, self._loaded.agents)
             self._holder.cache_failed(None)
-        except (OSError, ValueError, KeyError, TypeError) as error:
+        except Exception as error:
             self._loaded = None
             self._holder.cache_failed(error)
         if self._loaded is not None:
@@ -315,5 +356,5 @@ class Follower:
         if self._cache is None or self._saved is None or as_of is None:
             return
         saved = self._saved
-        with suppress(OSError):
+        with suppress(OSError, ValueError):
             self._cache.save(replace(saved, confirmed_at=as_of.timestamp()))

@@ -138,6 +138,18 @@ class Holder:
             logger.log(logging.DEBUG if is_known else logging.WARNING, "not in touch with the server: %s", error)
         self.notify()
 
+    def lost(self) -> None:
+        """Note that the changes are no longer followed."""
+        with self._lock:
+            was_live, self._is_live = self._is_live, False
+        if was_live:
+            self.notify()
+
+    def begin(self) -> None:
+        """Forget the last failure: the changes are followed again."""
+        with self._lock:
+            self._error, self._is_final = None, False
+
     def restart(self) -> None:
         """Begin again in the child of a fork, where no thread follows and locks may be held for ever."""
         self._lock = threading.Lock()

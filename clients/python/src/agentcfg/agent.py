@@ -118,6 +118,10 @@ class Agent:
         }
         return _replaced(self.persona_prompt or "", values) or None
 
+    def __hash__(self) -> int:
+        """Return the hash of what names the content: agents that are equal have the same."""
+        return hash((self.agent_id, self.label, self.version))
+
     def _part(self, name: str) -> Mapping[str, Any]:
         part: Mapping[str, Any] = (self._definition or {}).get(name) or {}
         return part

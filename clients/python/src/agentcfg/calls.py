@@ -131,9 +131,17 @@ Key = str | Callable[[], str]
 def key_source(key: Key) -> Callable[[], str]:
     """Return what gives the credential of a request. A text is checked at once."""
     if callable(key):
-        return lambda: check_key(key())
+        return lambda: check_key(_called(key))
     checked = check_key(key)
     return lambda: checked
+
+
+def _called(key: Callable[[], str]) -> str:
+    try:
+        return key()
+    except Exception as error:
+        message = f"the function that returns the key has failed: {error!r}"
+        raise errors.CredentialError(message, outcome=Outcome.NOT_APPLIED) from error
 
 
 def check_key(key: str) -> str:
@@ -150,6 +158,11 @@ def check_header(name: str, value: str) -> str:
     if not all(character == "\t" or " " <= character <= "~" for character in value):
         raise errors.InputError(f"{name} holds a line break or another character that cannot be sent")
     return value
+
+
+def check_workspace(workspace: str | None) -> str | None:
+    """Return a workspace as the server writes it."""
+    return None if workspace is None else workspace.lower()
 
 
 def only_workspace(who: Mapping[str, Any]) -> str:

@@ -65,7 +65,7 @@ class _Core(Generic[Http, Transport]):
     ) -> None:
         """Make a client; nothing is sent before the first call."""
         self.url = calls.check_url(url)
-        self.workspace: str | None = workspace
+        self.workspace: str | None = calls.check_workspace(workspace)
         self.timeouts = timeouts or Timeouts()
         self.retry = retry or RetryPolicy()
         self.rate_limit: RateLimit | None = None
@@ -164,14 +164,14 @@ class _Core(Generic[Http, Transport]):
         """Wait for the next page of changes, and wait out the failures that may pass."""
         while True:
             try:
-                page = await self._send(calls.read_changes(following.after, POLL_WAIT, following.workspace_id))
+                page = await self._send(calls.read_changes(following.after, following.wait, following.workspace_id))
             except AgentCfgError as error:
                 if not may_pass(error):
                     raise
                 await self._wait(following.backoff.next() + asked_delay(error))
                 continue
             following.backoff.reset()
-            following.after = calls.cursor_of(page)
+            following.after, following.wait = calls.cursor_of(page), POLL_WAIT
             return page.value
 
     async def _open_export(self, workspace_id: str | None) -> httpx.Response:
@@ -185,6 +185,8 @@ class _Following:
 
     def __init__(self, after: str, workspace_id: str | None, clock: Clock) -> None:
         self.after = after
+        # `now` is asked for its cursor at once: repeated after a failure, it would be a later moment.
+        self.wait = 0 if after == "now" else POLL_WAIT
         self.workspace_id = workspace_id
         self.backoff = Backoff(FEED_MIN_DELAY, FEED_MAX_DELAY, clock)
 

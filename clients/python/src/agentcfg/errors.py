@@ -91,12 +91,21 @@ class AgentCfgError(Exception):
         shown = ", ".join(fact for fact in known if fact)
         return f"{self.message} ({shown})" if shown else self.message
 
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the server itself, and no proxy in front of it, refuses the credential or the request."""
+        return False
+
     def of_a_change(self) -> AgentCfgError:
         """Mark the failed call as one that asked for a change."""
         certain = self.outcome is Outcome.NOT_APPLIED or isinstance(self, (InputError, ConnectError))
         refused = isinstance(self, StatusError) and self.status is not None and 400 <= self.status < 500
         self.may_have_been_applied = not (certain or refused)
         return self
+
+
+class CredentialError(AgentCfgError):
+    """The function that returns the key has failed; nothing was sent."""
 
 
 class InputError(AgentCfgError, ValueError):
@@ -121,6 +130,14 @@ class AnswerError(AgentCfgError):
 
 class StatusError(AgentCfgError):
     """The server, or a proxy in front of it, has answered with a failure."""
+
+    is_from_server: bool = False
+    """Whether the answer has the form of the server's own. Those of a proxy have another one."""
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the server itself, and no proxy in front of it, refuses the credential or the request."""
+        return self.is_from_server and self.status in (400, 401, 403)
 
 
 class NotModified(StatusError):
@@ -211,7 +228,8 @@ def of_status(message: str, facts: ResponseFacts, *, is_from_server: bool) -> St
     the outcome is unknown.
     """
     status = facts.status or 0
-    promised = is_from_server and facts.retry_after is not None and facts.request_id is not None
+    is_from_server = is_from_server and facts.request_id is not None
+    promised = is_from_server and facts.retry_after is not None
     if status == 429 or (status == 503 and promised):
         outcome = Outcome.NOT_APPLIED
     elif 502 <= status <= 504:
@@ -220,6 +238,7 @@ def of_status(message: str, facts: ResponseFacts, *, is_from_server: bool) -> St
         outcome = Outcome.FINAL
     kind = STATUS_CLASSES.get(status, ServerError if status >= 500 else StatusError)
     error = kind(message, outcome=outcome, facts=facts)
+    error.is_from_server = is_from_server
     if isinstance(error, NotModified):
         error.cursor = facts.cursor
     return error

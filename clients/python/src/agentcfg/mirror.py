@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from . import _status, calls
 from ._cache import CacheFile
 from ._follower import Follower
-from ._holder import Holder
+from ._holder import Holder, logger
 from ._sdk import ModelCalls
 from ._status import DEFAULT_INTERVAL, AsyncLine, AsyncStatusReports, Line, StatusReports
 from .agent import Agent
 from .calls import Key
 from .client import AsyncClient, Client, within
-from .errors import TimedOut
+from .errors import AgentCfgError, TimedOut
 from .snapshot import Change, Health, Snapshot
 from .timing import NO_RETRIES, SYSTEM_CLOCK, Clock, RetryPolicy, Timeouts
 
@@ -56,14 +56,14 @@ class Mirror:
         """Keep the settings; `AgentCfg` begins to read in the background, `AsyncAgentCfg` with `wait_ready`."""
         self.url = calls.check_url(url)
         self.label = label
-        self.workspace = workspace
+        self.workspace = calls.check_workspace(workspace)
         self._key = key
         self._current_key = calls.key_source(key)
         self._timeouts = timeouts
         self._retry = retry
         self._clock = clock
         self._verify = verify
-        self._cache = None if cache is None else CacheFile(cache, workspace, label)
+        self._cache = None if cache is None else CacheFile(cache, self.workspace, label)
         self._cache_after = cache_after
         self._holder = Holder(label, clock)
         self._prepare()
@@ -104,6 +104,16 @@ class Mirror:
 
     def _follow(self, client: AsyncClient) -> Follower:
         return Follower(client, self._holder, self._cache, self._cache_after, self._clock)
+
+    async def _keep(self, client: AsyncClient) -> None:
+        """Keep the state current until the task is cancelled."""
+        async with client:
+            try:
+                await self._follow(client).run()
+            except Exception as error:
+                logger.exception("following the changes has ended")
+                reason = AgentCfgError(f"following the changes has ended: {error!r}")
+                self._holder.failed(reason, is_final=True)
 
     def _client_of(self, kind: type[AnyClient], retry: RetryPolicy | None) -> AnyClient:
         return kind(
@@ -162,7 +172,9 @@ class AgentCfg(Mirror):
         self._is_forked = not self._is_closed
 
     def _start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="agentcfg", daemon=True)
+        # What is wrong in the environment, such as the URL of a proxy, fails here, and not in the thread.
+        client = self._client_of(AsyncClient, NO_RETRIES)
+        self._thread = threading.Thread(target=self._run, args=(client,), name="agentcfg", daemon=True)
         self._thread.start()
 
     def __enter__(self: AgentCfgType) -> AgentCfgType:
@@ -267,24 +279,26 @@ class AgentCfg(Mirror):
         calls = self._model_calls(agent_id, provider)
         return anthropic.Anthropic(**calls.anthropic(anthropic.Omit(), variables, options))
 
-    def _run(self) -> None:
+    def _run(self, client: AsyncClient) -> None:
         # `asyncio.run` would wait at the end for a name that is being resolved.
         loop = asyncio.new_event_loop()
         try:
-            loop.run_until_complete(self._main())
+            loop.run_until_complete(self._main(client))
             loop.run_until_complete(loop.shutdown_asyncgens())
         finally:
             loop.close()
 
-    async def _main(self) -> None:
-        async with self._client_of(AsyncClient, NO_RETRIES) as client:
-            with self._lock:
-                if self._is_closed:
-                    return
+    async def _main(self, client: AsyncClient) -> None:
+        with self._lock:
+            is_closed = self._is_closed
+            if not is_closed:
                 self._loop = asyncio.get_running_loop()
-                self._task = asyncio.create_task(self._follow(client).run())
-            with suppress(asyncio.CancelledError):
-                await self._task
+                self._task = asyncio.create_task(self._keep(client))
+        if self._task is None or is_closed:
+            await client.close()
+            return
+        with suppress(asyncio.CancelledError):
+            await self._task
 
 
 _of_process: weakref.WeakSet[AgentCfg] = weakref.WeakSet()
@@ -316,6 +330,7 @@ class AsyncAgentCfg(Mirror):
         self._task: asyncio.Task[None] | None = None
         self._client: AsyncClient | None = None
         self._lines: dict[str, AsyncLine] = {}
+        self._is_closed = False
 
     async def __aenter__(self: AsyncAgentCfgType) -> AsyncAgentCfgType:
         """Wait for the first state."""
@@ -342,17 +357,33 @@ class AsyncAgentCfg(Mirror):
             raise self._holder.not_ready(timeout) from None
 
     def _start(self) -> None:
-        if self._task is None:
-            self._task = asyncio.create_task(self._main())
+        task, loop = self._task, asyncio.get_running_loop()
+        if self._is_closed or (task is not None and task.get_loop() is loop and not task.done()):
+            return
+        client = self._client_of(AsyncClient, NO_RETRIES)
+        if task is not None:
+            self._holder.begin()
+            if task.get_loop() is not loop:
+                # The loop before has ended, or is about to: what is bound to it is of no use here.
+                self._client, self._lines = None, {}
+        self._task = asyncio.create_task(self._keep(client))
+
+    def _wake(self) -> None:
+        """Note the end of an event loop that was left without ending its tasks."""
+        if self._task is not None and self._task.get_loop().is_closed():
+            self._holder.lost()
 
     async def close(self) -> None:
         """End the task and the connections. The last state can still be read."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.wait({self._task})
-        self._holder.close()
-        if self._client is not None:
-            await self._client.close()
+        self._is_closed = True
+        try:
+            if self._task is not None and self._task.get_loop() is asyncio.get_running_loop():
+                self._task.cancel()
+                await asyncio.wait({self._task})
+        finally:
+            self._holder.close()
+            if self._client is not None:
+                await self._client.close()
 
     @property
     def client(self) -> AsyncClient:
@@ -399,10 +430,6 @@ class AsyncAgentCfg(Mirror):
 
         calls = self._model_calls(agent_id, provider)
         return anthropic.AsyncAnthropic(**calls.anthropic(anthropic.Omit(), variables, options))
-
-    async def _main(self) -> None:
-        async with self._client_of(AsyncClient, NO_RETRIES) as client:
-            await self._follow(client).run()
 
     async def _ready(self) -> None:
         while True:

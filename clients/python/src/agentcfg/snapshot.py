@@ -74,6 +74,10 @@ class Snapshot(Mapping[str, Agent]):
         """Return the number of agents."""
         return len(self._agents)
 
+    def __reduce__(self) -> tuple[type[Snapshot], tuple[str, dict[str, Agent]]]:
+        """Let a snapshot be copied and pickled."""
+        return type(self), (self.label, dict(self._agents))
+
     def __repr__(self) -> str:
         """Show the label and the versions."""
         return f"Snapshot({self.label!r}, {{{', '.join(f'{a.agent_id}: {a.version}' for a in self.values())}}})"

@@ -7,7 +7,7 @@ import random
 import time
 from dataclasses import dataclass
 
-from .errors import AgentCfgError, Outcome
+from .errors import AgentCfgError, Outcome, RateLimit
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,11 @@ FEED_MAX_DELAY = 10.0
 MAX_ASKED_DELAY = 300.0
 """The longest `Retry-After` in seconds that a reader of the change feed waits for, be it that of a proxy."""
 
+POLL_MIN_GAP = 2.0
+"""The shortest time from one poll for changes to the next in seconds, where there is always a change."""
+POLL_MAX_GAP = 60.0
+"""The longest one, where the rate limit is nearly used up."""
+
 NO_RETRIES = RetryPolicy(max_retries=0)
 """The policy that sends each request once."""
 
@@ -59,6 +64,14 @@ NO_RETRIES = RetryPolicy(max_retries=0)
 def asked_delay(error: AgentCfgError) -> float:
     """Return how long a reader of the change feed waits because the server asks for it."""
     return min(error.retry_after or 0.0, MAX_ASKED_DELAY)
+
+
+def poll_gap(limit: RateLimit | None, clock: Clock) -> float:
+    """Return the seconds from one poll to the next: polls use half of what the rate limit has left at most."""
+    if limit is None:
+        return POLL_MIN_GAP
+    left = limit.reset.timestamp() - clock.now()
+    return min(max(POLL_MIN_GAP, left / max(1, limit.remaining // 2)), POLL_MAX_GAP)
 
 
 class Clock:

@@ -1,0 +1,169 @@
+"""What the follower does where something between it and the server spoils the answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from agentcfg import NO_RETRIES, Client, errors
+from agentcfg._cache import CacheFile, Saved
+from test_follower import END, Script, bookmark, change, refused, released, stream
+
+
+def page(cursor: str, *events: str) -> httpx.Response:
+    content = [json.loads(event.split("data: ")[1]) for event in events]
+    return httpx.Response(200, json=content, headers={"change-cursor": cursor})
+
+
+def test_what_a_stream_does_not_bring_is_polled() -> None:
+    script = Script(
+        released(1, "e-c1"),
+        stream(),
+        page("e-c3", change("e-c2")),
+        released(2, "e-c2"),
+        httpx.ReadTimeout,
+        page("e-c4"),
+        stream(bookmark("e-c5")),
+    ).run()
+    assert script.steps == [1, 2]
+    assert script.asked == [
+        "released",
+        "changes+ e-c1",
+        "changes e-c1",
+        "released",
+        "changes+ e-c3",
+        "changes e-c3",
+        "changes+ e-c4",
+        "changes+ e-c5",
+    ]
+
+
+def test_after_three_streams_without_an_event_polls_replace_them_for_minutes() -> None:
+    silent = [answer for _ in range(3) for answer in (stream(), page("e-c1"))]
+    # Each poll is answered at once, so that the next one is two seconds later.
+    script = Script(
+        released(1, "e-c1"), *silent, *[page("e-c2")] * 149, stream(bookmark("e-c3"), END), stream(END)
+    ).run()
+    assert script.asked[1:7] == ["changes+ e-c1", "changes e-c1"] * 3
+    assert script.asked[7:156] == ["changes e-c1", *["changes e-c2"] * 148]
+    # One stream with an event is enough to go on with streams.
+    assert script.asked[156:] == ["changes+ e-c2", "changes+ e-c3", "changes+ e-c3"]
+
+
+def test_a_poll_that_fails_leads_to_another_poll_where_no_stream_passes() -> None:
+    silent = [answer for _ in range(3) for answer in (stream(), page("e-c1"))]
+    script = Script(released(1, "e-c1"), *silent, httpx.ConnectError, page("e-c2")).run()
+    assert script.asked[5:] == ["changes+ e-c1", *["changes e-c1"] * 3, "changes e-c2"]
+
+
+def test_polls_leave_half_of_the_rate_limit() -> None:
+    script = Script(released(1, "e-c1"), refused(429))
+    for remaining in ("9", "1"):
+        reset = str(int(script.clock.now()) + 40)
+        limit = {"x-ratelimit-limit": "100", "x-ratelimit-remaining": remaining, "x-ratelimit-reset": reset}
+        answer = page("e-c1")
+        answer.headers.update(limit)
+        script.answers.append(answer)
+    script.run()
+    # Four of nine requests in 40 seconds; then the rest of the window.
+    assert script.clock.waits == [10.0, 30.0]
+
+
+def test_comments_of_a_proxy_keep_no_stream_live() -> None:
+    script = Script(released(1, "e-c1"))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield bookmark("e-c2").encode()
+        for _ in range(3):
+            script.clock.time += 20
+            yield b": still here\n"
+        yield bookmark("e-c3").encode()
+
+    async def slow() -> AsyncIterator[bytes]:
+        data = change("e-c3", "staging").encode()
+        for at in range(0, len(data), 40):
+            script.clock.time += 40
+            yield data[at : at + 40]
+
+    for content in (pieces, slow):
+        script.answers.append(httpx.Response(200, content=content()))
+    script.run()
+    # A long event that comes slowly is none.
+    assert script.asked == ["released", "changes+ e-c1", "changes+ e-c2", "changes+ e-c3"]
+
+
+@pytest.fixture
+def cached(tmp_path: Path) -> Callable[..., Script]:
+    """Makes scripts of a start with a cache file of version 7."""
+    path = tmp_path / "agents.json"
+    rows: Any = json.loads(released(7, "e-c7").content)
+    saved = Saved(workspace_id="w", label="production", tag="7", cursor="e-c7", agents=rows, confirmed_at=1.0)
+    CacheFile(path, None, "production").save(saved)
+
+    def make(*answers: Any) -> Script:
+        return Script(*answers, cache=CacheFile(path, None, "production"))
+
+    return make
+
+
+HTML = {"content-type": "text/html"}
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        httpx.Response(200, text="<html>", headers=HTML),
+        httpx.Response(404, text="<html>", headers=HTML),
+        httpx.Response(302, headers={"location": "https://login.example.com/"}),
+        httpx.Response(403, json={"message": "of a gateway"}, headers={"x-request-id": "r"}),
+        httpx.Response(401, json={"error": "of a gateway"}),
+        httpx.Response(200, json=[]),
+    ],
+)
+def test_an_answer_of_something_else_leaves_the_cache(cached: Callable[..., Script], answer: httpx.Response) -> None:
+    script = cached(answer, released(8, "e-c8")).run()
+    assert script.steps == [7, 8]
+    assert script.clock.waits[0] == 0.3
+
+
+@pytest.mark.parametrize("status", [400, 401, 403])
+def test_a_refusal_of_the_server_drops_the_cache(cached: Callable[..., Script], status: int) -> None:
+    script = cached(refused(status)).run()
+    assert script.steps == []
+    with pytest.raises(errors.StatusError):
+        script.holder.is_ready()
+
+
+def test_a_key_function_that_fails_leaves_the_cache(cached: Callable[..., Script]) -> None:
+    def key() -> str:
+        calls.append(1)
+        if len(calls) == 1:
+            raise OSError("no vault")
+        return "k"
+
+    calls: list[int] = []
+    script = cached(released(8, "e-c8"))
+    script.key = key
+    assert script.run().steps == [7, 8]
+    with Client("http://agents.example.com", key, workspace="w", retry=NO_RETRIES) as client:
+        calls.clear()
+        with pytest.raises(errors.CredentialError, match="no vault") as failure:
+            client.delete_agent("a")
+        assert not failure.value.may_have_been_applied
+
+
+def test_following_from_now_begins_at_the_first_answer() -> None:
+    asked: list[str] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(f"{request.url.params['after']} {request.url.params['wait']}")
+        return page("e-c1") if len(asked) == 1 else page("e-c2", change("e-c2"))
+
+    with Client("http://agents.example.com", "k", workspace="w", transport=httpx.MockTransport(answer)) as client:
+        assert next(client.follow_changes())["cursor"] == "e-c2"
+    assert asked == ["now 0", "e-c1 25"]
