@@ -3,41 +3,51 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 import time
 
 import pytest
 
-from agentcfg import AgentCfg, AsyncAgentCfg, AsyncClient, Client, types
-from agentcfg._status import AsyncStatusReports, Line, StatusReports, working
+from agentcfg import NO_RETRIES, AgentCfg, AsyncAgentCfg, AsyncClient, Client, _status, types
+from agentcfg._status import AsyncLine, AsyncStatusReports, Line, StatusReports, working
 from agentcfg.testing import FakeAgentCfg, FakeAsyncAgentCfg
 from conftest import SECONDS, Studio
+from fake_clock import FakeClock
 
 
 def status(studio: Studio) -> types.AgentStatus:
     return studio.owner.list_agent_status()[0]
 
 
+def shown(studio: Studio, title: str | None) -> types.AgentStatus:
+    """Wait until the server shows this task, or none."""
+    deadline = time.monotonic() + SECONDS
+    while (entry := status(studio))["current_task_title"] != title:
+        assert time.monotonic() < deadline, entry
+    return entry
+
+
+async def shown_meanwhile(studio: Studio, title: str | None) -> None:
+    await asyncio.to_thread(shown, studio, title)
+
+
 def test_a_block_is_work(studio: Studio) -> None:
     studio.agent("a")
     with AgentCfg(studio.server.url, studio.key("write")) as cfg:
         with cfg.report_status("a", working="Answer a mail", task_id="T-7"):
-            entry = status(studio)
-            assert (entry["status"], entry["current_task_id"], entry["current_task_title"]) == (
-                "working",
-                "T-7",
-                "Answer a mail",
-            )
+            entry = shown(studio, "Answer a mail")
+            assert (entry["status"], entry["current_task_id"]) == ("working", "T-7")
         assert status(studio)["status"] == "idle"
         with pytest.raises(RuntimeError, match="of the app"), cfg.report_status("a", working="Fail"):
-            assert status(studio)["current_task_title"] == "Fail"
+            shown(studio, "Fail")
             raise RuntimeError("of the app")
         assert status(studio)["status"] == "idle"
 
     async def run() -> None:
         async with AsyncAgentCfg(studio.server.url, studio.key("write")) as cfg:
             async with cfg.report_status("a", working="Await"):
-                assert status(studio)["current_task_title"] == "Await"
+                await shown_meanwhile(studio, "Await")
             assert status(studio)["status"] == "idle"
 
     asyncio.run(run())
@@ -112,40 +122,33 @@ def test_a_report_is_repeated_by_a_task(studio: Studio) -> None:
 def test_work_that_overlaps_leaves_what_still_runs(studio: Studio, is_fake: bool) -> None:
     studio.agent("a")
 
-    def shown(cfg: AgentCfg) -> str | None:
-        if not isinstance(cfg, FakeAgentCfg):
-            return status(studio)["current_task_title"]
-        report = cfg.reports[-1]["report"]
-        return report.get("current_task_title")
+    def check(cfg: AgentCfg | AsyncAgentCfg, title: str | None) -> None:
+        if isinstance(cfg, (FakeAgentCfg, FakeAsyncAgentCfg)):
+            assert cfg.reports[-1]["report"].get("current_task_title") == title
+        else:
+            shown(studio, title)
 
     with FakeAgentCfg({"a": {}}) if is_fake else AgentCfg(studio.server.url, studio.key("write")) as cfg:
         outer, other = cfg.report_status("a", working="Outer"), cfg.report_status("a", working="Other")
         with outer:
             with cfg.report_status("a", working="Inner"):
-                assert shown(cfg) == "Inner"
-            assert shown(cfg) == "Outer"
+                check(cfg, "Inner")
+            check(cfg, "Outer")
             other.__enter__()
-            assert shown(cfg) == "Other"
-        assert shown(cfg) == "Other"
+            check(cfg, "Other")
+        check(cfg, "Other")
         other.__exit__(None, None, None)
-        assert shown(cfg) is None
+        check(cfg, None)
 
     async def run() -> None:
         fake = FakeAsyncAgentCfg({"a": {}})
         real = AsyncAgentCfg(studio.server.url, studio.key("write"))
-
-        def title() -> str | None:
-            return fake.reports[-1]["report"].get("current_task_title") if is_fake else shown_by_server()
-
-        def shown_by_server() -> str | None:
-            return status(studio)["current_task_title"]
-
         async with fake if is_fake else real as cfg:
             async with cfg.report_status("a", working="Outer"):
                 async with cfg.report_status("a", working="Inner"):
-                    assert title() == "Inner"
-                assert title() == "Outer"
-            assert title() is None
+                    await asyncio.to_thread(check, cfg, "Inner")
+                await asyncio.to_thread(check, cfg, "Outer")
+            check(cfg, None)
 
     asyncio.run(run())
 
@@ -167,28 +170,62 @@ class Slow:
 def test_reports_that_wait_for_each_other_are_sent_as_one() -> None:
     client, line = Slow(), Line()
     blocks = [StatusReports(client, "a", working(f"Task {number}", "T"), SECONDS, line) for number in range(5)]
-    ended = threading.Event()
-
-    def work(block: StatusReports) -> None:
-        with block:
-            assert ended.wait(SECONDS)
-
-    threads = [threading.Thread(target=work, args=(block,)) for block in blocks]
-    threads[0].start()
-    assert client.begun.acquire(timeout=SECONDS)
-    for thread in threads[1:]:
-        thread.start()
-    while len(line._reports) < 5:
-        time.sleep(0.001)
+    for block in blocks:
+        block.__enter__()
+        if block is blocks[0]:
+            assert client.begun.acquire(timeout=SECONDS)
     client.allowed.release(2)
     assert client.begun.acquire(timeout=SECONDS)
     client.allowed.release(10)
-    ended.set()
-    for thread in threads:
-        thread.join(SECONDS)
+    for block in blocks:
+        block.__exit__(None, None, None)
     titles = [report.get("current_task_title") for report in client.sent]
-    assert titles[0] == "Task 0" and titles[1] != "Task 0" and titles[-1] is None
-    assert len(titles) <= 7  # the first one, all others at once, and at most one for each end
+    # All that came while the first one was sent are one report.
+    assert titles[:2] == ["Task 0", "Task 4"] and titles[-1] is None
+    assert len(titles) <= 7
+
+
+def test_a_server_that_hangs_holds_no_work_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_status, "PATIENCE", 0.01)
+    client = Slow()
+    # It would wait for ever for a report that it waits for.
+    for number in range(20):
+        with StatusReports(client, "a", working(f"Task {number}", "T"), SECONDS):
+            pass
+    assert client.sent == []
+    client.allowed.release(100)
+
+    class Hanging:
+        async def report_agent_status(self, agent_id: str, body: types.StatusReport) -> None:
+            await asyncio.Event().wait()
+
+    async def run() -> None:
+        line = AsyncLine()
+        for number in range(20):
+            async with AsyncStatusReports(Hanging(), "a", working(f"Task {number}", "T"), SECONDS, line):
+                pass
+
+    asyncio.run(run())
+
+
+def test_a_report_is_sent_once(caplog: pytest.LogCaptureFixture) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    cfg = AgentCfg(url, "svc_test_x", workspace="w", clock=FakeClock())
+    with cfg.report_status("a", working="Work"):
+        pass
+    cfg.close()
+    assert "was not reported: no connection could be made" in caplog.text
+    assert isinstance(cfg._reporter, Client) and cfg._reporter.retry == NO_RETRIES
+
+    async def run() -> None:
+        cfg = AsyncAgentCfg(url, "svc_test_x", workspace="w")
+        async with cfg.report_status("a", working="Work"):
+            pass
+        await cfg.close()
+        assert cfg._reporter is not None and cfg._reporter.retry == NO_RETRIES
+
+    asyncio.run(run())
 
 
 def test_any_failure_of_a_report_leaves_the_block_alone(studio: Studio, caplog: pytest.LogCaptureFixture) -> None:
@@ -199,15 +236,18 @@ def test_any_failure_of_a_report_leaves_the_block_alone(studio: Studio, caplog: 
     with cfg.report_status("a", working="Close"):
         cfg.close()
     assert "was not reported: the client is closed" in caplog.text
-    with Client(studio.server.url, key) as client, StatusReports(client, "a", working("Work", None), 0.01):
+    with (
+        Client(studio.server.url, key, retry=NO_RETRIES) as client,
+        StatusReports(client, "a", working("Work", None), 0.01),
+    ):
         pass
-    assert "was not reported: of the key" in caplog.text
+    assert "has failed: RuntimeError('of the key')" in caplog.text
 
     async def run() -> None:
-        client = AsyncClient(studio.server.url, key)
+        client = AsyncClient(studio.server.url, key, retry=NO_RETRIES)
         async with client, AsyncStatusReports(client, "a", working("Await", None), 0.01):
             pass
 
     caplog.clear()
     asyncio.run(run())
-    assert "was not reported: of the key" in caplog.text
+    assert "has failed: RuntimeError('of the key')" in caplog.text

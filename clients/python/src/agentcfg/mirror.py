@@ -145,6 +145,7 @@ class AgentCfg(Mirror):
 
     def _prepare(self) -> None:
         self._client: Client | None = None
+        self._reporter: Client | None = None
         self._lines: dict[str, Line] = {}
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -166,7 +167,7 @@ class AgentCfg(Mirror):
     def _forget(self) -> None:
         """Leave the parent's thread, locks and connections to it."""
         self._lock = threading.Lock()
-        self._client = self._loop = self._task = self._thread = None
+        self._client = self._reporter = self._loop = self._task = self._thread = None
         self._lines = {}
         self._holder.restart()
         self._is_forked = not self._is_closed
@@ -221,8 +222,9 @@ class AgentCfg(Mirror):
             thread.join(patience)
         self._holder.close()
         with self._lock:
-            if self._client is not None:
-                self._client.close()
+            for client in (self._client, self._reporter):
+                if client is not None:
+                    client.close()
 
     @property
     def client(self) -> Client:
@@ -238,11 +240,19 @@ class AgentCfg(Mirror):
         """Report an agent as working on the task of this title while a `with` block runs, and as idle after it.
 
         Where such blocks of one agent overlap, the work that began last is reported, and the agent is idle after the
-        last one. The report is repeated every `interval` seconds, because the server forgets old ones. One that fails
-        is logged, and the block goes on.
+        last one. The report is repeated every `interval` seconds, because the server forgets old ones. Reports are
+        sent in the background: the block waits for none but, for a moment, the one of its end. One that fails is
+        logged.
         """
         line = self._lines.setdefault(agent_id, Line())
-        return StatusReports(self.client, agent_id, _status.working(working, task_id), interval, line)
+        return StatusReports(self._reports(), agent_id, _status.working(working, task_id), interval, line)
+
+    def _reports(self) -> Client:
+        """Return what sends reports. It repeats none that has failed: the next one follows anyway."""
+        with self._lock:
+            if self._reporter is None:
+                self._reporter = self._client_of(Client, NO_RETRIES)
+            return self._reporter
 
     def openai(
         self,
@@ -329,6 +339,7 @@ class AsyncAgentCfg(Mirror):
     def _prepare(self) -> None:
         self._task: asyncio.Task[None] | None = None
         self._client: AsyncClient | None = None
+        self._reporter: AsyncClient | None = None
         self._lines: dict[str, AsyncLine] = {}
         self._is_closed = False
 
@@ -365,7 +376,7 @@ class AsyncAgentCfg(Mirror):
             self._holder.begin()
             if task.get_loop() is not loop:
                 # The loop before has ended, or is about to: what is bound to it is of no use here.
-                self._client, self._lines = None, {}
+                self._client, self._reporter, self._lines = None, None, {}
         self._task = asyncio.create_task(self._keep(client))
 
     def _wake(self) -> None:
@@ -382,8 +393,9 @@ class AsyncAgentCfg(Mirror):
                 await asyncio.wait({self._task})
         finally:
             self._holder.close()
-            if self._client is not None:
-                await self._client.close()
+            for client in (self._client, self._reporter):
+                if client is not None:
+                    await client.close()
 
     @property
     def client(self) -> AsyncClient:
@@ -398,11 +410,18 @@ class AsyncAgentCfg(Mirror):
         """Report an agent as working on the task of this title while an `async with` block runs, and as idle after it.
 
         Where such blocks of one agent overlap, the work that began last is reported, and the agent is idle after the
-        last one. The report is repeated every `interval` seconds, because the server forgets old ones. One that fails
-        is logged, and the block goes on.
+        last one. The report is repeated every `interval` seconds, because the server forgets old ones. Reports are
+        sent in the background: the block waits for none but, for a moment, the one of its end. One that fails is
+        logged.
         """
         line = self._lines.setdefault(agent_id, AsyncLine())
-        return AsyncStatusReports(self.client, agent_id, _status.working(working, task_id), interval, line)
+        return AsyncStatusReports(self._reports(), agent_id, _status.working(working, task_id), interval, line)
+
+    def _reports(self) -> AsyncClient:
+        """Return what sends reports. It repeats none that has failed: the next one follows anyway."""
+        if self._reporter is None:
+            self._reporter = self._client_of(AsyncClient, NO_RETRIES)
+        return self._reporter
 
     def openai(
         self,

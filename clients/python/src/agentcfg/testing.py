@@ -93,7 +93,7 @@ class FakeAgentCfg(_Fake, AgentCfg):
         self, agent_id: str, *, working: str, task_id: str | None = None, interval: float = DEFAULT_INTERVAL
     ) -> StatusReports:
         """Record the reports in `reports`."""
-        line = self._lines.setdefault(agent_id, Line())
+        line = self._lines.setdefault(agent_id, _RecordedLine())
         return StatusReports(_Recorder(self.reports), agent_id, _status.working(working, task_id), interval, line)
 
 
@@ -117,8 +117,28 @@ class FakeAsyncAgentCfg(_Fake, AsyncAgentCfg):
         self, agent_id: str, *, working: str, task_id: str | None = None, interval: float = DEFAULT_INTERVAL
     ) -> AsyncStatusReports:
         """Record the reports in `reports`."""
-        line, report = self._lines.setdefault(agent_id, AsyncLine()), _status.working(working, task_id)
+        line, report = self._lines.setdefault(agent_id, _AsyncRecordedLine()), _status.working(working, task_id)
         return AsyncStatusReports(_AsyncRecorder(self.reports), agent_id, report, interval, line)
+
+
+class _RecordedLine(Line):
+    """Records at once."""
+
+    def _wake(self) -> None:
+        due = self._due()
+        if due is not None:
+            self._send(*due)
+            self._reported = self._changes
+
+
+class _AsyncRecordedLine(AsyncLine):
+    """Records at once."""
+
+    async def _wake(self) -> None:
+        due = self._due()
+        if due is not None:
+            await self._send(*due)
+            self._note(self._changes)
 
 
 class _Recorder:
