@@ -77,7 +77,7 @@ export class AgentCfg implements AgentSource {
     });
     this.#status = new StatusScopes(
       caller.transport.clock,
-      (agentId, report) => this.api.status.report(agentId, report),
+      (agentId, report) => this.api.status.reportOnce(agentId, report),
       onError,
     );
   }

@@ -65,10 +65,48 @@ export function parseSaved(text: string, label: string, workspaceId: string | un
   return saved as Saved;
 }
 
+/** Checks the types of an agent's fields: each would fail where a program uses it, and not here. */
 function isRow(row: Partial<ReleasedAgent> | null): boolean {
+  const config = row?.config as Record<string, unknown> | null | undefined;
+  const isText = (value: unknown) => typeof value === "string";
+  const isObject = (value: unknown): value is Record<string, unknown> =>
+    typeof value === "object" && value !== null && !Array.isArray(value);
+  const isAbsent = (value: unknown) => value === undefined || value === null;
+  if (!isText(row?.agent_id) || !isText(row?.label) || !isText(row?.updated_at)) return false;
+  if (!Number.isInteger(row?.version) || !isObject(config)) return false;
+  const { capabilities, parameters, definition } = config;
+  const { variables, tools, model_settings: settings } = isObject(definition) ? definition : {};
   return (
-    typeof row?.agent_id === "string" && typeof row.version === "number" && typeof row.config === "object" && row.config !== null
+    [config["display_name"], config["agent_type"]].every(isText) &&
+    ["role", "description", "model", "color", "persona_prompt"].every((name) => isAbsent(config[name]) || isText(config[name])) &&
+    Array.isArray(capabilities) &&
+    capabilities.every(isText) &&
+    isObject(parameters) &&
+    Object.values(parameters).every((value) => typeof value === "number") &&
+    (isAbsent(definition) || isObject(definition)) &&
+    (isAbsent(variables) || (isObject(variables) && Object.values(variables).every(isObject))) &&
+    (isAbsent(tools) || Array.isArray(tools)) &&
+    (isAbsent(settings) || isObject(settings))
   );
+}
+
+/** Whether the cache has a later state of the same label: processes share it, and one of them may be behind. @internal */
+export async function isBehind(cache: Cache, saved: Saved): Promise<boolean> {
+  try {
+    const text = await cache.load();
+    if (text === undefined) return false;
+    const other = position(parseSaved(text, saved.label, saved.workspace_id).cursor);
+    const own = position(saved.cursor);
+    return own.epoch === other.epoch && own.revision < other.revision;
+  } catch {
+    return false; // it is not usable: the state replaces it
+  }
+}
+
+/** Revisions are compared within one epoch of one workspace alone. */
+function position(cursor: string): { epoch: string; revision: number } {
+  const [, epoch = cursor, revision = "-1"] = /^(.*)-c(\d+)$/s.exec(cursor) ?? [];
+  return { epoch, revision: Number(revision) };
 }
 
 /** A file that is replaced as a whole: a crash leaves the state before or the one after. */

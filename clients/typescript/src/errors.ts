@@ -78,6 +78,12 @@ export class NotReadyError extends InputError {
   override readonly name: string = "NotReadyError";
 }
 
+/** The function that returns the key has failed: nothing was sent. Its own error is the `cause`. */
+export class CredentialError extends AgentCfgError {
+  override readonly name: string = "CredentialError";
+  override readonly outcome: Outcome = "not-applied";
+}
+
 /** No connection could be made, or it broke before the end of the answer. */
 export class ConnectionError extends AgentCfgError {
   override readonly name: string = "ConnectionError";
@@ -108,6 +114,8 @@ export class StatusError extends AgentCfgError {
   override readonly name: string = "StatusError";
   override readonly status: number;
   override readonly outcome: Outcome;
+  /** Whether the answer has the form of the service's own. Those of a proxy have another one. @internal */
+  isOfService = false;
 
   constructor(message: string, status: number, outcome: Outcome, facts: ErrorFacts = {}) {
     super(message, { ...facts, status });
@@ -186,9 +194,18 @@ const CLASSES: Record<number, typeof StatusError> = {
  * @internal
  */
 export function statusError(message: string, status: number, isOfService: boolean, facts: ErrorFacts): StatusError {
-  const isPromised = status === 503 && isOfService && facts.retryAfterMs !== undefined && facts.requestId !== undefined;
+  const isOwn = isOfService && facts.requestId !== undefined;
+  const isPromised = status === 503 && isOwn && facts.retryAfterMs !== undefined;
   const outcome: Outcome = status === 429 || isPromised ? "not-applied" : status >= 502 && status <= 504 ? "unknown" : "final";
-  return new (CLASSES[status] ?? StatusError)(message, status, outcome, facts);
+  const error = new (CLASSES[status] ?? StatusError)(message, status, outcome, facts);
+  error.isOfService = isOwn;
+  return error;
+}
+
+/** Whether the service itself, and no proxy in front of it, refuses the credential or the request. @internal */
+export function isRefusal(error: unknown): boolean {
+  if (error instanceof InputError) return true;
+  return error instanceof StatusError && error.isOfService && [400, 401, 403].includes(error.status);
 }
 
 /** Whether a failure may pass by itself. @internal */

@@ -1,9 +1,17 @@
 // The change feed as one sequence over many connections.
-import { Backoff } from "./clock.js";
-import { AgentCfgError, ConnectionError, GoneError, mayPass, RateLimitedError, UnreadableAnswerError } from "./errors.js";
+import { Backoff, type Clock } from "./clock.js";
+import {
+  AgentCfgError,
+  ConnectionError,
+  GoneError,
+  mayPass,
+  RateLimitedError,
+  StatusError,
+  UnreadableAnswerError,
+} from "./errors.js";
 import type { AgentStatus, ChangeEvent, Timestamp } from "./generated.js";
 import { EventReader, type ServerSentEvent } from "./sse.js";
-import { type ApiRequest, askedMs, json, type Transport } from "./transport.js";
+import { type ApiRequest, askedMs, json, pollGapMs, type Transport } from "./transport.js";
 
 /** What `changes.follow` yields: a change, the position without a change, or a live status. */
 export type Followed =
@@ -30,10 +38,15 @@ const MAX_DELAY_MS = 10_000;
 const POLL_WAIT_S = 25;
 /** How long polls replace a stream that was refused because of too many. */
 const POLL_FOR_MS = 60_000;
+/** After how many streams without an event the way to the server counts as one that lets none through. */
+const FRUITLESS_STREAMS = 3;
+/** How long polls replace a stream then. */
+const POLL_FOR_FRUITLESS_MS = 300_000;
 
 /**
  * Follows the changes after a position: each once, in order, over all connections. A failure that may pass is waited out, with
- * backoff and jitter; any other one is thrown. Where the server has no room for another stream, polls replace it.
+ * backoff and jitter; any other one is thrown. Where the server has no room for another stream, or the way to it lets none
+ * through, polls replace it.
  *
  * @internal
  */
@@ -45,15 +58,21 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
   let { after } = options;
   let pollUntil = 0;
   let hasPolled = false;
+  /** How many streams in a row have ended without an event, and whether what the last one should have brought was asked for. */
+  let fruitless = 0;
+  let isChecked = true;
   let hasConnected = false;
   for (;;) {
     let pause: number;
+    const begun = clock.now();
+    const before = fruitless;
+    const isLongPoll = begun < pollUntil;
+    const isPoll = isLongPoll || !isChecked;
     try {
-      const isPoll = clock.now() < pollUntil;
       const query = { workspace_id: options.workspaceId, after };
       const request = { method: "GET", path: PATH, signal };
       // The first poll does not wait, so that it tells at once whether the server answers.
-      const wait = hasPolled ? POLL_WAIT_S : 0;
+      const wait = isLongPoll && hasPolled ? POLL_WAIT_S : 0;
       const items = isPoll
         ? poll(transport, { ...request, query: { ...query, wait }, attemptMs: (wait + 20) * 1000 })
         : stream(transport, {
@@ -61,14 +80,19 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
             query: { ...query, status: options.status === true ? true : undefined },
             headers: { accept: "text/event-stream" },
           });
-      hasPolled = isPoll;
+      hasPolled = isLongPoll;
+      if (!isPoll) {
+        fruitless += 1;
+        isChecked = false;
+      }
       let ended: Ended;
       try {
         let item = await items.next();
         for (; item.done !== true; item = await items.next()) {
           hasConnected = true;
           backoff.reset();
-          report(isPoll ? "polling" : "streaming");
+          if (!isPoll) fruitless = 0;
+          if (!isPoll || isLongPoll) report(isPoll ? "polling" : "streaming");
           if (item.value.type !== "status") after = item.value.cursor;
           yield item.value;
         }
@@ -77,7 +101,14 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
         // A reader that stops early ends the connection too.
         await items.return({});
       }
-      if (isPoll) continue;
+      if (isPoll) {
+        isChecked = true;
+        const gap = isLongPoll ? pollGapMs(transport.rateLimit, clock) - (clock.now() - begun) : 0;
+        if (gap > 0) await clock.sleep(gap, signal);
+        signal.throwIfAborted();
+        continue;
+      }
+      if (ended.hasEvents === true) fruitless = 0;
       // The server draws the delay after an orderly end at random for each stream.
       pause = ended.retryMs === undefined ? backoff.next() : Math.min(ended.retryMs, MAX_DELAY_MS);
       report("waiting", ended.error);
@@ -86,9 +117,12 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
       // A certificate that was accepted before may be invalid for a while.
       const wasConnected = hasConnected && error instanceof ConnectionError;
       if (!wasConnected && !mayPass(error)) throw error;
+      const isAnswer = error instanceof StatusError && error.isOfService;
+      // There was no stream: no connection, or a refusal of the server itself.
+      if (isAnswer || (error instanceof AgentCfgError && error.outcome === "not-applied")) fruitless = before;
       const delay = backoff.next();
       const asked = askedMs(error);
-      if (error instanceof RateLimitedError && clock.now() >= pollUntil) {
+      if (error instanceof RateLimitedError && !isPoll) {
         // Too many streams or too many requests: the poll tells, which counts as a request and not as a stream.
         pollUntil = clock.now() + Math.max(asked, POLL_FOR_MS);
         pause = delay;
@@ -97,6 +131,8 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
       }
       report("waiting", error);
     }
+    if (fruitless === 0) isChecked = true;
+    if (!isPoll && fruitless >= FRUITLESS_STREAMS) pollUntil = clock.now() + pause + POLL_FOR_FRUITLESS_MS;
     await clock.sleep(pause, signal);
     signal.throwIfAborted();
   }
@@ -105,6 +141,8 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
 /** How a connection ended: with the delay that the server asks for when it did so in order. */
 interface Ended {
   retryMs?: number | undefined;
+  /** Whether it brought an event. */
+  hasEvents?: boolean;
   error?: unknown;
 }
 
@@ -123,14 +161,22 @@ async function* stream(transport: Transport, request: ApiRequest & { signal: Abo
   const forward = () => connection.abort(request.signal.reason);
   request.signal.addEventListener("abort", forward);
   const reader = new EventReader();
+  let silence: Silence | undefined;
   try {
     const body = await transport.open({ ...request, signal: connection.signal });
     const decoder = new TextDecoder();
     const pieces = body.getReader();
+    let hasEvents = false;
+    silence = new Silence(transport.clock);
     for (;;) {
-      const piece = await withinSilence(transport, connection, pieces.read());
-      if (piece === undefined || piece.done) return { error: new ConnectionError("the stream broke", "unknown") };
-      for (const event of read(reader, decoder.decode(piece.value, { stream: true }))) {
+      const piece = await silence.or(pieces.read(), connection.signal);
+      if (piece === undefined || piece.done) return { hasEvents, error: new ConnectionError("the stream broke", "unknown") };
+      const events = read(reader, decoder.decode(piece.value, { stream: true }));
+      // A comment may be a proxy's: only events, and parts of a long one, show that the server is there.
+      if (events.length === 0 && !reader.isWithinEvent) continue;
+      silence.end();
+      hasEvents ||= events.length > 0;
+      for (const event of events) {
         if (event.name === "gone") {
           throw new GoneError("the position in the change feed is gone: read the list again", 410, "final");
         }
@@ -138,28 +184,42 @@ async function* stream(transport: Transport, request: ApiRequest & { signal: Abo
           // The answer to the next connection tells whether the credential is the reason.
           return {
             retryMs: reader.retryMs,
+            hasEvents,
             error: new ConnectionError(`the server ended the stream: ${reason(event)}`, "unknown"),
           };
         }
         const followed = parsed(event);
         if (followed !== undefined) yield followed;
       }
+      silence = new Silence(transport.clock);
     }
   } finally {
+    silence?.end();
     request.signal.removeEventListener("abort", forward);
     connection.abort();
   }
 }
 
-/** The next piece; nothing when the connection breaks or is silent for too long. */
-async function withinSilence<T>(transport: Transport, connection: AbortController, next: Promise<T>): Promise<T | undefined> {
-  const timer = new AbortController();
-  const silence = transport.clock.sleep(SILENCE_MS, timer.signal).then(() => undefined);
-  try {
-    return await Promise.race([next.catch(() => undefined), silence]);
-  } finally {
-    timer.abort();
-    if (connection.signal.aborted) await next.catch(() => undefined);
+/** A time without an event. */
+class Silence {
+  readonly #timer = new AbortController();
+  readonly #isOver: Promise<undefined>;
+
+  constructor(clock: Clock) {
+    this.#isOver = clock.sleep(SILENCE_MS, this.#timer.signal).then(() => undefined);
+  }
+
+  end(): void {
+    this.#timer.abort();
+  }
+
+  /** The next piece; nothing when the connection breaks or is silent for too long. */
+  async or<T>(next: Promise<T>, connection: AbortSignal): Promise<T | undefined> {
+    try {
+      return await Promise.race([next.catch(() => undefined), this.#isOver]);
+    } finally {
+      if (connection.aborted) await next.catch(() => undefined);
+    }
   }
 }
 

@@ -1349,6 +1349,40 @@ export interface WorkspaceView {
   role?: Role | undefined;
 }
 
+/** The types of events that this release knows. */
+export const ACTIONS: ReadonlySet<string> = new Set<Action>([
+  "workspace.created",
+  "workspace.updated",
+  "workspace.exported",
+  "member.set",
+  "member.removed",
+  "api_key.created",
+  "api_key.revoked",
+  "api_key.rotated",
+  "agent.created",
+  "agent.updated",
+  "agent.deactivated",
+  "agent.restored",
+  "agent.rolled_back",
+  "label.set",
+  "label.removed",
+  "label.promoted",
+  "label.restored",
+  "agents.applied",
+  "provider_key.saved",
+  "provider_key.deleted",
+  "webhook.created",
+  "webhook.updated",
+  "webhook.deleted",
+  "webhook.disabled",
+  "webhook.secret_rotated",
+  "webhook.replayed",
+  "budget.set",
+  "budget.removed",
+  "budget.settled",
+  "budget.threshold_reached",
+]);
+
 /** The parameters of the query, the body and the answer of each operation. */
 export interface Operations {
   /** List agents */

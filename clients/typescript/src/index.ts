@@ -5,6 +5,7 @@ export {
   AgentCfgError,
   ConflictError,
   ConnectionError,
+  CredentialError,
   ForbiddenError,
   GoneError,
   InputError,

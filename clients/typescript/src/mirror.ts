@@ -1,11 +1,11 @@
 // A live copy of what a label releases.
-import { type Cache, parseSaved, type Saved } from "./cache.js";
+import { type Cache, isBehind, parseSaved, type Saved } from "./cache.js";
 import { Backoff, type Clock } from "./clock.js";
-import { AgentCfgError, GoneError, mayPass, NotReadyError, TimeoutError, UnreadableAnswerError } from "./errors.js";
+import { AgentCfgError, GoneError, isRefusal, mayPass, NotReadyError, TimeoutError, UnreadableAnswerError } from "./errors.js";
 import { follow } from "./follow.js";
 import type { Label, ReleasedAgent } from "./generated.js";
 import { differences, makeSnapshot, mayChange, type Snapshot, type SnapshotChange } from "./snapshot.js";
-import { askedMs, json, type Transport } from "./transport.js";
+import { askedMs, json, orAborted, type Transport } from "./transport.js";
 
 /** How the state in memory relates to the server. */
 export interface Health {
@@ -156,10 +156,17 @@ export class Mirror {
     }
     const failed = error instanceof Error ? error : new AgentCfgError(String(error));
     const asked = askedMs(failed);
-    if (mayPass(failed)) {
+    // Without a state, an answer of something else than the server ends a start: the URL may be wrong.
+    const hasState = this.#snapshot !== undefined || this.#saved !== undefined;
+    if (mayPass(failed) || (hasState && !isRefusal(failed))) {
       this.#setState("connecting", failed);
       this.#fallBack();
       return Math.max(backoff.next(), asked);
+    }
+    if (this.#snapshot === undefined) {
+      // The server is there, and its word counts.
+      this.#saved = undefined;
+      this.#tag = "";
     }
     this.#setState("refused", failed);
     this.#fail(failed);
@@ -170,7 +177,7 @@ export class Mirror {
   /** Reads the whole state, in one request: the answer is of one moment. */
   async #read(): Promise<void> {
     const { transport, label } = this.options;
-    const workspaceId = await this.options.workspaceId();
+    const workspaceId = await this.#workspaceId();
     // The tag of another workspace tells nothing about this one.
     if (this.#saved !== undefined && this.#saved.workspace_id !== workspaceId) this.#tag = "";
     const answer = await transport.sendOnce({
@@ -192,12 +199,16 @@ export class Mirror {
     }
   }
 
+  #workspaceId(): Promise<string> {
+    return orAborted(this.options.workspaceId(), this.#closing.signal);
+  }
+
   /** Follows the changes until a failure that does not pass by itself. */
   async #follow(): Promise<void> {
     const { transport } = this.options;
     const after = this.snapshot.cursor;
     const items = follow(transport, {
-      workspaceId: await this.options.workspaceId(),
+      workspaceId: await this.#workspaceId(),
       after,
       signal: this.#closing.signal,
       onConnection: (state, error) => {
@@ -277,7 +288,9 @@ export class Mirror {
         this.#isDirty = false;
         const confirmed = this.#confirmedAt === undefined ? undefined : new Date(this.#confirmedAt).toISOString();
         try {
-          await cache.save(JSON.stringify({ ...this.#saved, confirmed_at: confirmed }));
+          const saved = this.#saved;
+          if (saved === undefined || (await isBehind(cache, saved))) continue;
+          await cache.save(JSON.stringify({ ...saved, confirmed_at: confirmed }));
         } catch (error) {
           this.options.onError(error as Error);
         }

@@ -1,4 +1,4 @@
-import type { ChangeEvent, Label, ReleasedAgent } from "./generated.js";
+import { ACTIONS, type ChangeEvent, type Label, type ReleasedAgent } from "./generated.js";
 import { type AgentRelease, makeRelease } from "./release.js";
 
 /** All agents that a label releases, at one moment. A snapshot never changes: a release makes the next one. */
@@ -53,11 +53,13 @@ export function differences(before: Snapshot | undefined, now: Snapshot): AgentC
 
 /**
  * Whether an event may change what a label releases, other than it is in the snapshot already: the label moved, or an agent was
- * deactivated or restored. `latest` moves with each change of an agent; a new agent has no other label yet.
+ * deactivated or restored. `latest` moves with each change of an agent; a new agent has no other label yet. An event of a later
+ * release of the server may change anything.
  *
  * @internal
  */
 export function mayChange(event: ChangeEvent, snapshot: Snapshot): boolean {
+  if (!ACTIONS.has(event.type)) return true;
   return Object.entries(event.changes).some(([path, { from, to }]) => {
     const [, ofMany, name = path] = /^agents\/([^/]+)\/(.+)$/s.exec(path) ?? [];
     const agentId = ofMany ?? (event.target.type === "agent" ? event.target.id : undefined);

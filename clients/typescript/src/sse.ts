@@ -12,7 +12,11 @@ const MAX_EVENT = 64 * 1024 * 1024;
 export class EventReader {
   /** The delay before the next connection that the server asks for, in milliseconds. */
   retryMs: number | undefined;
-  #rest = "";
+  /** The pieces of a line that is not complete. */
+  #rest: string[] = [];
+  #restLength = 0;
+  /** Whether the last piece ended with a carriage return, which may be the first half of a line break. */
+  #isAfterReturn = false;
   #name = "";
   #id: string | undefined;
   #data: string[] = [];
@@ -21,21 +25,30 @@ export class EventReader {
   /** Takes a piece of text and returns the events that it completes. */
   take(piece: string): ServerSentEvent[] {
     const events: ServerSentEvent[] = [];
-    const text = this.#rest + piece;
-    let start = 0;
-    for (;;) {
-      const found = /\r\n|\n|\r/g;
-      found.lastIndex = start;
-      const end = found.exec(text);
-      // A carriage return at the end of a piece may be the first half of a line break.
-      if (end === null || (end[0] === "\r" && end.index === text.length - 1)) break;
-      const event = this.#line(text.slice(start, end.index));
+    if (piece === "") return events;
+    let start = this.#isAfterReturn && piece.startsWith("\n") ? 1 : 0;
+    this.#isAfterReturn = piece.endsWith("\r");
+    // Only what is new is searched, so that a long line costs no more than its length.
+    const found = /\r\n|\n|\r/g;
+    found.lastIndex = start;
+    for (let end = found.exec(piece); end !== null; end = found.exec(piece)) {
+      const event = this.#line(this.#rest.join("") + piece.slice(start, end.index));
+      this.#rest = [];
+      this.#restLength = 0;
       if (event !== undefined) events.push(event);
-      start = end.index + end[0].length;
+      start = found.lastIndex;
     }
-    this.#rest = text.slice(start);
-    if (this.#rest.length + this.#length > MAX_EVENT) throw new RangeError("an event is longer than the client accepts");
+    if (start < piece.length) {
+      this.#rest.push(piece.slice(start));
+      this.#restLength += piece.length - start;
+    }
+    if (this.#restLength + this.#length > MAX_EVENT) throw new RangeError("an event is longer than the client accepts");
     return events;
+  }
+
+  /** Whether the last piece ended within a field of an event, such as long data, and not within a comment. */
+  get isWithinEvent(): boolean {
+    return this.#rest[0] !== undefined && !this.#rest[0].startsWith(":");
   }
 
   #line(line: string): ServerSentEvent | undefined {

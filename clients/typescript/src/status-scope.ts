@@ -12,11 +12,16 @@ export interface Work {
 
 /** How often a report is repeated. It expires after two minutes by default. */
 const REPEAT_MS = 40_000;
+/** How long the end of work waits at most until it is reported. */
+const PATIENCE_MS = 1_500;
 
 /** Reports the work of agents, one report after the other. @internal */
 export class StatusScopes {
   readonly #scopes = new Map<string, StatusReport[]>();
+  /** The last report of each agent that is being sent or waits. */
   readonly #last = new Map<string, Promise<void>>();
+  /** The report of each agent that waits for the one before. It tells what holds when it is sent. */
+  readonly #waiting = new Map<string, Promise<void>>();
 
   constructor(
     private readonly clock: Clock,
@@ -25,8 +30,8 @@ export class StatusScopes {
   ) {}
 
   /**
-   * Runs the work, and reports the agent as working meanwhile. A report that fails does not disturb the work. Where several pieces
-   * of work overlap, the one that began last is reported; after the last one the agent is idle.
+   * Runs the work, and reports the agent as working meanwhile. A report that fails or hangs does not disturb the work. Where several
+   * pieces of work overlap, the one that began last is reported; after the last one the agent is idle.
    */
   async run<T>(agentId: string, work: Work, run: () => Promise<T> | T): Promise<T> {
     const own: StatusReport = {
@@ -39,15 +44,16 @@ export class StatusScopes {
     scopes.push(own);
     void this.#send(agentId);
     const end = new AbortController();
-    const repeats = this.#repeat(agentId, own, end.signal);
+    void this.#repeat(agentId, own, end.signal);
     try {
       return await run();
     } finally {
       end.abort();
-      await repeats;
       scopes.splice(scopes.indexOf(own), 1);
       if (scopes.length === 0) this.#scopes.delete(agentId);
-      await this.#send(agentId);
+      const timer = new AbortController();
+      await Promise.race([this.#send(agentId), this.clock.sleep(PATIENCE_MS, timer.signal)]);
+      timer.abort();
     }
   }
 
@@ -61,8 +67,11 @@ export class StatusScopes {
 
   /** Reports what holds when the report before it is done, so that reports arrive in order. */
   #send(agentId: string): Promise<void> {
+    const waiting = this.#waiting.get(agentId);
+    if (waiting !== undefined) return waiting;
     const before = this.#last.get(agentId) ?? Promise.resolve();
     const sent = before.then(async () => {
+      this.#waiting.delete(agentId);
       try {
         await this.report(agentId, this.#scopes.get(agentId)?.at(-1) ?? { status: "idle" });
       } catch (error) {
@@ -72,6 +81,7 @@ export class StatusScopes {
       }
     });
     this.#last.set(agentId, sent);
+    this.#waiting.set(agentId, sent);
     return sent;
   }
 }

@@ -3,6 +3,7 @@ import { Backoff, type Clock, timerMs } from "./clock.js";
 import {
   AgentCfgError,
   ConnectionError,
+  CredentialError,
   type ErrorFacts,
   InputError,
   mayBeApplied,
@@ -56,6 +57,8 @@ export interface ApiRequest {
   /** Whether the request changes nothing, whatever its method. */
   isRead?: boolean;
   signal?: AbortSignal | undefined;
+  /** Whether it may be sent more than once. */
+  repeats?: boolean;
   /** Replaces the time limit of an attempt. */
   attemptMs?: number;
 }
@@ -111,6 +114,7 @@ export class Transport {
    */
   async send(request: ApiRequest): Promise<ApiAnswer> {
     const deadline = this.clock.now() + this.#totalMs;
+    const maxRetries = request.repeats === false ? 0 : this.#retry.maxRetries;
     const backoff = new Backoff(this.clock, this.#retry.minDelayMs, this.#retry.maxDelayMs);
     for (let retries = 0; ; retries += 1) {
       try {
@@ -120,7 +124,7 @@ export class Transport {
         const isSafe = error.outcome === "not-applied" || (error.outcome === "unknown" && isIdempotent(request));
         // A server's Retry-After is waited out in full. A delay that does not fit into the rest of the time is not begun.
         const pause = backoff.next() + (error.retryAfterMs ?? 0);
-        if (!isSafe || retries >= this.#retry.maxRetries || pause >= deadline - this.clock.now()) throw error;
+        if (!isSafe || retries >= maxRetries || pause >= deadline - this.clock.now()) throw error;
         await this.clock.sleep(pause, request.signal);
         request.signal?.throwIfAborted();
       }
@@ -158,7 +162,15 @@ export class Transport {
 
   /** The credential to use now. */
   async key(): Promise<string | undefined> {
-    return typeof this.#key === "function" ? checkedKey(await this.#key()) : this.#key;
+    if (typeof this.#key !== "function") return this.#key;
+    let key: string;
+    try {
+      key = await this.#key();
+    } catch (error) {
+      const reason = error instanceof Error ? error.message : String(error);
+      throw new CredentialError(`the function that returns the key has failed: ${reason}`, { cause: error });
+    }
+    return checkedKey(key);
   }
 
   async #within<T>(ms: number, request: ApiRequest, run: (signal: AbortSignal) => Promise<T>): Promise<T> {
@@ -184,7 +196,7 @@ export class Transport {
 
   async #respond(request: ApiRequest, signal: AbortSignal): Promise<Response> {
     const headers: Record<string, string> = { accept: "application/json", ...request.headers };
-    const key = await this.key();
+    const key = await orAborted(this.key(), signal);
     if (key !== undefined) headers["authorization"] = `Bearer ${key}`;
     if (isNode()) headers["user-agent"] = `agentcfg-typescript/${VERSION}`;
     if (request.body !== undefined) headers["content-type"] = "application/json";
@@ -207,6 +219,17 @@ export class Transport {
     this.rateLimit = rateLimit(response.headers) ?? this.rateLimit;
     return response;
   }
+}
+
+/** What the promise gives, unless the signal is aborted before. @internal */
+export function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const abort = () => reject(signal.reason as Error);
+    if (signal.aborted) abort();
+    signal.addEventListener("abort", abort, { once: true });
+    const done = () => signal.removeEventListener("abort", abort);
+    promise.then(resolve, reject).then(done, done);
+  });
 }
 
 function isIdempotent(request: ApiRequest): boolean {
@@ -399,6 +422,17 @@ export function retryAfterMs(headers: Headers): number | undefined {
   if (/^\d+$/.test(text)) return Number(text) * 1000;
   const delay = Date.parse(text) - Date.parse(headers.get("date") ?? "");
   return Number.isNaN(delay) ? undefined : Math.max(delay, 0);
+}
+
+/** The shortest and the longest time from one poll for changes to the next. */
+const POLL_MIN_GAP_MS = 2_000;
+const POLL_MAX_GAP_MS = 60_000;
+
+/** The time from one poll to the next: polls use half of what the rate limit has left at most. @internal */
+export function pollGapMs(limit: RateLimit | undefined, clock: Clock): number {
+  if (limit === undefined) return POLL_MIN_GAP_MS;
+  const gap = (limit.reset.getTime() - clock.now()) / Math.max(1, Math.floor(limit.remaining / 2));
+  return Math.min(Math.max(POLL_MIN_GAP_MS, gap), POLL_MAX_GAP_MS);
 }
 
 /** The longest delay that a reader of the change feed waits because a server, or a proxy, asks for it. */

@@ -51,7 +51,11 @@ const ended =
 const refused =
   (status: number, headers: Record<string, string> = {}): Connection =>
   (response) =>
-    response.writeHead(status, { "content-type": "application/json", ...headers }).end('{"error":"no"}');
+    response.writeHead(status, { "content-type": "application/json", "x-request-id": "r", ...headers }).end('{"error":"no"}');
+const page =
+  (cursor: string, body: string): Connection =>
+  (response) =>
+    response.writeHead(200, { "change-cursor": cursor, "content-type": "application/json" }).end(body);
 
 /** Follows a server that treats its connections so, one after the other, until there are so many items or an error. */
 async function followed(connections: Connection[], count: number, onItem?: (item: string, clock: TestClock) => void) {
@@ -80,9 +84,8 @@ async function followed(connections: Connection[], count: number, onItem?: (item
 }
 
 test("a stream that breaks is resumed after its last event, with backoff and jitter", async () => {
-  const breaks: Connection = (response) => response.socket!.destroy();
   const { items, asked, slept } = await followed(
-    [ended(change("c1")), breaks, refused(502), refused(500), ended(change("c2"), change("c3"))],
+    [ended(change("c1")), refused(502), refused(500), refused(502), ended(change("c2"), change("c3"))],
     3,
   );
   assert.deepEqual(items, ["change c1", "change c2", "change c3"]);
@@ -136,10 +139,6 @@ test("what another connection does not mend is an error", async () => {
 });
 
 test("where there is no room for a stream, polls replace it for a while", async () => {
-  const page =
-    (cursor: string, body: string): Connection =>
-    (response) =>
-      response.writeHead(200, { "change-cursor": cursor, "content-type": "application/json" }).end(body);
   const connections = [
     refused(429, { "retry-after": "5" }),
     page("c1", '[{"cursor":"c1","changes":{}}]'),
@@ -151,7 +150,7 @@ test("where there is no room for a stream, polls replace it for a while", async 
   const { items, asked, slept } = await followed(connections, 4);
   assert.deepEqual(items, ["change c1", "bookmark c1", "bookmark c2", "change c3"]);
   assert.deepEqual(asked, ["c0", "c0 wait 0", "c1 wait 25", "c2 wait 25", "c2"]);
-  assert.deepEqual(slept, [300, 61_000]);
+  assert.deepEqual(slept, [300, 2_000, 2_000, 61_000]);
 });
 
 test("an event of a later release is passed over", async () => {
@@ -167,4 +166,80 @@ test("a delay that is asked for has a bound", async () => {
   ];
   const { slept } = await followed(connections, 1);
   assert.deepEqual(slept, [300_000, 300_000]);
+});
+
+test("what a stream does not bring is polled before the next one", async () => {
+  const breaks: Connection = (response) => response.socket!.destroy();
+  const { items, asked } = await followed(
+    [ended(), page("c1", '[{"cursor":"c1","changes":{}}]'), breaks, page("c2", "[]"), ended(change("c3"))],
+    4,
+  );
+  assert.deepEqual(items, ["change c1", "bookmark c1", "bookmark c2", "change c3"]);
+  assert.deepEqual(asked, ["c0", "c0 wait 0", "c1", "c1 wait 0", "c2"]);
+});
+
+test("after three streams without an event polls replace them for minutes", async () => {
+  const silent = [ended(), page("c0", "[]"), ended(), page("c0", "[]"), ended()];
+  // Each poll is answered at once, so that the next one is two seconds later.
+  const polls = Array.from({ length: 150 }, () => page("c1", "[]"));
+  const { asked } = await followed([...silent, ...polls, ended(change("c2")), stream(change("c3"))], 2 + 150 + 2);
+  assert.deepEqual(asked.slice(0, 7), ["c0", "c0 wait 0", "c0", "c0 wait 0", "c0", "c0 wait 0", "c1 wait 25"]);
+  assert.deepEqual(new Set(asked.slice(6, 155)), new Set(["c1 wait 25"]));
+  // One stream with an event is enough to go on with streams.
+  assert.deepEqual(asked.slice(155), ["c1", "c2"]);
+});
+
+test("polls leave half of the rate limit", async () => {
+  const limited =
+    (remaining: string): Connection =>
+    (response) => {
+      const limit = { "x-ratelimit-limit": "100", "x-ratelimit-remaining": remaining, "x-ratelimit-reset": "40" };
+      response.writeHead(200, { "change-cursor": "c1", "content-type": "application/json", ...limit }).end("[]");
+    };
+  const { slept } = await followed([refused(429), limited("9"), limited("1"), limited("9")], 3);
+  // Four of nine requests in the seconds that are left; then the rest of the window.
+  assert.deepEqual(slept, [300, 9_925, 29_775]);
+});
+
+test("comments of a proxy keep no stream live", { timeout: 10_000 }, async () => {
+  const passed: (() => void)[] = [];
+  const clock: Clock = {
+    now: () => 0,
+    random: () => 0,
+    sleep: (ms, signal) =>
+      ms !== SILENCE
+        ? Promise.resolve()
+        : new Promise((resolve) => {
+            passed.push(resolve);
+            signal?.addEventListener("abort", () => resolve());
+          }),
+  };
+  const asked: string[] = [];
+  const body = (...pieces: (string | (() => void))[]) =>
+    new ReadableStream<Uint8Array>(
+      {
+        pull: (controller) => {
+          const piece = pieces.shift();
+          if (typeof piece === "string") controller.enqueue(new TextEncoder().encode(piece));
+          else piece?.();
+        },
+      },
+      { highWaterMark: 0 },
+    );
+  // The silence that began with the bookmark passes after the comment.
+  const silent = body("event: bookmark\nid: c1\ndata: {}\n\n", ": still here\n", () => passed[1]!());
+  const bodies = [silent, body(change("c2"))];
+  const transport = new Transport({
+    url: "http://agents.example.com",
+    key: "k",
+    clock,
+    fetch: async (input) => {
+      asked.push(new URL(String(input)).searchParams.get("after")!);
+      return new Response(bodies.shift()!, { headers: head });
+    },
+  });
+  for await (const item of follow(transport, { workspaceId: "w", after: "c0", signal: new AbortController().signal })) {
+    if (item.type === "change") break;
+  }
+  assert.deepEqual(asked, ["c0", "c1"]);
 });

@@ -20,6 +20,21 @@ test("events are read wherever the pieces are cut, with any line break", () => {
   }
 });
 
+test("a long line costs no more than its length", () => {
+  const reader = new EventReader();
+  const piece = "x".repeat(64);
+  const begun = process.cpuUsage().user;
+  reader.take("data: ");
+  for (let count = 0; count < 200_000; count += 1) reader.take(piece);
+  assert.equal(reader.isWithinEvent, true);
+  const [event] = reader.take("\n\n");
+  assert.equal(event?.data.length, 12_800_000);
+  // It took minutes when each piece was searched together with all before it.
+  assert.ok(process.cpuUsage().user - begun < 10_000_000);
+  reader.take(": comment");
+  assert.equal(reader.isWithinEvent, false);
+});
+
 test("an event without data, or one that is not complete, is none", () => {
   const reader = new EventReader();
   assert.deepEqual(reader.take("event: change\nid: c1\n\n"), []);

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { AgentCfg } from "../src/index.js";
 import type { StatusReport } from "../src/generated.js";
 import { StatusScopes } from "../src/status-scope.js";
-import { Server } from "./server.js";
+import { scripted, Server } from "./server.js";
 
 /** Scopes whose time passes when the test says so. */
 function scopes() {
@@ -63,6 +63,49 @@ test("work that fails is idle after it, and its error comes through", async () =
     /of the work/,
   );
   assert.equal(reports.at(-1), "a idle");
+});
+
+test("a report that hangs holds no work up, and those that wait for it are one", { timeout: 10_000 }, async () => {
+  const begun: string[] = [];
+  let allow = () => {};
+  const allowed = new Promise<void>((resolve) => (allow = resolve));
+  // The patience at the end passes at once.
+  const clock = {
+    now: () => 0,
+    random: () => 0,
+    sleep: (ms: number, signal?: AbortSignal) =>
+      new Promise<void>((resolve) => (ms < 10_000 ? resolve() : signal?.addEventListener("abort", () => resolve()))),
+  };
+  const made = new StatusScopes(
+    clock,
+    async (_, { status }) => {
+      begun.push(status);
+      await allowed;
+    },
+    () => {},
+  );
+  for (let count = 0; count < 5; count += 1) await made.run("a", { working: "Answer" }, () => {});
+  assert.equal(begun.length, 1);
+  allow();
+  await made.run("a", { working: "Answer" }, () => {});
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(begun.length <= 4 && begun.at(-1) === "idle", begun.join());
+});
+
+test("a report is sent once", async () => {
+  let count = 0;
+  const { url } = await scripted((_, response) => {
+    count += 1;
+    response.writeHead(429, { "retry-after": "0" }).end("{}");
+  });
+  const workspace = "018f2d7c-0000-7000-8000-000000000001";
+  const errors: Error[] = [];
+  const cfg = new AgentCfg({ url, key: "k", workspace, onError: (error) => errors.push(error) });
+  await cfg.close();
+  count = 0;
+  await cfg.reportStatus("a", { working: "Answer" }, () => {});
+  assert.deepEqual([count, errors.length], [count, count]);
+  assert.ok(count <= 2);
 });
 
 test("the server shows the work, and a report that fails disturbs nothing", async () => {

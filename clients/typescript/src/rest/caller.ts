@@ -38,6 +38,7 @@ export interface CallSettings {
   idempotent?: boolean | undefined;
   isRead?: boolean | undefined;
   attemptMs?: number | undefined;
+  repeats?: boolean | undefined;
 }
 
 /** Sends operations of the OpenAPI document. @internal */
@@ -75,7 +76,7 @@ export class Caller {
   async send<K extends keyof Operations>(name: K, query: QueryOf<K>, settings: CallSettings = {}): Promise<ApiAnswer> {
     const address: OperationAddress = OPERATIONS[name];
     const all = { ...query } as NonNullable<ApiRequest["query"]>;
-    if (address.workspace === "required") all["workspace_id"] = await this.workspaceId();
+    if (address.workspace === "required") all["workspace_id"] = await this.workspaceId(settings.repeats);
     if (address.workspace === "optional") all["workspace_id"] ??= this.workspace;
     const headers: Record<string, string> = {};
     for (const [header, value] of Object.entries(settings.headers ?? {})) {
@@ -91,6 +92,7 @@ export class Caller {
       signal: settings.signal,
       ...(settings.idempotent === undefined ? {} : { idempotent: settings.idempotent }),
       ...(settings.isRead === undefined ? {} : { isRead: settings.isRead }),
+      ...(settings.repeats === undefined ? {} : { repeats: settings.repeats }),
       ...(settings.attemptMs === undefined ? {} : { attemptMs: settings.attemptMs }),
     });
   }

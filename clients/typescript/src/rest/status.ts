@@ -28,4 +28,9 @@ export class Statuses {
     const settings = { body: report, idempotent: true, signal: options.signal };
     return await this.caller.call("reportAgentStatus", { agent_id: agentId }, settings);
   }
+
+  /** The same, sent once whatever the retry policy is: the next report follows anyway. @internal */
+  async reportOnce(agentId: string, report: StatusReport): Promise<void> {
+    await this.caller.call("reportAgentStatus", { agent_id: agentId }, { body: report, repeats: false });
+  }
 }
