@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
 from agentcfg import AgentCfg, Change, NoSuchAgent, PromptError, errors
-from agentcfg.testing import FakeAgentCfg, FakeAsyncAgentCfg
+from agentcfg.testing import FakeAgentCfg, FakeAsyncAgentCfg, Fields
 
 
 def test_a_fake_is_ready_and_typed() -> None:
@@ -32,6 +33,43 @@ def test_a_release_is_one_step() -> None:
     cfg.release({"a": {"model": "x"}, "b": None, "c": {}})
     assert [(step.changed, step.removed, step.added) for step in steps] == [(("a",), ("b",), ("c",))]
     assert {agent.agent_id: agent.version for agent in cfg.snapshot.values()} == {"a": 2, "c": 1}
+
+
+def test_versions_are_those_of_a_server() -> None:
+    cfg = FakeAgentCfg({"a": {"model": "x"}})
+    steps: list[Change] = []
+    cfg.on_change(steps.append)
+    cfg.release({"a": {"model": "x"}})
+    assert cfg.agent("a").version == 1 and steps == []
+    cfg.release({"a": None})
+    cfg.release({"a": {"model": "x"}})
+    assert cfg.agent("a").version == 1
+    cfg.release({"a": None})
+    cfg.release({"a": {"model": "y"}})
+    assert cfg.agent("a").version == 2
+    fields: Fields = {"parameters": {"warmth": 1}}
+    cfg.release({"a": fields})
+    fields["parameters"]["warmth"] = 2
+    assert cfg.agent("a").parameters == {"warmth": 1}
+    cfg.close()
+    cfg.release({"a": {"model": "z"}})
+    assert cfg.agent("a").version == 3 and not cfg.health.is_live
+
+
+def test_what_a_server_refuses_is_refused() -> None:
+    wrong: Any = {"persona_promt": "x"}
+    with pytest.raises(errors.InputError, match="persona_promt of a is no field"):
+        FakeAgentCfg({"a": wrong})
+    for agent_id in ("", "BAD", "a b", "a" * 51):
+        with pytest.raises(errors.InputError, match="agent_id must be"):
+            FakeAgentCfg({agent_id: {}})
+    for label in ("", "BAD", "12", "a" * 37):
+        with pytest.raises(errors.InputError, match="label must be"):
+            FakeAsyncAgentCfg(label=label)
+    cfg = FakeAgentCfg({"a": {}})
+    with pytest.raises(errors.InputError):
+        cfg.release({"a": {"model": "x"}, "b": wrong})
+    assert cfg.agent("a").model is None, "all or nothing"
 
 
 def test_an_outage_shows_in_health() -> None:

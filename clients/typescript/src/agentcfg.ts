@@ -11,7 +11,7 @@ import {
   type ProviderTarget,
 } from "./providers.js";
 import type { AgentRelease } from "./release.js";
-import type { Snapshot, SnapshotChange } from "./snapshot.js";
+import { checkLabel, type Snapshot, type SnapshotChange } from "./snapshot.js";
 import { agentOf, type AgentSource } from "./source.js";
 import { StatusScopes, type Work } from "./status-scope.js";
 
@@ -51,11 +51,7 @@ export class AgentCfg implements AgentSource {
 
   constructor(options: AgentCfgOptions) {
     const { label = "production" } = options;
-    if (!/^[a-z0-9][a-z0-9._-]{0,35}$/.test(label) || /^\d+$/.test(label)) {
-      throw new InputError(
-        `label must be 1 to 36 of a-z, 0-9, ".", "_" and "-", begin with a letter or digit and not be digits alone, got ${JSON.stringify(label)}`,
-      );
-    }
+    checkLabel(label);
     const report = options.onError ?? ((error: Error) => console.error("agentcfg:", error));
     const onError = (error: Error) =>
       called(

@@ -1,4 +1,5 @@
 import { ACTIONS, type ChangeEvent, type Label, type ReleasedAgent } from "./generated.js";
+import { InputError } from "./errors.js";
 import { type AgentRelease, makeRelease } from "./release.js";
 
 /** All agents that a label releases, at one moment. A snapshot never changes: a release makes the next one. */
@@ -36,6 +37,14 @@ export function makeSnapshot(label: Label, cursor: string, rows: readonly Releas
     agents.set(row.agent_id, isSame ? known : makeRelease(row));
   }
   return Object.freeze({ label, agents, cursor });
+}
+
+/** @internal */
+export function checkLabel(label: string): void {
+  if (/^[a-z0-9][a-z0-9._-]{0,35}$/.test(label) && !/^\d+$/.test(label)) return;
+  throw new InputError(
+    `label must be 1 to 36 of a-z, 0-9, ".", "_" and "-", begin with a letter or digit and not be digits alone, got ${JSON.stringify(label)}`,
+  );
 }
 
 /** What differs between two snapshots. @internal */

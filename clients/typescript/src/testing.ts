@@ -1,9 +1,10 @@
 // A fake for tests of programs that read their agents with AgentCfg: in memory, without a server.
 import type { AgentConfig, ReleasedAgent, StatusReport } from "./generated.js";
-import type { Health } from "./mirror.js";
+import { InputError } from "./errors.js";
+import { called, type Health } from "./mirror.js";
 import type { AnthropicClient, OpenAIClient } from "./providers.js";
 import type { AgentRelease } from "./release.js";
-import { differences, makeSnapshot, type Snapshot, type SnapshotChange } from "./snapshot.js";
+import { checkLabel, differences, makeSnapshot, type Snapshot, type SnapshotChange } from "./snapshot.js";
 import { agentOf, type AgentSource } from "./source.js";
 import { StatusScopes, type Work } from "./status-scope.js";
 import { systemClock } from "./clock.js";
@@ -39,7 +40,8 @@ export class FakeAgentCfg implements AgentSource {
   #health: Health;
   #steps = 0;
   readonly #rows = new Map<string, ReleasedAgent>();
-  readonly #versions = new Map<string, number>();
+  /** The last version of each agent, also of those that are no longer released. */
+  readonly #versions = new Map<string, ReleasedAgent>();
   readonly #listeners = new Set<(change: SnapshotChange) => void>();
   readonly #status: StatusScopes;
 
@@ -48,6 +50,7 @@ export class FakeAgentCfg implements AgentSource {
     private readonly options: FakeOptions = {},
   ) {
     this.label = options.label ?? "production";
+    checkLabel(this.label);
     this.#status = new StatusScopes(
       systemClock,
       async (agent_id, report) => this.reports.push({ agent_id, ...report }),
@@ -59,14 +62,23 @@ export class FakeAgentCfg implements AgentSource {
     this.#snapshot = this.#next(agents);
   }
 
-  /** Releases a next version of these agents, and no longer those that are `null`, in one step. The others stay. */
+  /**
+   * Releases a next version of these agents, and no longer those that are `null`, in one step. The others stay. As on the server, the
+   * content of the last version makes no new one. A listener that fails is written to the console.
+   */
   release(agents: Readonly<Record<string, FakeAgent | null>>): void {
+    if (this.#health.state === "closed") return;
     const before = this.#snapshot;
     this.#snapshot = this.#next(agents);
     const changed = differences(before, this.#snapshot);
     if (changed.length === 0) return;
-    for (const listener of this.#listeners)
-      listener(Object.freeze({ snapshot: this.#snapshot, changed: Object.freeze(changed) }));
+    const change = Object.freeze({ snapshot: this.#snapshot, changed: Object.freeze(changed) });
+    for (const listener of this.#listeners) {
+      called(
+        () => listener(change),
+        (error) => console.error("agentcfg:", error),
+      );
+    }
   }
 
   /** Sets parts of `health`, such as `{ state: "connecting", ageMs: 600_000 }`. */
@@ -120,19 +132,42 @@ export class FakeAgentCfg implements AgentSource {
   }
 
   #next(agents: Readonly<Record<string, FakeAgent | null>>): Snapshot {
+    for (const [agent_id, agent] of Object.entries(agents)) check(agent_id, agent ?? {});
     this.#steps += 1;
     for (const [agent_id, agent] of Object.entries(agents)) {
       if (agent === null) {
         this.#rows.delete(agent_id);
         continue;
       }
-      const version = (this.#versions.get(agent_id) ?? 0) + 1;
-      this.#versions.set(agent_id, version);
       const config = { ...defaults(agent_id), ...structuredClone(agent) };
-      this.#rows.set(agent_id, { agent_id, label: this.label, version, updated_at: new Date().toISOString(), config });
+      const last = this.#versions.get(agent_id);
+      const version = last === undefined ? 1 : last.version + (isSame(config, last.config) ? 0 : 1);
+      const updated_at = last?.version === version ? last.updated_at : new Date().toISOString();
+      const row = { agent_id, label: this.label, version, updated_at, config };
+      this.#versions.set(agent_id, row);
+      this.#rows.set(agent_id, row);
     }
     return makeSnapshot(this.label, `fake-${this.#steps}`, [...this.#rows.values()], this.#snapshot);
   }
+}
+
+function check(agentId: string, agent: FakeAgent): void {
+  if (!/^[a-z0-9_-]{1,50}$/.test(agentId)) {
+    throw new InputError(`agent_id must be 1 to 50 of a-z, 0-9, - and _, got ${JSON.stringify(agentId)}`);
+  }
+  const known = [...Object.keys(defaults(agentId)), "definition"];
+  const unknown = Object.keys(agent).filter((name) => !known.includes(name));
+  if (unknown.length > 0) throw new InputError(`${unknown.join(", ")} of ${agentId} is no field of an agent`);
+}
+
+/** Whether two values are the same JSON, whatever the order of their members is. */
+function isSame(one: unknown, other: unknown): boolean {
+  if (typeof one !== "object" || one === null || typeof other !== "object" || other === null) {
+    return (one ?? null) === (other ?? null);
+  }
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  const [left, right] = [one as Record<string, unknown>, other as Record<string, unknown>];
+  return [...new Set([...Object.keys(left), ...Object.keys(right)])].every((name) => isSame(left[name], right[name]));
 }
 
 function defaults(agentId: string): AgentConfig {

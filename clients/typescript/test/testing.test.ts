@@ -33,6 +33,31 @@ test("a release is one step", async () => {
   assert.equal(steps.length, 1);
 });
 
+test("versions are those of a server", () => {
+  const cfg = new FakeAgentCfg({ a: { model: "m1" } });
+  let steps = 0;
+  cfg.onChange(() => {
+    steps += 1;
+    throw new Error("of the listener");
+  });
+  cfg.release({ a: { model: "m1" } });
+  assert.deepEqual([cfg.agent("a").version, steps], [1, 0]);
+  cfg.release({ a: null });
+  cfg.release({ a: { model: "m1" } });
+  assert.deepEqual([cfg.agent("a").version, steps], [1, 2]);
+  cfg.release({ a: { model: "m2", parameters: { x: 1, y: 2 } } });
+  cfg.release({ a: { parameters: { y: 2, x: 1 }, model: "m2" } });
+  assert.deepEqual([cfg.agent("a").version, steps], [2, 3]);
+});
+
+test("what a server refuses is refused", () => {
+  assert.throws(() => new FakeAgentCfg({ a: { persona_promt: "x" } as object }), /persona_promt of a is no field/);
+  for (const id of ["", "BAD", "a b", "a".repeat(51)]) {
+    assert.throws(() => new FakeAgentCfg({ [id]: {} }), /agent_id must be/);
+  }
+  for (const label of ["", "BAD", "12", "a".repeat(37)]) assert.throws(() => new FakeAgentCfg({}, { label }), /label must be/);
+});
+
 test("reports, health and clients are those of the test", async () => {
   const cfg = new FakeAgentCfg({ support: {} }, { openai: (agentId) => ({ agentId }) as never });
   assert.equal(await cfg.reportStatus("support", { working: "Answer", task: "T-1" }, () => 7), 7);

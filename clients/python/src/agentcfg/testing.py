@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import re
 from collections.abc import Mapping
 from typing import Any, TypedDict, cast
 
@@ -16,6 +18,8 @@ from .snapshot import Snapshot
 
 URL = "http://agentcfg.invalid"
 RELEASED_AT = "2026-01-01T00:00:00.000Z"
+_AGENT_ID = re.compile(r"[a-z0-9_-]{1,50}")
+_LABEL = re.compile(r"(?![0-9]+$)[a-z0-9][a-z0-9._-]{0,35}")
 
 
 class Fields(TypedDict, total=False):
@@ -48,19 +52,36 @@ class _Fake:
     reports: list[Report]
     """The statuses that the app has reported, in order."""
 
+    _is_closed: bool
+    _versions: dict[str, types.ReleasedAgent]
+
     def _begin(self, agents: Mapping[str, Fields]) -> None:
+        if not _LABEL.fullmatch(self.label):
+            raise InputError(f"label must be 1 to 36 of a-z, 0-9, ., _ and -, and not digits alone, got {self.label!r}")
         self.reports = []
+        self._versions = {}
         self.release(agents)
 
     def release(self, agents: Mapping[str, Fields | None]) -> None:
-        """Release new versions of these agents in one step, and remove those that are `None`. Others stay."""
+        """Release new versions of these agents in one step, and remove those that are `None`. Others stay.
+
+        As on the server, the content of the last version makes no new one, and an agent that comes back counts on.
+        """
+        for agent_id, fields in agents.items():
+            _check(agent_id, fields or {})
+        if self._is_closed:
+            return
         current = dict(self._holder.snapshot()) if self._holder.health().source else dict[str, Agent]()
         for agent_id, fields in agents.items():
             if fields is None:
                 current.pop(agent_id, None)
             else:
-                version = current[agent_id].version + 1 if agent_id in current else 1
-                current[agent_id] = Agent.of(_row(agent_id, self.label, version, fields))
+                row = _row(agent_id, self.label, 1, fields)
+                last = self._versions.get(agent_id)
+                if last is not None:
+                    row["version"] = last["version"] + (row["config"] != last["config"])
+                self._versions[agent_id] = row
+                current[agent_id] = Agent.of(row)
         self._holder.publish(Snapshot(self.label, current), source="server")
         self._holder.confirm(is_live=True)
 
@@ -157,6 +178,14 @@ class _AsyncRecorder:
         self._reports.append({"agent_id": agent_id, "report": body})
 
 
+def _check(agent_id: str, fields: Mapping[str, Any]) -> None:
+    if not _AGENT_ID.fullmatch(agent_id):
+        raise InputError(f"agent_id must be 1 to 50 of a-z, 0-9, - and _, got {agent_id!r}")
+    unknown = [name for name in fields if name not in Fields.__annotations__]
+    if unknown:
+        raise InputError(f"{', '.join(unknown)} of {agent_id} is no field of an agent")
+
+
 def _row(agent_id: str, label: str, version: int, fields: Fields) -> types.ReleasedAgent:
     defaults: Fields = {
         "display_name": agent_id,
@@ -169,5 +198,5 @@ def _row(agent_id: str, label: str, version: int, fields: Fields) -> types.Relea
         "capabilities": [],
         "parameters": {},
     }
-    config = cast("types.AgentConfig", {**defaults, **fields})
+    config = cast("types.AgentConfig", {**defaults, **copy.deepcopy(fields)})
     return {"agent_id": agent_id, "label": label, "version": version, "updated_at": RELEASED_AT, "config": config}
