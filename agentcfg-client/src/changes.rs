@@ -1,5 +1,9 @@
 //! The change feed: pages, and a stream that reconnects by itself.
 
+mod polls;
+
+use self::polls::Asked;
+
 use std::collections::VecDeque;
 use std::time::Duration;
 
@@ -8,7 +12,7 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
-use tokio::time::{Instant, sleep_until, timeout};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::attempt_outcome::AttemptOutcome;
 use crate::request::Call;
@@ -132,6 +136,12 @@ impl Client {
             retry: None,
             pauses: pauses(),
             connect_at: None,
+            heard_at: None,
+            fruitless: 0,
+            is_checked: true,
+            poll_until: None,
+            has_polled: false,
+            asked: None,
         }
     }
 }
@@ -139,7 +149,8 @@ impl Client {
 /// A stream of the changes in a workspace, which reconnects and resumes by itself. See [`Client::changes`].
 ///
 /// It returns each change once, in order, whatever happens to its connections. A temporary failure is waited out, with
-/// exponential backoff and jitter. Other failures are errors of [`Self::next`].
+/// exponential backoff and jitter. Other failures are errors of [`Self::next`]. Where the server has no room for another stream, or
+/// the way to it lets none through, polls replace it.
 ///
 /// ```no_run
 /// # use agentcfg_client::model::{After, WorkspaceId};
@@ -165,6 +176,18 @@ pub struct ChangeStream {
     pauses: ExponentialBackoff,
     /// When to reconnect. It is stored here, so that a dropped future does not begin the delay again.
     connect_at: Option<Instant>,
+    /// When the last event arrived, or the reader began to wait for one.
+    heard_at: Option<Instant>,
+    /// How many streams in a row have ended without an event.
+    fruitless: u32,
+    /// Whether what the last one of them should have brought was asked for.
+    is_checked: bool,
+    /// Until when polls replace streams.
+    poll_until: Option<Instant>,
+    /// Whether the last request was one of these polls.
+    has_polled: bool,
+    /// A poll that is under way. It is stored here, so that a dropped future does not begin it again.
+    asked: Option<Asked>,
 }
 
 struct Connection {
@@ -217,7 +240,8 @@ impl ChangeStream {
     ///
     /// [`Error::is_unauthorized`] when the credential has ended, [`Error::is_forbidden`] without `agents:read` in the
     /// workspace, [`Error::is_gone`] when the position is no longer one of the workspace: read the list again and go on from
-    /// its cursor. Other failures that will not pass are returned too.
+    /// its cursor. Other failures that will not pass are returned too. An answer of something else than the server, such as a
+    /// page of a proxy, is returned before the server has answered once, and waited out after that.
     ///
     /// ```no_run
     /// # use agentcfg_client::model::{After, WorkspaceId};
@@ -239,10 +263,18 @@ impl ChangeStream {
                     Followed::Bookmark(cursor) => self.after = (*cursor).into(),
                     Followed::Status(_) => {}
                 }
+                self.heard_at = None;
                 return Ok(followed);
             }
             if self.connection.is_none() {
+                if self.asked.is_some() || self.is_polling() || !self.is_checked {
+                    self.poll().await?;
+                    continue;
+                }
                 self.connect().await?;
+                if self.connection.is_none() {
+                    continue;
+                }
             }
             match self.read().await {
                 Ok(()) => {}
@@ -252,6 +284,10 @@ impl ChangeStream {
                 }
                 Err(Ended::Again { is_orderly }) => {
                     self.connection = None;
+                    if is_orderly {
+                        self.fruitless = 0;
+                    }
+                    self.note_fruitless();
                     let pause = match self.retry.filter(|_| is_orderly) {
                         // The server draws the delay at random for each stream.
                         Some(retry) => retry.min(MAX_DELAY),
@@ -289,13 +325,37 @@ impl ChangeStream {
         self.pauses.next().unwrap_or(MAX_DELAY)
     }
 
-    /// Connects, with retries until it succeeds or the failure is final.
+    /// A stream of a server that is known, so that an answer of something else may pass.
+    pub(crate) fn of_known_server(mut self) -> Self {
+        self.has_connected = true;
+        self
+    }
+
+    async fn wait(&mut self) {
+        if let Some(at) = self.connect_at {
+            sleep_until(at).await;
+            self.connect_at = None;
+        }
+    }
+
+    /// Takes note of a failure and of the delay after it, unless it is final.
+    fn failed(&mut self, error: Error) -> Result<(), Error> {
+        // A certificate that was accepted before may be temporarily invalid, so the failure is not final; nor is an answer of
+        // something else than the server, such as a page of a proxy.
+        let was_connected = self.has_connected && (error.is_connect() || error.is_of_another());
+        if !was_connected && !may_pass(&error) {
+            return Err(error);
+        }
+        let pause = self.pause().max(asked_pause(&error));
+        self.connect_at = Some(Instant::now() + pause);
+        Ok(())
+    }
+
+    /// Connects, with retries until it succeeds, the failure is final, or polls replace the stream.
     async fn connect(&mut self) -> Result<(), Error> {
         loop {
-            if let Some(at) = self.connect_at {
-                sleep_until(at).await;
-                self.connect_at = None;
-            }
+            self.wait().await;
+            self.has_polled = false;
             let call = Call::get(CHANGES)
                 .events()
                 .query("workspace_id", self.workspace)
@@ -306,17 +366,25 @@ impl ChangeStream {
                     let reader = EventReader::new(self.client.max_response_bytes());
                     self.connection = Some(Connection { body, reader });
                     self.has_connected = true;
+                    self.fruitless += 1;
+                    self.heard_at = None;
                     return Ok(());
                 }
                 Err(error) => error,
             };
-            // A certificate that was accepted before may be temporarily invalid, so the failure is not final.
-            let was_connected = self.has_connected && error.is_connect();
-            if !was_connected && !may_pass(&error) {
-                return Err(error);
+            if error.is_rate_limited() {
+                self.poll_for_lack_of_room(&error);
+                return Ok(());
             }
-            let pause = self.pause().max(asked_pause(&error));
-            self.connect_at = Some(Instant::now() + pause);
+            // Without a connection, and after a refusal of the server itself, there was no stream.
+            let was_opened = error.outcome() != AttemptOutcome::NotApplied && !error.is_connect();
+            let is_fruitless = was_opened && !error.is_answer_of_service();
+            self.failed(error)?;
+            if is_fruitless {
+                self.fruitless += 1;
+                self.note_fruitless();
+                return Ok(());
+            }
         }
     }
 
@@ -326,7 +394,8 @@ impl ChangeStream {
         let Some(connection) = &mut self.connection else {
             return Err(broken);
         };
-        let frame = match timeout(SILENCE, connection.body.frame()).await {
+        let heard_at = *self.heard_at.get_or_insert_with(Instant::now);
+        let frame = match timeout_at(heard_at + SILENCE, connection.body.frame()).await {
             Ok(Some(Ok(frame))) => frame,
             Ok(Some(Err(_)) | None) | Err(_) => return Err(broken),
         };
@@ -334,9 +403,14 @@ impl ChangeStream {
         let taken = connection.reader.take(&data);
         let events = taken.map_err(|_| Ended::Final(Error::of_stream("an event is longer than the client accepts")))?;
         self.retry = connection.reader.retry.or(self.retry);
+        // A comment may be a proxy's: only events, and parts of a long one, show that the server is there.
+        if !events.is_empty() || connection.reader.is_within_event() {
+            self.heard_at = None;
+        }
         for event in events {
             // The connection works, so the delays start again.
             self.pauses = pauses();
+            self.fruitless = 0;
             match event.name.as_str() {
                 "change" => self.ready.push_back(Followed::Change(parse(&event)?)),
                 "status" => self.ready.push_back(Followed::Status(parse(&event)?)),

@@ -1,10 +1,12 @@
 //! The file that keeps what a label released last, for a start without the server.
 
 use std::fs::{self, File, OpenOptions};
+use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
-use agentcfg_core::model::{Cursor, Label, ReleasedAgent, Tagged, WorkspaceId};
+use agentcfg_core::model::{Cursor, Label, ReleasedAgent, Tagged, Timestamp, WorkspaceId};
 use serde::{Deserialize, Serialize};
 
 use crate::Released;
@@ -20,6 +22,9 @@ struct Saved<A> {
     label: Label,
     tag: String,
     cursor: Cursor,
+    /// When the server confirmed the state last, for the other clients.
+    #[serde(skip_deserializing)]
+    confirmed_at: Option<Timestamp>,
     agents: A,
 }
 
@@ -59,28 +64,27 @@ impl ReleasedFile {
         Ok(Some(Released::new(Tagged { value, tag }, saved.cursor)))
     }
 
-    /// Replaces the file as a whole: a reader finds the state before or this one.
+    /// Replaces the file as a whole: a reader finds the state before or this one. Processes share a file: one that is behind leaves
+    /// the state of another one in it.
     ///
     /// # Errors
     ///
     /// When the file cannot be written. The one before is unchanged.
     pub(crate) fn save(&self, released: &Released) -> io::Result<()> {
-        let saved = Saved {
-            format: FORMAT,
-            workspace_id: self.workspace,
-            label: self.label.clone(),
-            tag: released.agents.tag.to_string(),
-            cursor: released.cursor,
-            agents: &released.agents.value,
-        };
-        let text = serde_json::to_vec(&saved).map_err(io::Error::other)?;
+        let own = released.cursor;
+        // A file that cannot be used is replaced.
+        if let Ok(Some(other)) = self.load()
+            && other.cursor.epoch() == own.epoch()
+            && other.cursor.revision() > own.revision()
+        {
+            return Ok(());
+        }
         let mut name = self.path.file_name().unwrap_or_default().to_owned();
-        name.push(format!(".{}.tmp", std::process::id()));
+        // Other mirrors, of this process or of one in another container, may write a file for the same one now.
+        name.push(format!(".{:016x}.tmp", RandomState::new().hash_one(std::process::id())));
         let temporary = self.path.with_file_name(name);
-        let written = private(&temporary).and_then(|mut file| {
-            file.write_all(&text)?;
-            file.sync_all()
-        });
+        let mut file = private(&temporary)?;
+        let written = self.write(&mut file, released);
         let replaced = written.and_then(|()| fs::rename(&temporary, &self.path));
         if replaced.is_err() {
             // The failure that is told is the first one.
@@ -88,12 +92,34 @@ impl ReleasedFile {
         }
         replaced
     }
+
+    fn write(&self, file: &mut File, released: &Released) -> io::Result<()> {
+        // The state was confirmed right before the file was made.
+        let made = file
+            .metadata()?
+            .modified()?
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        let confirmed_at = made.as_millis().try_into().ok().map(Timestamp::from_unix_millis);
+        let saved = Saved {
+            format: FORMAT,
+            workspace_id: self.workspace,
+            label: self.label.clone(),
+            tag: released.agents.tag.to_string(),
+            cursor: released.cursor,
+            confirmed_at,
+            agents: &released.agents.value,
+        };
+        let text = serde_json::to_vec(&saved).map_err(io::Error::other)?;
+        file.write_all(&text)?;
+        file.sync_all()
+    }
 }
 
 /// Makes a file that its owner alone can read: personas may be confidential.
 fn private(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
-    options.write(true).create(true).truncate(true);
+    options.write(true).create_new(true);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use agentcfg_core::model::{Label, ReleasedAgent, WorkspaceId};
 use backon::ExponentialBackoff;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
 use crate::changes::{MAX_DELAY, asked_pause, may_pass, pauses};
@@ -88,7 +88,7 @@ impl ReleasedMirrorBuilder {
             },
         };
         let mut mirror = ReleasedMirror {
-            changes: client.changes(workspace, released.cursor),
+            changes: client.changes(workspace, released.cursor).of_known_server(),
             client,
             workspace,
             label,
@@ -98,8 +98,10 @@ impl ReleasedMirrorBuilder {
             confirmed_at: Instant::now(),
             file,
             file_error: None,
+            saving: None,
             pauses: pauses(),
             read_at: None,
+            is_changed: false,
         };
         if !is_from_file {
             mirror.save().await;
@@ -108,9 +110,9 @@ impl ReleasedMirrorBuilder {
     }
 }
 
-/// What the file has, if the failure is one of the server or of the way to it.
+/// What the file has, unless the service itself refuses the credential or the request. A proxy may answer in its place.
 async fn saved(file: Option<ReleasedFile>, error: &Error) -> Option<Released> {
-    let file = file.filter(|_| may_pass(error) || error.is_connect())?;
+    let file = file.filter(|_| !error.is_refusal())?;
     let loaded = spawn_blocking(move || file.load()).await.ok()?;
     loaded.ok().flatten()
 }
@@ -142,9 +144,13 @@ pub struct ReleasedMirror {
     confirmed_at: Instant,
     file: Option<ReleasedFile>,
     file_error: Option<io::Error>,
+    /// A write of the file that is under way.
+    saving: Option<JoinHandle<io::Result<()>>>,
     pauses: ExponentialBackoff,
     /// When to try to read again. It is stored here, so that a dropped future does not begin the delay again.
     read_at: Option<Instant>,
+    /// Whether the state has changed and no call of [`Self::changed`] has said so.
+    is_changed: bool,
 }
 
 /// What a mirror does next.
@@ -251,11 +257,14 @@ impl ReleasedMirror {
     /// ```
     pub async fn changed(&mut self) -> Result<(), Error> {
         loop {
-            if self.next == Next::Follow {
-                self.follow().await?;
-            } else if self.read().await? {
+            if self.is_changed {
                 self.save().await;
+                self.is_changed = false;
                 return Ok(());
+            }
+            match self.next {
+                Next::Follow => self.follow().await?,
+                Next::Read | Next::Restart => self.is_changed = self.read().await?,
             }
         }
     }
@@ -300,7 +309,7 @@ impl ReleasedMirror {
         };
         let found = match found {
             Ok(found) => found,
-            Err(error) if may_pass(&error) || error.is_connect() => {
+            Err(error) if may_pass(&error) || error.is_connect() || error.is_of_another() => {
                 let pause = self.pauses.next().unwrap_or(MAX_DELAY);
                 self.read_at = Some(Instant::now() + pause.max(asked_pause(&error)));
                 return Ok(false);
@@ -309,7 +318,7 @@ impl ReleasedMirror {
         };
         self.pauses = pauses();
         if let (Next::Restart, Some(released)) = (self.next, &found) {
-            self.changes = self.client.changes(self.workspace, released.cursor);
+            self.changes = self.client.changes(self.workspace, released.cursor).of_known_server();
         }
         self.next = Next::Follow;
         self.confirm();
@@ -324,11 +333,21 @@ impl ReleasedMirror {
         self.is_from_file = false;
     }
 
-    /// Writes the state into the file, if there is one.
+    /// Writes the state into the file, if there is one. A call that was dropped goes on in the next one.
     async fn save(&mut self) {
-        let Some(file) = self.file.clone() else { return };
+        if self.saving.is_none() {
+            self.saving = self.begin_to_save();
+        }
+        if let Some(saving) = &mut self.saving {
+            let saved = saving.await;
+            self.saving = None;
+            self.file_error = saved.unwrap_or_else(|error| Err(io::Error::other(error))).err();
+        }
+    }
+
+    fn begin_to_save(&self) -> Option<JoinHandle<io::Result<()>>> {
+        let file = self.file.clone()?;
         let released = self.snapshot();
-        let saved = spawn_blocking(move || file.save(&released)).await;
-        self.file_error = saved.unwrap_or_else(|error| Err(io::Error::other(error))).err();
+        Some(spawn_blocking(move || file.save(&released)))
     }
 }

@@ -61,6 +61,11 @@ impl EventReader {
         Ok(events)
     }
 
+    /// Whether the last piece ended within a field of an event, such as long data, and not within a comment.
+    pub(crate) fn is_within_event(&self) -> bool {
+        self.line.first().is_some_and(|byte| *byte != b':')
+    }
+
     fn check_length(&self) -> Result<(), TooLong> {
         match self.line.len() + self.event.data.len() > self.max_bytes {
             true => Err(TooLong),
@@ -116,6 +121,21 @@ mod tests {
             }
             assert_eq!(found, events(), "pieces of {length}");
             assert_eq!(reader.retry, Some(Duration::from_millis(1500)));
+        }
+    }
+
+    #[test]
+    fn a_comment_is_no_part_of_an_event() {
+        let mut reader = EventReader::new(100);
+        for (piece, expected) in [
+            (": pi", false),
+            ("ece\n", false),
+            ("data: {", true),
+            ("}\n", false),
+            ("\n", false),
+        ] {
+            reader.take(piece.as_bytes()).unwrap();
+            assert_eq!(reader.is_within_event(), expected, "{piece:?}");
         }
     }
 

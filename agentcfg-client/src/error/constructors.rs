@@ -145,6 +145,22 @@ impl Error {
         self
     }
 
+    /// Whether the service itself, and no proxy in front of it, refuses the credential or the request.
+    pub(crate) fn is_refusal(&self) -> bool {
+        self.is_answer_of_service() && matches!(self.status(), Some(400 | 401 | 403))
+    }
+
+    /// Whether the service itself, and no proxy in front of it, has answered with a status other than success.
+    pub(crate) fn is_answer_of_service(&self) -> bool {
+        self.0.kind == Kind::Status && !self.0.is_foreign && self.request_id().is_some()
+    }
+
+    /// Whether something else than the service may have answered.
+    pub(crate) fn is_of_another(&self) -> bool {
+        let is_unmarked = self.status().is_some() && self.request_id().is_none();
+        self.0.is_foreign || (self.0.kind == Kind::Answer && is_unmarked)
+    }
+
     pub(crate) fn outcome(&self) -> AttemptOutcome {
         self.0.outcome
     }

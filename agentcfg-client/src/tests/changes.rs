@@ -40,6 +40,13 @@ fn stream(text: &str) -> Reply {
     ))
 }
 
+/// The answer of a poll.
+fn page(revision: u64, events: &[u64]) -> Reply {
+    let events: Vec<Value> = events.iter().map(|revision| event(*revision)).collect();
+    let head = format!("change-cursor: {}\r\n", cursor(revision));
+    answer(200, &head, &json!(events).to_string())
+}
+
 async fn revision(changes: &mut ChangeStream) -> u64 {
     changes.next_change().await.unwrap().revision
 }
@@ -51,12 +58,17 @@ async fn a_stream_resumes_after_the_last_event_until_the_credential_ends() {
     let server = Server::start([
         stream(&whole),
         hang_up(),
+        page(2, &[]),
         answer(
             503,
-            "retry-after: 0\r\n",
+            "retry-after: 0\r\nx-request-id: r\r\n",
             r#"{"error":"storage is unavailable, try again"}"#,
         ),
-        answer(429, "retry-after: 0\r\n", r#"{"error":"too many streams"}"#),
+        answer(
+            503,
+            "x-request-id: r\r\n",
+            r#"{"error":"storage is unavailable, try again"}"#,
+        ),
         stream(&format!("{}{cut}", change(3))),
         stream(&format!("{}event: end\ndata: {{\"error\":\"later\"}}\n\n", change(4))),
         answer(401, "", r#"{"error":"invalid credentials"}"#),
@@ -82,7 +94,7 @@ async fn a_stream_resumes_after_the_last_event_until_the_credential_ends() {
         })
         .collect();
     let (two, three, four) = (cursor(2), cursor(3), cursor(4));
-    assert_eq!(after, ["now", &two, &two, &two, &two, &three, &four]);
+    assert_eq!(after, ["now", &two, &two, &two, &two, &two, &three, &four]);
     assert!(requests[0].contains("accept: text/event-stream\r\n"));
 }
 
@@ -177,4 +189,101 @@ async fn a_page_is_read_with_its_cursor() {
         .await
         .unwrap_err();
     assert!(error.message().contains("Change-Cursor"), "{error}");
+}
+
+/// What each request asks for: a stream, or a poll that waits so many seconds.
+fn asked(server: &Server) -> Vec<String> {
+    let one = |request: &String| {
+        if request.contains("accept: text/event-stream") {
+            return "stream".to_owned();
+        }
+        let wait = request
+            .split("wait=")
+            .nth(1)
+            .and_then(|rest| rest.split([' ', '&']).next());
+        format!("poll {}", wait.unwrap_or("0"))
+    };
+    server.requests().iter().map(one).collect()
+}
+
+#[tokio::test]
+async fn what_a_stream_does_not_bring_is_polled_and_then_polls_replace_it() {
+    let server = Server::start([
+        stream(""),
+        page(2, &[2]),
+        stream(""),
+        page(2, &[]),
+        stream(""),
+        page(3, &[3]),
+        page(4, &[4]),
+        answer(401, "x-request-id: r\r\n", r#"{"error":"invalid credentials"}"#),
+    ])
+    .await;
+    let mut changes = client(&server).changes(workspace(), After::Now);
+    for expected in [2, 3] {
+        assert_eq!(revision(&mut changes).await, expected);
+    }
+    // The polls are two seconds apart.
+    tokio::time::pause();
+    assert_eq!(revision(&mut changes).await, 4);
+    assert!(changes.next_change().await.unwrap_err().is_unauthorized());
+    let streams = ["stream", "poll 0", "stream", "poll 0", "stream"];
+    assert_eq!(asked(&server)[..5], streams);
+    assert_eq!(asked(&server)[5..], ["poll 0", "poll 10", "poll 10"]);
+}
+
+#[tokio::test]
+async fn polls_replace_a_stream_that_the_server_has_no_room_for() {
+    let server = Server::start([
+        answer(429, "retry-after: 30\r\n", r#"{"error":"too many streams"}"#),
+        page(2, &[2]),
+    ])
+    .await;
+    let mut changes = client(&server).changes(workspace(), After::Now);
+    // A call that is dropped while the poll is under way begins it not again.
+    let is_asked = async {
+        while server.requests().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let early = tokio::select! {
+        biased;
+        () = is_asked => None,
+        event = changes.next_change() => Some(event.unwrap().revision),
+    };
+    let found = match early {
+        Some(found) => found,
+        None => revision(&mut changes).await,
+    };
+    assert_eq!(found, 2);
+    assert_eq!(asked(&server), ["stream", "poll 0"]);
+}
+
+#[tokio::test]
+async fn a_page_of_a_proxy_ends_no_stream_of_a_server_that_is_known() {
+    let foreign =
+        || Reply::Answer("HTTP/1.1 404 x\r\ncontent-type: text/html\r\ncontent-length: 1\r\n\r\nx".to_owned());
+    let server = Server::start([stream(&change(1)), foreign(), page(2, &[2])]).await;
+    let mut changes = client(&server).changes(workspace(), After::Now);
+    for expected in [1, 2] {
+        assert_eq!(revision(&mut changes).await, expected);
+    }
+    let server = Server::start([foreign()]).await;
+    let mut changes = client(&server).changes(workspace(), After::Now);
+    assert!(changes.next().await.unwrap_err().is_foreign(), "the URL may be wrong");
+}
+
+#[tokio::test]
+async fn comments_of_a_proxy_keep_no_stream_alive() {
+    let (head, comment) = (
+        format!(
+            "HTTP/1.1 200 x\r\ncontent-type: text/event-stream\r\n\r\n{}",
+            bookmark(1)
+        ),
+        ": still here\n".to_owned(),
+    );
+    let server = Server::start([Reply::Drip(head, comment, Duration::from_secs(20)), stream(&change(2))]).await;
+    let mut changes = client(&server).changes(workspace(), After::Now);
+    let found = tokio::time::timeout(Duration::from_secs(3600), revision(&mut changes));
+    assert_eq!(found.await.unwrap(), 2);
 }

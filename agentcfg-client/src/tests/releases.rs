@@ -1,3 +1,4 @@
+use std::path::PathBuf;
 use std::time::Duration;
 
 use agentcfg_core::model::Label;
@@ -6,6 +7,7 @@ use serde_json::json;
 use super::server::{Reply, Server, answer};
 use super::{client, workspace};
 use crate::ReleasedMirror;
+use crate::released_file::ReleasedFile;
 
 fn cursor(revision: u64) -> String {
     format!("k3j9x0ab-{}-c{revision}", workspace())
@@ -125,4 +127,117 @@ async fn a_mirror_starts_again_where_the_feed_leads_no_further() {
     let error = mirror.changed().await.unwrap_err();
     assert!(error.is_unauthorized(), "{error:?}");
     assert_eq!(mirror.get("writer").unwrap().version, 2, "the copy stays");
+}
+
+fn foreign() -> Reply {
+    Reply::Answer("HTTP/1.1 404 x\r\ncontent-type: text/html\r\ncontent-length: 1\r\n\r\nx".to_owned())
+}
+
+/// A file with what the label released at this revision.
+async fn file_of(folder: &Folder, revision: u64, version: u64) -> PathBuf {
+    let path = folder.0.join("agents.json");
+    let server = Server::start([released(revision, version)]).await;
+    let production: Label = "production".parse().unwrap();
+    let mirror = client(&server).mirror(workspace()).label(production).file(&path).await;
+    mirror.unwrap();
+    path
+}
+
+/// A folder that ends with the test.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let path = std::env::temp_dir().join(format!("agentcfg-client-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_something_else_leaves_the_file_and_a_refusal_does_not() {
+    let folder = Folder::new("foreign");
+    let path = file_of(&folder, 3, 1).await;
+    let html = || Reply::Answer("HTTP/1.1 200 x\r\ncontent-type: text/html\r\ncontent-length: 1\r\n\r\nx".to_owned());
+    let gateway = || answer(401, "", r#"{"error":"of a gateway"}"#);
+    let production: Label = "production".parse().unwrap();
+    let start = async |server: &Server| {
+        let made = client(server).mirror(workspace()).label(production.clone());
+        made.file(&path).await
+    };
+    for (reply, then) in [(foreign(), foreign()), (html(), html()), (gateway(), foreign())] {
+        let server = Server::start([reply, then, stream(&[(4, MOVED)]), released(4, 2)]).await;
+        let mut mirror = start(&server).await.unwrap();
+        assert!(mirror.is_from_file());
+        // The proxy of the second answer passes too, where a poll follows.
+        drop(tokio::time::timeout(Duration::from_millis(1), mirror.changed()).await);
+    }
+    let server = Server::start([answer(401, "x-request-id: r\r\n", r#"{"error":"invalid credentials"}"#)]).await;
+    assert!(start(&server).await.unwrap_err().is_unauthorized());
+    // Without the file, the URL may be wrong.
+    let server = Server::start([foreign()]).await;
+    let without = client(&server).mirror(workspace()).label(production.clone()).await;
+    assert!(without.unwrap_err().is_foreign());
+}
+
+#[tokio::test]
+async fn a_process_that_is_behind_leaves_the_file_of_another_one() {
+    let folder = Folder::new("behind");
+    let path = file_of(&folder, 7, 2).await;
+    let production: Label = "production".parse().unwrap();
+    let loaded = || {
+        ReleasedFile::new(path.clone(), workspace(), production.clone())
+            .load()
+            .unwrap()
+            .unwrap()
+    };
+    file_of(&folder, 5, 1).await;
+    assert_eq!(loaded().cursor.revision(), 7);
+    file_of(&folder, 8, 3).await;
+    assert_eq!(loaded().cursor.revision(), 8);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let saved: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(saved["confirmed_at"].as_str().unwrap().ends_with('Z'), "{saved}");
+    assert_eq!(
+        std::fs::read_dir(&folder.0).unwrap().count(),
+        1,
+        "no temporary file is left"
+    );
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn a_change_is_told_although_the_call_was_dropped_while_it_was_saved() {
+    let folder = Folder::new("dropped");
+    let path = file_of(&folder, 3, 1).await;
+    let server = Server::start([released(3, 1), stream(&[(4, MOVED)]), released(4, 2)]).await;
+    let production: Label = "production".parse().unwrap();
+    let mut mirror = client(&server)
+        .mirror(workspace())
+        .label(production)
+        .file(&path)
+        .await
+        .unwrap();
+    // A pipe in place of the file: the write waits until something opens the other end.
+    std::fs::remove_file(&path).unwrap();
+    assert!(
+        std::process::Command::new("mkfifo")
+            .arg(&path)
+            .status()
+            .unwrap()
+            .success()
+    );
+    let opened = tokio::task::spawn_blocking(move || std::fs::OpenOptions::new().write(true).open(path).unwrap());
+    tokio::select! {
+        _ = mirror.changed() => panic!("the write is under way"),
+        pipe = opened => drop(pipe.unwrap()),
+    }
+    assert_eq!(next(&mut mirror).await, 2);
+    assert!(mirror.file_error().is_none(), "{:?}", mirror.file_error());
 }

@@ -14,6 +14,8 @@ pub(super) enum Reply {
     Answer(String),
     /// Sends these bytes and closes the connection.
     Last(String),
+    /// Sends the first bytes, and then the second ones again and again, each time after it has advanced the clock by this duration.
+    Drip(String, String, Duration),
     /// Sends nothing, keeps the connection open and advances the clock by this duration.
     Stall(Duration),
 }
@@ -114,6 +116,15 @@ async fn serve(mut stream: impl AsyncRead + AsyncWrite + Unpin, seen: Arc<Mutex<
             }
             Reply::Last(text) => {
                 _ = stream.write_all(text.as_bytes()).await;
+                return;
+            }
+            Reply::Drip(first, next, time) => {
+                let mut text = first;
+                while stream.write_all(text.as_bytes()).await.is_ok() {
+                    text.clone_from(&next);
+                    tokio::task::yield_now().await;
+                    advance_clock(time).await;
+                }
                 return;
             }
             Reply::Stall(time) => {
