@@ -80,6 +80,10 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
         desk.run("label promote stagign production").finish().exited(1),
         &["no active agent has the label stagign", "Did you mean staging?"],
     );
+    said_by(
+        desk.run("label promote lates production").finish().exited(1),
+        &["no active agent has the label lates", "Did you mean latest?"],
+    );
     let history = desk.json("label history production", 0);
     assert_eq!(
         (&history[0]["message"], &history[0]["moves"][0]["to"]),

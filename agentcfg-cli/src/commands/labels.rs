@@ -206,7 +206,9 @@ async fn nothing_to_promote(session: &Session, from: &str, set: Option<&str>) ->
         .client
         .list_labels(session.workspace().await?, LabelFilter::default())
         .await?;
-    let names: BTreeSet<&str> = labels.iter().map(|label| label.label.as_str()).collect();
+    let mut names: BTreeSet<&str> = labels.iter().map(|label| label.label.as_str()).collect();
+    // The list has no row of it, and each agent has it.
+    names.insert("latest");
     let of_set = set.map(|set| format!(" of the set {set}")).unwrap_or_default();
     let failure = CommandFailure::error(format_args!("no active agent{of_set} has the label {from}"));
     let names: Vec<&str> = names.into_iter().collect();
