@@ -9,6 +9,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { minify } from "terser";
 import { arrange, search } from "./arrange.mjs";
+import { shorten } from "./elements.mjs";
 import { lean } from "./lean.mjs";
 import { FIRST, LIMITS, SCRIPTS } from "./limits.mjs";
 import { mangleProps, noneIsText } from "./names.mjs";
@@ -156,6 +157,7 @@ async function files(bundle) {
   noneIsText([...scripts.values()]);
   if (!watching) {
     await join(scripts);
+    shorten(scripts);
     const names = {};
     const minified = ["chunk.js", "later.js"];
     for (const name of minified) scripts.set(name, await small(scripts.get(name), names));

@@ -81,7 +81,8 @@ const CUTS = [
   // References that are functions.
   [
     '"ref"==f&&"function"!=typeof n?i=t[f]:o[f]=t[f];return e>2&&(o.children=e>3?d.call(arguments,2):r),m(n,',
-    '"ref"==f?i=t[f]:o[f]=t[f];return e>2&&(o.children=e>3?d.call(arguments,2):r),m(n,',
+    // A fixed class stands behind the name of the element: see elements.mjs.
+    '"ref"==f?i=t[f]:o[f]=t[f];var s=n.indexOf?.(" ");if(s>0){o.class=n.slice(s+1);n=n.slice(0,s)}return e>2&&(o.children=e>3?d.call(arguments,2):r),m(n,',
   ],
   // Handlers of the capture phase.
   ['f=t!=(t=t.replace(l,"$1")),', ""],

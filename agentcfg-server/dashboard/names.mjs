@@ -2,9 +2,9 @@
 // what the browser stores is called so, and nothing uses such a name as text. The build fails where one does.
 const OWN = `
   about above absent also apiKey asked axis bands baseName baseVersion beforeLast beside blocked blocks budgets busy byId
-  called careful conflicts counted cure direction earlier ended extra faults filters foot found heights hook ids ifMatch
+  called careful conflicts counted cure direction earlier ended extra falling faults filters foot found heights hook ids ifMatch
   ifNoneMatch kept known last limited look markers may metric needs newest note nothing nullable onBack onCheck onChoose
-  onClear onClose onDecide onEdit onKey onMessage onOpen onPick onPoint onRestore onSave onSend onTable onText onTick onUp
+  onClear onClose onDecide onEdit onKey onMessage onOpen onPick onPoint onRestore onSave onSort onSend onTable onText onTick onUp
   others outcomes own ownHeading parts passes peek perhapsDone pieces places planned precise requestId retry retryAfter run
   running safe said say scale screen series setLeft settings shown slots slow stale steps sum tasks texts theirsName tickRow
   tone took topic touch touchAll tried typed users usual verb wake wanted what why will words worked

@@ -125,3 +125,17 @@ test("the list has the cost of a week, the role, and who changed an agent, where
   }
   page.faults();
 });
+
+test("agents are found by a tag, which the address keeps", async () => {
+  const { page } = await stage.studio("tekla");
+  await page.show("agents");
+  await page.getByRole("link", { name: "Researcher", exact: true }).waitFor();
+  await page.getByRole("combobox", { name: "Tag" }).selectOption("outlines");
+  await page.getByRole("link", { name: "Researcher", exact: true }).waitFor({ state: "detached" });
+  await page.getByRole("link", { name: "Writer", exact: true }).waitFor();
+  assert.equal(new URL(page.url()).searchParams.get("tag"), "outlines");
+  await page.show("agents?tag=nobody-has-it");
+  await page.getByRole("button", { name: "Clear filter" }).click();
+  await page.getByRole("link", { name: "Researcher", exact: true }).waitFor();
+  page.faults();
+});

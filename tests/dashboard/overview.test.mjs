@@ -6,7 +6,7 @@ import { source } from "./source.mjs";
 
 const stage = prepare();
 const { attention, statesAt } = await source("base/attention", "attention", "statesAt");
-const { lanesOf } = await source("base/lanes", "lanesOf");
+const { fullHours, lanesOf } = await source("base/lanes", "fullHours", "lanesOf");
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -51,6 +51,14 @@ test("the lanes of a timeline are the changes of each agent, and reports of the 
   const lanes = lanesOf(changes, 10, 50);
   assert.deepEqual(lanes.get("a").blocks.map(({ status, from, to, id }) => [status, from, to, id]), [["working", 10, 20, "t"], ["idle", 20, 40, null], ["working", 40, 50, "v"]]);
   assert.deepEqual([lanes.get("a").worked, lanes.get("a").tasks, lanes.get("b").worked], [20, 2, 25]);
+});
+
+test("times of charts are full hours", () => {
+  const at = (hours, minutes = 0) => new Date(2026, 10, 22, hours, minutes).getTime();
+  const hours = (found) => found.map((time) => `${new Date(time).getHours()}:${new Date(time).getMinutes()}`);
+  assert.deepEqual(hours(fullHours(at(-3, 46), at(20, 46))), ["0:0", "4:0", "8:0", "12:0", "16:0", "20:0"]);
+  assert.deepEqual(hours(fullHours(at(14, 20), at(20, 20), 4)), ["16:0", "18:0", "20:0"]);
+  assert.deepEqual(hours(fullHours(at(14, 20), at(14, 50))), []);
 });
 
 test("the timeline shows what agents did, and names each block by keyboard", async () => {

@@ -177,3 +177,17 @@ test("the draft is tried from the bar that saves it", async () => {
   assert.equal(await page.getByRole("link", { name: "Try the draft" }).count(), 0);
   page.faults();
 });
+
+test("the foot of the box says how long the prompt is and what differs, and covers no text at its end", async () => {
+  const { page } = await stage.studio("frigg");
+  await page.show("agents/writer");
+  const foot = page.locator(".long-area .fill").first();
+  await page.getByLabel("Persona prompt").fill("One\nTwo\nThree");
+  await foot.getByText("3 lines · about 4 tokens · 3 changed").waitFor();
+  await foot.getByRole("button", { name: "Find" }).waitFor();
+  await foot.scrollIntoViewIfNeeded();
+  const [end, begin] = await page.evaluate(() => [document.querySelector(".area-lines > :last-child").getBoundingClientRect().bottom, document.querySelector(".long-area .fill").getBoundingClientRect().top]);
+  assert.ok(end <= begin, `${end} ${begin}`);
+  assert.deepEqual(await violations(page), []);
+  page.faults();
+});

@@ -34,6 +34,10 @@ test("columns, groups and differences follow from labels and versions", () => {
   assert.deepEqual(columns, ["latest", "staging", "production"], "production comes last whatever its lag is");
   const rows = releaseRows(agents, versions, labels, columns);
   assert.deepEqual(rows.map(({ agent, group, behind }) => [agent.agent_id, group, behind]), [["a", "current", 0], ["b", "behind", 3], ["c", "never", 0]], "a human without a label is left out");
+  // What is newer than what waits in the column before is no part of it.
+  const waits = [label("a", "production", 7), label("a", "staging", 7), label("b", "production", 1), label("b", "staging", 3), label("c", "production", 1)];
+  const behind = releaseRows(agents, versions, waits, columns).map(({ agent, group, behind }) => [agent.agent_id, group, behind]);
+  assert.deepEqual(behind, [["a", "current", 0], ["b", "behind", 2], ["c", "behind", 1]], "without a label before it, latest waits");
   assert.deepEqual(step(rows[1], "staging", "production"), { from: 1, to: 4 });
   assert.deepEqual(step(rows[2], "latest", "production"), { from: null, to: 2 });
   assert.equal(step(rows[2], "staging", "production"), null, "an agent without the source has no step");
@@ -176,5 +180,36 @@ test("a workspace without labels offers to label all agents", async () => {
   await page.getByRole("row", { name: /Solo/ }).getByText("New").waitFor();
   await page.getByRole("button", { name: "Promote to production" }).click();
   await page.getByText("production is moved on 1 agent.").waitFor();
+  page.faults();
+});
+
+test("an agent whose latest version alone is ahead is nowhere behind", async () => {
+  const { page, move } = await studio("beata");
+  // Support triage is at version 4, of which nothing is staged beyond 3.
+  await move("support-triage", "production", 3);
+  await page.show("releases");
+  await page.getByRole("row", { name: /^(Tick )?all: Production behind|Production behind 2/ }).first().waitFor();
+  const group = page.locator(".group-row", { hasText: "Production up to date" });
+  await group.waitFor();
+  const row = page.getByRole("row", { name: /Support triage/ });
+  assert.equal(await row.locator(".c-last .station.current").innerText(), "v3");
+  assert.equal(await page.locator("thead .c-last .hint").innerText(), "3 agents, 2 behind");
+  const cut = await page.locator("thead .c-last .hint").evaluate((one) => one.scrollWidth > one.clientWidth);
+  assert.ok(!cut, "the count of the last column is read in full");
+  await page.getByRole("navigation").getByRole("link", { name: "Releases 2 behind" }).waitFor();
+  await page.show("agents/support-triage");
+  assert.equal(await page.locator(".agent-head .badge", { hasText: "production v3" }).getAttribute("class"), "badge accent");
+  page.faults();
+});
+
+test("a day of the history says when its releases were, and the chosen one's title is not under its count", async () => {
+  const { page, move } = await studio("clara");
+  for (const agent of ["writer", "researcher", "support-triage", "fact-checker"]) await move(agent, "production", 1);
+  await page.show("releases/history");
+  const release = page.getByRole("button", { name: /moved/ }).first();
+  assert.match(await release.locator("time").innerText(), /^\d\d:\d\d$/);
+  const aside = page.getByRole("complementary", { name: "The chosen release" });
+  const [title, count] = await aside.locator("header").first().evaluate((head) => [...head.children].map((one) => one.getBoundingClientRect()).map(({ left, right }) => ({ left, right })));
+  assert.ok(title.right <= count.left, `${title.right} ${count.left}`);
   page.faults();
 });

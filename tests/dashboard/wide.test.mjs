@@ -58,3 +58,15 @@ test("all screens begin at the left edge of their title, and a name has its id b
   }
   page.faults();
 });
+
+test("the tabs of an agent have one width, which ends where the bar above does", async () => {
+  const { page } = await stage.studio("ziska");
+  await page.setViewportSize({ width: 1440, height: 900 });
+  const right = (name) => page.evaluate((name) => document.querySelector(name).getBoundingClientRect().right, name);
+  for (const tab of ["", "/definition", "/history", "/labels", "/try", "/usage"]) {
+    await page.show(`agents/writer${tab}`);
+    await page.locator(".tabs").waitFor();
+    assert.equal(await right(".agent-head"), await right(".bar .actions"), tab);
+  }
+  page.faults();
+});

@@ -139,7 +139,7 @@ function bulkLine(groups: [Done, OfAgent[]][]): string {
 }
 
 /** What the action, the target or the id of a record says already. */
-const KNOWN = /^(is_active|revoked_at|replaced_by|cursor|provider)$/;
+const KNOWN = /^(is_active|revoked_at|replaced_by|cursor|provider|made_at|period|scope.*)$/;
 /** One line of a few words. */
 const BRIEF = /^.{0,28}$/;
 

@@ -1,6 +1,7 @@
 /** What an agent did over a time, from the changes of its status. */
 import type { StatusChange } from "./attention";
 import type { Status } from "./types";
+import { HOUR } from "./usage";
 
 export interface Block {
   status: Status;
@@ -15,6 +16,14 @@ export interface Lane {
   /** Milliseconds of work, and in how many tasks. */
   worked: number;
   tasks: number;
+}
+
+/** The full hours of a time, as clocks here show them; of a long one every second, third or fourth. */
+export function fullHours(from: number, to: number, most = 6): number[] {
+  const found: number[] = [];
+  const step = Math.ceil((to - from) / HOUR / most) * HOUR;
+  for (let at = new Date(from).setHours(0, 0, 0, 0); at < to; at += step) if (at >= from) found.push(at);
+  return found;
 }
 
 /** The lanes of agents, each from its first known change on; a report of the same task goes on with its block. */

@@ -18,7 +18,7 @@ export interface ReleaseRow {
   agent: Agent;
   places: ReadonlyMap<string, Place>;
   group: Group;
-  /** How many versions the last column is behind the first one. */
+  /** How many versions the last column is behind the one before it. */
   behind: number;
   /** The newest move of a label. */
   moved: string;
@@ -54,13 +54,14 @@ export function releaseRows(
   };
   for (const { agent_id, version, created_at: at, actor } of versions) put(agent_id, LATEST, { version, at, actor });
   for (const { agent_id, label, version, updated_at: at, actor } of labels) put(agent_id, label, { version, at, actor });
-  const last = columns.at(-1)!;
+  const [last, ...before] = columns.toReversed();
   const shown = agents.filter(({ agent_id, agent_type }) => agent_type === "ai" || (places.get(agent_id)?.size ?? 0) > 1);
   return shown.map((agent): ReleaseRow => {
     const of = places.get(agent.agent_id) ?? new Map<string, Place>();
-    const end = of.get(last)?.version;
-    const first = columns.find((label) => of.has(label));
-    const behind = end === undefined || first === undefined ? 0 : of.get(first)!.version - end;
+    const end = of.get(last!)?.version;
+    // What waits is in the column before, or, where that has none, in one further ahead.
+    const waits = before.find((label) => of.has(label));
+    const behind = end === undefined || waits === undefined ? 0 : of.get(waits)!.version - end;
     const moved = [...of].filter(([label]) => label !== LATEST).map(([, { at }]) => at);
     return {
       agent,

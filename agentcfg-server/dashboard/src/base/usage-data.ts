@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { useResource, type Resource } from "./cache";
 import { useAgents, useKeys, useLabels, useModels, useVersions } from "./data";
-import { LATEST, releaseRows, usualColumns, type Release } from "./releases";
+import { releaseRows, usualColumns, type Release } from "./releases";
 import { can, workspace } from "./session";
 import { DAY, now, plural } from "./text";
 import { HOUR, iso, spanOf, weekdays, type Budget, type By, type Range, type Span, type UsageRow } from "./usage";
@@ -55,15 +55,15 @@ export function useWeekdays(read = true): number[] {
   return useMemo(() => weekdays(data ?? [], today + DAY), [data, today]);
 }
 
-/** The label that users get, and the agents on which it is behind their newest version. */
+/** The label that users get, and the agents on which it is behind the one before it, as on the board. */
 export function useBehind(): { label: string | undefined; behind: ReadonlySet<string> } {
   const agents = useAgents().data;
   const labels = useLabels().data;
   const versions = useVersions().data;
   return useMemo(() => {
-    const [, ...columns] = labels && versions ? usualColumns(versions, labels) : [];
-    const label = columns.at(-1);
-    const rows = label && agents ? releaseRows(agents, versions!, labels!, [LATEST, label]) : [];
+    const columns = labels && versions ? usualColumns(versions, labels) : [];
+    const label = columns.slice(1).at(-1);
+    const rows = label && agents ? releaseRows(agents, versions!, labels!, columns) : [];
     return { label, behind: new Set(rows.filter(({ group }) => group === "behind").map(({ agent }) => agent.agent_id)) };
   }, [agents, labels, versions]);
 }

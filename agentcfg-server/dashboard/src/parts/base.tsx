@@ -190,13 +190,22 @@ export function Badge({
   );
 }
 
-/** A label; where its version is not the current one it says so, and production is then marked as behind. */
-export function LabelBadge({ label, version, current }: { label: string; version?: number; current?: number | undefined }) {
-  const behind = version !== undefined && version !== current;
+/** A label; where its version is not the current one it says so. That of the users is marked where it is behind. */
+export function LabelBadge({
+  label,
+  version,
+  current = version,
+  behind,
+}: {
+  label: string;
+  version?: number;
+  current?: number | null | undefined;
+  behind?: boolean;
+}) {
   return (
-    <Badge tone={label !== "production" ? undefined : behind && current ? "warn" : "accent"}>
+    <Badge tone={label !== "production" ? undefined : behind ? "warn" : "accent"}>
       {label}
-      {behind && ` v${version}`}
+      {version !== current && ` v${version}`}
     </Badge>
   );
 }

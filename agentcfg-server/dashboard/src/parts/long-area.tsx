@@ -4,7 +4,7 @@
  */
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { blocks, lines } from "../base/diff";
-import { number } from "../base/text";
+import { number, plural } from "../base/text";
 import { Button, cx } from "./base";
 import { Area, Input, type AreaProps } from "./fields";
 
@@ -63,6 +63,8 @@ export function LongArea({ value, rows, stored, ...rest }: AreaProps & { stored:
     event.preventDefault();
     event.stopPropagation();
   };
+  const tokens = Math.ceil(new Blob([value]).size / 4);
+  const edited = marks.filter(Boolean).length;
   let place = 0;
   return (
     <div class={cx("long-area", full && "full")} ref={box} style={{ "--rows": Number(rows) }} onKeyDown={keys}>
@@ -135,6 +137,12 @@ export function LongArea({ value, rows, stored, ...rest }: AreaProps & { stored:
       </div>
       <Area {...rest} rows={rows} value={value} class="long" />
       <div class="row fill">
+        <span class="count grow clip">
+          {plural(marks.length, "line")}
+          {/* A rule of thumb: a token is four bytes of English. */}
+          {tokens > 0 && ` · about ${plural(tokens, "token")}`}
+          {edited > 0 && ` · ${number(edited)} changed`}
+        </span>
         {query === null && (
           <Button small onClick={look}>
             Find

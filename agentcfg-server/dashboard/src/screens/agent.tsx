@@ -6,6 +6,7 @@ import { visited } from "../base/recent";
 import { go, href, route } from "../base/route";
 import { can } from "../base/session";
 import { number } from "../base/text";
+import { useBehind } from "../base/usage-data";
 import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill } from "../parts/base";
 import type { Agent } from "../base/types";
 import { Page } from "../parts/page";
@@ -35,6 +36,7 @@ export function AgentScreen() {
   const agent = read.data?.[0];
   const history = useHistory(id);
   const allLabels = useLabels();
+  const { behind } = useBehind();
   const status = useStatuses().data?.find((entry) => entry.agent_id === id);
   const [deleting, setDeleting] = useState(false);
   const [restoring, setRestoring] = useState(false);
@@ -119,7 +121,7 @@ export function AgentScreen() {
         <div class="row wrap end">
           {version !== null && <span class="dim">v{number(version)}</span>}
           {labels.slice(0, 3).map((label) => (
-            <LabelBadge key={label.label} label={label.label} version={label.version} current={version ?? undefined} />
+            <LabelBadge key={label.label} {...label} current={version} behind={behind.has(id)} />
           ))}
         </div>
       </div>

@@ -111,6 +111,7 @@ export function Agents() {
   const params = route.value.params;
   const show = (params.get("show") ?? "all") as Show;
   const model = params.get("model") ?? "";
+  const tag = params.get("tag") ?? "";
   const need = params.get("need");
   const query = asked();
   const [sort, direction] = (params.get("sort") ?? "").split(".") as [Column | "", string | undefined];
@@ -146,21 +147,22 @@ export function Agents() {
 
   const needs = useNeeds(rows);
   const needing = deletedShown ? undefined : needs.find(([one]) => one === need)?.[3];
+  const view = [show, model, tag, query, sort, direction, need].join(" ");
   const found = useMemo(() => {
     const matches = rows.filter(({ agent, status }) => {
       if (needing && !needing.has(agent.agent_id)) return false;
       if (show !== "all" && show !== "deleted" && (status?.status ?? "offline") !== show) return false;
       if (model && (model === "human" ? agent.agent_type !== "human" : agent.model !== model)) return false;
-      return finds(query, agent);
+      return (!tag || agent.capabilities.includes(tag)) && finds(query, agent);
     });
     const compare = sort && COLUMNS[sort];
     if (compare) matches.sort((a, b) => compare(a, b) * (direction === "down" ? -1 : 1));
     return matches;
-  }, [rows, show, model, query, sort, direction, needing && [...needing].join()]);
+  }, [rows, view, needing && [...needing].join()]);
 
   // A table that goes away under the pointer is not left by it. At once, or it would undo the entry into the next one.
   useLayoutEffect(() => () => setInside(false), [show, found.length === 0]);
-  const held = useHeld(found, [show, model, query, sort, direction, need].join(" "), inside);
+  const held = useHeld(found, view, inside);
   const ids = useMemo(() => held.rows.map(({ agent }) => agent.agent_id), [held.rows]);
   const { ticked, tick, tickRow, onKey } = useTicks(ids, () => !deletedShown);
   const marked = deletedShown ? [] : held.rows.filter(({ agent }) => ticked.has(agent.agent_id)).map(({ agent }) => agent);
@@ -169,7 +171,8 @@ export function Agents() {
   // The chosen one stays a choice when no agent has it any more.
   const chosen = model && model !== "human" ? model : null;
   const used = [...new Set([chosen, ...rows.map(({ agent }) => agent.model)])].filter((id) => id !== null).sort();
-  const filtered = !!needing || query !== "" || model !== "" || (show !== "all" && show !== "deleted");
+  const tags = [...new Set([tag, ...rows.flatMap(({ agent }) => agent.capabilities)])].filter(Boolean).sort();
+  const filtered = !!(needing || query || model || tag) || (show !== "all" && show !== "deleted");
 
   return (
     <Page
@@ -216,6 +219,12 @@ export function Agents() {
           {options(used.map((id) => [id, models?.find((known) => known.id === id)?.display_name ?? id]))}
           <option value="human">Human</option>
         </Select>
+        {tags[0] && (
+          <Select tool aria-label="Tag" value={tag} onPick={(value) => setParams({ tag: value })}>
+            <option value="">All tags</option>
+            {options(tags.map((one) => [one, one]))}
+          </Select>
+        )}
         <Search />
       </div>
       <Reading of={source} what="The agents" />
@@ -290,6 +299,7 @@ export function Agents() {
                   row={row}
                   index={index}
                   names={names}
+                  behind={needs[0]![3].has(row.agent.agent_id)}
                   deleted={deletedShown}
                   onRestore={setRestoring}
                   on={ticked.has(row.agent.agent_id)}
@@ -315,6 +325,7 @@ function AgentRow({
   row,
   index,
   names,
+  behind,
   deleted,
   onRestore,
   on,
@@ -323,6 +334,7 @@ function AgentRow({
   row: Row;
   index: number;
   names: ReturnType<typeof useNames>;
+  behind: boolean;
   deleted: boolean;
   onRestore: (agent: Agent) => void;
   on: boolean;
@@ -377,7 +389,7 @@ function AgentRow({
         <td class="third" title={list(labels.map(({ label }) => label))}>
           <div class="row">
             {version && <span>v{version.version}</span>}
-            {first && <LabelBadge label={first.label} version={first.version} current={version?.version} />}
+            {first && <LabelBadge {...first} current={version?.version} behind={behind} />}
             {labels.length > 1 && <Badge>+{labels.length - 1}</Badge>}
           </div>
         </td>
@@ -417,7 +429,9 @@ function NoMatch({ query }: { query: string }) {
     <Empty
       icon="search"
       title={query ? `No agent matches “${query}”.` : "No agent matches this filter."}
-      action={<Button onClick={() => setParams({ q: null, model: null, show: null, need: null })}>Clear filter</Button>}
+      action={
+        <Button onClick={() => setParams({ q: null, model: null, tag: null, show: null, need: null })}>Clear filter</Button>
+      }
     />
   );
 }

@@ -17,7 +17,7 @@ import {
 } from "../base/config";
 import type { AgentField, Num, Section } from "../base/agent-fields";
 import { PROVIDERS, useModels } from "../base/data";
-import { count, number, plural } from "../base/text";
+import { count, number } from "../base/text";
 import type { Model, Provider } from "../base/types";
 import { Avatar, Button, cx, Icon, SWATCHES } from "../parts/base";
 import { DefinitionView } from "../parts/definition";
@@ -61,11 +61,6 @@ function TextControl({ name, value, set, faults, touched, touch, changed, stored
       changed={changed.has(name)}
       // A short text has a count when it is almost full.
       counted={limit && (rows || value.length > 0.8 * limit) ? { text: value, limit } : undefined}
-      // A rule of thumb: a token is four bytes of English.
-      aside={
-        name === "persona_prompt" &&
-        value && <span class="count">about {plural(Math.ceil(new Blob([value]).size / 4), "token")}</span>
-      }
       error={!required || touched(name) ? faults[name] : undefined}
       hint={hint}
     >

@@ -1,6 +1,6 @@
 /** The timeline: what each agent did in the last hours, a lane for each. */
 import { useMemo, useState } from "preact/hooks";
-import { lanesOf, type Block, type Lane } from "../base/lanes";
+import { fullHours, lanesOf, type Block, type Lane } from "../base/lanes";
 import { useAgentsById, useStatuses } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { now, number, plural, span, time } from "../base/text";
@@ -45,9 +45,16 @@ export function Timeline() {
           choices={["6", "24"].map((value) => [value, `${value} h`])}
         />
         <p class="hint grow" role="status">
-          {said ||
-            (since > from ? `This server has seen reports since ${time(since)}.` : "Height tells work, idle and offline apart.")}
+          {said || (since > from && `This server has seen reports since ${time(since)}.`)}
         </p>
+        <span class="lane-key hint second">
+          {ORDER.map((status) => (
+            <span key={status} class={status}>
+              {status}
+            </span>
+          ))}
+          <span class="long">{span(LONG)}, one task</span>
+        </span>
       </div>
       <Lanes entries={all.slice(0, MOST)} byId={byId} of={of} from={from} to={to} say={setSaid} />
       {all.length > MOST && (
@@ -74,19 +81,23 @@ function Lanes({
   const { place, width } = useWidth();
   const { from, to } = drawn;
   const length = Math.max(160, innerWidth < 720 ? width - 34 : width - 366);
-  const step = ((to - from) / 6) * (length < 400 ? 2 : 1);
-  const hours = Array.from({ length: Math.ceil((to - from) / step) }, (_, i) => from + i * step);
+  const x = (at: number): number => ((at - from) / (to - from)) * length;
   return (
     <div class="card timeline" ref={place}>
       <div class="lane-row" aria-hidden="true">
-        <span class="second" />
-        <svg class="lane chart" width={length} height="24">
-          {hours.map((at) => (
-            <text key={at} x={((at - from) / (to - from)) * length} y="16">
-              {time(at)}
-            </text>
+        <span class="second">Agent</span>
+        <svg class="lane chart" width={length} height="28">
+          {fullHours(from, to, length < 400 ? 4 : 6).map((at) => (
+            <g key={at}>
+              {/* Down to the last lane: the card cuts it. */}
+              <line x1={x(at)} x2={x(at)} y1="28" y2="9999" />
+              <text x={x(at)} y="18" text-anchor="middle">
+                {time(at)}
+              </text>
+            </g>
           ))}
         </svg>
+        <span class="second right">Worked · tasks</span>
       </div>
       {entries.map((entry, i) => (
         <Row

@@ -4,6 +4,7 @@ import { call } from "../../base/api";
 import { statesAt } from "../../base/attention";
 import { useBudgetName } from "../../base/budget-names";
 import { useAgents, useAudit, useNames, useStatuses } from "../../base/data";
+import { fullHours } from "../../base/lanes";
 import { isBack } from "../../base/releases";
 import { href } from "../../base/route";
 import { workspace } from "../../base/session";
@@ -198,6 +199,8 @@ export function TheDay() {
     () => Array.from({ length: SAMPLES }, (_, i) => begin + ((i + 1) * (end - begin)) / SAMPLES),
     [begin, end],
   );
+  const names = moments.map(() => "");
+  for (const at of fullHours(begin, end)) names[Math.floor(((at - begin) / (end - begin)) * SAMPLES)] = time(at);
   const known = new Set(agents?.map(({ agent_id }) => agent_id));
   const states = useMemo(
     () =>
@@ -215,10 +218,7 @@ export function TheDay() {
   const drawn = (history.data?.length ?? 0) > 0 && end - begin > HOUR / 2;
   const area = (scale: { x: (step: number) => number; y: (value: number) => number; step: number }, values: number[]): string =>
     values
-      .map(
-        (value, i) =>
-          `${i ? "" : `M${scale.x(0) - scale.step / 2} `}${i ? "" : scale.y(value)}V${scale.y(value)}H${scale.x(i) + scale.step / 2}`,
-      )
+      .map((value, i) => `${i ? "V" : `M${scale.x(0) - scale.step / 2} `}${scale.y(value)}H${scale.x(i) + scale.step / 2}`)
       .join("");
   return (
     <section class="card">
@@ -244,7 +244,7 @@ export function TheDay() {
               <Plot
                 title="Agents that worked and were idle"
                 desc={`Now ${of("working")} work and ${of("idle")} are idle, of ${total}.`}
-                names={moments.map((moment) => time(moment))}
+                names={names}
                 most={total}
                 axis={(value) => number(value)}
                 height={212}

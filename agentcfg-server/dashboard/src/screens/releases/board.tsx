@@ -5,7 +5,7 @@ import { useGap } from "../../base/gaps";
 import { GROUPS, LATEST, releaseRows, step, usualColumns, type Group, type ReleaseRow } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
 import { can } from "../../base/session";
-import { ago, DAY, now, number, plural, span } from "../../base/text";
+import { ago, capital, DAY, now, number, plural, span } from "../../base/text";
 import { Avatar, Button, cx, Empty, LinkButton, options } from "../../parts/base";
 import { Reading } from "../../parts/feedback";
 import { asked, finds, Search, Segments, Select } from "../../parts/fields";
@@ -124,7 +124,7 @@ function Table({
           onPick={(value) => setParams({ show: value === "all" ? null : value }, false)}
           choices={[
             ["all", "All", rows.length],
-            ["behind", `${last} behind`, count("behind")],
+            ["behind", `${capital(last)} behind`, count("behind")],
             ["never", "Never released", count("never")],
             ["moved", "Moved this week", count("moved")],
           ]}
@@ -237,13 +237,12 @@ function Table({
   );
 }
 
-/** How many agents bear a label, and how many of them are behind the column before. */
+/** How many agents bear a label, and how many of them are behind the column before, as the groups count them. */
 function headline(rows: ReleaseRow[], label: string, columns: readonly string[]): string {
   const bearing = rows.filter(({ places }) => places.has(label));
-  const before = columns[columns.indexOf(label) - 1];
-  const behind = before
-    ? bearing.filter(({ places }) => (places.get(before)?.version ?? 0) > places.get(label)!.version).length
-    : 0;
+  const before = columns.slice(0, columns.indexOf(label)).reverse();
+  const waits = ({ places }: ReleaseRow): number => places.get(before.find((one) => places.has(one))!)?.version ?? 0;
+  const behind = bearing.filter((row) => waits(row) > row.places.get(label)!.version).length;
   return `${plural(bearing.length, "agent")}${behind ? `, ${number(behind)} behind` : ""}`;
 }
 
@@ -262,7 +261,7 @@ function Head({
   on?: boolean;
   onTick?: (on: boolean) => void;
 }) {
-  const title = group === "behind" ? `${last} behind` : group === "never" ? "Never released" : `${last} up to date`;
+  const title = group === "never" ? "Never released" : `${capital(last)} ${group === "behind" ? "behind" : "up to date"}`;
   const oldest = rows.map(({ places }) => places.get(last)?.at ?? "").sort()[0];
   return (
     <tr class="group-row">

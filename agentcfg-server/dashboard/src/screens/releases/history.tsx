@@ -7,7 +7,7 @@ import { href, route, setParams } from "../../base/route";
 import { can, workspace } from "../../base/session";
 import { capital, DAY, date, moment, now, number, plural, time, utc } from "../../base/text";
 import type { Agent } from "../../base/types";
-import { Avatar, Badge, Button, cx, Empty, LabelBadge, options, Skeleton, Time } from "../../parts/base";
+import { Avatar, Badge, Button, cx, Empty, LabelBadge, options, Skeleton } from "../../parts/base";
 import { Failure, useSending } from "../../parts/feedback";
 import { Fault, Select } from "../../parts/fields";
 import { previewRestore, putBack, type Move } from "./moves";
@@ -156,6 +156,8 @@ function Dot({ kind }: { kind: DotKind }) {
 }
 
 const DAYS = 30;
+/** So many moved agents stand in a line; the release itself has all. */
+const SHOWN = 3;
 
 /** The last days as a line for each label: a dot for each move, larger where it was of more agents. The list below has the same. */
 function Strip({ rows, labels, last }: { rows: Release[]; labels: string[]; last: string | undefined }) {
@@ -235,14 +237,13 @@ function Days({
               <span class="row wrap">
                 <b>{names(row.actor)}</b> {isBack(row) ? "moved back" : "moved"} <LabelBadge label={row.label} /> on{" "}
                 {plural(row.moves.length, "agent")}
-                <span class="grow" />
-                <span class="dim small-text">
-                  <Time at={row.created_at} />
-                </span>
+                <time class="dim small-text grow right" dateTime={row.created_at} title={utc(row.created_at)}>
+                  {time(Date.parse(row.created_at))}
+                </time>
               </span>
               {row.message && <span class="block message">{row.message}</span>}
               <span class="row wrap small-text moves">
-                {row.moves.slice(0, 3).map(({ agent_id, from, to }) => (
+                {row.moves.slice(0, SHOWN).map(({ agent_id, from, to }) => (
                   <span key={agent_id} class="row">
                     <Avatar of={byId.get(agent_id)} id={agent_id} size={20} />
                     {byId.get(agent_id)?.display_name ?? agent_id}
@@ -251,7 +252,7 @@ function Days({
                     </span>
                   </span>
                 ))}
-                {row.moves.length > 3 && <span class="dim">and {number(row.moves.length - 3)} more</span>}
+                {row.moves.length > SHOWN && <span class="dim">and {number(row.moves.length - SHOWN)} more</span>}
               </span>
             </span>
           </button>
@@ -263,18 +264,19 @@ function Days({
 
 const LISTED = 100;
 
-function Moves({ moves, byId }: { moves: Move[]; byId: ReadonlyMap<string, Agent> }) {
+function Moves({ moves, byId, most = LISTED }: { moves: Move[]; byId: ReadonlyMap<string, Agent>; most?: number }) {
   return (
     <ul class="between">
-      {moves.slice(0, LISTED).map(({ agent_id, from, to }) => (
+      {moves.slice(0, most).map(({ agent_id, from, to }) => (
         <li key={agent_id}>
-          <a class="clip grow link" href={href("agent", { id: agent_id, tab: "labels" })}>
+          <Avatar of={byId.get(agent_id)} id={agent_id} size={20} />
+          <a class="clip grow" href={href("agent", { id: agent_id, tab: "labels" })}>
             {byId.get(agent_id)?.display_name ?? agent_id}
           </a>
           <FromTo from={from} to={to} />
         </li>
       ))}
-      {moves.length > LISTED && <li class="dim">and {number(moves.length - LISTED)} more</li>}
+      {moves.length > most && <li class="dim">and {number(moves.length - most)} more</li>}
     </ul>
   );
 }
@@ -347,7 +349,7 @@ function PutBack({ release, byId, newest }: { release: Release; byId: ReadonlyMa
               To how it was before this release: {plural(seen.moves.length, "agent")} {seen.moves.length === 1 ? "moves" : "move"}
               .{!newest && " What was released after it is taken back too."}
             </p>
-            <Moves moves={seen.moves} byId={byId} />
+            <Moves moves={seen.moves} byId={byId} most={SHOWN} />
             {late && <Fault>{label} was moved in the meantime. Nothing has moved: look again.</Fault>}
             <Button icon="back" busy={busy} onClick={() => void send(run)}>
               Put back to before {time(Date.parse(release.created_at))}
