@@ -59,6 +59,8 @@ test("times of charts are full hours", () => {
   assert.deepEqual(hours(fullHours(at(-3, 46), at(20, 46))), ["0:0", "4:0", "8:0", "12:0", "16:0", "20:0"]);
   assert.deepEqual(hours(fullHours(at(14, 20), at(20, 20), 4)), ["16:0", "18:0", "20:0"]);
   assert.deepEqual(hours(fullHours(at(14, 20), at(14, 50))), []);
+  assert.deepEqual(hours(fullHours(at(14, 20), at(14, 20))), [], "a server has just begun");
+  assert.deepEqual(hours(fullHours(at(14, 20), at(12, 10))), []);
 });
 
 test("the timeline shows what agents did, and names each block by keyboard", async () => {

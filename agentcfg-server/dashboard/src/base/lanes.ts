@@ -21,7 +21,8 @@ export interface Lane {
 /** The full hours of a time, as clocks here show them; of a long one every second, third or fourth. */
 export function fullHours(from: number, to: number, most = 6): number[] {
   const found: number[] = [];
-  const step = Math.ceil((to - from) / HOUR / most) * HOUR;
+  // Nothing is known yet of a server that has just begun: its time may be empty.
+  const step = Math.max(1, Math.ceil((to - from) / HOUR / most)) * HOUR;
   for (let at = new Date(from).setHours(0, 0, 0, 0); at < to; at += step) if (at >= from) found.push(at);
   return found;
 }

@@ -61,7 +61,7 @@ export function releaseRows(
     const end = of.get(last!)?.version;
     // What waits is in the column before, or, where that has none, in one further ahead.
     const waits = before.find((label) => of.has(label));
-    const behind = end === undefined || waits === undefined ? 0 : of.get(waits)!.version - end;
+    const behind = end === undefined || waits === undefined ? 0 : Math.max(0, of.get(waits)!.version - end);
     const moved = [...of].filter(([label]) => label !== LATEST).map(([, { at }]) => at);
     return {
       agent,

@@ -237,7 +237,7 @@ function Days({
               <span class="row wrap">
                 <b>{names(row.actor)}</b> {isBack(row) ? "moved back" : "moved"} <LabelBadge label={row.label} /> on{" "}
                 {plural(row.moves.length, "agent")}
-                <time class="dim small-text grow right" dateTime={row.created_at} title={utc(row.created_at)}>
+                <time class="dim small-text grow right" dateTime={row.created_at}>
                   {time(Date.parse(row.created_at))}
                 </time>
               </span>
