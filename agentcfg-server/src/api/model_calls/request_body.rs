@@ -252,8 +252,6 @@ struct Members<'a> {
     is_empty: bool,
     /// Whether there is a member `models` that is not null.
     lists_models: bool,
-    /// Whether a name is no text: half of a surrogate pair. Readers differ in what they take it for.
-    has_broken_name: bool,
     /// The names of all members, where they matter.
     names: SmallVec<[&'a RawValue; 12]>,
     /// A relevant member that appears twice: readers differ in which one they take.
@@ -325,11 +323,6 @@ fn object<'a>(body: &'a [u8], persona: Option<&'static str>) -> Result<(&'a str,
             ),
         })
     })?;
-    if members.has_broken_name {
-        return Err(Failure::bad_request(
-            "the names of members must not have half of a surrogate pair",
-        ));
-    }
     if members.names.len() > MOST_MEMBERS {
         return Err(Failure::bad_request(format!(
             "the body must have at most {MOST_MEMBERS} members"
@@ -364,7 +357,6 @@ impl<'de> de::Visitor<'de> for Wanted {
                 members.names.push(name);
             }
             let Some(name) = decoded(name.get().as_bytes()) else {
-                members.has_broken_name = true;
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };

@@ -124,14 +124,11 @@ fn an_empty_string_counts_as_absent() {
 }
 
 #[test]
-fn names_that_are_no_text_and_long_models_are_refused() {
+fn long_models_and_many_members_are_refused() {
     let refused = |format, body: &str| {
         let body = Bytes::copy_from_slice(body.as_bytes());
         Draft::read(format, &body).map(|_| ()).unwrap_err().message
     };
-    // A reader that takes such a name would not see the other members as this one does.
-    let half = refused(Format::ChatCompletions, r#"{"messages":[],"n":9,"\udead":1}"#);
-    assert!(half.contains("surrogate"), "{half}");
     let long = format!(r#"{{"model":"{}"}}"#, "m".repeat(257));
     for format in [Format::ChatCompletions, Format::Responses, Format::Messages] {
         assert!(refused(format, &long).contains("at most 256 characters"));

@@ -62,7 +62,8 @@ impl OutputMembers {
                 return Err(Failure::bad_request(message));
             }
             Err(_) => {
-                let message = "the body must be a JSON object, because a budget covers this call";
+                let message = "the names of members must be whole texts, without half of a surrogate pair, because a budget \
+                               covers this call";
                 return Err(Failure::bad_request(message));
             }
         };
@@ -281,6 +282,8 @@ mod tests {
             r#"{"max_tokens":1.5}"#,
             r#"{"n":"2"}"#,
             r#"{"n":1,"n":9}"#,
+            // Some readers take such a name, and the members after it would not be seen here.
+            r#"{"n":9,"\udead":1}"#,
         ] {
             let body = Bytes::copy_from_slice(wrong.as_bytes());
             assert!(
