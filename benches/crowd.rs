@@ -1,5 +1,5 @@
-//! Reads of others beside many streams of the change feed: alone, while the streams get events, and while all streams connect
-//! again at once, as after the restart of a proxy.
+//! Reads of others beside many streams of the change feed: alone, while the streams get events, and while all streams
+//! connect again at once, as after the restart of a proxy.
 //!
 //! The baseline is the same reads while a bare hyper in a process of its own sends the same events to the same streams.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]

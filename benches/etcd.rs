@@ -1,4 +1,5 @@
-//! One and three servers on an etcd cluster of three members, against one server on PostgreSQL and Express on PostgreSQL.
+//! One and three servers on an etcd cluster of three members, against one server on PostgreSQL and Express on
+//! PostgreSQL.
 //!
 //! Needs etcd, the programs of PostgreSQL, Node and the packages of `peers/express`; `scripts/bench.sh` installs them.
 

@@ -1,5 +1,5 @@
-//! The history of agents: versions written over HTTP, a version read by a label in a long and in a short history, the list
-//! of a revision in the middle of a long log, and the memory of an export.
+//! The history of agents: versions written over HTTP, a version read by a label in a long and in a short history, the
+//! list of a revision in the middle of a long log, and the memory of an export.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::process::Command;

@@ -1,5 +1,5 @@
-//! Mirrors of a label: the time from a promotion until each of them shows it. Some are those of the clients for Python and
-//! TypeScript, in processes of their own.
+//! Mirrors of a label: the time from a promotion until each of them shows it. Some are those of the clients for Python
+//! and TypeScript, in processes of their own.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::cell::RefCell;

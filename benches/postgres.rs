@@ -1,7 +1,7 @@
 //! One and three servers on one PostgreSQL, against Express with the same work on the same PostgreSQL.
 //!
-//! Needs the programs of PostgreSQL, Node and the packages of `peers/express`; `scripts/bench.sh` installs them. With `BEFORE`
-//! set to the binary of another version, a lone writer is compared with that version.
+//! Needs the programs of PostgreSQL, Node and the packages of `peers/express`; `scripts/bench.sh` installs them. With
+//! `BEFORE` set to the binary of another version, a lone writer is compared with that version.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -113,8 +113,8 @@ impl Ways {
         &self.keys[round % self.keys.len()]
     }
 
-    /// Measures the three ways in turn, in rounds of which the first only warms up. `run` puts figures of its load and returns how
-    /// many calls were answered and refused.
+    /// Measures the three ways in turn, in rounds of which the first only warms up. `run` puts figures of its load and
+    /// returns how many calls were answered and refused.
     fn measure(
         &self,
         run: impl Fn(&Way<'_>, usize, Duration, &mut Figures) -> Result<(u64, u64), Failure>,

@@ -1,5 +1,5 @@
-//! `GET /api/agents/released` against `GET /api/agents/configs` with as many agents and as many bytes, in process and without
-//! sockets; and the first read of both after a change, which finds nothing in the cache.
+//! `GET /api/agents/released` against `GET /api/agents/configs` with as many agents and as many bytes, in process and
+//! without sockets; and the first read of both after a change, which finds nothing in the cache.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 

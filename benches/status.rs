@@ -1,7 +1,8 @@
-//! Live status of a large workspace: agents that report, and dashboards that poll or stream, beside reports in another workspace;
-//! on redb, on PostgreSQL and on an etcd cluster of three members.
+//! Live status of a large workspace: agents that report, and dashboards that poll or stream, beside reports in another
+//! workspace; on redb, on PostgreSQL and on an etcd cluster of three members.
 //!
-//! With `BASELINE=PATH` only redb, with another binary of the server in turn with this one. `STORES` names the stores to measure.
+//! With `BASELINE=PATH` only redb, with another binary of the server in turn with this one. `STORES` names the stores
+//! to measure.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::cell::Cell;
@@ -90,7 +91,8 @@ struct Target {
     workspace: String,
     keys: Vec<String>,
     reports: Arc<[Vec<u8>]>,
-    /// How many of these reports were answered. Each measurement goes on with the next one, so that each agent reports in time.
+    /// How many of these reports were answered. Each measurement goes on with the next one, so that each agent reports
+    /// in time.
     reported: Cell<u64>,
     agents: usize,
     /// The reports of the other workspace.
@@ -399,8 +401,8 @@ fn good(outcome: &Outcome) -> Result<(), Failure> {
     }
 }
 
-/// Two reports of each agent, one after those of all others. Every third agent works, on another task each time; the others are
-/// idle.
+/// Two reports of each agent, one after those of all others. Every third agent works, on another task each time; the
+/// others are idle.
 fn reports(workspace: &str, keys: &[String], agents: usize) -> Arc<[Vec<u8>]> {
     let report = |task: usize| {
         let number = task % agents;

@@ -97,8 +97,8 @@ impl Store for MapStore {
 }
 
 impl State {
-    /// Applies one write and returns its number; `None` when a counter would leave its bounds. `before` is the state before
-    /// the batch.
+    /// Applies one write and returns its number; `None` when a counter would leave its bounds. `before` is the state
+    /// before the batch.
     fn write(&mut self, write: Write, before: &Self) -> Result<Option<u64>, StoreError> {
         Ok(Some(match write {
             Write::Put(key, value) => self.put(key, value),

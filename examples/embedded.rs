@@ -29,8 +29,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         println!("{} since {}", agent.agent_id, agent.created_at);
     }
 
-    // A graceful shutdown: the app takes no more requests, waits for those in flight, and then writes the last uses of API
-    // keys, which are otherwise written twice a minute. Every change was durable when its method returned.
+    // A graceful shutdown: the app takes no more requests, waits for those in flight, and then writes the last uses of
+    // API keys, which are otherwise written twice a minute. Every change was durable when its method returned.
     service.shutdown().await?;
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A release with labels: edit, try as `staging`, release as `production`, and take the release back.
 //!
-//! Start a server with `agentcfg-server dev`, copy the API key that it prints (moving labels needs one of scope `admin`), and run
+//! Start a server with `agentcfg-server dev`, copy the API key that it prints (moving labels needs one of scope
+//! `admin`), and run
 //!
 //! ```text
 //! SERVER_URL=http://127.0.0.1:7420 API_KEY=svc_… cargo run -p agentcfg-examples --example release_flow

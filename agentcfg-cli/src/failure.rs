@@ -85,7 +85,8 @@ impl CommandFailure {
         }
     }
 
-    /// Whether an answer came from a program that is no agentcfg-server, such as a proxy: the server numbers its answers.
+    /// Whether an answer came from a program that is no agentcfg-server, such as a proxy: the server numbers its
+    /// answers.
     pub fn is_of_another_server(&self) -> bool {
         let Self::Call(error) = self else { return false };
         // A missing agent has the status of the list that lacks it, which is none of an error.

@@ -3,9 +3,9 @@
 //! The library is the command without its `main`: [`run`] is all that it offers.
 
 // `args` is the command line, `commands` runs it with the typed client, `agent_file` is the format of agents' files,
-// `file` reads and writes them and their directory, `import` has the formats of other tools, `merge` combines two changes
-// of one agent, `signals` is what an interruption removes, `session` and `credentials` choose the server and the key, and
-// `output`, `terminal`, `usage` and `failure` are what the user sees.
+// `file` reads and writes them and their directory, `import` has the formats of other tools, `merge` combines two
+// changes of one agent, `signals` is what an interruption removes, `session` and `credentials` choose the server and
+// the key, and `output`, `terminal`, `usage` and `failure` are what the user sees.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
 

@@ -78,7 +78,8 @@ fn value(base: &Value, mine: &Value, theirs: &Value) -> Option<Value> {
     }
 }
 
-/// Whether an entry of a map is null. Such a map is merged as a whole, because null stands for an entry that is not there.
+/// Whether an entry of a map is null. Such a map is merged as a whole, because null stands for an entry that is not
+/// there.
 fn has_nulls(map: &Map<String, Value>) -> bool {
     map.values().any(Value::is_null)
 }

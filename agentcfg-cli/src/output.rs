@@ -83,8 +83,8 @@ impl Output {
         Ok(self.stdout.flush()?)
     }
 
-    /// Prints a text of another origin. A file or a pipe gets it byte for byte; a terminal gets no control characters, which
-    /// could change what it shows.
+    /// Prints a text of another origin. A file or a pipe gets it byte for byte; a terminal gets no control characters,
+    /// which could change what it shows.
     pub fn text(&mut self, text: &str) -> Result<()> {
         self.exact(text, printable_lines, "")
     }
@@ -145,14 +145,14 @@ pub fn printable_lines(text: &str) -> String {
     escape(text, |c| controls_a_terminal(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Control characters, and those that reorder the text around them (bidirectional embeddings, overrides and isolates), with
-/// which a text could look like another one.
+/// Control characters, and those that reorder the text around them (bidirectional embeddings, overrides and isolates),
+/// with which a text could look like another one.
 fn controls_a_terminal(c: char) -> bool {
     c.is_control() || matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// JSON in which characters that control the terminal are escapes of JSON. Those below U+0020 are escaped already, but for the
-/// line feeds between values.
+/// JSON in which characters that control the terminal are escapes of JSON. Those below U+0020 are escaped already, but
+/// for the line feeds between values.
 fn printable_json(text: &str) -> String {
     let mut printable = String::with_capacity(text.len());
     for c in text.chars() {

@@ -146,8 +146,8 @@ impl Session {
     }
 }
 
-/// Chooses the server, the credential and, with the stored credential, its workspace. The stored context is read only where the
-/// environment is not complete.
+/// Chooses the server, the credential and, with the stored credential, its workspace. The stored context is read only
+/// where the environment is not complete.
 fn choose(
     url: Option<String>,
     secret: Option<String>,

@@ -16,8 +16,8 @@ impl Client {
     /// Lists the agents of a workspace in the order of their creation: the active ones, unless
     /// [`AgentFilter::state`] chooses others.
     ///
-    /// With [`AgentFilter::agent_id`] the tag is that of the agent. With [`AgentFilter::as_of`] the list is the one that was
-    /// answered at that moment; see also [`Client::agents`].
+    /// With [`AgentFilter::agent_id`] the tag is that of the agent. With [`AgentFilter::as_of`] the list is the one
+    /// that was answered at that moment; see also [`Client::agents`].
     ///
     /// # Errors
     ///
@@ -37,8 +37,8 @@ impl Client {
         self.send(list(workspace, filter), ApiResponse::tagged).await
     }
 
-    /// Lists agents as [`Self::list_agents`], with the position in the change feed at which the list was read: the [changes](Self::changes)
-    /// after it lead from this list to the one now.
+    /// Lists agents as [`Self::list_agents`], with the position in the change feed at which the list was read: the
+    /// [changes](Self::changes) after it lead from this list to the one now.
     ///
     /// # Errors
     ///

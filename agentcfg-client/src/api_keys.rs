@@ -53,13 +53,13 @@ impl Client {
         self.send(Call::post(API_KEYS).json(new), ApiResponse::json).await
     }
 
-    /// Replaces an API key by a new one with the same name, environment, scope and limit. Only this response contains the
-    /// plaintext of the new key. The old one ends after the overlap.
+    /// Replaces an API key by a new one with the same name, environment, scope and limit. Only this response contains
+    /// the plaintext of the new key. The old one ends after the overlap.
     ///
     /// # Errors
     ///
-    /// [`is_not_found`](Error::is_not_found) for a key that is unknown, or of a workspace that the user is no member of;
-    /// [`is_conflict`](Error::is_conflict) for a key that has ended; [`is_forbidden`](Error::is_forbidden) without
+    /// [`is_not_found`](Error::is_not_found) for a key that is unknown, or of a workspace that the user is no member
+    /// of; [`is_conflict`](Error::is_conflict) for a key that has ended; [`is_forbidden`](Error::is_forbidden) without
     /// `api_keys:manage`.
     ///
     /// ```no_run

@@ -13,8 +13,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid) for the body, [`is_forbidden`](Error::is_forbidden) without `agents:configure`,
-    /// [`is_precondition_failed`](Error::is_precondition_failed) when an agent has changed since
+    /// [`is_invalid`](Error::is_invalid) for the body, [`is_forbidden`](Error::is_forbidden) without
+    /// `agents:configure`, [`is_precondition_failed`](Error::is_precondition_failed) when an agent has changed since
     /// [`ApplyAgents::base`], [`is_conflict`](Error::is_conflict) for an agent of another set,
     /// [`is_plan_limit`](Error::is_plan_limit) when the plan allows fewer active agents.
     ///

@@ -29,13 +29,14 @@ impl Client {
         self.send(call, ApiResponse::json).await
     }
 
-    /// Makes a budget, or changes its limit and action. `scope_id` names the agent, the API key or the user; it is `None` for the
-    /// whole workspace.
+    /// Makes a budget, or changes its limit and action. `scope_id` names the agent, the API key or the user; it is
+    /// `None` for the whole workspace.
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid) for a limit or a `scope_id` that breaks a rule, [`is_forbidden`](Error::is_forbidden)
-    /// without `budgets:manage`, [`is_plan_limit`](Error::is_plan_limit) where the workspace has 500 budgets.
+    /// [`is_invalid`](Error::is_invalid) for a limit or a `scope_id` that breaks a rule,
+    /// [`is_forbidden`](Error::is_forbidden) without `budgets:manage`, [`is_plan_limit`](Error::is_plan_limit) where
+    /// the workspace has 500 budgets.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -62,7 +63,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_forbidden`](Error::is_forbidden) without `budgets:manage`, [`is_not_found`](Error::is_not_found) where there is none.
+    /// [`is_forbidden`](Error::is_forbidden) without `budgets:manage`, [`is_not_found`](Error::is_not_found) where
+    /// there is none.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -83,8 +85,8 @@ impl Client {
         self.send(call, ApiResponse::success).await
     }
 
-    /// Replaces what servers had taken of the budgets that ended without giving it back by what the usage says that they have spent,
-    /// and returns the budgets.
+    /// Replaces what servers had taken of the budgets that ended without giving it back by what the usage says that
+    /// they have spent, and returns the budgets.
     ///
     /// # Errors
     ///

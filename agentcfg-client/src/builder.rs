@@ -147,8 +147,8 @@ impl Builder {
         self
     }
 
-    /// Uses this configuration of TLS, for example with the roots of the system, a certificate of the client, or another
-    /// crypto provider. Its protocols for ALPN are ignored: the client speaks HTTP/1.1.
+    /// Uses this configuration of TLS, for example with the roots of the system, a certificate of the client, or
+    /// another crypto provider. Its protocols for ALPN are ignored: the client speaks HTTP/1.1.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -169,10 +169,12 @@ impl Builder {
         self
     }
 
-    /// Sends all calls through an HTTP proxy: `http://host:port`, with `user:password@` before the host if it needs them.
+    /// Sends all calls through an HTTP proxy: `http://host:port`, with `user:password@` before the host if it needs
+    /// them.
     ///
-    /// To an `https` server the proxy makes a tunnel (`CONNECT`), so that it sees the name of the server alone. Requests to an
-    /// `http` server are forwarded by it. Without this setting and [`Self::proxy_from_env`] no proxy is used.
+    /// To an `https` server the proxy makes a tunnel (`CONNECT`), so that it sees the name of the server alone.
+    /// Requests to an `http` server are forwarded by it. Without this setting and [`Self::proxy_from_env`] no proxy is
+    /// used.
     ///
     /// ```
     /// use agentcfg_client::Client;
@@ -186,8 +188,9 @@ impl Builder {
     }
 
     /// Sends all calls through the proxy that the environment names for the server, if any, by the rules of curl:
-    /// `HTTPS_PROXY` or `HTTP_PROXY` by the scheme of the server's URL, else `ALL_PROXY`, unless the server is one of the hosts,
-    /// domains and networks in `NO_PROXY`. The names may be in lower case. The environment is read by [`Self::build`].
+    /// `HTTPS_PROXY` or `HTTP_PROXY` by the scheme of the server's URL, else `ALL_PROXY`, unless the server is one of
+    /// the hosts, domains and networks in `NO_PROXY`. The names may be in lower case. The environment is read by
+    /// [`Self::build`].
     ///
     /// ```
     /// use agentcfg_client::Client;
@@ -200,8 +203,8 @@ impl Builder {
         self
     }
 
-    /// Calls this before the client waits to retry a failed call, with the failure and the delay. An app shows its user with it
-    /// that, and how long, a rate limit holds the call.
+    /// Calls this before the client waits to retry a failed call, with the failure and the delay. An app shows its user
+    /// with it that, and how long, a rate limit holds the call.
     ///
     /// ```
     /// use agentcfg_client::Client;

@@ -149,8 +149,8 @@ impl Client {
 /// A stream of the changes in a workspace, which reconnects and resumes by itself. See [`Client::changes`].
 ///
 /// It returns each change once, in order, whatever happens to its connections. A temporary failure is waited out, with
-/// exponential backoff and jitter. Other failures are errors of [`Self::next`]. Where the server has no room for another stream, or
-/// the way to it lets none through, polls replace it.
+/// exponential backoff and jitter. Other failures are errors of [`Self::next`]. Where the server has no room for
+/// another stream, or the way to it lets none through, polls replace it.
 ///
 /// ```no_run
 /// # use agentcfg_client::model::{After, WorkspaceId};
@@ -239,9 +239,9 @@ impl ChangeStream {
     /// # Errors
     ///
     /// [`Error::is_unauthorized`] when the credential has ended, [`Error::is_forbidden`] without `agents:read` in the
-    /// workspace, [`Error::is_gone`] when the position is no longer one of the workspace: read the list again and go on from
-    /// its cursor. Other failures that will not pass are returned too. An answer of something else than the server, such as a
-    /// page of a proxy, is returned before the server has answered once, and waited out after that.
+    /// workspace, [`Error::is_gone`] when the position is no longer one of the workspace: read the list again and go on
+    /// from its cursor. Other failures that will not pass are returned too. An answer of something else than the
+    /// server, such as a page of a proxy, is returned before the server has answered once, and waited out after that.
     ///
     /// ```no_run
     /// # use agentcfg_client::model::{After, WorkspaceId};
@@ -340,8 +340,8 @@ impl ChangeStream {
 
     /// Takes note of a failure and of the delay after it, unless it is final.
     fn failed(&mut self, error: Error) -> Result<(), Error> {
-        // A certificate that was accepted before may be temporarily invalid, so the failure is not final; nor is an answer of
-        // something else than the server, such as a page of a proxy.
+        // A certificate that was accepted before may be temporarily invalid, so the failure is not final; nor is an
+        // answer of something else than the server, such as a page of a proxy.
         let was_connected = self.has_connected && (error.is_connect() || error.is_of_another());
         if !was_connected && !may_pass(&error) {
             return Err(error);

@@ -117,8 +117,8 @@ impl Client {
         *lock(&self.credential.rate_limit)
     }
 
-    /// Returns a client that gives this reason for each change of an agent or a label that it makes. The reason is kept in the
-    /// audit entry, and with the version if the change makes one.
+    /// Returns a client that gives this reason for each change of an agent or a label that it makes. The reason is kept
+    /// in the audit entry, and with the version if the change makes one.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

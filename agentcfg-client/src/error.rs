@@ -290,8 +290,8 @@ impl Error {
         self.is(412)
     }
 
-    /// Whether the position in the change feed is no longer one of the workspace (410): read the list again and go on from its
-    /// cursor.
+    /// Whether the position in the change feed is no longer one of the workspace (410): read the list again and go on
+    /// from its cursor.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -308,8 +308,8 @@ impl Error {
         self.is(410)
     }
 
-    /// Whether a limit of the plan or of the workspace is reached (422): of active agents, of labels, of webhooks, or of the agents of
-    /// one promotion.
+    /// Whether a limit of the plan or of the workspace is reached (422): of active agents, of labels, of webhooks, or
+    /// of the agents of one promotion.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -386,8 +386,8 @@ impl Error {
         self.0.kind == Kind::Connect
     }
 
-    /// Whether no connection could be made because of the proxy of [`Builder::proxy`](crate::Builder::proxy): it could not be
-    /// reached, or refused. In that case nothing was sent to the server.
+    /// Whether no connection could be made because of the proxy of [`Builder::proxy`](crate::Builder::proxy): it could
+    /// not be reached, or refused. In that case nothing was sent to the server.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -420,8 +420,8 @@ impl Error {
     /// Whether the server may have applied the requested change although the call failed.
     ///
     /// If so, read the record before you try again. It is `false` for reads, for requests that were
-    /// never sent, and for responses that guarantee that nothing changed: 4xx, and a 503 of the server with `Retry-After`. It is
-    /// `true` for a change whose response was lost, was another 5xx or could not be decoded.
+    /// never sent, and for responses that guarantee that nothing changed: 4xx, and a 503 of the server with
+    /// `Retry-After`. It is `true` for a change whose response was lost, was another 5xx or could not be decoded.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -46,8 +46,8 @@ impl Export {
     ///
     /// # Errors
     ///
-    /// When the connection breaks: the server ends an export so that fails halfway. What was received until then is no whole
-    /// export. A line that is longer than the greatest response which the client accepts is an error too.
+    /// When the connection breaks: the server ends an export so that fails halfway. What was received until then is no
+    /// whole export. A line that is longer than the greatest response which the client accepts is an error too.
     ///
     /// ```no_run
     /// # async fn run(mut export: agentcfg_client::Export) -> Result<(), agentcfg_client::Error> {

@@ -97,15 +97,16 @@ impl Client {
         self.send(call.message(self.message()), ApiResponse::success).await
     }
 
-    /// Moves a label to the version that another label points at, for several agents in one commit: all of them or none.
+    /// Moves a label to the version that another label points at, for several agents in one commit: all of them or
+    /// none.
     ///
     /// With `dry_run` the answer is the same, and nothing is changed.
     ///
     /// # Errors
     ///
     /// [`is_invalid`](Error::is_invalid) for labels that are the same and for `latest` as the one to move,
-    /// [`is_forbidden`](Error::is_forbidden) without `agents:release`, [`is_not_found`](Error::is_not_found) when an agent
-    /// that is named lacks the label, [`is_plan_limit`](Error::is_plan_limit) for more than 1,000 agents.
+    /// [`is_forbidden`](Error::is_forbidden) without `agents:release`, [`is_not_found`](Error::is_not_found) when an
+    /// agent that is named lacks the label, [`is_plan_limit`](Error::is_plan_limit) for more than 1,000 agents.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -68,9 +68,9 @@
 //! | `tracing` | a span for each attempt of a call, with method, path and status, and neither query nor credential |
 //! | `testing` | [`testing::FakeServer`]: the API in the process of a test |
 //!
-//! An app has one of them, the one that its other crates use: with both in the tree, `rustls::ClientConfig::builder()` of the
-//! app does not know which to take, and panics. Without either, `https` needs [`Builder::tls_config`] or a provider that the
-//! app has installed for the process.
+//! An app has one of them, the one that its other crates use: with both in the tree, `rustls::ClientConfig::builder()`
+//! of the app does not know which to take, and panics. Without either, `https` needs [`Builder::tls_config`] or a
+//! provider that the app has installed for the process.
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]

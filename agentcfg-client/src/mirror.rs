@@ -30,8 +30,8 @@ pub struct Mirror {
     is_lost: bool,
 }
 
-/// A mirror that is to be made: awaited as it is, of the current agents; or of what a label [releases](Self::label). See
-/// [`Client::mirror`].
+/// A mirror that is to be made: awaited as it is, of the current agents; or of what a label [releases](Self::label).
+/// See [`Client::mirror`].
 ///
 /// ```no_run
 /// # use agentcfg_client::model::WorkspaceId;
@@ -84,8 +84,8 @@ impl IntoFuture for MirrorBuilder {
 }
 
 impl Client {
-    /// Makes a copy of a workspace's agents that follows their changes, or with [`MirrorBuilder::label`] of what a label
-    /// releases.
+    /// Makes a copy of a workspace's agents that follows their changes, or with [`MirrorBuilder::label`] of what a
+    /// label releases.
     ///
     /// # Errors
     ///
@@ -151,15 +151,15 @@ impl Mirror {
         self.agents.cursor()
     }
 
-    /// Waits until an agent has changed, and applies the change. When the feed no longer leads on from the copy, such as after a
-    /// restore from a backup, the list is read again.
+    /// Waits until an agent has changed, and applies the change. When the feed no longer leads on from the copy, such
+    /// as after a restore from a backup, the list is read again.
     ///
     /// Dropping the future loses no change.
     ///
     /// # Errors
     ///
-    /// As [`ChangeStream::next`], except that [`Error::is_gone`] is handled here. The copy stays as it is, and the next call goes
-    /// on.
+    /// As [`ChangeStream::next`], except that [`Error::is_gone`] is handled here. The copy stays as it is, and the next
+    /// call goes on.
     ///
     /// ```no_run
     /// # async fn example(mut mirror: agentcfg_client::Mirror) -> Result<(), agentcfg_client::Error> {

@@ -33,8 +33,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_not_found`](Error::is_not_found) for an unknown key, [`is_forbidden`](Error::is_forbidden) for callers who are no
-    /// operators.
+    /// [`is_not_found`](Error::is_not_found) for an unknown key, [`is_forbidden`](Error::is_forbidden) for callers who
+    /// are no operators.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -66,13 +66,14 @@ impl Client {
         self.send(call, ApiResponse::success).await
     }
 
-    /// Removes a user from all workspaces, and ends the user's browser sessions. From then on workspaces refuse the user's tokens
-    /// until an owner makes the user a member again, and the user can create no workspace.
+    /// Removes a user from all workspaces, and ends the user's browser sessions. From then on workspaces refuse the
+    /// user's tokens until an owner makes the user a member again, and the user can create no workspace.
     ///
     /// # Errors
     ///
-    /// [`is_not_found`](Error::is_not_found) for an unknown user, [`is_conflict`](Error::is_conflict) for the last owner of a
-    /// workspace, which the message names; [`is_forbidden`](Error::is_forbidden) for callers who are no operators.
+    /// [`is_not_found`](Error::is_not_found) for an unknown user, [`is_conflict`](Error::is_conflict) for the last
+    /// owner of a workspace, which the message names; [`is_forbidden`](Error::is_forbidden) for callers who are no
+    /// operators.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -70,8 +70,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_forbidden`](Error::is_forbidden) without `provider_keys:manage`, [`is_not_found`](Error::is_not_found) when there is no
-    /// such key. A provider that refuses the key, or does not answer, is no error.
+    /// [`is_forbidden`](Error::is_forbidden) without `provider_keys:manage`, [`is_not_found`](Error::is_not_found) when
+    /// there is no such key. A provider that refuses the key, or does not answer, is no error.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -64,8 +64,8 @@ impl ReleasedFile {
         Ok(Some(Released::new(Tagged { value, tag }, saved.cursor)))
     }
 
-    /// Replaces the file as a whole: a reader finds the state before or this one. Processes share a file: one that is behind leaves
-    /// the state of another one in it.
+    /// Replaces the file as a whole: a reader finds the state before or this one. Processes share a file: one that is
+    /// behind leaves the state of another one in it.
     ///
     /// # Errors
     ///

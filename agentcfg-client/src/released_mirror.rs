@@ -43,8 +43,8 @@ impl ReleasedMirrorBuilder {
         }
     }
 
-    /// Keeps the last state in this file. A mirror that is made while the server cannot be reached starts with it, and follows
-    /// the label once the server is back.
+    /// Keeps the last state in this file. A mirror that is made while the server cannot be reached starts with it, and
+    /// follows the label once the server is back.
     ///
     /// ```no_run
     /// # use agentcfg_client::model::WorkspaceId;
@@ -214,8 +214,9 @@ impl ReleasedMirror {
         self.is_from_file
     }
 
-    /// How long ago the server last confirmed the state: it answered with it, or its feed had nothing against it. A connected
-    /// feed does so every 15 seconds. Of a state [from a file](Self::is_from_file) it is the time since the mirror was made.
+    /// How long ago the server last confirmed the state: it answered with it, or its feed had nothing against it. A
+    /// connected feed does so every 15 seconds. Of a state [from a file](Self::is_from_file) it is the time since the
+    /// mirror was made.
     ///
     /// ```no_run
     /// # fn example(mirror: agentcfg_client::ReleasedMirror) {
@@ -239,15 +240,15 @@ impl ReleasedMirror {
         self.file_error.as_ref()
     }
 
-    /// Waits until the label releases something else. A server that cannot be reached is waited for. When the feed no longer
-    /// leads on from the copy, such as after a restore from a backup, the state is read again.
+    /// Waits until the label releases something else. A server that cannot be reached is waited for. When the feed no
+    /// longer leads on from the copy, such as after a restore from a backup, the state is read again.
     ///
     /// Dropping the future loses no change.
     ///
     /// # Errors
     ///
-    /// As [`ChangeStream::next`], except that [`Error::is_gone`] is handled here. The copy stays as it is, and the next call goes
-    /// on.
+    /// As [`ChangeStream::next`], except that [`Error::is_gone`] is handled here. The copy stays as it is, and the next
+    /// call goes on.
     ///
     /// ```no_run
     /// # async fn example(mut mirror: agentcfg_client::ReleasedMirror) -> Result<(), agentcfg_client::Error> {

@@ -60,7 +60,8 @@ impl Released {
 }
 
 impl Client {
-    /// Reads the version of each active agent that a label points at, with its content. `latest` releases the current versions.
+    /// Reads the version of each active agent that a label points at, with its content. `latest` releases the current
+    /// versions.
     ///
     /// See [`Client::mirror`] for a copy that follows the label.
     ///
@@ -116,8 +117,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid) for `latest`, [`is_forbidden`](Error::is_forbidden) without `agents:read` in the
-    /// workspace.
+    /// [`is_invalid`](Error::is_invalid) for `latest`, [`is_forbidden`](Error::is_forbidden) without `agents:read` in
+    /// the workspace.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -223,7 +223,8 @@ impl Prepared {
     }
 }
 
-/// Everything but what RFC 3986 calls unreserved is percent-encoded, so that all servers decode a value in the same way.
+/// Everything but what RFC 3986 calls unreserved is percent-encoded, so that all servers decode a value in the same
+/// way.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// A version as it stands in a header.

@@ -27,8 +27,8 @@ agentcfg_core::__settable! {
     /// | 502, 504, every other 503 | repeated | never |
     /// | every other status, a response that cannot be decoded, a refused certificate | never | never |
     ///
-    /// A change is not retried once the server may have applied it. This includes a 503 without `Retry-After`, which can mean
-    /// that the server itself does not know the outcome, and a proxy's 503:
+    /// A change is not retried once the server may have applied it. This includes a 503 without `Retry-After`, which
+    /// can mean that the server itself does not know the outcome, and a proxy's 503:
     ///
     /// - `POST` would create a second workspace or key, or turn a success into 409.
     /// - `DELETE` would turn a success into 404, or delete a record that another caller restored in between.
@@ -93,8 +93,8 @@ pub(crate) enum Effect {
 }
 
 /// Runs attempts until one succeeds or fails with a final error, or until no retry or no time is
-/// left. Each attempt receives the deadline of the whole call, and `before_pause` each failure that is followed by another
-/// attempt.
+/// left. Each attempt receives the deadline of the whole call, and `before_pause` each failure that is followed by
+/// another attempt.
 pub(crate) async fn run<T, F>(
     policy: &RetryPolicy,
     total: Duration,

@@ -57,8 +57,8 @@ impl Client {
         self.send(call.idempotent(), ApiResponse::json).await
     }
 
-    /// Lists the changes of the live status of a workspace's agents in the last 24 hours, as the server saw them, oldest first.
-    /// `agent_id` and `since` select some of them.
+    /// Lists the changes of the live status of a workspace's agents in the last 24 hours, as the server saw them,
+    /// oldest first. `agent_id` and `since` select some of them.
     ///
     /// # Errors
     ///

@@ -11,8 +11,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_forbidden`](Error::is_forbidden) without `analytics:read` in the workspace, and for what shows who called without
-    /// `audit_log:read`; [`is_invalid`](Error::is_invalid) where there would be more than 10,000 rows.
+    /// [`is_forbidden`](Error::is_forbidden) without `analytics:read` in the workspace, and for what shows who called
+    /// without `audit_log:read`; [`is_invalid`](Error::is_invalid) where there would be more than 10,000 rows.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -46,8 +46,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_forbidden`](Error::is_forbidden) without `analytics:read` in the workspace, and for the filter `key` without
-    /// `audit_log:read`.
+    /// [`is_forbidden`](Error::is_forbidden) without `analytics:read` in the workspace, and for the filter `key`
+    /// without `audit_log:read`.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

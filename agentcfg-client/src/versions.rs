@@ -126,8 +126,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid) for a text that no label can have, [`is_forbidden`](Error::is_forbidden) without
-    /// `agents:read` in the workspace.
+    /// [`is_invalid`](Error::is_invalid) for a text that no label can have, [`is_forbidden`](Error::is_forbidden)
+    /// without `agents:read` in the workspace.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -148,10 +148,10 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid) for a value of a variable that the agent does not declare and for a required one without
-    /// a value, [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace,
-    /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent and where the selector finds no version. A moment is no
-    /// selector here.
+    /// [`is_invalid`](Error::is_invalid) for a value of a variable that the agent does not declare and for a required
+    /// one without a value, [`is_forbidden`](Error::is_forbidden) without `agents:read` in the workspace,
+    /// [`is_not_found`](Error::is_not_found) for an unknown or deleted agent and where the selector finds no version. A
+    /// moment is no selector here.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -179,7 +179,8 @@ impl Client {
         self.send(call, ApiResponse::json).await
     }
 
-    /// Gives an agent the content of an earlier version again, as a new version. The same content already: nothing changes.
+    /// Gives an agent the content of an earlier version again, as a new version. The same content already: nothing
+    /// changes.
     ///
     /// # Errors
     ///

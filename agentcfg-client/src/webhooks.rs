@@ -35,8 +35,9 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid) for a URL that the server sends nothing to, [`is_forbidden`](Error::is_forbidden)
-    /// without `webhooks:manage`, [`is_plan_limit`](Error::is_plan_limit) when the workspace has 20 webhooks.
+    /// [`is_invalid`](Error::is_invalid) for a URL that the server sends nothing to,
+    /// [`is_forbidden`](Error::is_forbidden) without `webhooks:manage`, [`is_plan_limit`](Error::is_plan_limit) when
+    /// the workspace has 20 webhooks.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -55,8 +56,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// As [`create_webhook`](Self::create_webhook), and [`is_not_found`](Error::is_not_found) for a webhook that does not
-    /// exist or belongs to a workspace that the caller has no part in.
+    /// As [`create_webhook`](Self::create_webhook), and [`is_not_found`](Error::is_not_found) for a webhook that does
+    /// not exist or belongs to a workspace that the caller has no part in.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {
@@ -112,8 +113,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid) for a cursor that is later than the webhook's, or of another workspace or epoch;
-    /// else as [`update_webhook`](Self::update_webhook).
+    /// [`is_invalid`](Error::is_invalid) for a cursor that is later than the webhook's, or of another workspace or
+    /// epoch; else as [`update_webhook`](Self::update_webhook).
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -73,7 +73,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`is_invalid`](Error::is_invalid) for another name, [`is_forbidden`](Error::is_forbidden) for everyone but an owner.
+    /// [`is_invalid`](Error::is_invalid) for another name, [`is_forbidden`](Error::is_forbidden) for everyone but an
+    /// owner.
     ///
     /// ```no_run
     /// # async fn run(client: agentcfg_client::Client) -> Result<(), Box<dyn std::error::Error>> {

@@ -1,7 +1,7 @@
 //! Which IP addresses belong to the public internet.
 //!
-//! Requests to URLs that users choose must not reach the network that the server runs in: loopback, private networks, the
-//! metadata services of cloud providers.
+//! Requests to URLs that users choose must not reach the network that the server runs in: loopback, private networks,
+//! the metadata services of cloud providers.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -31,8 +31,9 @@ const NOT_PUBLIC_V4: &[(Ipv4Addr, u32)] = &[
     (Ipv4Addr::new(240, 0, 0, 0), 4),      // reserved, and broadcast
 ];
 
-/// The block of IPv6 from which global unicast addresses are assigned. Everything outside of it is refused: unspecified,
-/// loopback, mapped and translated IPv4 (NAT64), unique local, link-local, site-local and multicast addresses.
+/// The block of IPv6 from which global unicast addresses are assigned. Everything outside of it is refused:
+/// unspecified, loopback, mapped and translated IPv4 (NAT64), unique local, link-local, site-local and multicast
+/// addresses.
 const GLOBAL_UNICAST: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
 
 /// The blocks within [`GLOBAL_UNICAST`] that are not public, or that contain an IPv4 address.

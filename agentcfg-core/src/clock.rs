@@ -1,11 +1,11 @@
-//! Time, identifiers and randomness, where anything that is stored, shown or decided by a rule depends on them: the only
-//! module that gets these from the operating system. A lint refuses the other ways (`clippy.toml`).
+//! Time, identifiers and randomness, where anything that is stored, shown or decided by a rule depends on them: the
+//! only module that gets these from the operating system. A lint refuses the other ways (`clippy.toml`).
 //!
 //! All other code uses these traits, so that a test can set the clock and make identifiers deterministic. What names
 //! [`SystemClock`] or [`SystemEntropy`] chooses them: the defaults of a builder, and the server's own program.
 //!
-//! Timers, deadlines and pauses are `tokio::time`'s, whose clock a test pauses, and hash tables have seeds of their own.
-//! Neither changes a record, an answer or a decision.
+//! Timers, deadlines and pauses are `tokio::time`'s, whose clock a test pauses, and hash tables have seeds of their
+//! own. Neither changes a record, an answer or a decision.
 
 use std::fmt;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -193,11 +193,11 @@ impl Entropy for SystemEntropy {
     }
 }
 
-/// A clock that follows the clock of another machine, such as a database that several processes share, so that all of them
-/// show one time.
+/// A clock that follows the clock of another machine, such as a database that several processes share, so that all of
+/// them show one time.
 ///
-/// Between two readings of the other clock it goes by the monotonic clock, so a wall clock that is set on this machine has no
-/// influence. Until the first reading it shows the time of the clock that it was made with.
+/// Between two readings of the other clock it goes by the monotonic clock, so a wall clock that is set on this machine
+/// has no influence. Until the first reading it shows the time of the clock that it was made with.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -222,8 +222,8 @@ pub struct FollowingClock {
 impl FollowingClock {
     const UNKNOWN: i64 = i64::MIN;
 
-    /// How long the largest offset is kept. A reading is always late by its way here, so the largest offset of several is the
-    /// most exact; an older one may be one from before the other clock was set.
+    /// How long the largest offset is kept. A reading is always late by its way here, so the largest offset of several
+    /// is the most exact; an older one may be one from before the other clock was set.
     const KEPT: i64 = 10_000;
 
     /// A clock that shows the time of this one until it has a reading to follow.

@@ -141,8 +141,8 @@ fn read<'a>(text: &'a str, huge: &[usize]) -> serde_json::Result<Json<'a>> {
     Ok(json)
 }
 
-/// Reads a text with numbers that no finite double holds, at which the parser would stop: each is replaced by a short number,
-/// and identified by its index among the numbers of the text.
+/// Reads a text with numbers that no finite double holds, at which the parser would stop: each is replaced by a short
+/// number, and identified by its index among the numbers of the text.
 fn read_with_huge(text: &str) -> Result<Json<'static>, Invalid> {
     let mut bytes = text.as_bytes().to_vec();
     let mut huge = Vec::new();
@@ -209,8 +209,8 @@ struct Seed<'a> {
     values: &'a Cell<usize>,
 }
 
-/// The greatest number of elements and members of a text. A value takes many times the memory of its text, so a text of some
-/// megabytes could take a gigabyte.
+/// The greatest number of elements and members of a text. A value takes many times the memory of its text, so a text of
+/// some megabytes could take a gigabyte.
 const MAX_VALUES: usize = 1_000_000;
 
 impl Seed<'_> {

@@ -18,10 +18,11 @@
 //!
 //! # In an app
 //!
-//! Calls need a Tokio runtime with time enabled, as `#[tokio::main]` makes it; without it, waiting for changes panics. Runtimes that
-//! share a service must all be running: a search that begins on one of them is a task of it, which others may wait for. The stores on
-//! PostgreSQL and etcd (crates `agentcfg-postgres` and `agentcfg-etcd`) need I/O too. In the background a service writes the last uses of keys, hashes keys, and ends the
-//! deletion of a workspace that it has begun; nothing else runs by itself, so an app that runs for long calls
+//! Calls need a Tokio runtime with time enabled, as `#[tokio::main]` makes it; without it, waiting for changes panics.
+//! Runtimes that share a service must all be running: a search that begins on one of them is a task of it, which others
+//! may wait for. The stores on PostgreSQL and etcd (crates `agentcfg-postgres` and `agentcfg-etcd`) need I/O too. In
+//! the background a service writes the last uses of keys, hashes keys, and ends the deletion of a workspace that it has
+//! begun; nothing else runs by itself, so an app that runs for long calls
 //!
 //! | method | when |
 //! |---|---|
@@ -32,7 +33,8 @@
 //! | [`WebhookSender::send_changed`](service::WebhookSender::send_changed) | when [`WebhookSender::changed`](service::WebhookSender::changed) is ready, if webhooks are not to wait for the next tick |
 //! | [`AgentCfg::shutdown`] | at the end: watches end, the last uses of keys are written, and the file of the store is free |
 //!
-//! A change whose future is dropped, by a timeout for example, may be committed all the same: read before you repeat it.
+//! A change whose future is dropped, by a timeout for example, may be committed all the same: read before you repeat
+//! it.
 //!
 //! # Testing
 //!

@@ -1,4 +1,5 @@
-//! Locks whose values stay valid where a thread panics: each change is made as a whole, or what it leaves is checked again.
+//! Locks whose values stay valid where a thread panics: each change is made as a whole, or what it leaves is checked
+//! again.
 
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 

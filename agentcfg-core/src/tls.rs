@@ -1,7 +1,7 @@
 //! TLS to other services, set up in one place for the database, model and identity providers, and the client.
 //!
-//! The crypto provider is named here, so that none has to be installed for the whole process. The features `tls-ring` and
-//! `tls-aws-lc` choose it.
+//! The crypto provider is named here, so that none has to be installed for the whole process. The features `tls-ring`
+//! and `tls-aws-lc` choose it.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Encryption of provider keys and of webhooks' secrets at rest, under a master key and bound to their workspace and to the
-//! provider or the webhook.
+//! Encryption of provider keys and of webhooks' secrets at rest, under a master key and bound to their workspace and to
+//! the provider or the webhook.
 //!
 //! A [`Vault`] is a keyring of one or more [`MasterKey`]s. The first one seals and all of them open, so
 //! that a master key can be rotated while the service runs. A sealed text names the key that sealed it.
@@ -14,8 +14,8 @@
 //! | the text under XChaCha20-Poly1305, with its tag | length of the text + 16 |
 //!
 //! A record holds it as base64. The associated data are a constant for this purpose, the format, the
-//! identifier of the master key, the 16 bytes of the workspace, and the provider's name or the 16 bytes of the webhook: a
-//! sealed text that was modified, or moved to another workspace, provider or webhook, does not open.
+//! identifier of the master key, the 16 bytes of the workspace, and the provider's name or the 16 bytes of the webhook:
+//! a sealed text that was modified, or moved to another workspace, provider or webhook, does not open.
 
 mod fingerprint;
 mod keys;

@@ -1,6 +1,6 @@
-//! What this server relies on of hyper that hyper's documentation does not promise. Each assumption is a function or a type
-//! here, or a sentence of this text, and has a test in `tests.rs` that runs hyper alone. So hyper is pinned in `Cargo.toml`,
-//! where it says how to update it.
+//! What this server relies on of hyper that hyper's documentation does not promise. Each assumption is a function or a
+//! type here, or a sentence of this text, and has a test in `tests.rs` that runs hyper alone. So hyper is pinned in
+//! `Cargo.toml`, where it says how to update it.
 //!
 //! - hyper drops the body of a response when it has encoded all of it, and flushes the socket only when it has written what it
 //!   encoded. So a flush after the drop shows that the response was written completely.
@@ -25,8 +25,8 @@ pub(crate) const MAX_HEAD: usize = 65_000;
 
 /// The status of a refusal by hyper, when a write starts with these bytes while no request was passed to the service.
 ///
-/// hyper answers a malformed head by itself, with one of three statuses and without a body, and writes nothing else before the
-/// service has a request, but for `100 Continue`.
+/// hyper answers a malformed head by itself, with one of three statuses and without a body, and writes nothing else
+/// before the service has a request, but for `100 Continue`.
 #[cfg(feature = "process")]
 pub(crate) fn refusal(start: &[u8]) -> Option<u16> {
     let status = start
@@ -41,15 +41,15 @@ pub(crate) fn refusal(start: &[u8]) -> Option<u16> {
     }
 }
 
-/// Makes hyper refuse the request that this line feed belongs to, after the requests before it. hyper takes NUL in no part of a
-/// head or of trailers.
+/// Makes hyper refuse the request that this line feed belongs to, after the requests before it. hyper takes NUL in no
+/// part of a head or of trailers.
 #[cfg(feature = "process")]
 pub(crate) fn spoil(bytes: &mut [u8], line_feed: usize) {
     bytes[line_feed] = 0;
 }
 
-/// The request that has no response, when nothing of it was sent. hyper gives a request back only while it has written none of
-/// it.
+/// The request that has no response, when nothing of it was sent. hyper gives a request back only while it has written
+/// none of it.
 pub(crate) fn unsent<B>(error: &mut TrySendError<Request<B>>) -> Option<Request<B>> {
     error.take_message()
 }
@@ -59,9 +59,9 @@ const ROUNDS: usize = 8;
 
 /// Polls something in place until it no longer wakes itself.
 ///
-/// The two sides of a body in hyper wake each other through the waker of the task that polls both. A runtime answers that by
-/// queueing the task and waking another thread to take it: two system calls and a change of the core for each request with a
-/// body.
+/// The two sides of a body in hyper wake each other through the waker of the task that polls both. A runtime answers
+/// that by queueing the task and waking another thread to take it: two system calls and a change of the core for each
+/// request with a body.
 #[derive(Debug)]
 pub(crate) struct InPlace {
     wakes: Arc<Wakes>,

@@ -1,13 +1,13 @@
 //! The REST API of agentcfg as a library: everything behind the `agentcfg-server` binary.
 //!
 //! [`App`] is the API as a [`tower_service::Service`], for an app that mounts it beside its own routes. The feature
-//! `process` (on by default) adds the rest of the binary: command line, settings, engines, listener, logs and metrics. Of
-//! these the module `listen` is for other crates, too.
+//! `process` (on by default) adds the rest of the binary: command line, settings, engines, listener, logs and metrics.
+//! Of these the module `listen` is for other crates, too.
 //!
 //! The feature `tower` adds [`EntryLayer`], which puts an app's own routes behind the same credentials and rate limits.
 //!
-//! An app leaves the program out and names the crypto provider that its other crates use, for calls to model providers and
-//! webhooks: `default-features = false, features = ["dashboard", "tls-aws-lc"]`, or `tls-ring`.
+//! An app leaves the program out and names the crypto provider that its other crates use, for calls to model providers
+//! and webhooks: `default-features = false, features = ["dashboard", "tls-aws-lc"]`, or `tls-ring`.
 //!
 //! ```
 //! use agentcfg_core::{AgentCfg, store::MemoryStore};

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use agentcfg_server::process::{self, Cli};
 use clap::Parser;
 
-/// The threads of requests and the writer of the store free each other's memory, for which the allocator of the C library
-/// takes locks that they wait for.
+/// The threads of requests and the writer of the store free each other's memory, for which the allocator of the C
+/// library takes locks that they wait for.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

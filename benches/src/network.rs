@@ -65,10 +65,11 @@ fn pass(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     });
 }
 
-/// The median time of a round trip of one byte over a network with this delay in each direction, in milliseconds, at this rate.
+/// The median time of a round trip of one byte over a network with this delay in each direction, in milliseconds, at
+/// this rate.
 ///
-/// At a low rate the processors sleep in between, and each process on the way takes longer to wake up. Requests at that rate
-/// meet the same machine.
+/// At a low rate the processors sleep in between, and each process on the way takes longer to wake up. Requests at that
+/// rate meet the same machine.
 ///
 /// # Errors
 ///

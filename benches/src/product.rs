@@ -103,7 +103,8 @@ impl Product {
         }
     }
 
-    /// Starts a server on a store that was [migrated](Self::migrate) from a data directory, with the master key of that.
+    /// Starts a server on a store that was [migrated](Self::migrate) from a data directory, with the master key of
+    /// that.
     ///
     /// # Errors
     ///

@@ -34,8 +34,8 @@ pub struct Target {
     pub event: String,
 }
 
-/// Fills the store of a data directory with workspaces of one agent each. Returns each key with its workspace, those of one
-/// workspace together.
+/// Fills the store of a data directory with workspaces of one agent each. Returns each key with its workspace, those of
+/// one workspace together.
 ///
 /// # Errors
 ///

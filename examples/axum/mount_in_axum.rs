@@ -32,8 +32,8 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .sessions(LocalSessions::new(SECRET)?)
         .build();
     let api = App::new(service, Cors::default()).with_dashboard(Dashboard::default());
-    // The page of the dashboard names its files relative to its own path, and the API does not see the prefix. So the prefix
-    // without a slash leads to the page.
+    // The page of the dashboard names its files relative to its own path, and the API does not see the prefix. So the
+    // prefix without a slash leads to the page.
     let mut app = Router::new()
         .route("/", get(async || "the host's own page"))
         .route("/agentcfg", get(async || Redirect::permanent("/agentcfg/")))

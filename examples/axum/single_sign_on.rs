@@ -1,8 +1,8 @@
 //! Users of your app open the dashboard with the session that they have there, without a second sign-in.
 //!
-//! The dashboard has a cookie of its own. [`open_dashboard`] sets it for the user of the app's session, whose identifier is the
-//! session token. The service asks [`AppSessions`] about that token on each request, so that a sign-out of the app also ends
-//! the dashboard's session.
+//! The dashboard has a cookie of its own. [`open_dashboard`] sets it for the user of the app's session, whose
+//! identifier is the session token. The service asks [`AppSessions`] about that token on each request, so that a
+//! sign-out of the app also ends the dashboard's session.
 //!
 //! ```text
 //! cargo run -p agentcfg-example-axum --example single_sign_on
@@ -132,8 +132,9 @@ async fn sign_in(
     Ok(([(SET_COOKIE, cookie)], Redirect::to("/")).into_response())
 }
 
-/// `GET /agentcfg/ui/sign-in`: opens the dashboard for the user of the app's session, and leads to the app's page without one. The
-/// dashboard's own page for signing in asks by HEAD whether this path redirects, and then shows a button that leads here.
+/// `GET /agentcfg/ui/sign-in`: opens the dashboard for the user of the app's session, and leads to the app's page
+/// without one. The dashboard's own page for signing in asks by HEAD whether this path redirects, and then shows a
+/// button that leads here.
 async fn open_dashboard(State(host): State<Host>, method: Method, headers: HeaderMap) -> Result<Response, Refused> {
     let (id, _) = match host.sessions.of(&headers) {
         Some(session) if method == Method::GET => session,

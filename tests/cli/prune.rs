@@ -108,7 +108,8 @@ fn a_few_agents_are_deactivated_without_a_limit() {
     assert_eq!(desk.studio.agent_ids(), ["f"]);
 }
 
-/// Passes one connection on to the server, and calls `before_apply` before a request reaches it that applies and is no dry run.
+/// Passes one connection on to the server, and calls `before_apply` before a request reaches it that applies and is no
+/// dry run.
 fn pass_on(listener: &TcpListener, server: &str, before_apply: impl Fn() + Send + Sync) {
     let (mut client, _) = listener.accept().unwrap();
     let mut onward = TcpStream::connect(server).unwrap();

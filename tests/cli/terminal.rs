@@ -5,7 +5,8 @@ use serde_json::json;
 
 use crate::fixture::Desk;
 
-/// Runs a line of the shell on a terminal of 60 columns, with these keys pressed. The outputs come together, as on a screen.
+/// Runs a line of the shell on a terminal of 60 columns, with these keys pressed. The outputs come together, as on a
+/// screen.
 fn on_terminal(desk: &Desk, line: &str, keys: &str) -> Option<Finished> {
     if !Run::new(["--version"])
         .binary("script")

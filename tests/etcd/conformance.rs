@@ -225,7 +225,8 @@ async fn a_cluster_with_low_limits_is_refused() {
     }
 }
 
-/// The largest change that the service makes: 1000 agents with their versions and memberships, and as many that are pruned.
+/// The largest change that the service makes: 1000 agents with their versions and memberships, and as many that are
+/// pruned.
 #[tokio::test]
 async fn the_largest_change_is_one_commit() {
     let Some(cluster) = Cluster::shared() else { return };

@@ -1,4 +1,5 @@
-//! A full database: the store is read-only, also for a server that starts then, and accepts changes once there is space again.
+//! A full database: the store is read-only, also for a server that starts then, and accepts changes once there is space
+//! again.
 
 use std::time::{Duration, Instant};
 

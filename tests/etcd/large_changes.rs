@@ -1,5 +1,5 @@
-//! Changes of many megabytes. Members of some releases cannot read an entry of more than 10 MiB from their logs again, and could
-//! not be restarted after one.
+//! Changes of many megabytes. Members of some releases cannot read an entry of more than 10 MiB from their logs again,
+//! and could not be restarted after one.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! etcd: the store on a real cluster of three members that the tests start themselves, and several server processes on one
-//! cluster.
+//! etcd: the store on a real cluster of three members that the tests start themselves, and several server processes on
+//! one cluster.
 //!
 //! The tests look for `etcd` and `etcdctl` in the path. Without them they report it and pass; with `CI=true` they fail.
 

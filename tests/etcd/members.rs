@@ -17,8 +17,8 @@ fn faults() -> usize {
     named.and_then(|text| text.parse().ok()).unwrap_or(6)
 }
 
-/// How long the servers may need until they are ready again, once a majority is there. It takes less than five seconds on a machine
-/// that has nothing else to do; here three members, three servers and other tests share its processors.
+/// How long the servers may need until they are ready again, once a majority is there. It takes less than five seconds
+/// on a machine that has nothing else to do; here three members, three servers and other tests share its processors.
 const RECOVERY: Duration = Duration::from_secs(30);
 
 /// Polls `/readyz` of each server; returns how long it took until all were ready.

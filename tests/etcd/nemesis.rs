@@ -1,4 +1,5 @@
-//! Faults of members, of the network between them, and of the network between servers and members, while random clients work.
+//! Faults of members, of the network between them, and of the network between servers and members, while random clients
+//! work.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,8 +22,8 @@ const MEMBERS: usize = 3;
 
 const PREFIX: &str = "nemesis";
 
-/// How long the servers may need until all are ready, once a majority of the members answers: `READY_WITHIN` seconds. The test
-/// command runs this beside other tests; the full run, which has the machine for itself, sets 5.
+/// How long the servers may need until all are ready, once a majority of the members answers: `READY_WITHIN` seconds.
+/// The test command runs this beside other tests; the full run, which has the machine for itself, sets 5.
 fn recovery() -> Duration {
     Duration::from_secs(setting("READY_WITHIN", 20))
 }
@@ -56,8 +57,8 @@ enum Fault {
     KilledServer,
 }
 
-/// Three members and three servers. Each member reaches the others through a proxy in front of each, and each server has a
-/// proxy of its own in front of each member.
+/// Three members and three servers. Each member reaches the others through a proxy in front of each, and each server
+/// has a proxy of its own in front of each member.
 struct Members {
     cluster: Arc<Cluster>,
     /// By the member that they lead to.
@@ -166,8 +167,8 @@ impl Members {
         }
     }
 
-    /// Waits until all servers are ready after a fault that a majority of the members survives or that has ended. The time
-    /// counts from the moment that the cluster answers, without any server and proxy in between.
+    /// Waits until all servers are ready after a fault that a majority of the members survives or that has ended. The
+    /// time counts from the moment that the cluster answers, without any server and proxy in between.
     async fn until_ready(&self, fault: Fault, whole: &[usize]) {
         let begun = Instant::now();
         let (cluster, members) = (Arc::clone(&self.cluster), whole.to_vec());
@@ -312,8 +313,8 @@ impl Stage for Members {
     }
 
     async fn until_quiet(&self) {
-        // A member executes what it got before this read, or never: the clients have their answers, so that no server sends
-        // anything more.
+        // A member executes what it got before this read, or never: the clients have their answers, so that no server
+        // sends anything more.
         let cluster = Arc::clone(&self.cluster);
         blocking(move || (0..MEMBERS).for_each(|member| assert!(cluster.answers(member)))).await;
     }

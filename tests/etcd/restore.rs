@@ -5,8 +5,8 @@ use serde_json::json;
 use crate::cluster::Cluster;
 use crate::server::{Server, token};
 
-/// The revisions of the cluster return, and the versions of records with them. No tag from before is accepted for the other
-/// content that has the same version now.
+/// The revisions of the cluster return, and the versions of records with them. No tag from before is accepted for the
+/// other content that has the same version now.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tags_from_before_a_restore_fail() {
     let Some(cluster) = Cluster::start(&[]) else { return };

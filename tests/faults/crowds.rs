@@ -1,5 +1,5 @@
-//! Crowds: slow heads, slow bodies, slow readers, idle connections and unknown keys. Other requests are answered meanwhile, and
-//! the memory of the server stays bounded and is free again afterwards.
+//! Crowds: slow heads, slow bodies, slow readers, idle connections and unknown keys. Other requests are answered
+//! meanwhile, and the memory of the server stays bounded and is free again afterwards.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -19,7 +19,8 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 /// The memory in MiB that a crowd may cost at its peak, and that may be left of it.
 const PEAK: u64 = 512;
 const LEFT: u64 = 128;
-/// The bytes that the kernel may keep for one client that does not read. It has a limit for all connections of the machine.
+/// The bytes that the kernel may keep for one client that does not read. It has a limit for all connections of the
+/// machine.
 const MOST_UNSENT: u64 = 512 << 10;
 
 /// The sizes of a form.
@@ -161,8 +162,8 @@ fn dribble(address: SocketAddr, count: usize, start: &[u8], is_over: &AtomicBool
 fn ask_and_do_not_read(address: SocketAddr, count: usize, request: &[u8], is_over: &AtomicBool) -> u64 {
     let mut streams = connect(address, count);
     for stream in &streams {
-        // What is not read must wait in the server. With usual sizes the kernel would take gigabytes for all of these connections,
-        // and delay those of others when its own limit for all connections of the machine is reached.
+        // What is not read must wait in the server. With usual sizes the kernel would take gigabytes for all of these
+        // connections, and delay those of others when its own limit for all connections of the machine is reached.
         set_socket_recv_buffer_size(stream, 4096).unwrap();
     }
     // Several answers are more than what the buffers of the connection hold.

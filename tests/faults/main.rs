@@ -1,8 +1,8 @@
-//! Faults: kills, withdrawn rights, failing and full disks, restored backups, crowds of slow clients, and model providers that
-//! fail.
+//! Faults: kills, withdrawn rights, failing and full disks, restored backups, crowds of slow clients, and model
+//! providers that fail.
 //!
-//! The test command runs a short form of each test. `scripts/fault.sh` runs the full forms: `CYCLES` and `CASES` set their sizes,
-//! `SEED` the random numbers. The lines with `FIGURES` go to `docs/faults.md`.
+//! The test command runs a short form of each test. `scripts/fault.sh` runs the full forms: `CYCLES` and `CASES` set
+//! their sizes, `SEED` the random numbers. The lines with `FIGURES` go to `docs/faults.md`.
 
 // Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]

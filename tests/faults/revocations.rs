@@ -1,4 +1,5 @@
-//! Rights that are withdrawn under load: no request that starts after the answer of the withdrawal succeeds, on any connection.
+//! Rights that are withdrawn under load: no request that starts after the answer of the withdrawal succeeds, on any
+//! connection.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;

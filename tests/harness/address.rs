@@ -7,13 +7,13 @@ use std::sync::{Mutex, PoisonError};
 
 use rustix::process::geteuid;
 
-/// Below the ports that the system assigns to listeners on port 0 and to connections, so that neither takes one in the time
-/// between the choice and the start of the program.
+/// Below the ports that the system assigns to listeners on port 0 and to connections, so that neither takes one in the
+/// time between the choice and the start of the program.
 const FIRST: u16 = 12_000;
 const PORTS: u16 = 20_000;
 
-/// An address of this machine on which nothing listens. No other call gets it as long as this process runs, nor do the tests
-/// in other processes.
+/// An address of this machine on which nothing listens. No other call gets it as long as this process runs, nor do the
+/// tests in other processes.
 pub fn free_address() -> SocketAddr {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-/// Makes `NAME.crt` and `NAME.key` in this directory, signed by itself or by an authority that was made there before. `CN=NAME`
-/// is its subject, and `extensions` are those of `openssl req -addext`. Returns `false` without the program.
+/// Makes `NAME.crt` and `NAME.key` in this directory, signed by itself or by an authority that was made there before.
+/// `CN=NAME` is its subject, and `extensions` are those of `openssl req -addext`. Returns `false` without the program.
 ///
 /// # Panics
 ///

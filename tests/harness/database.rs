@@ -11,8 +11,8 @@ pub(super) const SESSION_SECRET: &str = "32 bytes of text for end-to-end.";
 /// The file in a server's directory that stores the URL of its database.
 pub(super) const DATABASE_URL: &str = "database-url";
 
-/// The settings of a server on a database: of a URL, or of a cluster as its addresses, `#`, the prefix of the keys, and, after a
-/// `?`, further settings as in `user=NAME&password=TEXT`.
+/// The settings of a server on a database: of a URL, or of a cluster as its addresses, `#`, the prefix of the keys,
+/// and, after a `?`, further settings as in `user=NAME&password=TEXT`.
 pub fn database_settings(database: &str) -> Vec<(&'static str, String)> {
     let Some((endpoints, place)) = database.split_once('#') else {
         return vec![("AGENTCFG_DATABASE_URL", database.to_owned())];

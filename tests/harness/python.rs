@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use super::binary::target;
 use super::not_run;
 
-/// The interpreter of the virtual environment that `scripts/test.sh` makes in the target directory; reports it if there is
-/// none.
+/// The interpreter of the virtual environment that `scripts/test.sh` makes in the target directory; reports it if there
+/// is none.
 #[track_caller]
 pub fn python() -> Option<PathBuf> {
     let python = target().join("python/bin/python");

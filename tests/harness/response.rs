@@ -80,7 +80,8 @@ impl Response {
         serde_json::from_slice(&self.plain_body()).unwrap_or_else(|error| panic!("no JSON ({error}): {self:?}"))
     }
 
-    /// The message of an error, whose body must contain nothing else; or that of a model call, in the form of the provider.
+    /// The message of an error, whose body must contain nothing else; or that of a model call, in the form of the
+    /// provider.
     #[track_caller]
     pub fn error(&self) -> String {
         let body = self.json();

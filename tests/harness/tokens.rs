@@ -22,7 +22,8 @@ pub fn unsigned(real: &str) -> String {
     format!("{}.{claims}.", base64url(r#"{"typ":"JWT","alg":"none"}"#))
 }
 
-/// A token with this header and these claims, signed with HMAC and SHA-256, or with SHA-384 or SHA-512 where the header says so.
+/// A token with this header and these claims, signed with HMAC and SHA-256, or with SHA-384 or SHA-512 where the header
+/// says so.
 pub fn hmac_signed(header: &Value, claims: &Value, secret: &[u8]) -> String {
     fn sign<M: Mac + KeyInit>(secret: &[u8], message: &str) -> Vec<u8> {
         let mac = <M as KeyInit>::new_from_slice(secret).expect("a key can have any length");

@@ -135,8 +135,8 @@ async fn a_group_is_a_member_with_the_role_of_its_users() {
     );
 }
 
-/// The shapes are those that the documentation of the providers shows: groups as a list (Keycloak, Okta, Entra), an organisation
-/// as a text (Auth0), a hosted domain and a verified address (Google).
+/// The shapes are those that the documentation of the providers shows: groups as a list (Keycloak, Okta, Entra), an
+/// organisation as a text (Auth0), a hosted domain and a verified address (Google).
 #[tokio::test]
 async fn required_claims_hold_for_each_token() {
     let Some(provider) = Provider::start("a").await else {

@@ -216,7 +216,8 @@ async fn with_introspection_each_request_asks_about_the_sealed_token() {
     service.stop().await;
 }
 
-/// Asks who is behind a cookie, by requests one after the other, until the answer or the provider is as wanted. Meanwhile it is 200.
+/// Asks who is behind a cookie, by requests one after the other, until the answer or the provider is as wanted.
+/// Meanwhile it is 200.
 async fn until(service: &Service, cookie: &str, is_done: impl AsyncFn(u16) -> bool) {
     loop {
         let status = service.whoami(cookie).await.status().as_u16();

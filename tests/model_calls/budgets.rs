@@ -50,7 +50,8 @@ async fn a_call_is_held_to_what_the_budget_pays_for() {
         (&json!("0.1"), &json!("refuse"), &json!(null), &json!("0"))
     );
 
-    // The cap of the body is passed on as it is while the budget pays for it: gpt-5.5 costs 5 and 30 USD a million tokens.
+    // The cap of the body is passed on as it is while the budget pays for it: gpt-5.5 costs 5 and 30 USD a million
+    // tokens.
     stage.upstream.next(used(100, 1000));
     let sent = json!({"input": "x", "max_output_tokens": 2000});
     call(&sent).send().await.whole().await.expect(200);

@@ -1,8 +1,8 @@
 //! Model calls through the real binary: a fake upstream replaces the providers. The callers are their official SDKs,
 //! and raw requests that no SDK would make.
 //!
-//! The SDKs need Node.js and the packages of `tests/sdk`: `npm ci --prefix tests/sdk`, and for Python `scripts/python.sh`.
-//! Without them their tests report that they did not run, and fail if `CI` is `true`.
+//! The SDKs need Node.js and the packages of `tests/sdk`: `npm ci --prefix tests/sdk`, and for Python
+//! `scripts/python.sh`. Without them their tests report that they did not run, and fail if `CI` is `true`.
 
 // Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]

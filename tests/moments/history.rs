@@ -209,7 +209,8 @@ impl History {
         }
     }
 
-    /// A restoration moves the label `next` of exactly those for which it was elsewhere at the revision that its message names.
+    /// A restoration moves the label `next` of exactly those for which it was elsewhere at the revision that its
+    /// message names.
     fn judge_restore(&mut self, entry: &AuditEntry) {
         let message = entry.message.as_ref().map(|message| message.as_str());
         let revision: u64 = message.and_then(|text| text.parse().ok()).unwrap_or_default();

@@ -1,6 +1,6 @@
-//! An oracle of moments: readers and writers work on one workspace through one or several instances of the service, and then the
-//! log tells of each answer whether it is the state of one revision that was current while it was made, and of each decision
-//! whether it follows from the state before its entry.
+//! An oracle of moments: readers and writers work on one workspace through one or several instances of the service, and
+//! then the log tells of each answer whether it is the state of one revision that was current while it was made, and of
+//! each decision whether it follows from the state before its entry.
 
 // A run is bounded in real time.
 #![allow(clippy::disallowed_methods)]

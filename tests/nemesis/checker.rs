@@ -194,8 +194,8 @@ fn register(op: &Op) -> Option<&str> {
     }
 }
 
-/// One agent as a register. Its versions in the log give the order of the writes, so that linearizability is a comparison of
-/// that order with the times of the requests.
+/// One agent as a register. Its versions in the log give the order of the writes, so that linearizability is a
+/// comparison of that order with the times of the requests.
 struct Register<'a> {
     name: &'a str,
     /// The values by version; that of version 1 is the one at the creation.
@@ -257,7 +257,8 @@ impl<'a> Register<'a> {
         self.refusals(&seen, found);
     }
 
-    /// A value in the log is that of a write that may have been made, which began before it was seen, on the version before.
+    /// A value in the log is that of a write that may have been made, which began before it was seen, on the version
+    /// before.
     fn made(&self, version: u64, value: &str, found: &mut Vec<String>) {
         let name = self.name;
         let wrote = |op: &&&Op| matches!(&op.action, Action::Write { value: written, .. } if written == value);

@@ -1,11 +1,11 @@
 //! Faults of databases, connections and servers, while random clients work: what the clients saw has to be one history.
 //!
 //! Each cycle has two new workspaces. Its clients create agents, take places of a plan with a limit, replace values on
-//! conditions, and use keys while these are revoked. In the middle a fault happens. At the end everything that was seen is
-//! checked against the log ([`checker`]), and the tests of the checker show that it finds what was planted.
+//! conditions, and use keys while these are revoked. In the middle a fault happens. At the end everything that was seen
+//! is checked against the log ([`checker`]), and the tests of the checker show that it finds what was planted.
 //!
-//! Each database has a [`Stage`] of its own, with its kinds of faults. `CYCLES` sets the number of cycles and `SEED` the
-//! choices; see `scripts/nemesis.sh`.
+//! Each database has a [`Stage`] of its own, with its kinds of faults. `CYCLES` sets the number of cycles and `SEED`
+//! the choices; see `scripts/nemesis.sh`.
 
 mod checker;
 mod checker_tests;

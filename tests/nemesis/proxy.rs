@@ -15,8 +15,8 @@ use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
-/// The bytes after which a connection is cut, at most. The answer to a commit has less, so that it is often cut before, within
-/// and behind it.
+/// The bytes after which a connection is cut, at most. The answer to a commit has less, so that it is often cut before,
+/// within and behind it.
 const LONGEST: usize = 1200;
 
 /// Who connects: the bit of a set of clients.
@@ -122,8 +122,8 @@ impl Proxy {
         *self.shared.target.write().unwrap() = target.into();
     }
 
-    /// Cuts the connections, each after a random number of further bytes in a random direction; until [`Self::heal`] half of
-    /// the new ones too.
+    /// Cuts the connections, each after a random number of further bytes in a random direction; until [`Self::heal`]
+    /// half of the new ones too.
     pub fn cut(&self) {
         self.shared.is_cutting.store(true, Ordering::SeqCst);
         for connection in self.shared.connections() {
@@ -147,8 +147,8 @@ impl Proxy {
         self.shared.held.send_modify(|held| held.to_client |= clients);
     }
 
-    /// The connections that are held pass nothing any more, also after [`Self::heal`], as after a network that has forgotten
-    /// them: each end has to find out by itself.
+    /// The connections that are held pass nothing any more, also after [`Self::heal`], as after a network that has
+    /// forgotten them: each end has to find out by itself.
     pub fn abandon(&self) {
         let held = *self.shared.held.borrow();
         for connection in self.shared.connections() {

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use crate::cluster::Cluster;
 
-/// The most records that a read may have beside the one that changed: another transaction, such as one of the server's own
-/// maintenance, may have been under way.
+/// The most records that a read may have beside the one that changed: another transaction, such as one of the server's
+/// own maintenance, may have been under way.
 const FEW: usize = 20;
 const ALL: usize = 500;
 
@@ -69,7 +69,8 @@ async fn a_reader_of_changes_reads_what_is_new_alone() {
     assert!(after.is_all && after.entries.len() == ALL);
 }
 
-/// A database that recovers from the death of one of its processes hands out again the numbers of transactions that it lost.
+/// A database that recovers from the death of one of its processes hands out again the numbers of transactions that it
+/// lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_recovery_of_the_database_ends_positions() {
     let Some(cluster) = Cluster::start(&["autovacuum=off"]) else {

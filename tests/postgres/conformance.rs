@@ -67,7 +67,8 @@ async fn tables_are_created_once() {
     assert_eq!(made, format!("{FORMAT} {BUILD}"));
 }
 
-/// A database of another format is refused and left as it is: a newer one that names its build, and an older one that does not.
+/// A database of another format is refused and left as it is: a newer one that names its build, and an older one that
+/// does not.
 #[tokio::test]
 async fn other_formats_are_refused() {
     let Some(cluster) = Cluster::shared() else { return };

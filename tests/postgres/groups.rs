@@ -98,7 +98,8 @@ async fn a_value_that_the_database_does_not_take_fails_its_batch_alone() {
     assert_eq!(entries(&store).await, 36);
 }
 
-/// A group takes keys that must have no record for keys without a row. A deleted one has a row, and so has one with a record.
+/// A group takes keys that must have no record for keys without a row. A deleted one has a row, and so has one with a
+/// record.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_that_has_a_row_already_fails_no_other_batch() {
     const BATCHES: usize = 40;
@@ -130,7 +131,8 @@ async fn a_key_that_has_a_row_already_fails_no_other_batch() {
     assert_eq!(entries(&store).await, BATCHES + 3);
 }
 
-/// Another session holds the row of a log's head: the commits of that workspace wait, those of others that come later do not.
+/// Another session holds the row of a log's head: the commits of that workspace wait, those of others that come later
+/// do not.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_locked_workspace_does_not_delay_the_others() {
     let Some(cluster) = Cluster::shared() else { return };
@@ -160,7 +162,8 @@ async fn a_locked_workspace_does_not_delay_the_others() {
         let batches = (0..20).map(|number| create(1, &number.to_string(), "1")).collect();
         async move { commit_all(&store, batches).await }
     });
-    // A commit that waits for the lock already, because workspaces may share a transaction when all of them begin at once.
+    // A commit that waits for the lock already, because workspaces may share a transaction when all of them begin at
+    // once.
     let waits = format!(
         "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%{schema}.log_heads%'"
     );
@@ -235,7 +238,8 @@ async fn concurrent_reads_get_their_own_records() {
     }
 }
 
-/// PostgreSQL would plan them at each execution, because the arrays of a small group are shorter than those that it assumes.
+/// PostgreSQL would plan them at each execution, because the arrays of a small group are shorter than those that it
+/// assumes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn prepared_statements_are_planned_once_on_a_connection() {
     const ROUNDS: u128 = 60;
@@ -275,7 +279,8 @@ async fn prepared_statements_are_planned_once_on_a_connection() {
     );
 }
 
-/// A statement that reads a whole table has a cost for which the database would compile it to machine code at each execution.
+/// A statement that reads a whole table has a cost for which the database would compile it to machine code at each
+/// execution.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn no_statement_is_compiled_at_each_execution() {
     // A session that is about to compile looks for the compiler, and logs that there is none.

@@ -67,8 +67,8 @@ impl Load {
         assert!(noticed > 0, "the outage should have been noticed");
     }
 
-    /// Stops the writers, and compares the stored agents with the recorded outcomes, on every server. Returns the number of
-    /// creations that were not acknowledged.
+    /// Stops the writers, and compares the stored agents with the recorded outcomes, on every server. Returns the
+    /// number of creations that were not acknowledged.
     pub async fn verify(mut self, servers: &[Server]) -> usize {
         self.stop.store(true, Ordering::SeqCst);
         let mut all = Outcomes::default();

@@ -366,8 +366,8 @@ async fn a_client_proves_itself_with_its_certificate() {
     }
 }
 
-/// A self-signed certificate for `localhost`, and another one, and an authority with those of two clients; `None` without the program
-/// `openssl`.
+/// A self-signed certificate for `localhost`, and another one, and an authority with those of two clients; `None`
+/// without the program `openssl`.
 fn certificates() -> Option<tempfile::TempDir> {
     let place = directory();
     for name in ["server", "other"] {

@@ -1,7 +1,7 @@
 //! Schemathesis, which makes requests of the OpenAPI document and checks each answer against it, on the real binary.
 //!
-//! `CASES` is the number of requests with random content (2,000 by default), beyond those that follow from the examples and the
-//! limits in the document; `SEED` chooses them (1 by default).
+//! `CASES` is the number of requests with random content (2,000 by default), beyond those that follow from the examples
+//! and the limits in the document; `SEED` chooses them (1 by default).
 
 // Tests watch real processes in real time.
 #![allow(clippy::disallowed_methods)]

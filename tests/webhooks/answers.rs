@@ -199,7 +199,8 @@ fn nothing_is_sent_after_the_workspace_is_erased() {
     let target = format!("/api/workspaces?workspace_id={}&confirm=Studio", studio.id);
     server.delete(target).bearer(&studio.owner).send().expect(200);
     let begun = receiver.messages().len();
-    // The answers to what is in flight are followed by nothing. An event of another workspace tells that they are through.
+    // The answers to what is in flight are followed by nothing. An event of another workspace tells that they are
+    // through.
     let other = Studio::on(&server);
     let hook = create(&other, &receiver, &json!({}));
     other.create("last", &json!({})).expect(201);

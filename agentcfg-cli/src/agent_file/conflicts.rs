@@ -1,7 +1,7 @@
 //! Markers of a merge that is not resolved.
 //!
-//! Git writes them at the start of a line: `<<<<<<<`, `|||||||` (diff3), `=======` and `>>>>>>>`. Indented or quoted ones are
-//! text. A line of `=======` alone may also be the underline of a Markdown heading.
+//! Git writes them at the start of a line: `<<<<<<<`, `|||||||` (diff3), `=======` and `>>>>>>>`. Indented or quoted
+//! ones are text. A line of `=======` alone may also be the underline of a Markdown heading.
 
 /// The message for conflict markers that are left.
 pub const UNRESOLVED: &str = "a conflict is not resolved: keep one of the two sides, and remove the lines of markers";

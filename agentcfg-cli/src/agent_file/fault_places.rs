@@ -35,8 +35,8 @@ fn json_value(node: &Node) -> String {
     }
 }
 
-/// A number of YAML 1.2 as JSON writes it; `None` for another text. Infinity and "not a number" are numbers of YAML that no
-/// parameter can have, so that they are texts here and refused by their type.
+/// A number of YAML 1.2 as JSON writes it; `None` for another text. Infinity and "not a number" are numbers of YAML
+/// that no parameter can have, so that they are texts here and refused by their type.
 pub(crate) fn number(text: &str) -> Option<String> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     for (prefix, radix) in [("0x", 16), ("0o", 8)] {
@@ -82,8 +82,9 @@ pub(crate) fn number(text: &str) -> Option<String> {
     Some(number)
 }
 
-/// The place of the field that a fault names: that of the value, or of the key if the key is wrong. Where the file does not have
-/// a part of the path, it is the place of the value that lacks it; `None` for a field that the file does not have.
+/// The place of the field that a fault names: that of the value, or of the key if the key is wrong. Where the file does
+/// not have a part of the path, it is the place of the value that lacks it; `None` for a field that the file does not
+/// have.
 pub fn place_of(field: &str, entries: &[Entry]) -> Option<Place> {
     let (path, is_name) = match field.strip_prefix("the name of ") {
         Some(path) => (path, true),
@@ -114,16 +115,16 @@ pub fn place_of(field: &str, entries: &[Entry]) -> Option<Place> {
     }
 }
 
-/// The place of a field that is not known: that of its value in the line of the key, else that of the key, because the lines of
-/// a list, a map or a block may be far below it.
+/// The place of a field that is not known: that of its value in the line of the key, else that of the key, because the
+/// lines of a list, a map or a block may be far below it.
 pub fn place_of_unknown(field: &str, entries: &[Entry]) -> Option<Place> {
     let key = place_of(&format!("the name of {field}"), entries)?;
     let value = place_of(field, entries)?;
     Some(if value.line == key.line { value } else { key })
 }
 
-/// The entry whose key a path begins with, and the rest of the path. A key may have dots and brackets in it, so the longest one
-/// is taken.
+/// The entry whose key a path begins with, and the rest of the path. A key may have dots and brackets in it, so the
+/// longest one is taken.
 fn entry_at<'a, 'p>(path: &'p str, entries: &'a [Entry]) -> Option<(&'a Entry, &'p str)> {
     let rest = |entry: &'a Entry| {
         let rest = path.strip_prefix(&shown(&entry.key).to_string())?;

@@ -7,8 +7,8 @@ use agentcfg_core::validate::Invalid;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// The configurable fields of an agent as JSON values. The names and their order are those of [`AgentConfig`], so a field that
-/// it gains is here without another line.
+/// The configurable fields of an agent as JSON values. The names and their order are those of [`AgentConfig`], so a
+/// field that it gains is here without another line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Fields(Vec<(String, Value)>);
 

@@ -10,9 +10,9 @@
 //! You write release notes.
 //! ```
 //!
-//! The body is the persona byte for byte, and one line feed after it belongs to the file. A file that ends with the line of the
-//! front matter has no persona, and one whose body is a single line feed has an empty one. So each agent has exactly one file,
-//! and a file that was written and is read gives the same agent.
+//! The body is the persona byte for byte, and one line feed after it belongs to the file. A file that ends with the
+//! line of the front matter has no persona, and one whose body is a single line feed has an empty one. So each agent
+//! has exactly one file, and a file that was written and is read gives the same agent.
 
 mod conflicts;
 pub(crate) mod fault_places;

@@ -11,8 +11,8 @@ use super::yaml::{self, Entry, Yaml};
 use super::{EXTENSION, FENCE, Fields, Place, Problem};
 use agentcfg_client::model::{AgentId, AgentSpec};
 
-/// Reads the file of an agent. Conflict markers in front matter are always a problem, those in the persona unless they are
-/// allowed.
+/// Reads the file of an agent. Conflict markers in front matter are always a problem, those in the persona unless they
+/// are allowed.
 ///
 /// # Errors
 ///
@@ -34,8 +34,8 @@ pub fn read(path: &Path, bytes: &[u8], markers: Markers) -> Result<AgentSpec, Ve
     }
 }
 
-/// Whether a file is that of an agent: it has front matter with a field that each agent has, and that names no other agent. A page
-/// with a title, or an agent of another tool, is none.
+/// Whether a file is that of an agent: it has front matter with a field that each agent has, and that names no other
+/// agent. A page with a title, or an agent of another tool, is none.
 pub fn is_agent_file(path: &Path, bytes: &[u8]) -> bool {
     let is_own = |entry: &Entry| matches!(entry.key.as_str(), "agent_id" | "display_name");
     entries_of_agent(path, bytes).is_some_and(|entries| entries.iter().any(is_own))

@@ -1,8 +1,8 @@
 //! The YAML of front matter, with the place of each key and value.
 //!
-//! A tree of maps, lists and scalars of YAML 1.2. Anchors, aliases, tags and several documents are refused: front matter needs none
-//! of them, and a reader of the file would have to resolve them. In the files of other tools aliases are resolved, and the tags of the
-//! core types are read.
+//! A tree of maps, lists and scalars of YAML 1.2. Anchors, aliases, tags and several documents are refused: front
+//! matter needs none of them, and a reader of the file would have to resolve them. In the files of other tools aliases
+//! are resolved, and the tags of the core types are read.
 
 use std::collections::HashMap;
 
@@ -59,7 +59,8 @@ pub fn parse(text: &str, first_line: usize) -> Result<Vec<Entry>> {
     read(text, first_line, None).map(|(entries, _)| entries)
 }
 
-/// As [`parse`], with anchors, aliases, `<<` and the tags of the core types. Where the first alias or `<<` is, is returned too.
+/// As [`parse`], with anchors, aliases, `<<` and the tags of the core types. Where the first alias or `<<` is, is
+/// returned too.
 pub fn parse_shared(text: &str, first_line: usize) -> Result<(Vec<Entry>, Option<Place>)> {
     read(text, first_line, Some(Shared::default()))
 }

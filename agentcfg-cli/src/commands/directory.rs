@@ -59,8 +59,8 @@ pub(super) fn warn_of_windows_lines(context: &mut Context, directory: &Directory
     ));
 }
 
-/// The files of a directory as a pattern of `.gitattributes`, which is relative to the directory of the repository. Where that is
-/// not known, the pattern is one for all directories.
+/// The files of a directory as a pattern of `.gitattributes`, which is relative to the directory of the repository.
+/// Where that is not known, the pattern is one for all directories.
 fn git_pattern(dir: &Path) -> String {
     let names = dir.components().filter(|part| *part != Component::CurDir);
     let names: Option<Vec<_>> = names
@@ -178,8 +178,8 @@ pub async fn dry_run(context: &mut Context, arguments: &Apply) -> Result<Code> {
     }
 }
 
-/// The problems of the files where the server refuses agents of them by a rule that only it knows, such as a limit of its
-/// settings; else the failure of the call.
+/// The problems of the files where the server refuses agents of them by a rule that only it knows, such as a limit of
+/// its settings; else the failure of the call.
 fn in_files(error: agentcfg_client::Error, body: &ApplyAgents, arguments: &args::Directory) -> CommandFailure {
     let file_of = |fault: &str| {
         let (index, rule) = fault.strip_prefix("agents[")?.split_once("].")?;

@@ -117,7 +117,8 @@ impl Edit {
         }
     }
 
-    /// Sends the change from `base` to these fields. Changes that other clients made meanwhile are merged, and `base` follows them.
+    /// Sends the change from `base` to these fields. Changes that other clients made meanwhile are merged, and `base`
+    /// follows them.
     async fn save(&self, context: &mut Context, base: &mut VersionedAgent, mut mine: Fields) -> Result<Saved> {
         let agent_id = base.value.agent_id.clone();
         let mut before = Fields::of(&base.value.config())?;

@@ -207,7 +207,8 @@ fn fields(json: &str) -> Result<Vec<Entry>> {
     Ok(node.entries().to_vec())
 }
 
-/// The active agents of the workspace. Where a format has versions, those that were imported from it have all of theirs.
+/// The active agents of the workspace. Where a format has versions, those that were imported from it have all of
+/// theirs.
 async fn of_workspace(context: &mut Context, format: &Format) -> Result<Vec<(String, Vec<Entry>)>> {
     let session = context.session()?;
     let workspace = session.workspace().await?;
@@ -253,7 +254,8 @@ async fn of_workspace(context: &mut Context, format: &Format) -> Result<Vec<(Str
     Ok(all)
 }
 
-/// How many versions that were made at one moment are read one by one. More are read with a list of all agents at that moment.
+/// How many versions that were made at one moment are read one by one. More are read with a list of all agents at that
+/// moment.
 const MAX_READ: usize = 5;
 
 /// The contents of versions. An import makes versions of many agents at one moment.

@@ -86,7 +86,8 @@ async fn workspace_limit(session: &Session, is_labelled: bool) -> Result<usize> 
     Ok(row.map_or(DEFAULT_PERSONA_PROMPT, |row| row.limits.persona_prompt) as usize)
 }
 
-/// The agents that follow the rules of the service. An agent with a problem in one of its versions is left out with all of them.
+/// The agents that follow the rules of the service. An agent with a problem in one of its versions is left out with all
+/// of them.
 fn ready(agents: Vec<Imported>, limit: usize, is_applied: bool, report: &mut Report) -> Vec<Ready> {
     let mut ready: Vec<Ready> = Vec::new();
     let mut refused: std::collections::BTreeSet<String> = std::collections::BTreeSet::new();

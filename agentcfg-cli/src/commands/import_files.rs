@@ -18,8 +18,8 @@ enum Outcome {
     Refused(String, Vec<String>),
 }
 
-/// Writes the newest version of each agent as its file. A file with another content may have been changed by hand, and is only
-/// overwritten on request.
+/// Writes the newest version of each agent as its file. A file with another content may have been changed by hand, and
+/// is only overwritten on request.
 pub fn write(dir: &Path, ready: &[Ready], overwrite: bool, report: &mut Report) -> Result<()> {
     let newest = ready.iter().enumerate().filter(|(i, one)| {
         ready

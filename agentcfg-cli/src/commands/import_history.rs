@@ -45,8 +45,8 @@ impl Importer<'_> {
         Ok(wanted)
     }
 
-    /// Removes the numbers that agents had at earlier moments. An import changes many agents in one commit, so that few lists of the past
-    /// have the versions of all of them. Returns the agents whose past was read to its beginning.
+    /// Removes the numbers that agents had at earlier moments. An import changes many agents in one commit, so that few
+    /// lists of the past have the versions of all of them. Returns the agents whose past was read to its beginning.
     async fn remove_past(&self, known: &BTreeMap<String, Agent>, wanted: &mut Numbers) -> Result<BTreeSet<String>> {
         let mut read = BTreeSet::new();
         // When the earliest known version of each agent was made.

@@ -1,4 +1,5 @@
-//! The labels of an import: which of them stay where they are, and which are set at versions that the workspace has already.
+//! The labels of an import: which of them stay where they are, and which are set at versions that the workspace has
+//! already.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -60,8 +61,8 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Finds the labels of versions that the workspace has already and that are elsewhere: one was not set by an interrupted run, or was
-    /// moved at the source since. One at a version that no import made stays there.
+    /// Finds the labels of versions that the workspace has already and that are elsewhere: one was not set by an
+    /// interrupted run, or was moved at the source since. One at a version that no import made stays there.
     pub async fn labels_to_set<'a>(
         &self,
         known: &BTreeMap<String, Agent>,

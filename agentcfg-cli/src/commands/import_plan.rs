@@ -1,5 +1,5 @@
-//! What an import would make of the agents of a workspace. What was changed there, or made there, is not overwritten unless that
-//! is asked for.
+//! What an import would make of the agents of a workspace. What was changed there, or made there, is not overwritten
+//! unless that is asked for.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -91,8 +91,8 @@ impl Importer<'_> {
         Ok(plan)
     }
 
-    /// Names the versions that are older than those of the workspace and missing there, as versions are made in their order. With
-    /// `--overwrite` they are made, and the newer ones after them again. Returns those that stay missing.
+    /// Names the versions that are older than those of the workspace and missing there, as versions are made in their
+    /// order. With `--overwrite` they are made, and the newer ones after them again. Returns those that stay missing.
     async fn older<'a>(
         &self,
         known: &BTreeMap<String, Agent>,
@@ -156,8 +156,8 @@ impl Importer<'_> {
         Ok(missing)
     }
 
-    /// Notes in the plan the versions of each agent that the workspace does not have. Returns the agents of which it has all, whose newest
-    /// version is noted, to be compared: they may have been edited since.
+    /// Notes in the plan the versions of each agent that the workspace does not have. Returns the agents of which it
+    /// has all, whose newest version is noted, to be compared: they may have been edited since.
     fn pending<'a>(
         &self,
         known: &BTreeMap<String, Agent>,

@@ -13,15 +13,16 @@ use crate::file;
 
 /// The active agents of a set.
 pub async fn members(client: &Client, workspace: WorkspaceId, set: &SetName) -> Result<BTreeSet<AgentId>> {
-    // The API has no other way to the members for one who is not an owner: they are what an apply of nothing would take out.
+    // The API has no other way to the members for one who is not an owner: they are what an apply of nothing would take
+    // out.
     let nothing = ApplyAgents::default().set(set.clone()).prune(true);
     let pruned = client.apply_agents(workspace, &nothing, true).await?;
     let members = pruned.results.into_iter().filter(plan::is_deactivated);
     Ok(members.map(|agent| agent.agent_id).collect())
 }
 
-/// Why a plan deactivates more agents than it may; `None` if it does not. A set that loses most of its agents has often lost its
-/// files, to a subdirectory for example.
+/// Why a plan deactivates more agents than it may; `None` if it does not. A set that loses most of its agents has often
+/// lost its files, to a subdirectory for example.
 pub async fn refusal(
     client: &Client,
     workspace: WorkspaceId,

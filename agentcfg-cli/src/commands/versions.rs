@@ -74,8 +74,8 @@ pub async fn roll_back(context: &mut Context, agent_id: &str, to: &str, reason: 
     };
     let session = context.session()?;
     let client = session.because(reason)?;
-    // Compared with the version after the rollback, it shows whether a new one was recorded. Why it cannot be read is in the
-    // failure of the rollback.
+    // Compared with the version after the rollback, it shows whether a new one was recorded. Why it cannot be read is
+    // in the failure of the rollback.
     let before = client.get_version(session.named, agent_id, VersionSelector::Current);
     let before = match before.await {
         Ok(before) => Some(before.version),

@@ -10,7 +10,8 @@ use agentcfg_client::model::AgentSpec;
 use crate::agent_file::{EXTENSION, Markers, Problem, is_agent_file, read};
 use crate::failure::{CommandFailure, Result};
 
-/// The name, without its end, of the file that may explain a directory to people. It is no agent: identifiers have no capital letters.
+/// The name, without its end, of the file that may explain a directory to people. It is no agent: identifiers have no
+/// capital letters.
 const README: &str = "README";
 
 /// The greatest size of a file in bytes. The texts of an agent have far less.
@@ -19,8 +20,8 @@ const MAX_FILE: u64 = 4 * 1024 * 1024;
 /// The greatest size of a file of another tool.
 const MAX_SOURCE: u64 = 64 * 1024 * 1024;
 
-/// The files of a directory that are, or look like, files of agents: all that end in `.md`, in small or capital letters, but
-/// `README.md` and hidden ones. Other files and directories are ignored.
+/// The files of a directory that are, or look like, files of agents: all that end in `.md`, in small or capital
+/// letters, but `README.md` and hidden ones. Other files and directories are ignored.
 #[derive(Debug)]
 pub struct Directory {
     path: PathBuf,

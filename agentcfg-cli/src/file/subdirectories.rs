@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 use super::directory::{content, may_be_agent};
 use crate::agent_file::looks_like_agent_file;
 
-/// How many levels of directories are searched, and how many entries of them. A search is for a message, and may be cut short.
+/// How many levels of directories are searched, and how many entries of them. A search is for a message, and may be cut
+/// short.
 const MAX_DEPTH: usize = 8;
 const MAX_ENTRIES: usize = 10_000;
 
-/// The directories below this one that have files of agents, with their number. Hidden directories and links are left out, and
-/// what cannot be read.
+/// The directories below this one that have files of agents, with their number. Hidden directories and links are left
+/// out, and what cannot be read.
 pub fn with_agents(root: &Path) -> BTreeMap<PathBuf, usize> {
     let mut found = BTreeMap::new();
     let mut visited = 0;

@@ -56,7 +56,8 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
     Some(Node::at(node.place, value))
 }
 
-/// The value as the source has it; `None` where the format cannot hold it. An original shows the form that the source had.
+/// The value as the source has it; `None` where the format cannot hold it. An original shows the form that the source
+/// had.
 pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node> {
     match kind {
         As::Any | As::Ordered => Some(node.clone()),
@@ -123,7 +124,8 @@ pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node>
     }
 }
 
-/// What stays of the value of a source when its part that has a place was taken away: other messages, and references to servers.
+/// What stays of the value of a source when its part that has a place was taken away: other messages, and references to
+/// servers.
 pub fn rest(kind: As, original: &Node) -> Option<Node> {
     let rest = match kind {
         As::Instructions if original.as_list().is_some() => with_instructions(original, None),

@@ -1,7 +1,7 @@
 //! What an export does with a file that is at its path already: nothing is lost that the export does not know.
 //!
-//! The file of one agent is replaced if it is readable as that agent and has nothing that the new one lacks. A file of several
-//! agents, or one that a tool has beside them, keeps what is not of the export.
+//! The file of one agent is replaced if it is readable as that agent and has nothing that the new one lacks. A file of
+//! several agents, or one that a tool has beside them, keeps what is not of the export.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -117,7 +117,8 @@ fn replaced(format: &Format, dir: &Path, path: &Path, before: &str, after: &str)
     }
 }
 
-/// The keys, the records as texts, and the agents of a text. There are none where a part of it is no agent, or cannot be read.
+/// The keys, the records as texts, and the agents of a text. There are none where a part of it is no agent, or cannot
+/// be read.
 fn content(format: &Format, dir: &Path, path: &Path, text: &str) -> (BTreeSet<String>, Vec<String>, Vec<Imported>) {
     let mut reading = Reading {
         takes_all: true,

@@ -15,8 +15,8 @@ pub struct Document {
     pub body_place: Place,
 }
 
-/// Reads a text without a byte order mark. `None`: there is no front matter. Keys that the format knows begin a field also where
-/// the text is not valid YAML.
+/// Reads a text without a byte order mark. `None`: there is no front matter. Keys that the format knows begin a field
+/// also where the text is not valid YAML.
 pub fn read(file: &Path, text: &str, known: &[Row], warnings: &mut Vec<Problem>) -> Result<Option<Document>, Problem> {
     let Some(FrontMatter { yaml, body, body_line }) = FrontMatter::split(file, text)? else {
         return Ok(None);
@@ -35,7 +35,8 @@ pub fn read(file: &Path, text: &str, known: &[Row], warnings: &mut Vec<Problem>)
     }))
 }
 
-/// Reads front matter that is not valid YAML field by field, with warnings. A text that is not valid by itself is read as it is.
+/// Reads front matter that is not valid YAML field by field, with warnings. A text that is not valid by itself is read
+/// as it is.
 fn read_lenient(
     file: &Path,
     yaml: &str,
@@ -109,8 +110,8 @@ fn unquoted(text: &str) -> &str {
     of_whole.unwrap_or(text)
 }
 
-/// The lines of each field, with the number of the first, from 0. After a line that belongs to no field only a known key begins
-/// another one: lines such as `user: hello` are part of a text.
+/// The lines of each field, with the number of the first, from 0. After a line that belongs to no field only a known
+/// key begins another one: lines such as `user: hello` are part of a text.
 fn fields<'a>(yaml: &'a str, known: &[Row]) -> Vec<(usize, Vec<&'a str>)> {
     let mut fields: Vec<(usize, Vec<&str>)> = Vec::new();
     let mut is_prose = false;

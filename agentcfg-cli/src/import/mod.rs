@@ -1,9 +1,10 @@
 //! Agents of other tools: reading their files, and writing them again.
 //!
-//! `source_tree` is a value of a source and `parse_tree` reads one. A table of `formats` says where each key goes: `table` follows it
-//! for an import and `export` back, with the kinds of values of `convert` and the paths of `definition`. `front_matter` reads
-//! Markdown, `yaml_text` writes YAML, `secrets` finds what must not be stored, and `name` makes identifiers. `output_file` is a file
-//! of an export; `existing` and `yaml_file` keep what is in the file that it replaces.
+//! `source_tree` is a value of a source and `parse_tree` reads one. A table of `formats` says where each key goes:
+//! `table` follows it for an import and `export` back, with the kinds of values of `convert` and the paths of
+//! `definition`. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what must not be stored, and
+//! `name` makes identifiers. `output_file` is a file of an export; `existing` and `yaml_file` keep what is in the file
+//! that it replaces.
 
 mod convert;
 mod definition;

@@ -2,8 +2,9 @@
 
 use agentcfg_core::validate::MAX_AGENT_ID;
 
-/// An identifier from a name: small letters, digits, `-` and `_`, and at most 50 of them. Latin letters lose their marks, letters of
-/// other scripts are spelled by their numbers, and all else becomes hyphens. One that is cut ends with a number of the whole.
+/// An identifier from a name: small letters, digits, `-` and `_`, and at most 50 of them. Latin letters lose their
+/// marks, letters of other scripts are spelled by their numbers, and all else becomes hyphens. One that is cut ends
+/// with a number of the whole.
 pub fn identifier(name: &str) -> String {
     let text: String = name.chars().flat_map(char::to_lowercase).map(spelled).collect();
     let words: Vec<&str> = text.split('-').filter(|word| !word.is_empty()).collect();

@@ -32,7 +32,8 @@ impl File {
     }
 }
 
-/// Whether an export may write a path that an agent names: below its directory, and in no hidden file or directory but these.
+/// Whether an export may write a path that an agent names: below its directory, and in no hidden file or directory but
+/// these.
 pub fn is_allowed(path: &Path, hidden: &[&str]) -> bool {
     path.components().all(|part| match part {
         Component::Normal(name) => {

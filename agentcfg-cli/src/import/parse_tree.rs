@@ -138,7 +138,8 @@ fn of_yaml(file: &Path, node: yaml::Node, scalars: Scalars) -> Result<Node, Prob
             "" | "~" | "null" | "Null" | "NULL" => Value::Null,
             "true" | "True" | "TRUE" => Value::Bool(true),
             "false" | "False" | "FALSE" => Value::Bool(false),
-            // Other writings of a number, such as 0x1f or 007, are kept as texts, but for those of YAML 1.1 where that is read.
+            // Other writings of a number, such as 0x1f or 007, are kept as texts, but for those of YAML 1.1 where that
+            // is read.
             _ if matches!(scalars, Scalars::Old(_)) => old_scalar(text),
             _ => match number(&text).filter(|number| *number == text) {
                 Some(number) => Value::Number(number),

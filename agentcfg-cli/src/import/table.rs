@@ -1,7 +1,7 @@
 //! The machinery of the formats: a table says where each key of a source goes, and the same table leads back.
 //!
-//! A key without a place is kept under `definition.<format>`. So is the original of a key whose place cannot give it back exactly, and it
-//! is written again as long as the place has what was made of it.
+//! A key without a place is kept under `definition.<format>`. So is the original of a key whose place cannot give it
+//! back exactly, and it is written again as long as the place has what was made of it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -42,8 +42,9 @@ impl To {
 /// A row of a table: a key of the source, where it goes, and what it is.
 pub type Row = (&'static str, To, As);
 
-/// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers and that of
-/// other settings, the file and the name in a file of several agents, and whether a manifest had nothing around it.
+/// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers
+/// and that of other settings, the file and the name in a file of several agents, and whether a manifest had nothing
+/// around it.
 pub const BESIDE: &[&str] = &["$file", "$unnamed", "$mcp", "$config", "$json", "$yaml", "$bare"];
 
 /// A format: its table, and what its files are.

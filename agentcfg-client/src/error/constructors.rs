@@ -109,7 +109,8 @@ impl Error {
         Self::new(Kind::Absent, AttemptOutcome::Final, message).with_facts(facts)
     }
 
-    /// A response of the server with a status other than success. A 503 with `Retry-After` means that nothing was changed.
+    /// A response of the server with a status other than success. A 503 with `Retry-After` means that nothing was
+    /// changed.
     pub(crate) fn refused(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
         let is_promised = facts.retry_after.is_some() && facts.request_id.is_some();
         match status {
@@ -125,7 +126,8 @@ impl Error {
         error
     }
 
-    /// A response with a status other than success that may be a proxy's, so that after a 502, 503 or 504 the outcome is unknown.
+    /// A response with a status other than success that may be a proxy's, so that after a 502, 503 or 504 the outcome
+    /// is unknown.
     fn of_status(status: u16, facts: ResponseFacts, message: impl Into<String>) -> Self {
         let outcome = match status {
             429 => AttemptOutcome::NotApplied,

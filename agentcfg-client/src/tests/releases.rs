@@ -78,7 +78,8 @@ async fn a_mirror_reads_again_only_after_what_may_release_something_else() {
     };
     let server = Server::start([
         released(3, 1),
-        // One that was read already, one of another label, an edit, and at last a deletion that changes nothing that is shown.
+        // One that was read already, one of another label, an edit, and at last a deletion that changes nothing that is
+        // shown.
         stream(&[
             (3, MOVED),
             (4, "agents/writer/labels/staging"),

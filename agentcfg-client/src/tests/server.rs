@@ -14,7 +14,8 @@ pub(super) enum Reply {
     Answer(String),
     /// Sends these bytes and closes the connection.
     Last(String),
-    /// Sends the first bytes, and then the second ones again and again, each time after it has advanced the clock by this duration.
+    /// Sends the first bytes, and then the second ones again and again, each time after it has advanced the clock by
+    /// this duration.
     Drip(String, String, Duration),
     /// Sends nothing, keeps the connection open and advances the clock by this duration.
     Stall(Duration),

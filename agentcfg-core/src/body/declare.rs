@@ -25,7 +25,8 @@
 /// | `tristate` | [`Patch<T>`](crate::model::Patch): null, left out and a value are three things | |
 ///
 /// `also: { … }` adds keywords to the schema. A field may end with `=> fits(other)`, a function that refuses its
-/// presence or its absence by the value of a field before it. `whole: check` is a function that checks the fields together.
+/// presence or its absence by the value of a field before it. `whole: check` is a function that checks the fields
+/// together.
 macro_rules! body {
     (
         $(#[doc = $about:literal])*
@@ -127,8 +128,9 @@ macro_rules! body {
 
 /// Declares a resource as it is shown and stored, with its schema, from a list of fields like those of [`body!`].
 ///
-/// It is also read from what an earlier release wrote, which knew fewer fields: `defaulted`, `nullable` and `sparse` ones may be
-/// missing. A `chosen` one is a [`Patch`](crate::model::Patch): there where the request asked for it, with a value or null.
+/// It is also read from what an earlier release wrote, which knew fewer fields: `defaulted`, `nullable` and `sparse`
+/// ones may be missing. A `chosen` one is a [`Patch`](crate::model::Patch): there where the request asked for it, with
+/// a value or null.
 macro_rules! record {
     (
         $(#[doc = $about:literal])*

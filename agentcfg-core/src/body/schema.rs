@@ -115,7 +115,8 @@ pub(crate) mod create {
         Property::new(generator.subschema_for::<R>(), &summary(documentation), true)
     }
 
-    /// The default stands in the description. As the keyword `default` it would let generators of clients demand the field.
+    /// The default stands in the description. As the keyword `default` it would let generators of clients demand the
+    /// field.
     pub(crate) fn defaulted<R>(generator: &mut SchemaGenerator, documentation: &str) -> Property
     where
         R: Rule<Value: Default + serde::Serialize> + JsonSchema,

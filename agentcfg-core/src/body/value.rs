@@ -180,8 +180,8 @@ impl FromJson for BTreeMap<String, String> {
     }
 }
 
-/// Reads an object whose values are of one type. Where a value is wrong, `read` notes the fault and returns a placeholder, with
-/// which the rules for the whole value find the other faults.
+/// Reads an object whose values are of one type. Where a value is wrong, `read` notes the fault and returns a
+/// placeholder, with which the rules for the whole value find the other faults.
 fn map<T>(
     json: Json<'_>,
     field: &dyn Display,

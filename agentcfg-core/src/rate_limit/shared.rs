@@ -86,8 +86,8 @@ impl SharedLimiter {
         }
     }
 
-    /// Lets a clock follow that of the counter, which each count reads. Give the service the same clock, and all processes on
-    /// the counter show one time. Only a counter with a clock of its own is worth following.
+    /// Lets a clock follow that of the counter, which each count reads. Give the service the same clock, and all
+    /// processes on the counter show one time. Only a counter with a clock of its own is worth following.
     ///
     /// ```no_run
     /// # use std::sync::Arc;

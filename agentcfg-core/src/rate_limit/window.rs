@@ -13,8 +13,8 @@ use crate::sync::lock;
 /// assert_eq!(agentcfg_core::rate_limit::WINDOW_MILLIS, 60_000);
 /// ```
 pub const WINDOW_MILLIS: i64 = 60_000;
-/// The length by the steady clock. It is a little longer, so that the wall clock decides while it is not set: readings of the
-/// steady clock are a few milliseconds old, and a time service may slow the wall clock down a little.
+/// The length by the steady clock. It is a little longer, so that the wall clock decides while it is not set: readings
+/// of the steady clock are a few milliseconds old, and a time service may slow the wall clock down a little.
 const STEADY_MILLIS: i64 = WINDOW_MILLIS + 50;
 
 /// The decision on one request.
@@ -136,8 +136,9 @@ impl RateLimited {
 
 /// The state of one window: when it ends and how many requests it has seen.
 ///
-/// A window ends when either clock says so. By the wall clock alone, one that is set back by hours would keep the window
-/// open for hours; the steady clock bounds it to 60 s. Within a window the end that callers are told stays the same.
+/// A window ends when either clock says so. By the wall clock alone, one that is set back by hours would keep the
+/// window open for hours; the steady clock bounds it to 60 s. Within a window the end that callers are told stays the
+/// same.
 ///
 /// ```
 /// use agentcfg_core::clock::{ManualClock, Moment};
@@ -222,7 +223,8 @@ const END_MAX: i64 = (1 << (u64::BITS - USED_BITS)) - 1;
 /// A [`Window`] that threads share. Counting takes no lock.
 ///
 /// One word holds the end by the wall clock and the count. The end by the steady clock is beside it: whenever a new
-/// window shows in the word, its steady end was stored before, so a thread that reads the window never counts it as ended.
+/// window shows in the word, its steady end was stored before, so a thread that reads the window never counts it as
+/// ended.
 ///
 /// ```
 /// use agentcfg_core::clock::{Moment, SystemClock};

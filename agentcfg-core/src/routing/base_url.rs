@@ -1,6 +1,7 @@
 //! The addresses of providers, and paths below them.
 
-/// Whether this can be a segment of a path that every parser of URLs takes as it is: neither a dot segment nor an escape.
+/// Whether this can be a segment of a path that every parser of URLs takes as it is: neither a dot segment nor an
+/// escape.
 pub(super) fn is_segment(part: &str) -> bool {
     part.bytes().any(|byte| byte != b'.')
         && part

@@ -67,8 +67,8 @@ impl Catalogue {
     ///
     /// # Errors
     ///
-    /// [`InvalidCatalogue`] if two models have the same identifier, a provider is not in the catalogue, or an identifier or a name
-    /// is empty, has more than 100 characters or contains control characters.
+    /// [`InvalidCatalogue`] if two models have the same identifier, a provider is not in the catalogue, or an
+    /// identifier or a name is empty, has more than 100 characters or contains control characters.
     ///
     /// ```
     /// use agentcfg_core::model::{ModelStatus, Provider};
@@ -136,13 +136,13 @@ impl Catalogue {
     }
 
     /// The same catalogue with another base URL of a provider: `http` or `https`, a host, and optionally a
-    /// port and a path; trailing slashes are removed. For the two providers of the default, the path must not end in `/v1`,
-    /// because the paths of calls begin with it.
+    /// port and a path; trailing slashes are removed. For the two providers of the default, the path must not end in
+    /// `/v1`, because the paths of calls begin with it.
     ///
     /// # Errors
     ///
-    /// [`InvalidCatalogue`] if the text is not such a URL, or contains credentials, a query or a fragment, or the catalogue does
-    /// not have the provider.
+    /// [`InvalidCatalogue`] if the text is not such a URL, or contains credentials, a query or a fragment, or the
+    /// catalogue does not have the provider.
     ///
     /// ```
     /// use agentcfg_core::model::Provider;
@@ -244,7 +244,8 @@ impl Catalogue {
         names.join(", ")
     }
 
-    /// The base URL of a provider's API, without a trailing slash; `None` for a provider that the catalogue does not have.
+    /// The base URL of a provider's API, without a trailing slash; `None` for a provider that the catalogue does not
+    /// have.
     ///
     /// ```
     /// use agentcfg_core::model::Provider;

@@ -82,8 +82,8 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// The provider of a call, whose path names one: where the agent's model is filled in, the one that has it and speaks the same
-/// API. A model that is not in the catalogue passes: the provider decides about it.
+/// The provider of a call, whose path names one: where the agent's model is filled in, the one that has it and speaks
+/// the same API. A model that is not in the catalogue passes: the provider decides about it.
 ///
 /// # Errors
 ///

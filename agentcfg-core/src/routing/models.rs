@@ -1,7 +1,8 @@
 //! Models of the catalogue, and those of the default one with the prices that their providers published on 2026-11-27.
 //!
-//! Sources: <https://platform.claude.com/docs/en/about-claude/pricing> and <https://developers.openai.com/api/docs/pricing>. They are
-//! the standard prices of prompts of usual length; both providers charge more for very long ones, and for some services.
+//! Sources: <https://platform.claude.com/docs/en/about-claude/pricing> and
+//! <https://developers.openai.com/api/docs/pricing>. They are the standard prices of prompts of usual length; both
+//! providers charge more for very long ones, and for some services.
 
 use crate::model::{ModelPrices, ModelStatus, Price, Provider};
 

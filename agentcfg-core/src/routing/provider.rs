@@ -27,8 +27,8 @@ pub struct CatalogueProvider {
 }
 
 impl CatalogueProvider {
-    /// A provider at a base URL, which may end in any path: the paths of calls are appended. Its display name is its identifier,
-    /// and its credential goes into the usual header field of its API.
+    /// A provider at a base URL, which may end in any path: the paths of calls are appended. Its display name is its
+    /// identifier, and its credential goes into the usual header field of its API.
     ///
     /// # Errors
     ///

@@ -58,8 +58,8 @@ impl Access {
         self.workspace
     }
 
-    /// The access for a change that needs no membership, such as that of a workspace's founder, of an operator who changes a
-    /// plan, and of this service when it disables a webhook. `guard` is the basis of the decision.
+    /// The access for a change that needs no membership, such as that of a workspace's founder, of an operator who
+    /// changes a plan, and of this service when it disables a webhook. `guard` is the basis of the decision.
     pub(super) fn without_membership(workspace: WorkspaceId, actor: Actor, guard: Check) -> Self {
         Self {
             workspace,
@@ -265,7 +265,8 @@ impl AgentCfg {
         Ok(access.in_request_of(caller))
     }
 
-    /// Checks that a caller has a permission in a workspace now: for routes of an app that are no methods of this service.
+    /// Checks that a caller has a permission in a workspace now: for routes of an app that are no methods of this
+    /// service.
     ///
     /// The methods of the service check their permissions themselves.
     ///
@@ -305,8 +306,8 @@ impl AgentCfg {
         self.access(caller, workspace, permission).await
     }
 
-    /// A caller's role or scope in a workspace, decided on the current record of the key or the membership. Permissions are not
-    /// checked here.
+    /// A caller's role or scope in a workspace, decided on the current record of the key or the membership. Permissions
+    /// are not checked here.
     pub(super) async fn membership(&self, caller: &Caller, workspace: WorkspaceId) -> Result<Access, Error> {
         let access = match &caller.kind {
             CallerKind::ApiKey(key) => self.access_of_key(key).await?.in_workspace(workspace)?,
@@ -323,8 +324,8 @@ impl AgentCfg {
         }
     }
 
-    /// The access of an API key that needs no read: while the stamp of its record is current, and in the first method after
-    /// an entry on a remote store.
+    /// The access of an API key that needs no read: while the stamp of its record is current, and in the first method
+    /// after an entry on a remote store.
     fn access_from_memory(&self, key: &ApiKeyCaller) -> Option<Access> {
         let ApiKeyCaller { id, facts, prefetch } = key;
         let claimed = prefetch
@@ -353,8 +354,8 @@ impl AgentCfg {
         }
     }
 
-    /// The access of a user by what [`groups::rights`] has found: by the user's own membership, else by the one of a group with the highest
-    /// role, unless an operator has removed the user.
+    /// The access of a user by what [`groups::rights`] has found: by the user's own membership, else by the one of a
+    /// group with the highest role, unless an operator has removed the user.
     pub(super) fn access_by_rights(
         &self,
         user_id: &UserId,

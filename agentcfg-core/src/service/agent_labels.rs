@@ -12,8 +12,8 @@ use crate::store::Check;
 pub(super) struct Labels {
     key: EntityKey<StoredLabels>,
     found: Option<Stored<StoredLabels>>,
-    /// The versions before moves that are in the record and later than the moment of the read. The commit of a decision on them
-    /// is refused.
+    /// The versions before moves that are in the record and later than the moment of the read. The commit of a decision
+    /// on them is refused.
     later: BTreeMap<Label, Option<u64>>,
 }
 
@@ -30,7 +30,8 @@ impl Labels {
         Self { key, found, later }
     }
 
-    /// Takes back moves that the record has and that are later than the moment to be shown: by label, its version before.
+    /// Takes back moves that the record has and that are later than the moment to be shown: by label, its version
+    /// before.
     pub(super) fn take_back(&mut self, moved: BTreeMap<String, Option<u64>>) -> Result<(), Error> {
         for (label, before) in moved {
             self.later.insert(label.parse()?, before);

@@ -86,8 +86,8 @@ impl AgentCfg {
         }
     }
 
-    /// The first attempt assumes that there is no such agent, as is nearly always so, and saves the read. The commit checks
-    /// the assumption.
+    /// The first attempt assumes that there is no such agent, as is nearly always so, and saves the read. The commit
+    /// checks the assumption.
     async fn try_create_agent(
         &self,
         caller: &Caller,
@@ -296,8 +296,8 @@ impl AgentCfg {
             .await
     }
 
-    /// Commits the change of one agent with its audit entry. A change that makes one more agent active takes the plan, which
-    /// limits their number.
+    /// Commits the change of one agent with its audit entry. A change that makes one more agent active takes the plan,
+    /// which limits their number.
     pub(super) async fn commit_agent(
         &self,
         access: &Access,

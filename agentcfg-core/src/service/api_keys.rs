@@ -215,8 +215,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`] and [`ErrorKind::Forbidden`] as [`Self::revoke_api_key`]; [`ErrorKind::Conflict`] for a key
-    /// that has ended; [`ErrorKind::Invalid`] for an overlap out of its bounds.
+    /// [`ErrorKind::NotFound`] and [`ErrorKind::Forbidden`] as [`Self::revoke_api_key`]; [`ErrorKind::Conflict`] for a
+    /// key that has ended; [`ErrorKind::Invalid`] for an overlap out of its bounds.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -294,8 +294,9 @@ impl AgentCfg {
         self.apply(change).await?.attempt(new.listed(None))
     }
 
-    /// The milliseconds from a key's creation to the expiry that was chosen for it; `None` for a key without one. The expiry of a
-    /// key that was rotated is the end of its overlap, so the lifetime is read from the last key that replaced it.
+    /// The milliseconds from a key's creation to the expiry that was chosen for it; `None` for a key without one. The
+    /// expiry of a key that was rotated is the end of its overlap, so the lifetime is read from the last key that
+    /// replaced it.
     async fn lifetime(&self, key: &StoredApiKey) -> Result<Option<i64>, Error> {
         let mut last = key.clone();
         while let Some(next) = last.replaced_by.take() {

@@ -1,7 +1,7 @@
 //! Apply: many agents brought to a wanted state in one commit, or in none.
 //!
-//! An attempt reads the agents of the body and of the set, decides what happens to each, and commits all of it under the
-//! checks that none of these records has changed since. An attempt that lost a race decides again.
+//! An attempt reads the agents of the body and of the set, decides what happens to each, and commits all of it under
+//! the checks that none of these records has changed since. An attempt that lost a race decides again.
 
 mod base_check;
 mod decision;
@@ -23,16 +23,17 @@ impl AgentCfg {
     /// Brings agents to the state that the body names, all in one commit: creates, changes and restores them and, with
     /// [`ApplyAgents::prune`], deactivates those of the set that are not named.
     ///
-    /// The outcome depends on the body alone: a field that is left out gets its default. With `dry_run` everything is decided
-    /// and nothing is changed.
+    /// The outcome depends on the body alone: a field that is left out gets its default. With `dry_run` everything is
+    /// decided and nothing is changed.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for the body, and for a cursor or an element of another workspace, [`ErrorKind::Forbidden`]
-    /// without `agents:configure` (a dry run needs `agents:read`), [`ErrorKind::Precondition`] when an agent has changed since [`ApplyAgents::base`],
-    /// [`ErrorKind::Conflict`] for an agent of another set, [`ErrorKind::PlanLimit`] when more agents would be active than
-    /// before and than the plan allows, [`ErrorKind::TooLarge`] when the store cannot hold the change in one commit, as a
-    /// cluster of etcd cannot hold some megabytes; a dry run does not notice this.
+    /// [`ErrorKind::Invalid`] for the body, and for a cursor or an element of another workspace,
+    /// [`ErrorKind::Forbidden`] without `agents:configure` (a dry run needs `agents:read`), [`ErrorKind::Precondition`]
+    /// when an agent has changed since [`ApplyAgents::base`], [`ErrorKind::Conflict`] for an agent of another set,
+    /// [`ErrorKind::PlanLimit`] when more agents would be active than before and than the plan allows,
+    /// [`ErrorKind::TooLarge`] when the store cannot hold the change in one commit, as a cluster of etcd cannot hold
+    /// some megabytes; a dry run does not notice this.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -120,8 +121,8 @@ impl AgentCfg {
         faults.into_result()
     }
 
-    /// Reads all records that an apply is decided on, in one snapshot; `None` when the set has changed since it was asked which
-    /// they are.
+    /// Reads all records that an apply is decided on, in one snapshot; `None` when the set has changed since it was
+    /// asked which they are.
     async fn state_for(&self, access: &Access, body: &ApplyAgents) -> Result<Option<ApplyState>, Error> {
         let workspace = access.workspace();
         let of_agent = |agent_id: &str| {

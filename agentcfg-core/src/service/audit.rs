@@ -15,8 +15,8 @@ use crate::validate::DEFAULT_LIMIT;
 /// The bytes of entries after which a page is returned.
 const PAGE_BYTES: usize = 512 << 10;
 
-/// How far the times of entries may be out of order, in milliseconds: clocks of servers differ, and one may be set back. A
-/// search by time reads entries of one day more at either end.
+/// How far the times of entries may be out of order, in milliseconds: clocks of servers differ, and one may be set
+/// back. A search by time reads entries of one day more at either end.
 const DISORDER: i64 = DAY;
 
 impl AgentCfg {
@@ -82,8 +82,8 @@ impl AgentCfg {
 
     /// The entries of a workspace's audit log that a filter selects, newest first, in parts of bounded size.
     ///
-    /// The log is read from its end, or from where the filter's revision or time says, until there are enough entries. An
-    /// entry that the filter does not select is never in memory for longer than its part.
+    /// The log is read from its end, or from where the filter's revision or time says, until there are enough entries.
+    /// An entry that the filter does not select is never in memory for longer than its part.
     ///
     /// # Errors
     ///
@@ -133,8 +133,8 @@ impl AgentCfg {
         })
     }
 
-    /// The number of the last entry up to `last` for which `holds` is true, 0 if there is none. The search is binary: where it is
-    /// true for an entry, it must be true for those before.
+    /// The number of the last entry up to `last` for which `holds` is true, 0 if there is none. The search is binary:
+    /// where it is true for an entry, it must be true for those before.
     async fn last_entry_where(
         &self,
         workspace: WorkspaceId,
@@ -157,8 +157,8 @@ impl AgentCfg {
     }
 }
 
-/// The entries of an audit log that a filter selects, in parts. Each part is read when it is asked for, so that a slow reader
-/// holds nothing in the store.
+/// The entries of an audit log that a filter selects, in parts. Each part is read when it is asked for, so that a slow
+/// reader holds nothing in the store.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -211,8 +211,8 @@ impl AuditPages {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) when the caller has lost `audit_log:read` since the part before,
-    /// and when storage fails.
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) when the caller has lost `audit_log:read` since the part
+    /// before, and when storage fails.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

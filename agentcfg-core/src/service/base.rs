@@ -10,8 +10,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for a base of another workspace, [`ErrorKind::Precondition`] for one of another epoch and for one
-    /// that is not there yet.
+    /// [`ErrorKind::Invalid`] for a base of another workspace, [`ErrorKind::Precondition`] for one of another epoch and
+    /// for one that is not there yet.
     pub(super) async fn base_revision(&self, base: Cursor, workspace: WorkspaceId, last: u64) -> Result<u64, Error> {
         match base.revision_in(workspace, self.epoch().await?, last) {
             Ok(revision) => Ok(revision),

@@ -107,7 +107,8 @@ impl Builder {
         self
     }
 
-    /// Chooses who renews browser sessions that were opened with a refresh token. Without one, such a session ends with its token.
+    /// Chooses who renews browser sessions that were opened with a refresh token. Without one, such a session ends with
+    /// its token.
     ///
     /// ```
     /// use agentcfg_core::session::{Renewed, SessionError, SessionRenewal};

@@ -116,14 +116,15 @@ impl<'a> Change<'a> {
         self
     }
 
-    /// Creates the subject of the change, under the check that it does not exist. The audit entry lists all of its fields.
+    /// Creates the subject of the change, under the check that it does not exist. The audit entry lists all of its
+    /// fields.
     pub(super) fn create<T: Entity + Serialize>(self, key: EntityKey<T>, value: &T) -> Result<Self, Error> {
         let check = key.absent();
         self.check(check).write(key, None, value)
     }
 
-    /// Replaces the subject of the change, under the check that its version is the one that was read. The audit entry lists
-    /// the fields that differ.
+    /// Replaces the subject of the change, under the check that its version is the one that was read. The audit entry
+    /// lists the fields that differ.
     pub(super) fn replace<T: Entity + Serialize>(self, found: Stored<T>, value: &T) -> Result<Self, Error> {
         let check = found.unchanged();
         let before = SerializedRecord::of(&found.value)?;
@@ -187,8 +188,8 @@ impl<'a> Change<'a> {
         }
     }
 
-    /// Removes the subject of the change, under the check that its version is the one that was read. The audit entry lists
-    /// its fields.
+    /// Removes the subject of the change, under the check that its version is the one that was read. The audit entry
+    /// lists its fields.
     pub(super) fn remove<T: Entity + Serialize>(self, found: Stored<T>) -> Result<Self, Error> {
         let change = self.audit_diff(Some(&found.value), None)?.check(found.unchanged());
         Ok(change.delete(found.key))

@@ -29,8 +29,8 @@ impl ChangesOfAgents {
         })
     }
 
-    /// The changes as the JSON object of an entry, those for the change feed, and which of the former leave their values to
-    /// versions.
+    /// The changes as the JSON object of an entry, those for the change feed, and which of the former leave their
+    /// values to versions.
     pub(super) fn into_texts(self) -> (Vec<u8>, Vec<u8>, PackedPaths) {
         (self.changes.into_text(), self.rebuilding.into_text(), self.packed)
     }

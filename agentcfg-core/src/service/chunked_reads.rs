@@ -27,17 +27,18 @@ impl<T: Entity> Chunks<T> {
         }
     }
 
-    /// The next piece, of at least one record; `None` after the last one. Other tasks of the async worker run before it.
+    /// The next piece, of at least one record; `None` after the last one. Other tasks of the async worker run before
+    /// it.
     ///
-    /// Pieces are of several moments, so this suits records that never change, such as those of a log, and readers to which
-    /// each record is a matter of its own.
+    /// Pieces are of several moments, so this suits records that never change, such as those of a log, and readers to
+    /// which each record is a matter of its own.
     pub(super) async fn next(&mut self, service: &AgentCfg) -> Result<Option<Scanned<T>>, Error> {
         let next = self.next_with(service, Vec::<NumberKey>::new()).await?;
         Ok(next.map(|(found, _)| found).filter(|found| !found.is_empty()))
     }
 
-    /// As [`Self::next`], with the records of a query in the same snapshot, such as the head of the log, which tells the moment.
-    /// The last piece may have no records.
+    /// As [`Self::next`], with the records of a query in the same snapshot, such as the head of the log, which tells
+    /// the moment. The last piece may have no records.
     pub(super) async fn next_with<Q: Query>(
         &mut self,
         service: &AgentCfg,

@@ -4,8 +4,8 @@ use super::records;
 use super::serialized_record::SerializedRecord;
 use crate::error::Error;
 
-/// Fields that are left out: identifiers and times, because the entry has them itself, the hash of a secret, and what the
-/// service notes about an agent's history.
+/// Fields that are left out: identifiers and times, because the entry has them itself, the hash of a secret, and what
+/// the service notes about an agent's history.
 const LEFT_OUT: [&str; 8] = [
     "id",
     "workspace_id",
@@ -17,8 +17,8 @@ const LEFT_OUT: [&str; 8] = [
     "history",
 ];
 
-/// The fields of an agent that the change feed shows beside those of the audit log: with them, events are enough to rebuild
-/// the record.
+/// The fields of an agent that the change feed shows beside those of the audit log: with them, events are enough to
+/// rebuild the record.
 const REBUILDING: [&str; 3] = ["id", "created_at", "updated_at"];
 
 /// The fields in which two records differ, written as [`Changes`](crate::model::Changes). An absent record has no

@@ -8,8 +8,8 @@ use crate::model::Epoch;
 impl AgentCfg {
     /// The store's epoch. It does not change while a store is open, so each handle reads it once.
     ///
-    /// Call it before the commit whose answer has a tag, so that a change that was made is not answered with the failure of
-    /// this read.
+    /// Call it before the commit whose answer has a tag, so that a change that was made is not answered with the
+    /// failure of this read.
     pub(super) async fn epoch(&self) -> Result<Epoch, Error> {
         match self.inner.epoch.get() {
             Some(epoch) => Ok(*epoch),
@@ -28,8 +28,8 @@ impl AgentCfg {
         epoch.await.copied()
     }
 
-    /// Gives an epoch to a store that is new or was made from a backup. Several servers may do this at the same time: the
-    /// first commit wins (compare-and-set), and the others read its epoch.
+    /// Gives an epoch to a store that is new or was made from a backup. Several servers may do this at the same time:
+    /// the first commit wins (compare-and-set), and the others read its epoch.
     async fn make_epoch(&self) -> Result<Epoch, Error> {
         let mut random = [0; 8];
         self.entropy().fill(&mut random)?;

@@ -1,9 +1,9 @@
 //! Exports: all records of a workspace, one line each.
 //!
-//! An export shows the state at one revision. The workspace, its members, its sets, its provider keys, its budgets and its webhooks are read
-//! first, and again if one of them changed meanwhile; the revision of their snapshot is that of the export. All else is read in pieces
-//! while the reader takes them, and [`LogSince`] takes back the later changes of each piece. Entries of the log never change,
-//! and reports of a status belong to no revision.
+//! An export shows the state at one revision. The workspace, its members, its sets, its provider keys, its budgets and
+//! its webhooks are read first, and again if one of them changed meanwhile; the revision of their snapshot is that of
+//! the export. All else is read in pieces while the reader takes them, and [`LogSince`] takes back the later changes of
+//! each piece. Entries of the log never change, and reports of a status belong to no revision.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -33,8 +33,8 @@ const ATTEMPTS: usize = 100;
 /// The bytes of lines after which a piece is given to the reader.
 const PIECE: usize = 64 << 10;
 
-/// The export of a workspace, in pieces. Each piece is read when it is asked for, so that a slow reader holds nothing in the
-/// store.
+/// The export of a workspace, in pieces. Each piece is read when it is asked for, so that a slow reader holds nothing
+/// in the store.
 pub struct Export {
     service: AgentCfg,
     caller: Caller,
@@ -107,8 +107,8 @@ impl ExportStage {
 impl AgentCfg {
     /// Begins the export of a workspace: all of its records, as lines of JSON.
     ///
-    /// The export shows the state at one revision, also while others change the workspace. It holds no hash of an API key and
-    /// no provider key. An audit entry says that it was taken.
+    /// The export shows the state at one revision, also while others change the workspace. It holds no hash of an API
+    /// key and no provider key. An audit entry says that it was taken.
     ///
     /// # Errors
     ///
@@ -155,7 +155,8 @@ impl AgentCfg {
         Err(Error::new(ErrorKind::Unavailable, message))
     }
 
-    /// The records that are read together, and their revision; `None` where one of them was changed or removed in between.
+    /// The records that are read together, and their revision; `None` where one of them was changed or removed in
+    /// between.
     async fn first_records(&self, workspace: WorkspaceId) -> Result<Option<(First, LogSince, u64)>, Error> {
         let head = || records::revision(workspace);
         let query = (records::workspace(workspace), head());
@@ -237,8 +238,8 @@ impl Export {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] when the caller has lost the right meanwhile, or the workspace was deleted; else when storage
-    /// fails. What was read until then is no whole export.
+    /// [`ErrorKind::Forbidden`] when the caller has lost the right meanwhile, or the workspace was deleted; else when
+    /// storage fails. What was read until then is no whole export.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>, Error> {
         let mut lines = Vec::new();
         while self.stage != ExportStage::Done && lines.len() < PIECE {

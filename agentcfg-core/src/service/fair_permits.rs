@@ -9,8 +9,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use crate::error::{Error, ErrorKind};
 use crate::sync::lock;
 
-/// A number of permits, granted in the order of the requests for them. Each key may have only a part of them at once, so that
-/// the permits go round between the keys.
+/// A number of permits, granted in the order of the requests for them. Each key may have only a part of them at once,
+/// so that the permits go round between the keys.
 #[derive(Debug)]
 pub(super) struct FairPermits<K: Hash + Eq> {
     pub(super) all: Arc<Semaphore>,

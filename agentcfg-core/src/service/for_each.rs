@@ -11,14 +11,14 @@ use crate::error::{Error, ErrorKind};
 /// How long a round of background work is waited for.
 const ROUND: Duration = Duration::from_millis(500);
 
-/// Runs a round of background work in a task of its own, and returns its result. `None` where it takes too long or panics: it goes on
-/// beside the next round, which skips the items that it works on.
+/// Runs a round of background work in a task of its own, and returns its result. `None` where it takes too long or
+/// panics: it goes on beside the next round, which skips the items that it works on.
 pub(super) async fn round(work: impl Future<Output = Result<(), Error>> + Send + 'static) -> Option<Result<(), Error>> {
     timeout(ROUND, tokio::spawn(work)).await.ok()?.ok()
 }
 
-/// Does the work for each item, for at most `at_once` of them at the same time; one after the other where there is no runtime. One
-/// that fails does not keep the others from being done.
+/// Does the work for each item, for at most `at_once` of them at the same time; one after the other where there is no
+/// runtime. One that fails does not keep the others from being done.
 ///
 /// # Errors
 ///

@@ -1,8 +1,8 @@
 //! Groups of the identity provider as members of workspaces.
 //!
-//! A member whose `user_id` is `group:<name>` stands for each user whose session token names that group in the claim that the
-//! setting `groups_claim` names, while such a token is valid. A membership of the user's own wins, and for a user whom an operator has
-//! removed it alone counts.
+//! A member whose `user_id` is `group:<name>` stands for each user whose session token names that group in the claim
+//! that the setting `groups_claim` names, while such a token is valid. A membership of the user's own wins, and for a
+//! user whom an operator has removed it alone counts.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,8 +44,8 @@ pub(super) fn of_claims(settings: &Settings, claims: &Map<String, Value>) -> Arc
     distinct.into_iter().take(MOST).collect()
 }
 
-/// What decides whether a user may enter a workspace, as one read asks for it: the user's record, and the memberships that can let
-/// the user in, of which the first is the user's own.
+/// What decides whether a user may enter a workspace, as one read asks for it: the user's record, and the memberships
+/// that can let the user in, of which the first is the user's own.
 pub(super) type Rights = (EntityKey<StoredUser>, Vec<EntityKey<Member>>);
 
 /// What a read of [`Rights`] has found.
@@ -77,7 +77,8 @@ impl AgentCfg {
         Err(Invalid::new("user_id", rule).into())
     }
 
-    /// Notes a user who has come in by a group and has never signed in. A failure changes nothing: the next request tries again.
+    /// Notes a user who has come in by a group and has never signed in. A failure changes nothing: the next request
+    /// tries again.
     pub(super) async fn note_user(&self, user_id: &UserId) {
         let key = records::user(user_id);
         let noted = async {

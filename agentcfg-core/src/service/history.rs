@@ -68,8 +68,8 @@ impl<'a> HistoryWriter<'a> {
         self.transaction
     }
 
-    /// Adds what the state that [follows](StoredAgent::followed_by) another one adds to the history, each state with its text.
-    /// `restored_from` is the version whose content the next one takes.
+    /// Adds what the state that [follows](StoredAgent::followed_by) another one adds to the history, each state with
+    /// its text. `restored_from` is the version whose content the next one takes.
     pub(super) fn add_change(
         &mut self,
         (before, before_text): (&StoredAgent, &SerializedRecord),
@@ -127,8 +127,8 @@ impl<'a> HistoryWriter<'a> {
     }
 }
 
-/// The text of a version. Its content is copied from the text of the record, so that it is written once, but for long texts that
-/// are kept as edits of those `before`.
+/// The text of a version. Its content is copied from the text of the record, so that it is written once, but for long
+/// texts that are kept as edits of those `before`.
 fn version_text(
     head: &StoredVersion<()>,
     before: Option<&SerializedRecord>,

@@ -1,7 +1,8 @@
 //! What an API key is limited to: some agents of its workspace, and a label.
 //!
-//! Both are chosen when the key is created and never change, so what was read from its record on entry holds for good. Who
-//! follows a reference to an agent asks [`KeyLimits::require_agent`], who lists agents asks [`KeyLimits::includes`].
+//! Both are chosen when the key is created and never change, so what was read from its record on entry holds for good.
+//! Who follows a reference to an agent asks [`KeyLimits::require_agent`], who lists agents asks
+//! [`KeyLimits::includes`].
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The lists of a workspace, of its agents in each state and of what each label releases, cached while the workspace's
 //! revision is current.
 //!
-//! A list is read and encoded once for each revision. Requests that find no current list in the cache share a single-flight:
-//! one reads, and the others take its list if that is not older than the revision that they saw.
+//! A list is read and encoded once for each revision. Requests that find no current list in the cache share a
+//! single-flight: one reads, and the others take its list if that is not older than the revision that they saw.
 
 mod agent_list;
 mod cache;
@@ -35,14 +35,14 @@ impl AgentCfg {
     /// Lists the agents of a workspace in the order of their creation: the active ones, unless
     /// [`AgentFilter::state`] chooses others.
     ///
-    /// With [`AgentFilter::agent_id`] the tag is that agent's own, and [`AgentList::version`] the number of its version. With
-    /// [`AgentFilter::as_of`] the list is the one that was answered at that moment.
+    /// With [`AgentFilter::agent_id`] the tag is that agent's own, and [`AgentList::version`] the number of its
+    /// version. With [`AgentFilter::as_of`] the list is the one that was answered at that moment.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read` in the workspace,
-    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a revision that is not there yet and for a moment before the
-    /// workspace existed.
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a revision that is not there yet and for a moment before
+    /// the workspace existed.
     ///
     /// ```
     /// use agentcfg_core::model::{AgentFilter, NewAgent, NewWorkspace};
@@ -285,8 +285,8 @@ fn write_agents(records: impl Iterator<Item = Encoded<StoredAgent>>, state: Agen
     Ok(list)
 }
 
-/// The tag of a list of agents, which changes with each change in its workspace. One that is limited to some agents has another
-/// tag than the list of all.
+/// The tag of a list of agents, which changes with each change in its workspace. One that is limited to some agents has
+/// another tag than the list of all.
 pub(super) fn list_tag(cursor: Cursor, agents: Option<&BTreeSet<AgentId>>) -> Tag {
     match agents {
         None => Tag::list(cursor.epoch(), cursor.revision()),

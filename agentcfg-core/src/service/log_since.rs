@@ -1,8 +1,8 @@
 //! The entries of a workspace's log since a revision, and the state at that revision.
 //!
-//! A long read cannot be one snapshot: a snapshot that a slow reader holds open would keep the store from using its space
-//! again. So it reads pieces, each of them one snapshot of its own, and takes back what the log says has changed since the
-//! revision that it is to show.
+//! A long read cannot be one snapshot: a snapshot that a slow reader holds open would keep the store from using its
+//! space again. So it reads pieces, each of them one snapshot of its own, and takes back what the log says has changed
+//! since the revision that it is to show.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;

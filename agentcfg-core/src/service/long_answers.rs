@@ -1,8 +1,8 @@
 //! How many long answers are made at the same time.
 //!
-//! A list of the past or a page of changes is made whole, from pieces that are read one after the other. Unbounded, many
-//! requests at once would each hold a half-made answer. So where answers are counted, at most `MAX_CONCURRENT` long answers
-//! are built at once. Each first takes its share of the caller's budget; waiting requests hold nothing.
+//! A list of the past or a page of changes is made whole, from pieces that are read one after the other. Unbounded,
+//! many requests at once would each hold a half-made answer. So where answers are counted, at most `MAX_CONCURRENT`
+//! long answers are built at once. Each first takes its share of the caller's budget; waiting requests hold nothing.
 
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -32,8 +32,8 @@ const MAX_CONCURRENT: usize = 3;
 /// }
 /// ```
 pub trait AnswerBudget: Debug + Send + Sync {
-    /// Takes a share for a long answer to this caller, whose length is not known yet. The share is held until the answer is made,
-    /// that is until the returned value is dropped.
+    /// Takes a share for a long answer to this caller, whose length is not known yet. The share is held until the
+    /// answer is made, that is until the returned value is dropped.
     ///
     /// # Errors
     ///
@@ -73,8 +73,8 @@ impl Debug for LongAnswer {
 }
 
 impl AgentCfg {
-    /// The same service with a budget of answers. A long answer, such as a list of the past, takes a share before it is read, and few
-    /// are made at the same time.
+    /// The same service with a budget of answers. A long answer, such as a list of the past, takes a share before it is
+    /// read, and few are made at the same time.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -93,9 +93,9 @@ impl AgentCfg {
         }
     }
 
-    /// Begins a long answer that is made whole: takes its share of the budget, and waits for a place in which it is made. What is
-    /// returned is held until the answer is made. No other long answer may be begun meanwhile: it would wait for a place while it has
-    /// one.
+    /// Begins a long answer that is made whole: takes its share of the budget, and waits for a place in which it is
+    /// made. What is returned is held until the answer is made. No other long answer may be begun meanwhile: it would
+    /// wait for a place while it has one.
     ///
     /// # Errors
     ///
@@ -110,8 +110,8 @@ impl AgentCfg {
         })
     }
 
-    /// Begins a long answer whose pieces are counted as they are sent, so that it takes no share here: waits for the place alone, in
-    /// which its first piece is made.
+    /// Begins a long answer whose pieces are counted as they are sent, so that it takes no share here: waits for the
+    /// place alone, in which its first piece is made.
     ///
     /// # Errors
     ///

@@ -1,12 +1,13 @@
 //! How many long reads run at the same time.
 //!
-//! A search of the log or a list of the past can read and decode hundreds of thousands of records. Unbounded, a few such requests
-//! would take all cores from short ones. So a piece of a long read runs only while it holds a permit: some cores stay free, and
-//! the workspaces share the others.
+//! A search of the log or a list of the past can read and decode hundreds of thousands of records. Unbounded, a few
+//! such requests would take all cores from short ones. So a piece of a long read runs only while it holds a permit:
+//! some cores stay free, and the workspaces share the others.
 //!
-//! A permit belongs to the piece, not to the future of its caller. The piece is a task of its own, which takes its permit, holds
-//! it until all of its work has ended, and is polled whatever its caller does, as long as its runtime runs. So a caller that leaves frees no core that is still
-//! at work, and a caller that does not poll keeps no permit from others.
+//! A permit belongs to the piece, not to the future of its caller. The piece is a task of its own, which takes its
+//! permit, holds it until all of its work has ended, and is polled whatever its caller does, as long as its runtime
+//! runs. So a caller that leaves frees no core that is still at work, and a caller that does not poll keeps no permit
+//! from others.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
@@ -67,8 +68,9 @@ impl LongReads {
 impl AgentCfg {
     /// Runs a piece of a long read of a workspace while it holds a permit.
     ///
-    /// Dropping this future ends a piece that waits for its permit. A piece that has begun runs to its end, which is near, since
-    /// each piece is bounded. A piece must not begin a long read itself: it would wait for a permit while it holds one.
+    /// Dropping this future ends a piece that waits for its permit. A piece that has begun runs to its end, which is
+    /// near, since each piece is bounded. A piece must not begin a long read itself: it would wait for a permit while
+    /// it holds one.
     ///
     /// Where there is no runtime the piece runs in place and needs no permit: the caller's thread is the bound.
     ///

@@ -1,8 +1,8 @@
 //! Master keys: the check that the keyring belongs to the store, and rotation.
 //!
 //! The store lists, by check values, the master keys that something in it may be sealed under; the
-//! first one seals. A rotation has three steps, each with a consistent state as its result, so that it can be killed at any
-//! point and be resumed:
+//! first one seals. A rotation has three steps, each with a consistent state as its result, so that it can be killed at
+//! any point and be resumed:
 //!
 //! 1. The new key is put before the old ones in that list. From this commit on nothing is sealed under
 //!    an old key, because each save checks the list in its commit.
@@ -124,8 +124,8 @@ impl AgentCfg {
         })
     }
 
-    /// Checks that the keyring has the keys that the store needs, and makes its first key the sealing one. A store that was
-    /// never used with a master key adopts the keyring.
+    /// Checks that the keyring has the keys that the store needs, and makes its first key the sealing one. A store that
+    /// was never used with a master key adopts the keyring.
     ///
     /// Call it before requests are served, so that a wrong master key is detected at the start. It does
     /// nothing for a service and a store that both have no master key.
@@ -162,9 +162,9 @@ impl AgentCfg {
         Ok(())
     }
 
-    /// Checks that the keyring has the keys that the store needs, and changes nothing. A process that is not sure of its keys asks
-    /// this of a store that was [opened for reading](crate::store::redb::RedbStore::open_to_read), and leaves one that they do
-    /// not fit as it is.
+    /// Checks that the keyring has the keys that the store needs, and changes nothing. A process that is not sure of
+    /// its keys asks this of a store that was [opened for reading](crate::store::redb::RedbStore::open_to_read), and
+    /// leaves one that they do not fit as it is.
     ///
     /// # Errors
     ///
@@ -202,8 +202,8 @@ impl AgentCfg {
         Ok(self.put_list(list.as_ref(), &StoredMasterKeys { keys }).await?)
     }
 
-    /// Seals every provider key and every secret of a webhook under the keyring's first key, and then takes the other keys off the
-    /// store's list. The service goes on serving meanwhile. `progress` is called after each step.
+    /// Seals every provider key and every secret of a webhook under the keyring's first key, and then takes the other
+    /// keys off the store's list. The service goes on serving meanwhile. `progress` is called after each step.
     ///
     /// After an error, or a kill, a later call resumes the work.
     ///
@@ -325,8 +325,8 @@ impl AgentCfg {
         outcome.attempt(Some((rewrapped, unreadable)))
     }
 
-    /// Deletes every saved provider key and every webhook, for a store whose master keys are lost. Each deletion is in its
-    /// workspace's audit log, in the name of the operator `by`. Returns how many there were.
+    /// Deletes every saved provider key and every webhook, for a store whose master keys are lost. Each deletion is in
+    /// its workspace's audit log, in the name of the operator `by`. Returns how many there were.
     ///
     /// # Errors
     ///
@@ -366,8 +366,8 @@ impl AgentCfg {
         }
     }
 
-    /// Removes the list of master keys from a store without provider keys and webhooks, so that it can adopt any keyring. No other process
-    /// may use the store meanwhile.
+    /// Removes the list of master keys from a store without provider keys and webhooks, so that it can adopt any
+    /// keyring. No other process may use the store meanwhile.
     ///
     /// # Errors
     ///

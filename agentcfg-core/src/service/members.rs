@@ -12,8 +12,8 @@ use crate::model::word_enum::OpenSet;
 use crate::model::{Action, Member, Permission, Role, Success, TargetType, Timestamp, UserId, WorkspaceId};
 
 impl AgentCfg {
-    /// The members of a workspace in the order in which they joined, with the names and addresses that the tokens of their last
-    /// sign-ins had.
+    /// The members of a workspace in the order in which they joined, with the names and addresses that the tokens of
+    /// their last sign-ins had.
     ///
     /// # Errors
     ///
@@ -125,8 +125,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] without `members:manage`, or for an owner when the caller is none, [`ErrorKind::NotFound`] when the
-    /// user is no member, [`ErrorKind::Conflict`] for the last owner.
+    /// [`ErrorKind::Forbidden`] without `members:manage`, or for an owner when the caller is none,
+    /// [`ErrorKind::NotFound`] when the user is no member, [`ErrorKind::Conflict`] for the last owner.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -195,8 +195,8 @@ impl AgentCfg {
         self.inner.settings.get()
     }
 
-    /// Replaces the limits of this handle and all its clones while they are in use: `plan_limits`, `session_rate_limit` and
-    /// `max_workspaces_per_user` are taken from these settings, the others stay.
+    /// Replaces the limits of this handle and all its clones while they are in use: `plan_limits`, `session_rate_limit`
+    /// and `max_workspaces_per_user` are taken from these settings, the others stay.
     ///
     /// # Errors
     ///
@@ -245,8 +245,8 @@ impl AgentCfg {
         self.inner.catalogue.get()
     }
 
-    /// Replaces the models, with their prices, of this handle and all its clones while they are in use. Calls that have begun are
-    /// charged by the new prices too. The providers stay, since their credentials belong to the start.
+    /// Replaces the models, with their prices, of this handle and all its clones while they are in use. Calls that have
+    /// begun are charged by the new prices too. The providers stay, since their credentials belong to the start.
     ///
     /// # Errors
     ///
@@ -304,7 +304,8 @@ impl AgentCfg {
             .map(|(_, credential)| credential)
     }
 
-    /// Whether storage answers. Session tokens are a matter of [`Self::sessions_unavailable`]: API keys work without them.
+    /// Whether storage answers. Session tokens are a matter of [`Self::sessions_unavailable`]: API keys work without
+    /// them.
     ///
     /// # Errors
     ///
@@ -320,8 +321,8 @@ impl AgentCfg {
         Ok(self.store().ready().await?)
     }
 
-    /// Why the identity provider of session tokens could not be reached at the last attempt; `None` when it could, or when none is
-    /// needed. The text is for logs.
+    /// Why the identity provider of session tokens could not be reached at the last attempt; `None` when it could, or
+    /// when none is needed. The text is for logs.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -333,8 +334,8 @@ impl AgentCfg {
         self.inner.sessions.ready().err().map(|error| error.to_string())
     }
 
-    /// Why changes are refused now while reads may be served, such as a full disk; `None` when nothing is known that would
-    /// make a change fail. The text is for logs.
+    /// Why changes are refused now while reads may be served, such as a full disk; `None` when nothing is known that
+    /// would make a change fail. The text is for logs.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -1,8 +1,8 @@
 //! States of one moment, for answers and decisions on many records.
 //!
-//! One call of the store is one snapshot. A long read is several, and others commit between them. So it brings its pieces to
-//! the revision at which it began: the history of each agent and the log tell what was then. A decision carries the checks which
-//! let its commit fail once anything that it was made on has changed.
+//! One call of the store is one snapshot. A long read is several, and others commit between them. So it brings its
+//! pieces to the revision at which it began: the history of each agent and the log tell what was then. A decision
+//! carries the checks which let its commit fail once anything that it was made on has changed.
 
 use std::collections::HashMap;
 
@@ -37,8 +37,8 @@ impl AgentCfg {
         Ok(OneMoment { state, checks })
     }
 
-    /// Reads the number of the last entry of the log to decide on all entries up to it: the commit checks that there is no later
-    /// one.
+    /// Reads the number of the last entry of the log to decide on all entries up to it: the commit checks that there is
+    /// no later one.
     pub(super) async fn read_head(&self, workspace: WorkspaceId) -> Result<OneMoment<u64>, Error> {
         let Counted { number, unchanged } = self.read(records::revision(workspace).guarded()).await?;
         Ok(OneMoment {
@@ -47,8 +47,8 @@ impl AgentCfg {
         })
     }
 
-    /// Reads what `choose` keeps of each agent to decide on it: the commit checks that the log has no later entry, so no record
-    /// that a change could have written.
+    /// Reads what `choose` keeps of each agent to decide on it: the commit checks that the log has no later entry, so
+    /// no record that a change could have written.
     pub(super) async fn choose_agents<R>(
         &self,
         workspace: WorkspaceId,
@@ -63,8 +63,8 @@ impl AgentCfg {
         Ok(OneMoment { state, checks })
     }
 
-    /// The agents of a workspace with their labels, all of the present revision. The pieces of a long read share the cores with
-    /// those of others.
+    /// The agents of a workspace with their labels, all of the present revision. The pieces of a long read share the
+    /// cores with those of others.
     pub(super) async fn labelled_agents(&self, workspace: WorkspaceId, is_long: bool) -> Result<LabelledAgents, Error> {
         let Counted { number, unchanged } = self.read(records::revision(workspace).guarded()).await?;
         Ok(LabelledAgents {

@@ -1,7 +1,7 @@
 //! What operators of the deployment may do in workspaces that they have no part in.
 //!
-//! The settings name the operators. A change of theirs is in the audit log of each workspace that it changes, with the actor
-//! `operator`.
+//! The settings name the operators. A change of theirs is in the audit log of each workspace that it changes, with the
+//! actor `operator`.
 
 use super::access::Access;
 use super::chunked_reads::Chunks;
@@ -65,7 +65,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] for an API key, and for a user who is no operator; [`ErrorKind::NotFound`] for an unknown key.
+    /// [`ErrorKind::Forbidden`] for an API key, and for a user who is no operator; [`ErrorKind::NotFound`] for an
+    /// unknown key.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -90,8 +91,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] for an API key, and for a user who is no operator; [`ErrorKind::NotFound`] for a key that is unknown
-    /// or revoked already.
+    /// [`ErrorKind::Forbidden`] for an API key, and for a user who is no operator; [`ErrorKind::NotFound`] for a key
+    /// that is unknown or revoked already.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -124,15 +125,16 @@ impl AgentCfg {
         self.retry_lost_races(revoke).await
     }
 
-    /// Removes a user from all workspaces, for operators: ends all memberships and browser sessions. From then on workspaces refuse
-    /// tokens of the user, also where a group would let the user in, and the user can create no workspace. An owner lets the user
-    /// into a workspace again by [`AgentCfg::set_member`]. The same again changes nothing.
+    /// Removes a user from all workspaces, for operators: ends all memberships and browser sessions. From then on
+    /// workspaces refuse tokens of the user, also where a group would let the user in, and the user can create no
+    /// workspace. An owner lets the user into a workspace again by [`AgentCfg::set_member`]. The same again changes
+    /// nothing.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] for an API key, and for a user who is no operator; [`ErrorKind::NotFound`] for a user who has never
-    /// signed in and is no member of a workspace; [`ErrorKind::Conflict`] where the user is the last owner of a workspace: nothing is
-    /// changed, unless another owner has left during the call.
+    /// [`ErrorKind::Forbidden`] for an API key, and for a user who is no operator; [`ErrorKind::NotFound`] for a user
+    /// who has never signed in and is no member of a workspace; [`ErrorKind::Conflict`] where the user is the last
+    /// owner of a workspace: nothing is changed, unless another owner has left during the call.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

@@ -1,9 +1,9 @@
 //! The past of agents: the state of each at a revision of the workspace or at a point in time.
 //!
-//! Versions and touches of an agent are numbered without gaps, and revision and time grow with the number. So the last one
-//! before a moment is found by a binary search over the numbers, and no log is replayed: a list reads the agents' records,
-//! a few versions of each agent that has changed since, and the content of one. Records are read in pages, for many agents
-//! at once, so that neither memory nor the number of reads grows with the length of the history.
+//! Versions and touches of an agent are numbered without gaps, and revision and time grow with the number. So the last
+//! one before a moment is found by a binary search over the numbers, and no log is replayed: a list reads the agents'
+//! records, a few versions of each agent that has changed since, and the content of one. Records are read in pages, for
+//! many agents at once, so that neither memory nor the number of reads grows with the length of the history.
 
 use std::collections::BTreeSet;
 
@@ -27,8 +27,8 @@ impl AsOf {
     }
 }
 
-/// A state of the past: what the log says up to a revision and, where a time is named, up to then. So it is of one moment
-/// however many reads it takes, also where a clock is behind and a later entry has an earlier time.
+/// A state of the past: what the log says up to a revision and, where a time is named, up to then. So it is of one
+/// moment however many reads it takes, also where a clock is behind and a later entry has an earlier time.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Past {
     last: u64,
@@ -136,7 +136,8 @@ impl AgentCfg {
         let mut searched = Vec::new();
         for stored in read.agents {
             let (version, agent) = (stored.version(), &stored.agent);
-            // If the record has no later entry, its times say enough: nothing has changed since, or the agent was not there yet.
+            // If the record has no later entry, its times say enough: nothing has changed since, or the agent was not
+            // there yet.
             let is_within = |at: Timestamp| past.until.is_none_or(|until| at <= until);
             match read.revision <= past.last {
                 true if is_within(agent.updated_at) => found.push((stored.agent, version)),

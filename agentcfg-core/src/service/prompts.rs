@@ -11,8 +11,8 @@ use crate::model::{
 };
 use crate::validate::{Faults, IntoValid, Invalid, shown};
 
-/// How many bytes a prompt may have once its variables are filled in. A persona that names a variable many times would otherwise
-/// make gigabytes of one request.
+/// How many bytes a prompt may have once its variables are filled in. A persona that names a variable many times would
+/// otherwise make gigabytes of one request.
 const MAX_FILLED_IN: usize = 4 << 20;
 
 impl AgentCfg {
@@ -24,8 +24,9 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a value of a variable that the agent does not
     /// declare, for a required one without a value, and for a prompt of more than 4 MiB,
-    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read`, [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent and where the
-    /// selector finds no version.
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:read`,
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent and where the selector finds
+    /// no version.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -76,13 +77,13 @@ struct Declared {
     variables: BTreeMap<String, Variable>,
 }
 
-/// The persona with the value of each declared variable in the place of `{{name}}`, in one pass: a value is not replaced again.
-/// `None` where there is no persona, or nothing is left of it.
+/// The persona with the value of each declared variable in the place of `{{name}}`, in one pass: a value is not
+/// replaced again. `None` where there is no persona, or nothing is left of it.
 ///
 /// # Errors
 ///
-/// Each value of a variable that is not declared, each required variable without a value if there is a persona, and a prompt of
-/// more than [`MAX_FILLED_IN`].
+/// Each value of a variable that is not declared, each required variable without a value if there is a persona, and a
+/// prompt of more than [`MAX_FILLED_IN`].
 pub(super) fn render(
     persona: Option<String>,
     definition: Option<&Definition>,
@@ -136,7 +137,8 @@ pub(super) fn render(
     Ok(Some(rendered).filter(|rendered| !rendered.is_empty()))
 }
 
-/// Gives the pieces of a text with `{{name}}` replaced where there is a value for the name. Spaces may surround the name.
+/// Gives the pieces of a text with `{{name}}` replaced where there is a value for the name. Spaces may surround the
+/// name.
 fn fill_in<'v>(text: &str, value: impl Fn(&str) -> Option<&'v str>, mut push: impl FnMut(&str)) {
     let mut rest = text;
     while let Some(at) = rest.find("{{") {

@@ -175,8 +175,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] without `provider_keys:manage` and for an API key, [`ErrorKind::NotFound`] when none is saved,
-    /// [`ErrorKind::Internal`] when it does not open.
+    /// [`ErrorKind::Forbidden`] without `provider_keys:manage` and for an API key, [`ErrorKind::NotFound`] when none is
+    /// saved, [`ErrorKind::Internal`] when it does not open.
     pub async fn saved_provider_key(
         &self,
         caller: &Caller,

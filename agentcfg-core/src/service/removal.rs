@@ -1,10 +1,10 @@
 //! The end of a workspace: its deletion, and the removal of all that it held.
 //!
-//! A deletion is one commit: the workspace's record goes, and a [`StoredRemoval`] says that the rest is to follow. Then all
-//! memberships are removed, and after them all API keys and webhooks: without a member, no commit can add one. Only then is
-//! the deletion answered. What is left is removed in the background, in pieces that are commits of their own, so that a removal
-//! goes on after a crash where it stopped. Each piece deletes what it found, which does no harm when another server has
-//! deleted it already. The [`StoredRemoval`] is deleted last.
+//! A deletion is one commit: the workspace's record goes, and a [`StoredRemoval`] says that the rest is to follow. Then
+//! all memberships are removed, and after them all API keys and webhooks: without a member, no commit can add one. Only
+//! then is the deletion answered. What is left is removed in the background, in pieces that are commits of their own,
+//! so that a removal goes on after a crash where it stopped. Each piece deletes what it found, which does no harm when
+//! another server has deleted it already. The [`StoredRemoval`] is deleted last.
 
 use super::chunked_reads;
 use super::records::{self, Entries, StoredRemoval};
@@ -18,15 +18,15 @@ use crate::validate::Invalid;
 impl AgentCfg {
     /// Deletes a workspace with all that it holds, for good.
     ///
-    /// When this returns, on every server, its API keys are refused and its members are members no more. The records are
-    /// removed after that by a task on the caller's runtime; [`AgentCfg::remove_deleted_workspaces`] resumes a removal that was
-    /// cut off. No audit entry is written, because the audit log is removed too; a line of the log of the process says who
-    /// deleted which workspace.
+    /// When this returns, on every server, its API keys are refused and its members are members no more. The records
+    /// are removed after that by a task on the caller's runtime; [`AgentCfg::remove_deleted_workspaces`] resumes a
+    /// removal that was cut off. No audit entry is written, because the audit log is removed too; a line of the log of
+    /// the process says who deleted which workspace.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] without `workspace:manage` and for an API key, [`ErrorKind::Invalid`] when `confirm` is not the
-    /// name of the workspace.
+    /// [`ErrorKind::Forbidden`] without `workspace:manage` and for an API key, [`ErrorKind::Invalid`] when `confirm` is
+    /// not the name of the workspace.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -102,8 +102,9 @@ impl AgentCfg {
 
     /// Removes what deleted workspaces have left in the store, and returns how many removals this call has finished.
     ///
-    /// [`AgentCfg::delete_workspace`] starts this. Call it at the start of a process and now and then, as `agentcfg-server`
-    /// does, so that a removal which a crash or an outage has cut off goes on. Several processes may do it at the same time.
+    /// [`AgentCfg::delete_workspace`] starts this. Call it at the start of a process and now and then, as
+    /// `agentcfg-server` does, so that a removal which a crash or an outage has cut off goes on. Several processes may
+    /// do it at the same time.
     ///
     /// # Errors
     ///

@@ -1,8 +1,9 @@
-//! Renewal of browser sessions: the refresh token of a sign-in is kept sealed, and a session whose token has ended gets a new one with
-//! it, up to the end of the session.
+//! Renewal of browser sessions: the refresh token of a sign-in is kept sealed, and a session whose token has ended gets
+//! a new one with it, up to the end of the session.
 //!
-//! A provider may take each refresh token once, so one request renews and the others wait for it, on all servers: it holds a lease in
-//! the session's record. The exchange runs in a task of its own: a request that is cancelled would lose the new refresh token.
+//! A provider may take each refresh token once, so one request renews and the others wait for it, on all servers: it
+//! holds a lease in the session's record. The exchange runs in a task of its own: a request that is cancelled would
+//! lose the new refresh token.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,8 @@ use crate::model::Timestamp;
 use crate::session::{MAX_TOKEN_BYTES, Renewed, Session, SessionError};
 use crate::vault::Sealed;
 
-/// How long a renewal has, in milliseconds. After that another request may try, such as when a server was stopped during it.
+/// How long a renewal has, in milliseconds. After that another request may try, such as when a server was stopped
+/// during it.
 const LEASE: i64 = 30_000;
 /// How long another request waits before it reads again whether the session is renewed.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -26,11 +28,11 @@ const PAUSE: Duration = Duration::from_millis(50);
 const READS: u32 = 300;
 
 impl AgentCfg {
-    /// As [`Self::open_browser_session`], for a user who came with a refresh token too: the session renews itself with it when its token
-    /// ends, up to 24 hours.
+    /// As [`Self::open_browser_session`], for a user who came with a refresh token too: the session renews itself with
+    /// it when its token ends, up to 24 hours.
     ///
-    /// Without a [`SessionRenewal`](crate::session::SessionRenewal), and without a master key to seal it with, the refresh token is not
-    /// kept, and the session ends with its token.
+    /// Without a [`SessionRenewal`](crate::session::SessionRenewal), and without a master key to seal it with, the
+    /// refresh token is not kept, and the session ends with its token.
     ///
     /// # Errors
     ///

@@ -1,10 +1,10 @@
 //! Retention: log entries and versions that are older than the settings keep them are removed.
 //!
-//! Entries go from the start of the log on, so the rest of the log has no gaps, and its first entry tells where it begins. A version
-//! goes some time after another one has replaced it, unless a label points at it, or did at a time that the log still tells of, so
-//! that the label can be put back. Long texts of versions are edits of those before
-//! them, so versions go in the groups that begin with a whole one. And an entry of the log may name a version as the place of its
-//! values, so versions stay until the entries of their changes are gone.
+//! Entries go from the start of the log on, so the rest of the log has no gaps, and its first entry tells where it
+//! begins. A version goes some time after another one has replaced it, unless a label points at it, or did at a time
+//! that the log still tells of, so that the label can be put back. Long texts of versions are edits of those before
+//! them, so versions go in the groups that begin with a whole one. And an entry of the log may name a version as the
+//! place of its values, so versions stay until the entries of their changes are gone.
 
 use std::fmt;
 
@@ -41,11 +41,11 @@ pub struct RemovedHistory {
 impl AgentCfg {
     /// Removes the audit entries and the versions of all workspaces that are older than
     /// [`Settings::audit_retention_days`](super::Settings::audit_retention_days) and
-    /// [`Settings::version_retention_days`](super::Settings::version_retention_days) keep them, and returns how many. It also removes
-    /// model calls of workspaces that make none any more; the others do so themselves.
+    /// [`Settings::version_retention_days`](super::Settings::version_retention_days) keep them, and returns how many.
+    /// It also removes model calls of workspaces that make none any more; the others do so themselves.
     ///
-    /// Call it now and then, as `agentcfg-server` does. Each commit removes a bounded number of records, and several processes may
-    /// do it at the same time.
+    /// Call it now and then, as `agentcfg-server` does. Each commit removes a bounded number of records, and several
+    /// processes may do it at the same time.
     ///
     /// # Errors
     ///
@@ -76,7 +76,8 @@ impl AgentCfg {
                 let workspace = place.workspace()?;
                 while !self.remove_old_calls(workspace).await? {}
                 let Some(oldest_entry) = oldest_entry else { continue };
-                // What the log has before this removal may be in the hands of a reader, with the versions that it names.
+                // What the log has before this removal may be in the hands of a reader, with the versions that it
+                // names.
                 let first = self.first_entry(workspace).await?;
                 removed.entries += self.remove_old_entries(workspace, oldest_entry).await?;
                 if let Some(oldest) = oldest_version {

@@ -59,8 +59,8 @@ impl AgentCfg {
         }
     }
 
-    /// As [`Self::retry_lost_races`], for a decision on so many records that other writers could always be faster. After
-    /// some attempts they wait for it: the store orders it among them.
+    /// As [`Self::retry_lost_races`], for a decision on so many records that other writers could always be faster.
+    /// After some attempts they wait for it: the store orders it among them.
     pub(super) async fn retry_decision<T, F>(
         &self,
         workspace: WorkspaceId,

@@ -13,13 +13,15 @@ use crate::model::{
 use crate::validate::IntoValid;
 
 impl AgentCfg {
-    /// Gives an agent the content of an earlier version again, as a new version. The same content already: nothing changes.
+    /// Gives an agent the content of an earlier version again, as a new version. The same content already: nothing
+    /// changes.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) unless one version is named, [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:configure`,
-    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent and for an unknown version or label,
-    /// [`ErrorKind::Precondition`](crate::ErrorKind::Precondition) when the condition is not met.
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) unless one version is named,
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `agents:configure`,
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for an unknown or deleted agent and for an unknown version
+    /// or label, [`ErrorKind::Precondition`](crate::ErrorKind::Precondition) when the condition is not met.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

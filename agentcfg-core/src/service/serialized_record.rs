@@ -38,7 +38,8 @@ impl SerializedRecord {
         self.text.get(place.clone())
     }
 
-    /// Some of these fields as an object of their own, in their order. Those that the record does not have are left out.
+    /// Some of these fields as an object of their own, in their order. Those that the record does not have are left
+    /// out.
     pub(super) fn object_of(&self, names: &[&str], leaves_out: impl Fn(&str) -> bool) -> Vec<u8> {
         let mut text = Vec::with_capacity(self.text.len());
         text.push(b'{');

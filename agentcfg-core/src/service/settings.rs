@@ -26,8 +26,8 @@ settable! {
         default_plan: Plan,
         /// Requests per minute of each user, at least 1.
         session_rate_limit: u32,
-        /// The greatest length of a `persona_prompt` in Unicode scalar values, 1–200,000. A longer one that is stored already stays,
-        /// and can be rolled back to.
+        /// The greatest length of a `persona_prompt` in Unicode scalar values, 1–200,000. A longer one that is stored
+        /// already stays, and can be rolled back to.
         max_persona_prompt: u32,
         /// How long a status report is live, in seconds, at least 1.
         status_ttl_seconds: u32,
@@ -47,12 +47,12 @@ settable! {
         groups_claim: Option<String>,
         /// How many days single model calls are kept, at least 1; their sums are kept for good.
         usage_retention_days: u32,
-        /// How many days entries of audit logs are kept, at least 1; `None` for good. A position in a log from before its first entry
-        /// is gone, as one of another epoch is. Webhooks are not sent events whose entries are removed, so keep them for longer than
-        /// the days in which an event is sent again.
+        /// How many days entries of audit logs are kept, at least 1; `None` for good. A position in a log from before
+        /// its first entry is gone, as one of another epoch is. Webhooks are not sent events whose entries are removed,
+        /// so keep them for longer than the days in which an event is sent again.
         audit_retention_days: Option<u32>,
-        /// How many days versions of agents are kept after another one has replaced them, at least 1; `None` for good. One that a
-        /// label points at stays, and none goes before the audit entries that show it: the setting needs
+        /// How many days versions of agents are kept after another one has replaced them, at least 1; `None` for good.
+        /// One that a label points at stays, and none goes before the audit entries that show it: the setting needs
         /// [`Self::audit_retention_days`].
         version_retention_days: Option<u32>,
         /// Hosts that webhooks may be sent to although they are not public, by `http` or on another port than 443.

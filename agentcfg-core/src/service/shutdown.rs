@@ -80,12 +80,13 @@ impl AgentCfg {
         }
     }
 
-    /// Ends the service: every [`Watch`](super::Watch) of this handle and its clones ends with an error, so that open streams
-    /// do not hold up the end of a server; tasks in the background end; usage and the last uses of keys are written, and budgets get back what no call has spent; and the store is
-    /// closed, which frees the file of an embedded one, although clones of the handle are left.
+    /// Ends the service: every [`Watch`](super::Watch) of this handle and its clones ends with an error, so that open
+    /// streams do not hold up the end of a server; tasks in the background end; usage and the last uses of keys are
+    /// written, and budgets get back what no call has spent; and the store is closed, which frees the file of an
+    /// embedded one, although clones of the handle are left.
     ///
-    /// Finish the requests in flight before. Calls after it fail where the store is an embedded one. What the removal of a
-    /// deleted workspace has not come to is done by [`Self::remove_deleted_workspaces`] at the next start.
+    /// Finish the requests in flight before. Calls after it fail where the store is an embedded one. What the removal
+    /// of a deleted workspace has not come to is done by [`Self::remove_deleted_workspaces`] at the next start.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! Browser sessions: a cookie in place of a session token, and login codes that open one.
 //!
-//! The cookie and the code are random texts of which the store keeps hashes only. A session of the local identity provider
-//! ends after 24 hours, or 8 hours without a request; one of another provider ends with its token, or is renewed ([`super::renewal`]).
+//! The cookie and the code are random texts of which the store keeps hashes only. A session of the local identity
+//! provider ends after 24 hours, or 8 hours without a request; one of another provider ends with its token, or is
+//! renewed ([`super::renewal`]).
 //!
 //! Sessions and codes belong to a user, not to a workspace, so no audit log records them.
 
@@ -24,8 +25,8 @@ use crate::token;
 
 /// Characters of a cookie: 256 bits.
 const COOKIE: usize = 43;
-/// Random characters at the beginning of a login code: 142 bits. The user's id follows, so that a page can name the user
-/// before it redeems the code.
+/// Random characters at the beginning of a login code: 142 bits. The user's id follows, so that a page can name the
+/// user before it redeems the code.
 const CODE: usize = 24;
 
 /// The longest life of a session that the local identity provider opened.
@@ -56,7 +57,8 @@ pub struct BrowserSession {
 /// A text that signs a user in once.
 #[non_exhaustive]
 pub struct LoginCode {
-    /// The code: a random text, `-`, and the id of the user in the URL-safe form of base64. The store has its hash alone.
+    /// The code: a random text, `-`, and the id of the user in the URL-safe form of base64. The store has its hash
+    /// alone.
     pub code: Zeroizing<String>,
     /// When it ends.
     pub expires_at: Timestamp,
@@ -88,8 +90,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] for an API key; [`ErrorKind::NotConfigured`] when the token must be kept sealed and there
-    /// is no master key.
+    /// [`ErrorKind::Forbidden`] for an API key; [`ErrorKind::NotConfigured`] when the token must be kept sealed and
+    /// there is no master key.
     ///
     /// ```
     /// use std::sync::Arc;
@@ -222,8 +224,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unauthorized`] for a code that is unknown, used or old, and for each code where another provider than the local
-    /// one issues the session tokens.
+    /// [`ErrorKind::Unauthorized`] for a code that is unknown, used or old, and for each code where another provider
+    /// than the local one issues the session tokens.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -311,7 +313,8 @@ impl AgentCfg {
         Entry::admitted(caller, decision)
     }
 
-    /// Verifies the cookie of a browser session, as [`Self::authenticate`] does with a credential: no request is counted.
+    /// Verifies the cookie of a browser session, as [`Self::authenticate`] does with a credential: no request is
+    /// counted.
     ///
     /// # Errors
     ///
@@ -398,8 +401,9 @@ impl AgentCfg {
     }
 }
 
-/// Which tokens open a browser session, as a digest. A session ends when the provider, the claims that tokens must have or the claim
-/// of groups change, because its token was verified by other rules. Where each request verifies the token, its rules hold anyway.
+/// Which tokens open a browser session, as a digest. A session ends when the provider, the claims that tokens must have
+/// or the claim of groups change, because its token was verified by other rules. Where each request verifies the token,
+/// its rules hold anyway.
 pub(super) fn admission(sessions: &dyn SessionVerifier, settings: &Settings) -> String {
     let mut rules = vec![sessions.origin()];
     match sessions.cookie_life() {

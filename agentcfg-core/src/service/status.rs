@@ -1,6 +1,7 @@
 //! Live status: a report counts for its time-to-live.
 //!
-//! Readers of a workspace share a table of its statuses ([`status_cache`]), which follows the changes ([`status_table`]).
+//! Readers of a workspace share a table of its statuses ([`status_cache`]), which follows the changes
+//! ([`status_table`]).
 
 mod history;
 mod status_cache;
@@ -52,7 +53,8 @@ impl AgentCfg {
 
     /// As [`Self::agent_status`], as JSON text that concurrent requests share.
     ///
-    /// The text is written again only where an entry has changed, so this is the way for many readers of a large workspace.
+    /// The text is written again only where an entry has changed, so this is the way for many readers of a large
+    /// workspace.
     ///
     /// # Errors
     ///

@@ -150,8 +150,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`] without `agents:read`, [`ErrorKind::NotFound`] for an unknown agent and where the selector
-    /// finds no version, [`ErrorKind::Invalid`] for a revision that is not there yet.
+    /// [`ErrorKind::Forbidden`] without `agents:read`, [`ErrorKind::NotFound`] for an unknown agent and where the
+    /// selector finds no version, [`ErrorKind::Invalid`] for a revision that is not there yet.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -5,8 +5,8 @@ use std::hash::Hash;
 use quick_cache::sync::{Cache, DefaultLifecycle};
 use quick_cache::{DefaultHashBuilder, OptionsBuilder, Weighter};
 
-/// A cache for about so many entries, of this weight together. It has one shard: shards divide the capacity, and an entry that is
-/// heavier than its shard is not kept.
+/// A cache for about so many entries, of this weight together. It has one shard: shards divide the capacity, and an
+/// entry that is heavier than its shard is not kept.
 pub(super) fn weighted_cache<K, V, W>(items: usize, weight: u64, weighter: W) -> Cache<K, V, W>
 where
     K: Eq + Hash,

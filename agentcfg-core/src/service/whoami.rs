@@ -11,7 +11,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unauthorized`](crate::ErrorKind::Unauthorized) for an API key that was revoked or has expired; else when storage fails.
+    /// [`ErrorKind::Unauthorized`](crate::ErrorKind::Unauthorized) for an API key that was revoked or has expired; else
+    /// when storage fails.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -20,8 +20,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for the name, [`ErrorKind::Forbidden`] for an API key, for a user whom an operator has removed, and where
-    /// the settings leave it to operators, [`ErrorKind::PlanLimit`] for a user who owns as many as
+    /// [`ErrorKind::Invalid`] for the name, [`ErrorKind::Forbidden`] for an API key, for a user whom an operator has
+    /// removed, and where the settings leave it to operators, [`ErrorKind::PlanLimit`] for a user who owns as many as
     /// [`Settings::max_workspaces_per_user`](super::Settings).
     ///
     /// ```
@@ -44,8 +44,8 @@ impl AgentCfg {
             ));
         }
         let new = new.into_valid()?.into_inner();
-        // The first workspace of a store finds no epoch and makes it. Reads of a workspace then never have to write, so that
-        // a full disk does not stop them.
+        // The first workspace of a store finds no epoch and makes it. Reads of a workspace then never have to write, so
+        // that a full disk does not stop them.
         self.epoch().await?;
         self.retry_lost_races(|| self.try_create_workspace(caller, user_id, &new))
             .await
@@ -104,7 +104,8 @@ impl AgentCfg {
                     format!("a user owns at most {most} workspaces, delete one first"),
                 ));
             }
-            // A change of the user's record, read before the count, so that of creations at the same time each counts those before it.
+            // A change of the user's record, read before the count, so that of creations at the same time each counts
+            // those before it.
             let user = user.map(|found| found.value).unwrap_or_default();
             change = change.put(records::user(user_id), &user)?;
         }

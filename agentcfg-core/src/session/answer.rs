@@ -1,7 +1,7 @@
 //! The answers of an identity provider to a query about a token.
 //!
-//! The transport is the caller's; the answers of all transports are read here, by the same rules. An answer that cannot be
-//! parsed never opens a session.
+//! The transport is the caller's; the answers of all transports are read here, by the same rules. An answer that cannot
+//! be parsed never opens a session.
 
 use serde_json::{Map, Value};
 

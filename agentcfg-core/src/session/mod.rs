@@ -190,8 +190,8 @@ pub trait SessionVerifier: Send + Sync + 'static {
     /// ```
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError>;
 
-    /// Whether the last attempt to reach the provider succeeded, without a call to it. A verifier that needs none answers
-    /// `Ok(())`.
+    /// Whether the last attempt to reach the provider succeeded, without a call to it. A verifier that needs none
+    /// answers `Ok(())`.
     ///
     /// # Errors
     ///
@@ -218,10 +218,11 @@ pub trait SessionVerifier: Send + Sync + 'static {
         CookieLife::Verified
     }
 
-    /// What a token must come from, such as the issuer and the audience, or a digest of the secret: nothing that is secret itself.
+    /// What a token must come from, such as the issuer and the audience, or a digest of the secret: nothing that is
+    /// secret itself.
     ///
-    /// A browser session ends when this changes, because it may have been opened with a token that is accepted no longer. A verifier
-    /// whose tokens are [verified on each request](CookieLife::Verified) needs none.
+    /// A browser session ends when this changes, because it may have been opened with a token that is accepted no
+    /// longer. A verifier whose tokens are [verified on each request](CookieLife::Verified) needs none.
     ///
     /// ```
     /// use agentcfg_core::session::{LocalSessions, SessionVerifier};

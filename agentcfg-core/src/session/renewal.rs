@@ -78,8 +78,8 @@ pub trait SessionRenewal: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Invalid`] when the provider refuses it: the session ends. [`SessionError::Unavailable`] when the provider cannot
-    /// be asked now: the next request tries again.
+    /// [`SessionError::Invalid`] when the provider refuses it: the session ends. [`SessionError::Unavailable`] when the
+    /// provider cannot be asked now: the next request tries again.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]

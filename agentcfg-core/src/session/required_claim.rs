@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 /// A claim that every session token must have, written `name=value`.
 ///
-/// The claim equals the value, or is an array with an element that does. A claim that is no text is compared as its JSON text, so
-/// `email_verified=true` means the boolean: a text never equals a number or a boolean.
+/// The claim equals the value, or is an array with an element that does. A claim that is no text is compared as its
+/// JSON text, so `email_verified=true` means the boolean: a text never equals a number or a boolean.
 ///
 /// ```
 /// use agentcfg_core::session::RequiredClaim;

@@ -39,8 +39,8 @@ pub enum Write {
     /// Stores a JSON object in the partition of a workspace as [`Write::Put`] does, with one more field in front:
     /// `revision`, the number of the entry that this batch appends to that workspace's log.
     ///
-    /// So a record knows the revision that it was written at, without a read of the log's head before. The object has at
-    /// least one field, the kind is behind [`Kind::LogHead`], and the batch has the [`Write::Append`];
+    /// So a record knows the revision that it was written at, without a read of the log's head before. The object has
+    /// at least one field, the kind is behind [`Kind::LogHead`], and the batch has the [`Write::Append`];
     /// [`with_revision`] makes the stored value.
     PutRevised(Key, Vec<u8>),
     /// Removes the record under a key, if there is one.

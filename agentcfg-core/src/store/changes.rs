@@ -1,7 +1,7 @@
 //! Reading what has changed since the last read, for readers that keep what they derived from all records of a kind.
 //!
-//! A [`Tracker`](super::Tracker) names the changes of this process alone. Where several processes write, the database itself
-//! must tell which records are newer than a position.
+//! A [`Tracker`](super::Tracker) names the changes of this process alone. Where several processes write, the database
+//! itself must tell which records are newer than a position.
 
 use super::{Key, Record};
 
@@ -15,8 +15,8 @@ use super::{Key, Record};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
-    /// The database in which `moment` counts, such as a run of its server: after a failover, a crash, a restart or a restore it is
-    /// another one, and all records are read again.
+    /// The database in which `moment` counts, such as a run of its server: after a failover, a crash, a restart or a
+    /// restore it is another one, and all records are read again.
     pub origin: u64,
     /// The moment up to which changes were read.
     pub moment: u64,
@@ -38,8 +38,8 @@ pub struct Position {
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Changes {
-    /// Whether the entries are all records that there are: those that are not among them do not exist. Else they are what was
-    /// put or deleted since the position, and possibly some that were not.
+    /// Whether the entries are all records that there are: those that are not among them do not exist. Else they are
+    /// what was put or deleted since the position, and possibly some that were not.
     pub is_all: bool,
     /// The records, in any order; `None` for one that was deleted.
     pub entries: Vec<(Key, Option<Record>)>,

@@ -50,9 +50,10 @@ use crate::model::WorkspaceId;
 pub trait Store: Send + Sync + 'static {
     /// The store that this one wraps; `None` for an engine of its own.
     ///
-    /// Each method with a default body goes to that store, past the methods of the wrapper. So a wrapper loses none of its
-    /// guarantees, nor those of methods that later releases add. One that changes what reads find, or when, overrides
-    /// [`Self::stamp`], [`Self::is_current`] and [`Self::marks`] too, and one that changes commits [`Self::commit_held`].
+    /// Each method with a default body goes to that store, past the methods of the wrapper. So a wrapper loses none of
+    /// its guarantees, nor those of methods that later releases add. One that changes what reads find, or when,
+    /// overrides [`Self::stamp`], [`Self::is_current`] and [`Self::marks`] too, and one that changes commits
+    /// [`Self::commit_held`].
     ///
     /// ```
     /// use std::sync::Arc;
@@ -98,8 +99,8 @@ pub trait Store: Send + Sync + 'static {
     /// ```
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError>;
 
-    /// Reads the records of one kind in one partition that have changed since a position, in one snapshot; without a position,
-    /// all of them.
+    /// Reads the records of one kind in one partition that have changed since a position, in one snapshot; without a
+    /// position, all of them.
     ///
     /// The default of an engine reads all of them each time.
     ///
@@ -160,10 +161,11 @@ pub trait Store: Send + Sync + 'static {
     /// ```
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError>;
 
-    /// Lets other batches that append to a log wait, for a decision that loses its races; see guarantee 11. Others that want to
-    /// hold it wait too, in the order of their calls. `None` where this store cannot do that.
+    /// Lets other batches that append to a log wait, for a decision that loses its races; see guarantee 11. Others that
+    /// want to hold it wait too, in the order of their calls. `None` where this store cannot do that.
     ///
-    /// The caller reads after this call, and commits by [`Self::commit_held`] soon: any other batch of it would wait for itself.
+    /// The caller reads after this call, and commits by [`Self::commit_held`] soon: any other batch of it would wait
+    /// for itself.
     ///
     /// The default of an engine gives none, so that the decision is repeated until it is the first.
     ///
@@ -224,8 +226,8 @@ pub trait Store: Send + Sync + 'static {
         self.inner()?.stamp(key)
     }
 
-    /// Whether a record that was read after this stamp was taken is the one that a read would find now. This must be far
-    /// cheaper than a read, and never wait.
+    /// Whether a record that was read after this stamp was taken is the one that a read would find now. This must be
+    /// far cheaper than a read, and never wait.
     ///
     /// The default of an engine compares with [`Self::marks`]. Without them it answers false, which is always correct.
     ///
@@ -249,8 +251,8 @@ pub trait Store: Send + Sync + 'static {
         }
     }
 
-    /// The numbers that the store's stamps are compared with, where they are in the memory of this process. The service then
-    /// compares them itself, as each request does a few times.
+    /// The numbers that the store's stamps are compared with, where they are in the memory of this process. The service
+    /// then compares them itself, as each request does a few times.
     ///
     /// The default of an engine gives none: [`Self::is_current`] is called in their place.
     ///
@@ -282,8 +284,8 @@ pub trait Store: Send + Sync + 'static {
         self.inner()?.watch(workspace, kind)
     }
 
-    /// A tracker of the records of one kind in a workspace; `None` for a kind that this store does not track, and where other
-    /// processes write too. Then the service asks for the [changes](Self::changed_since) at each read.
+    /// A tracker of the records of one kind in a workspace; `None` for a kind that this store does not track, and where
+    /// other processes write too. Then the service asks for the [changes](Self::changed_since) at each read.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -320,10 +322,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether other processes may use the store too, so that each call is a round trip over a network.
     ///
-    /// A service on a shared store reads what a request is likely to need together with the record of its API key, and counts
-    /// the request at the same time. On another it takes its process to be the only one that writes: streams may repeat an
-    /// event that the store has lost in a failover, and its webhook sender may take the lease of a sender that is at work. The
-    /// default of an engine is `false`.
+    /// A service on a shared store reads what a request is likely to need together with the record of its API key, and
+    /// counts the request at the same time. On another it takes its process to be the only one that writes: streams may
+    /// repeat an event that the store has lost in a failover, and its webhook sender may take the lease of a sender
+    /// that is at work. The default of an engine is `false`.
     ///
     /// ```
     /// use agentcfg_core::store::{MemoryStore, Store};
@@ -333,8 +335,8 @@ pub trait Store: Send + Sync + 'static {
         self.inner().is_some_and(Store::is_shared)
     }
 
-    /// Ends the use of the store by this process: what was committed is durable, and what it holds of the system, such as a
-    /// locked file, is free. Calls after it may fail. The default of an engine does nothing.
+    /// Ends the use of the store by this process: what was committed is durable, and what it holds of the system, such
+    /// as a locked file, is free. Calls after it may fail. The default of an engine does nothing.
     ///
     /// ```
     /// # #[tokio::main(flavor = "current_thread")]
@@ -349,8 +351,8 @@ pub trait Store: Send + Sync + 'static {
         }
     }
 
-    /// Why the store refuses commits now while it may serve reads, such as a full disk; `None` when nothing is known that would make
-    /// a commit fail. This must be cheap. The text is for logs.
+    /// Why the store refuses commits now while it may serve reads, such as a full disk; `None` when nothing is known
+    /// that would make a commit fail. This must be cheap. The text is for logs.
     ///
     /// The default of an engine answers `None`, which suits one that learns of it only when a commit fails.
     ///
@@ -362,12 +364,12 @@ pub trait Store: Send + Sync + 'static {
         self.inner()?.read_only()
     }
 
-    /// Ends the removal of a workspace whose records are deleted: removes all that the store keeps of deleted records under
-    /// keys that name the workspace, and last of all the record `marker`, which names it too.
+    /// Ends the removal of a workspace whose records are deleted: removes all that the store keeps of deleted records
+    /// under keys that name the workspace, and last of all the record `marker`, which names it too.
     ///
-    /// No commit names any of these keys again, so that guarantee 5 has nothing to hold for. A call that failed is repeated;
-    /// until one has succeeded, `marker` stays. The default of an engine deletes `marker` and suits one that keeps nothing of a
-    /// deleted record.
+    /// No commit names any of these keys again, so that guarantee 5 has nothing to hold for. A call that failed is
+    /// repeated; until one has succeeded, `marker` stays. The default of an engine deletes `marker` and suits one that
+    /// keeps nothing of a deleted record.
     ///
     /// # Errors
     ///

@@ -14,7 +14,8 @@ use crate::error::{Error, ErrorKind};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// The engine cannot be reached, or refuses work because its queue is full (back-pressure). Nothing changed; try later.
+    /// The engine cannot be reached, or refuses work because its queue is full (back-pressure). Nothing changed; try
+    /// later.
     #[error("storage is unavailable: {0}")]
     Unavailable(String),
     /// The commit may have taken effect: read before trying again.

@@ -1,8 +1,8 @@
 //! The format of a store, and the build that made it.
 //!
-//! One number stands for everything that a store keeps: the records, and how its engine or a backup lays them out. A change of
-//! either that this build cannot read, or that the build before cannot, raises [`FORMAT`]. A store or a backup of another
-//! format is refused before anything is written, with the name of the build that made it.
+//! One number stands for everything that a store keeps: the records, and how its engine or a backup lays them out. A
+//! change of either that this build cannot read, or that the build before cannot, raises [`FORMAT`]. A store or a
+//! backup of another format is refused before anything is written, with the name of the build that made it.
 
 use std::fmt;
 

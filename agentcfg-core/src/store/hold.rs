@@ -38,8 +38,8 @@ impl fmt::Debug for Hold {
     }
 }
 
-/// The holds of one process: the queue in which its batches wait. An engine that other processes use too adds what makes those
-/// wait.
+/// The holds of one process: the queue in which its batches wait. An engine that other processes use too adds what
+/// makes those wait.
 ///
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]

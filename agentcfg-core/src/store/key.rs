@@ -197,8 +197,8 @@ impl Key {
         bytes
     }
 
-    /// Reads what [`Key::encode`] wrote; `None` when the bytes are no key of a kind known here, or one in a partition that
-    /// does not [hold](Kind::partition_kind) this kind.
+    /// Reads what [`Key::encode`] wrote; `None` when the bytes are no key of a kind known here, or one in a partition
+    /// that does not [hold](Kind::partition_kind) this kind.
     ///
     /// ```
     /// use agentcfg_core::store::{Key, Kind};

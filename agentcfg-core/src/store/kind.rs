@@ -14,8 +14,8 @@ pub enum PartitionKind {
     Global,
 }
 
-/// How the records of a kind outside the workspaces' partitions belong to those of another one, from whose keys their own
-/// follow; see [`Kind::link`].
+/// How the records of a kind outside the workspaces' partitions belong to those of another one, from whose keys their
+/// own follow; see [`Kind::link`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Link {
     /// The kind that they belong to, in the partition of a workspace.
@@ -59,8 +59,8 @@ impl KeyPart {
     }
 }
 
-/// Declares [`Kind`]: those in the partition of a workspace, and those outside, each with what it belongs to there: `(none)`, or a
-/// [`Link`] as `(<kind>, <partition>, <item>)`.
+/// Declares [`Kind`]: those in the partition of a workspace, and those outside, each with what it belongs to there:
+/// `(none)`, or a [`Link`] as `(<kind>, <partition>, <item>)`.
 macro_rules! kinds {
     (
         in_workspace { $($(#[doc = $about:literal])+ $kind:ident = $number:literal,)+ }
@@ -99,11 +99,11 @@ macro_rules! kinds {
                 }
             }
 
-            /// How the records of this kind belong to those of a workspace; `None` for those in its partition, and for those that
-            /// belong to no workspace.
+            /// How the records of this kind belong to those of a workspace; `None` for those in its partition, and for
+            /// those that belong to no workspace.
             ///
-            /// An engine that keeps something of deleted records finds by it what [`end_removal`](super::Store::end_removal) has
-            /// to remove outside the workspace's partition.
+            /// An engine that keeps something of deleted records finds by it what
+            /// [`end_removal`](super::Store::end_removal) has to remove outside the workspace's partition.
             ///
             /// ```
             /// use agentcfg_core::store::{Kind, KeyPart};
@@ -200,8 +200,8 @@ kinds! {
         WebhookPlace = 39 => (Webhook, KeyPart::Fixed("webhooks"), KeyPart::Item),
         /// A workspace in the list of all of them, in the partition `workspaces`, by workspace.
         WorkspacePlace = 40 => (Workspace, KeyPart::Fixed("workspaces"), KeyPart::Workspace),
-        /// What is known of a user, in the partition `users`, by user: the claims of the last sign-in, and whether an operator has
-        /// removed the user.
+        /// What is known of a user, in the partition `users`, by user: the claims of the last sign-in, and whether an
+        /// operator has removed the user.
         User = 41 => (none),
         /// A fact about the whole store, in the partition `store`.
         Meta = 63 => (none),
@@ -209,8 +209,8 @@ kinds! {
 }
 
 impl Kind {
-    /// Whether a store can [track](super::Store::track) the changes of records of this kind: those that are read together and
-    /// change one by one.
+    /// Whether a store can [track](super::Store::track) the changes of records of this kind: those that are read
+    /// together and change one by one.
     ///
     /// ```
     /// use agentcfg_core::store::Kind;

@@ -48,17 +48,17 @@
 //!    several calls is of one moment only if something says so: the head of a log that is the same in all of them, or the entries
 //!    between. A batch checks each record that it was decided on, or one that each change of those writes, such as the head.
 //!
-//! A store may refuse anything else with [`StoreError::Misuse`]. The stores of this crate refuse a batch that names a key
-//! in two writes.
+//! A store may refuse anything else with [`StoreError::Misuse`]. The stores of this crate refuse a batch that names a
+//! key in two writes.
 //!
 //! The module `conformance` (a feature of this crate) turns this list into tests which any
 //! implementation can run.
 //!
 //! # For engines
 //!
-//! [`plan`] decides a batch on records that were read, [`group`] lets concurrent batches share a transaction, [`envelope`] is a
-//! record as bytes, and [`StreamWriter`] and [`StreamReader`] are a whole store as bytes, for backups and migrations between
-//! engines. The crates `agentcfg-postgres` and `agentcfg-etcd` are made of these.
+//! [`plan`] decides a batch on records that were read, [`group`] lets concurrent batches share a transaction,
+//! [`envelope`] is a record as bytes, and [`StreamWriter`] and [`StreamReader`] are a whole store as bytes, for backups
+//! and migrations between engines. The crates `agentcfg-postgres` and `agentcfg-etcd` are made of these.
 
 mod batch;
 mod changes;

@@ -1,5 +1,5 @@
-//! The effect of a batch on the current state: one rule for every engine that decides batches on records that it has read.
-//! And the range of a scan, for one whose records are sorted by the bytes of [`Key::encode`].
+//! The effect of a batch on the current state: one rule for every engine that decides batches on records that it has
+//! read. And the range of a scan, for one whose records are sorted by the bytes of [`Key::encode`].
 //!
 //! Nothing is written here. A batch that fails has therefore changed nothing, and an engine applies
 //! [`Plan::changes`] only once all checks and bounds have held.
@@ -22,8 +22,8 @@ pub struct Plan {
     pub last_version: u64,
 }
 
-/// Checks a batch on the state that `read` returns, and computes its outcome. `read` gets encoded keys; `last_version` is the last
-/// version that the store has assigned.
+/// Checks a batch on the state that `read` returns, and computes its outcome. `read` gets encoded keys; `last_version`
+/// is the last version that the store has assigned.
 ///
 /// # Errors
 ///

@@ -82,8 +82,8 @@ impl Scan {
         self
     }
 
-    /// Whether a scan ends that has found so many records, with values of so many bytes together. A reader that finds this of a
-    /// result reads on; else the result had all records.
+    /// Whether a scan ends that has found so many records, with values of so many bytes together. A reader that finds
+    /// this of a result reads on; else the result had all records.
     ///
     /// ```
     /// use agentcfg_core::store::{Kind, Partition, Scan};

@@ -17,7 +17,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// The place of a number in the store. It is never zero, so that an optional stamp takes no more memory than a stamp.
+    /// The place of a number in the store. It is never zero, so that an optional stamp takes no more memory than a
+    /// stamp.
     pub slot: NonZeroU32,
     /// The value that the number must have.
     pub mark: u64,
@@ -25,8 +26,8 @@ pub struct Stamp {
 
 /// The numbers that the stamps of a store in this process are compared with. Clones share them.
 ///
-/// A store that has them advances the number of a slot whenever a commit changes a record of that slot, before it answers
-/// the commit; see guarantee 7 in the [module's text](super).
+/// A store that has them advances the number of a slot whenever a commit changes a record of that slot, before it
+/// answers the commit; see guarantee 7 in the [module's text](super).
 ///
 /// ```
 /// use agentcfg_core::store::Marks;

@@ -1,7 +1,8 @@
 //! Tracking of changed records, for readers that keep what they derived from all records of a kind in a workspace.
 //!
-//! A [`Stamp`](super::Stamp) tells that one record is unchanged. A reader of all records of a kind needs more: after a change
-//! it must know which of them to read again. The store keeps the items that were changed, in a set of bounded length.
+//! A [`Stamp`](super::Stamp) tells that one record is unchanged. A reader of all records of a kind needs more: after a
+//! change it must know which of them to read again. The store keeps the items that were changed, in a set of bounded
+//! length.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -256,7 +257,8 @@ impl Drop for Tracker {
 }
 
 impl Batch {
-    /// The keys of the records that the batch writes and that can be [tracked](Kind::is_tracked), for [`Trackers::note`].
+    /// The keys of the records that the batch writes and that can be [tracked](Kind::is_tracked), for
+    /// [`Trackers::note`].
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -43,8 +43,8 @@ pub enum TransferError {
     /// The stream is truncated or was modified.
     #[error("the stream is damaged: {0}")]
     Damaged(String),
-    /// The imported records do not read back as they were in the stream. No server uses them: a database was rolled back, and an
-    /// etcd prefix stays marked as incomplete until an import into it succeeds.
+    /// The imported records do not read back as they were in the stream. No server uses them: a database was rolled
+    /// back, and an etcd prefix stays marked as incomplete until an import into it succeeds.
     #[error("the imported records do not read back as they were in the stream")]
     VerificationFailed,
     /// The stream could not be read or written.

@@ -1,7 +1,7 @@
 //! Wake-ups for readers of a workspace: a counter and its waiters, without a payload.
 //!
-//! A reader keeps its position and reads on from there, so a wake-up only says that there may be something to read. Wake-ups
-//! that come while a reader is busy are one wake-up to it.
+//! A reader keeps its position and reads on from there, so a wake-up only says that there may be something to read.
+//! Wake-ups that come while a reader is busy are one wake-up to it.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -23,8 +23,8 @@ pub struct SharedWindow {
 
 /// A counter of windows that several processes share.
 ///
-/// All windows go by its clock. The clocks of the processes differ a little, and with them one process could open a window
-/// that is still open for another.
+/// All windows go by its clock. The clocks of the processes differ a little, and with them one process could open a
+/// window that is still open for another.
 ///
 /// ```
 /// use std::sync::Mutex;
@@ -52,7 +52,8 @@ pub trait SharedWindows: Send + Sync + 'static {
     /// begins and lasts so long.
     ///
     /// Every call for a subject, of any process, must give the same length, which the service does with
-    /// [`WINDOW_MILLIS`](crate::rate_limit::WINDOW_MILLIS). With another one it is up to the engine when an open window ends.
+    /// [`WINDOW_MILLIS`](crate::rate_limit::WINDOW_MILLIS). With another one it is up to the engine when an open window
+    /// ends.
     ///
     /// # Errors
     ///

@@ -114,8 +114,8 @@ impl Invalid {
 
 impl fmt::Display for Invalid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// The greatest number of faults, more than all known fields of a body can have. A body of a megabyte can have a hundred thousand unknown
-        /// fields, and a message with all of them would help no reader.
+        /// The greatest number of faults, more than all known fields of a body can have. A body of a megabyte can have
+        /// a hundred thousand unknown fields, and a message with all of them would help no reader.
         const SHOWN: usize = 500;
         for (i, fault) in self.faults.iter().take(SHOWN).enumerate() {
             let separator = if i == 0 { "" } else { "; " };

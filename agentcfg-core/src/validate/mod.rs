@@ -37,8 +37,8 @@ pub const MAX_DESCRIPTION: usize = 2000;
 pub const MAX_MODEL: usize = 100;
 /// The greatest length of a `color`.
 pub const MAX_COLOR: usize = 20;
-/// The greatest length of a `persona_prompt` unless [`Settings::max_persona_prompt`](crate::Settings::max_persona_prompt)
-/// says otherwise.
+/// The greatest length of a `persona_prompt` unless
+/// [`Settings::max_persona_prompt`](crate::Settings::max_persona_prompt) says otherwise.
 pub const DEFAULT_PERSONA_PROMPT: u32 = 5000;
 /// The greatest length of a `persona_prompt` that a deployment can allow.
 pub const MAX_PERSONA_PROMPT: u32 = 200_000;

@@ -3,8 +3,8 @@
 /// The length up to which names are compared: no field and no setting is longer.
 const LONGEST: usize = 60;
 
-/// The known name that `name` is probably a mistyped form of: the one with the fewest edits, if they are few. Case does not
-/// matter, and `-` is the same as `_`.
+/// The known name that `name` is probably a mistyped form of: the one with the fewest edits, if they are few. Case does
+/// not matter, and `-` is the same as `_`.
 ///
 /// ```
 /// use agentcfg_core::validate::nearest;
@@ -24,8 +24,8 @@ pub fn nearest<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
         .map(|(_, known)| known)
 }
 
-/// How many steps lead from one name to another: a byte that is inserted, deleted or replaced, or two neighbours that change
-/// places (the optimal string alignment distance).
+/// How many steps lead from one name to another: a byte that is inserted, deleted or replaced, or two neighbours that
+/// change places (the optimal string alignment distance).
 ///
 /// ```
 /// use agentcfg_core::validate::edits;

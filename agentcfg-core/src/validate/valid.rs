@@ -45,8 +45,8 @@ impl<T> Deref for Valid<T> {
     }
 }
 
-/// Reads a body where the deployment limits personas to this length. One that is too long for it is a fault next to others; alone it is
-/// left to the service, because an agent may keep one that it has.
+/// Reads a body where the deployment limits personas to this length. One that is too long for it is a fault next to
+/// others; alone it is left to the service, because an agent may keep one that it has.
 pub(crate) fn read_within<T: Body>(bytes: &[u8], max_persona: u32) -> Result<Valid<T>, Invalid> {
     body::from_json(bytes, max_persona).map(Valid)
 }

@@ -11,8 +11,8 @@ use crate::secret::ProviderCredential;
 const LENGTH: usize = 4;
 
 impl Vault {
-    /// The beginning of a keyed hash of a credential, as hexadecimal digits. The key of the hash is the master key of this
-    /// identifier; `None` when it is not in the keyring. A credential has another fingerprint in each workspace.
+    /// The beginning of a keyed hash of a credential, as hexadecimal digits. The key of the hash is the master key of
+    /// this identifier; `None` when it is not in the keyring. A credential has another fingerprint in each workspace.
     pub(crate) fn fingerprint(
         &self,
         id: KeyId,

@@ -6,8 +6,8 @@ use super::details::{AppliedRow, Limited, MovedRow};
 use crate::error::Error;
 use crate::model::{Actor, Target, Timestamp, WorkspaceId};
 
-/// The part of a log entry that a message contains. Of the entry's changes only the moves of labels are read, so a message never
-/// has prompts or secrets.
+/// The part of a log entry that a message contains. Of the entry's changes only the moves of labels are read, so a
+/// message never has prompts or secrets.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct EventHead {
     /// The action as a text, so that one of a later release is delivered too.
@@ -74,8 +74,8 @@ struct Data<'a> {
     truncated: bool,
 }
 
-/// The body of an event's message, the same for each attempt. It is shorter than 24 KiB, because identifiers are short and lists
-/// have at most 100 rows; without a list it is shorter than 2 KiB.
+/// The body of an event's message, the same for each attempt. It is shorter than 24 KiB, because identifiers are short
+/// and lists have at most 100 rows; without a list it is shorter than 2 KiB.
 pub(crate) fn body(
     workspace_id: WorkspaceId,
     revision: u64,

@@ -1,8 +1,8 @@
 //! The messages of webhooks: their signature, their body, when they are sent again, and the interface to the network.
 //!
-//! The messages follow [Standard Webhooks](https://www.standardwebhooks.com): receivers verify them with its libraries. The
-//! service keeps the webhooks themselves; [`Sender`](crate::service::WebhookSender) reads a workspace's log and delivers.
-//! What receivers see is in `docs/webhooks.md`.
+//! The messages follow [Standard Webhooks](https://www.standardwebhooks.com): receivers verify them with its libraries.
+//! The service keeps the webhooks themselves; [`Sender`](crate::service::WebhookSender) reads a workspace's log and
+//! delivers. What receivers see is in `docs/webhooks.md`.
 
 mod details;
 mod message;

@@ -5,7 +5,8 @@ use chrono::DateTime;
 use crate::clock::{DAY, Entropy, EntropyError, HOUR, MINUTE, SECOND};
 use crate::model::Timestamp;
 
-/// The pauses after each attempt but the last, in milliseconds, as Standard Webhooks recommends them: three days in all.
+/// The pauses after each attempt but the last, in milliseconds, as Standard Webhooks recommends them: three days in
+/// all.
 const PAUSES: [i64; 9] = [
     5 * SECOND,
     5 * MINUTE,
@@ -24,8 +25,9 @@ pub(crate) const LAST_ATTEMPT: u32 = PAUSES.len() as u32 + 1;
 /// How long every delivery may fail before the webhook is disabled, in milliseconds.
 const FAILING: i64 = 5 * DAY;
 
-/// The pause in milliseconds after the failed attempt with this number. The receiver's `Retry-After` replaces the planned
-/// pause, within a second and an hour; the planned one varies by a tenth, so that the retries of many events spread.
+/// The pause in milliseconds after the failed attempt with this number. The receiver's `Retry-After` replaces the
+/// planned pause, within a second and an hour; the planned one varies by a tenth, so that the retries of many events
+/// spread.
 pub(crate) fn pause(
     attempt: u32,
     retry_after: Option<&str>,

@@ -18,8 +18,8 @@ const PREFIX: &str = "whsec_";
 
 /// The secret of a webhook, which signs its messages as Standard Webhooks describes.
 ///
-/// It cannot be printed or serialised; [`SigningSecret::expose_text`] is the only way to its text. Each copy is wiped from
-/// memory when it is dropped.
+/// It cannot be printed or serialised; [`SigningSecret::expose_text`] is the only way to its text. Each copy is wiped
+/// from memory when it is dropped.
 ///
 /// ```
 /// use agentcfg_core::webhook::SigningSecret;
@@ -92,7 +92,8 @@ impl SigningSecret {
         text
     }
 
-    /// The signature of a message: `v1,` and the base64 of HMAC-SHA256 over identifier, timestamp in Unix seconds and body.
+    /// The signature of a message: `v1,` and the base64 of HMAC-SHA256 over identifier, timestamp in Unix seconds and
+    /// body.
     ///
     /// ```
     /// # use agentcfg_core::clock::SystemEntropy;

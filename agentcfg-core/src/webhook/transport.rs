@@ -97,8 +97,8 @@ impl DeliveryAnswer {
 /// ```
 #[async_trait]
 pub trait Transport: Send + Sync + 'static {
-    /// Sends a message once and waits at most `TIMEOUT` for the head of the answer. Its status decides, so little more time is
-    /// given to the body.
+    /// Sends a message once and waits at most `TIMEOUT` for the head of the answer. Its status decides, so little more
+    /// time is given to the body.
     async fn post(&self, message: Outgoing) -> DeliveryAnswer;
 }
 

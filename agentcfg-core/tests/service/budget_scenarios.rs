@@ -96,7 +96,8 @@ fn amounts(spent: &str, reserved: &str, unsettled: &str) -> (String, String, Str
     (spent.to_owned(), reserved.to_owned(), unsettled.to_owned())
 }
 
-/// A call reserves what it can cost at most, its end replaces that by the cost, and a cap is lowered to what the rest pays for.
+/// A call reserves what it can cost at most, its end replaces that by the cost, and a cap is lowered to what the rest
+/// pays for.
 pub async fn reserved_and_spent(world: World) {
     let (service, workspace) = studio(&world).await;
     let ada = world.user("ada");
@@ -418,8 +419,8 @@ pub async fn under_a_clock_that_was_ahead(world: World) {
     end(free.unwrap().0, tokens(0, 0)).await;
 }
 
-/// A budget that is made after calls were written counts them, and their server, which does not know that they are written, does not
-/// count them again.
+/// A budget that is made after calls were written counts them, and their server, which does not know that they are
+/// written, does not count them again.
 pub async fn written_with_an_unknown_outcome(world: World) {
     let (_, workspace) = studio(&world).await;
     let store = Faulty::new(&world.store);

@@ -38,8 +38,8 @@ struct Run<'a> {
     seen: Vec<Seen>,
 }
 
-/// Makes random operations, remembers each list, and compares the past with what was seen: after every `round` operations
-/// at some moments, and in the end at `samples` moments, or at all of them.
+/// Makes random operations, remembers each list, and compares the past with what was seen: after every `round`
+/// operations at some moments, and in the end at `samples` moments, or at all of them.
 pub async fn compare(
     service: &AgentCfg,
     clock: &ManualClock,

@@ -45,7 +45,8 @@ async fn sessions_do_not_outlive_the_secret_of_their_tokens() {
     assert!(!is_in(&other, &cookie).await);
 }
 
-/// A session was opened with a token that is accepted no longer: of another provider, or without a claim that is required since.
+/// A session was opened with a token that is accepted no longer: of another provider, or without a claim that is
+/// required since.
 #[tokio::test]
 async fn sessions_do_not_outlive_the_rules_of_admission() {
     let (service, provider, clock, store) = renewing(json!({"sub": "ada", "groups": ["staff"]}));

@@ -96,7 +96,8 @@ async fn a_report_ends_by_the_monotonic_clock() {
     }
 }
 
-/// A process that starts after the clock was set back cannot know how old a report is. It counts for one time-to-live at most.
+/// A process that starts after the clock was set back cannot know how old a report is. It counts for one time-to-live
+/// at most.
 #[tokio::test]
 async fn a_report_from_the_future_counts_for_one_time_to_live() {
     let world = World::new();

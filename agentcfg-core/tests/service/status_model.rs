@@ -27,8 +27,8 @@ pub fn decoded(list: &StatusList) -> Vec<AgentStatus> {
     entries
 }
 
-/// Random changes through one service, which readers on three services see: one that has followed them, one on a store that
-/// tracks nothing, and one that knows nothing yet.
+/// Random changes through one service, which readers on three services see: one that has followed them, one on a store
+/// that tracks nothing, and one that knows nothing yet.
 pub async fn follow(world: &World, seed: u64) {
     let mut numbers = Numbers::from_seed(seed);
     let workspace = world.workspace("ada").await;

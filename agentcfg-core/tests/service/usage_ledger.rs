@@ -72,7 +72,8 @@ pub async fn added_up(world: World) {
     let (service, workspace) = studio(&world).await;
     let ada = world.user("ada");
     let (key, by_key) = world.key_caller(workspace, "ada", Scope::Write).await;
-    // Two agents, two models, two callers; gpt-5.5 costs 5 and 30 USD a million tokens, and the other model has no price.
+    // Two agents, two models, two callers; gpt-5.5 costs 5 and 30 USD a million tokens, and the other model has no
+    // price.
     call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1000, 100), 1000).await;
     call(&world, &service, &by_key, "writer", "gpt-5.5", tokens(10, 1), 2000).await;
     call(&world, &service, &by_key, "editor", "own", tokens(7, 3), 3000).await;

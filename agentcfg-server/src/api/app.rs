@@ -49,8 +49,8 @@ impl fmt::Debug for App {
 }
 
 impl App {
-    /// The API of a service. Answers are compressed for clients that accept gzip. Model calls are refused until [a proxy is
-    /// set](Self::with_model_calls).
+    /// The API of a service. Answers are compressed for clients that accept gzip. Model calls are refused until [a
+    /// proxy is set](Self::with_model_calls).
     ///
     /// ```
     /// use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -95,7 +95,8 @@ impl App {
         self.with(|shared| shared.webhooks = Some(transport))
     }
 
-    /// The same API, with another budget of request bodies in flight. A body that does not fit is refused with 429 or 503.
+    /// The same API, with another budget of request bodies in flight. A body that does not fit is refused with 429 or
+    /// 503.
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};
@@ -108,8 +109,8 @@ impl App {
         self.with(|shared| shared.body_budget = body_budget)
     }
 
-    /// The same API, with another budget of answers that their clients have not read. An answer that does not fit is refused with
-    /// 429 or 503.
+    /// The same API, with another budget of answers that their clients have not read. An answer that does not fit is
+    /// refused with 429 or 503.
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};

@@ -25,8 +25,8 @@ pub(super) enum Credential<'a> {
 }
 
 impl<'a> Credential<'a> {
-    /// Finds the credential of a request to an endpoint with these needs. With `Authorization`, a cookie is ignored; and with an API key of a model
-    /// call, whose clients may send it as the providers take it.
+    /// Finds the credential of a request to an endpoint with these needs. With `Authorization`, a cookie is ignored;
+    /// and with an API key of a model call, whose clients may send it as the providers take it.
     ///
     /// # Errors
     ///

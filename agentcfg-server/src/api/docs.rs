@@ -1,8 +1,8 @@
 //! The documentation of the API, which needs no network and no script: `/docs` as a page, `/docs.md` as Markdown, and
 //! `/llms.txt`, the index that language models read.
 //!
-//! All of it is made from the OpenAPI document by the test that writes that (`api/openapi`), and kept as files. A path prefix
-//! works, because links are relative.
+//! All of it is made from the OpenAPI document by the test that writes that (`api/openapi`), and kept as files. A path
+//! prefix works, because links are relative.
 
 use std::sync::LazyLock;
 

@@ -122,8 +122,8 @@ pub struct Doc {
     pub paths: &'static [KnownPath],
 }
 
-/// A path that an endpoint with a prefix serves. Generators of clients encode the slashes of a parameter, so that a known
-/// path is an operation without one.
+/// A path that an endpoint with a prefix serves. Generators of clients encode the slashes of a parameter, so that a
+/// known path is an operation without one.
 #[derive(Debug, Clone, Copy)]
 pub struct KnownPath {
     /// What follows the prefix.

@@ -23,8 +23,8 @@ use super::trace::{Span, TraceContext, TracedCall};
 pub struct Answered<'a> {
     /// The method of the request.
     pub method: &'a Method,
-    /// The template of the route, `none` where no route fits. It is never the path that the client sent, so that clients
-    /// cannot choose how many different values there are.
+    /// The template of the route, `none` where no route fits. It is never the path that the client sent, so that
+    /// clients cannot choose how many different values there are.
     pub route: &'static str,
     /// The status code of the response.
     pub status: u16,
@@ -35,8 +35,8 @@ pub struct Answered<'a> {
     /// The id of the API key or the user, when the credential is valid and the observer [wants](Observer::wants_caller)
     /// it.
     pub caller: Option<&'a str>,
-    /// The id in an API key that was refused with 401, if the key has its form: an observer that [wants](Observer::wants_caller)
-    /// callers gets it, so that the owner of an expired or revoked key can be found.
+    /// The id in an API key that was refused with 401, if the key has its form: an observer that
+    /// [wants](Observer::wants_caller) callers gets it, so that the owner of an expired or revoked key can be found.
     pub refused_key: Option<&'a str>,
     /// The address of the client, when the observer [wants](Observer::wants_caller) callers and the listener knows it.
     pub client: Option<IpAddr>,
@@ -88,8 +88,8 @@ pub trait Observer: Send + Sync {
         false
     }
 
-    /// New identifiers for a span, in the trace of `parent` where there is one. They are asked for where the observer [wants
-    /// traces](Self::wants_traces). The default has none, so that nothing is traced.
+    /// New identifiers for a span, in the trace of `parent` where there is one. They are asked for where the observer
+    /// [wants traces](Self::wants_traces). The default has none, so that nothing is traced.
     fn new_span(&self, parent: Option<&TraceContext>) -> Option<TraceContext> {
         let _ = parent;
         None
@@ -100,7 +100,8 @@ pub trait Observer: Send + Sync {
         let _ = call;
     }
 
-    /// An event is about to be sent on a stream that had sent all earlier ones. `lag` is the time since its commit. The default does nothing.
+    /// An event is about to be sent on a stream that had sent all earlier ones. `lag` is the time since its commit. The
+    /// default does nothing.
     fn event_sent(&self, lag: Duration) {
         let _ = lag;
     }

@@ -1,4 +1,5 @@
-//! A long array whose elements come in pages: a short one is one text, and a long one is written when its client takes it.
+//! A long array whose elements come in pages: a short one is one text, and a long one is written when its client takes
+//! it.
 
 use agentcfg_core::Error;
 use agentcfg_core::model::{AuditEntry, AuditSummary, LabelMoves};

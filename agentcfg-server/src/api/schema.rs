@@ -1,5 +1,5 @@
-//! The JSON Schema of a type, for the OpenAPI document. The running server does not need it: only tests, which generate the
-//! document, build with schemas.
+//! The JSON Schema of a type, for the OpenAPI document. The running server does not need it: only tests, which generate
+//! the document, build with schemas.
 
 use agentcfg_core::model::Limits;
 use agentcfg_core::validate::Invalid;

@@ -1,5 +1,5 @@
-//! Query parameters that an endpoint does not know. A mistyped one must not be answered with something else than was asked for:
-//! `lable=production` with the current state in place of the released one.
+//! Query parameters that an endpoint does not know. A mistyped one must not be answered with something else than was
+//! asked for: `lable=production` with the current state in place of the released one.
 
 use agentcfg_core::validate::{edits, shown};
 

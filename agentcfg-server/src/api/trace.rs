@@ -123,8 +123,8 @@ pub struct TracedCall<'a> {
     pub span: Span,
     /// Time from its sending to its end.
     pub took: Duration,
-    /// What is done, as the conventions of OpenTelemetry name it: `chat`, `embeddings`, `text_completion`; `count_tokens`, and
-    /// `other` for all else.
+    /// What is done, as the conventions of OpenTelemetry name it: `chat`, `embeddings`, `text_completion`;
+    /// `count_tokens`, and `other` for all else.
     pub operation: &'static str,
     /// The address of the provider's API.
     pub base_url: &'a str,

@@ -20,13 +20,13 @@ pub const SMALL_ANSWER: usize = 64 << 10;
 /// Bytes that an answer of unknown length counts as. A longer piece counts in full while it is held.
 const STREAMED_ANSWER: usize = 4 << 20;
 
-/// A budget of bytes in flight: of the request bodies that are being received or whose calls have not ended, or of the answers
-/// that their clients have not read.
+/// A budget of bytes in flight: of the request bodies that are being received or whose calls have not ended, or of the
+/// answers that their clients have not read.
 ///
 /// A body of a declared length takes its share before the first byte is read, and a body of unknown length as its bytes
-/// arrive. An answer takes its share once its length is known, and a long one also while it is made; texts that answers share
-/// are not counted. What does not fit is refused at once: a queue would hold connections and credentials instead. Clones share
-/// the budget.
+/// arrive. An answer takes its share once its length is known, and a long one also while it is made; texts that answers
+/// share are not counted. What does not fit is refused at once: a queue would hold connections and credentials instead.
+/// Clones share the budget.
 #[derive(Debug, Clone)]
 pub struct ByteBudget {
     server: usize,
@@ -46,8 +46,8 @@ struct AllHeld {
 #[derive(Debug, Default)]
 struct CallerUsage {
     bytes: usize,
-    /// The longest answer of the caller since it held none: the next one is taken to be as long, so that no work is lost on one
-    /// that does not fit.
+    /// The longest answer of the caller since it held none: the next one is taken to be as long, so that no work is
+    /// lost on one that does not fit.
     longest: usize,
 }
 
@@ -120,7 +120,8 @@ impl ByteBudget {
     ///
     /// # Errors
     ///
-    /// 429 beyond the budget of the caller, 503 beyond that of the server. An answer that is longer than a whole budget goes alone.
+    /// 429 beyond the budget of the caller, 503 beyond that of the server. An answer that is longer than a whole budget
+    /// goes alone.
     pub(crate) fn answer(&self, caller: String, length: usize) -> Result<HeldBytes, Failure> {
         self.add(&caller, length, true)?;
         if let Some(of_caller) = lock(&self.held).callers.get_mut(&caller) {

@@ -8,7 +8,8 @@ use hyper::header::{FORWARDED, HeaderMap, HeaderName};
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The address that a request came from, in its extensions where its connection has no [`Disconnect`](super::Disconnect).
+/// The address that a request came from, in its extensions where its connection has no
+/// [`Disconnect`](super::Disconnect).
 ///
 /// ```
 /// let mut request = hyper::Request::new(());
@@ -45,8 +46,8 @@ impl TrustedProxies {
         Self(networks)
     }
 
-    /// The address of the client of a request that came from `peer`. A proxy appends the address that it was called from, so
-    /// the client is the last address that is not that of a trusted proxy: what is before it may be invented.
+    /// The address of the client of a request that came from `peer`. A proxy appends the address that it was called
+    /// from, so the client is the last address that is not that of a trusted proxy: what is before it may be invented.
     ///
     /// ```
     /// use agentcfg_server::TrustedProxies;
@@ -76,7 +77,8 @@ impl TrustedProxies {
     }
 }
 
-/// The addresses that proxies have named, in the order of the fields: those of `X-Forwarded-For`, else of `Forwarded` (RFC 7239).
+/// The addresses that proxies have named, in the order of the fields: those of `X-Forwarded-For`, else of `Forwarded`
+/// (RFC 7239).
 fn named(headers: &HeaderMap) -> Vec<Option<IpAddr>> {
     let texts = |name: &HeaderName| headers.get_all(name).iter().map(|value| value.to_str().unwrap_or("?"));
     if headers.contains_key(&X_FORWARDED_FOR) {

@@ -1,7 +1,8 @@
 //! Answers in gzip, for clients that accept it.
 //!
-//! The coding is negotiated by `Accept-Encoding` (RFC 9110, section 12.5.3); a request without that field gets the plain
-//! form. The list of a workspace and the description of the API are compressed once, and the compressed form is shared.
+//! The coding is negotiated by `Accept-Encoding` (RFC 9110, section 12.5.3); a request without that field gets the
+//! plain form. The list of a workspace and the description of the API are compressed once, and the compressed form is
+//! shared.
 
 mod pieces;
 mod stream;
@@ -175,7 +176,8 @@ pub(crate) fn asks_for_gzip(headers: &HeaderMap) -> bool {
             *slot = (*slot).max(weight(parameters));
         }
     }
-    // A coding that is not named has the weight of the asterisk. Without an asterisk, only the plain form is acceptable.
+    // A coding that is not named has the weight of the asterisk. Without an asterisk, only the plain form is
+    // acceptable.
     let wanted = gzip.or(other).unwrap_or(0);
     wanted > 0 && identity.or(other).is_none_or(|plain| plain <= wanted)
 }

@@ -82,8 +82,8 @@ pub fn names_tag(headers: &HeaderMap, current: &str) -> bool {
 
 /// The version that a strong entity tag names.
 ///
-/// The tag of a compressed form names the same version as that of the plain form. Of an agent, only the plain form is sent,
-/// but a proxy that compresses may have changed the tag.
+/// The tag of a compressed form names the same version as that of the plain form. Of an agent, only the plain form is
+/// sent, but a proxy that compresses may have changed the tag.
 fn opaque(tag: &str) -> Option<Tag> {
     let text = tag.strip_prefix('"')?.strip_suffix('"')?;
     plain_form(text).parse().ok()

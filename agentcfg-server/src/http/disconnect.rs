@@ -43,9 +43,9 @@ pub trait WatchClient: Debug + Send + Sync {
 
 /// Detects that the client of a request has closed the connection or its sending side: over TCP the two look alike.
 ///
-/// A listener makes one for each connection, for [`App::for_connection`](crate::App::for_connection), or puts one into the
-/// extensions of each request. Reads are cancelled by it. A change goes on: it is short, and a client that has sent all of its
-/// request may still wait for the answer.
+/// A listener makes one for each connection, for [`App::for_connection`](crate::App::for_connection), or puts one into
+/// the extensions of each request. Reads are cancelled by it. A change goes on: it is short, and a client that has sent
+/// all of its request may still wait for the answer.
 ///
 /// Only the call itself or its response body may poll it, never another task: only the task of the connection is woken.
 /// The default detects nothing.

@@ -24,7 +24,8 @@ pub struct Failure {
     pub retry_after: Option<u32>,
     /// The methods that the path has, when the request's method is not among them.
     pub allow: Option<String>,
-    /// Whether SDKs of the model providers should send the request again, in `X-Should-Retry`. Without it they repeat every 5xx.
+    /// Whether SDKs of the model providers should send the request again, in `X-Should-Retry`. Without it they repeat
+    /// every 5xx.
     pub should_retry: Option<bool>,
     /// Header fields of the answer beyond those of each failure.
     pub fields: Vec<(HeaderName, HeaderValue)>,

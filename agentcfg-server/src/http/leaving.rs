@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Notify;
 
-/// Tells that a server is about to stop: it serves as before, and load balancers are to choose another one. Clones share the state.
+/// Tells that a server is about to stop: it serves as before, and load balancers are to choose another one. Clones
+/// share the state.
 ///
 /// ```
 /// use agentcfg_server::Leaving;

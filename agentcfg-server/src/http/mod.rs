@@ -1,6 +1,7 @@
 //! HTTP as the API uses it: reading requests and writing responses.
 //!
-//! This module depends on no route and no endpoint. Of the core it uses errors, tags, rate figures and the text of lists.
+//! This module depends on no route and no endpoint. Of the core it uses errors, tags, rate figures and the text of
+//! lists.
 
 mod body;
 mod body_timeout;

@@ -42,7 +42,8 @@ fn is_json(content_type: &str) -> bool {
 ///
 /// # Errors
 ///
-/// 413 for one that is too long, 408 for one that does not come, 400 for one that breaks off, 429 and 503 beyond the budget.
+/// 413 for one that is too long, 408 for one that does not come, 400 for one that breaks off, 429 and 503 beyond the
+/// budget.
 pub(crate) async fn whole_body<B>(body: &mut B, most: usize, share: &mut Share<'_>) -> Result<Bytes, Failure>
 where
     B: Body<Data = Bytes> + Unpin,

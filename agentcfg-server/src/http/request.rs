@@ -118,8 +118,8 @@ impl<'a> HeadFields<'a> {
 
 const EVENTS: &str = "text/event-stream";
 
-/// Whether a response is to be server-sent events and not JSON: `Accept` names them, and does not prefer JSON (RFC 9110,
-/// section 12.5.1). Ranges such as `*/*` do not ask for a stream.
+/// Whether a response is to be server-sent events and not JSON: `Accept` names them, and does not prefer JSON (RFC
+/// 9110, section 12.5.1). Ranges such as `*/*` do not ask for a stream.
 pub fn asks_for_events(headers: &HeaderMap) -> bool {
     let fields = headers.get_all(header::ACCEPT).iter();
     let ranges = fields.flat_map(|field| field.to_str().unwrap_or_default().split(','));
@@ -168,8 +168,8 @@ impl RequestIds {
     /// Starts a series of its own.
     pub fn new() -> Self {
         let mut random = [0; 8];
-        // Without randomness two processes may give out the same identifiers. They only mark lines of the log, so that is
-        // no reason to fail.
+        // Without randomness two processes may give out the same identifiers. They only mark lines of the log, so that
+        // is no reason to fail.
         let _ = SystemEntropy.fill(&mut random);
         Self {
             process: u64::from_be_bytes(random),

@@ -27,7 +27,8 @@ const AGENT_VERSION: HeaderName = HeaderName::from_static("agent-version");
 const CHANGE_CURSOR: HeaderName = HeaderName::from_static("change-cursor");
 const HISTORY_SINCE: HeaderName = HeaderName::from_static("history-since");
 
-/// `Cache-Control` of what is new in each answer. A proxy that transforms a stream, such as by compression, holds it back.
+/// `Cache-Control` of what is new in each answer. A proxy that transforms a stream, such as by compression, holds it
+/// back.
 const UNCACHED: &str = "no-store, no-transform";
 
 /// Capacity for the fields of a typical response: content type, tag, cursor, `Vary`, rate limit, request id and
@@ -171,8 +172,8 @@ impl Reply {
         self.status != StatusCode::NOT_MODIFIED && self.body.is_own() && self.body.len() > SMALL_ANSWER
     }
 
-    /// The response to a request with this head, in the content coding that it prefers. Its body is counted for this caller
-    /// if [`Self::is_counted`].
+    /// The response to a request with this head, in the content coding that it prefers. Its body is counted for this
+    /// caller if [`Self::is_counted`].
     ///
     /// # Errors
     ///

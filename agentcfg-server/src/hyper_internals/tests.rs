@@ -166,8 +166,8 @@ mod server {
             client
         }
 
-        /// Polls a connection with this client until nothing more happens. The service reads the body and answers with `body`;
-        /// the answer is what it has received.
+        /// Polls a connection with this client until nothing more happens. The service reads the body and answers with
+        /// `body`; the answer is what it has received.
         fn serve<B>(&self, polls: usize, body: impl Fn() -> Option<B>) -> Vec<Result<Bytes, hyper::Error>>
         where
             B: Body<Data = Bytes, Error = Infallible> + 'static,

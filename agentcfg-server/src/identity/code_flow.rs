@@ -246,8 +246,8 @@ impl CodeFlow {
         if let Some(authorization) = &self.authorization {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
-        // A code works once, and so may a refresh token. A provider may revoke the tokens that it gave for one when it comes again
-        // (RFC 6749, sections 4.1.2 and 10.4).
+        // A code works once, and so may a refresh token. A provider may revoke the tokens that it gave for one when it
+        // comes again (RFC 6749, sections 4.1.2 and 10.4).
         let response = self
             .outbound
             .send_once(request, MAX_BYTES, WITHIN)

@@ -96,7 +96,8 @@ impl RemoteVerifier {
             StatusCode::OK => self.check.read(answer.body(), now),
             status @ (StatusCode::BAD_REQUEST | StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => {
                 if matches!(self.check, RemoteCheck::Introspection { .. }) {
-                    // An inactive token is an answer of 200, so another status means that the question itself was refused.
+                    // An inactive token is an answer of 200, so another status means that the question itself was
+                    // refused.
                     tracing::warn!(%status, "the identity provider refuses introspection, check the client's credentials");
                 }
                 Err(SessionError::Invalid("the identity provider refuses it"))

@@ -1,4 +1,5 @@
-//! The identity providers that a server can have: its own, or an external one that publishes keys or is asked about tokens.
+//! The identity providers that a server can have: its own, or an external one that publishes keys or is asked about
+//! tokens.
 
 #[cfg(feature = "dashboard")]
 mod code_flow;
@@ -113,8 +114,8 @@ impl Identity {
         }
     }
 
-    /// Asks an external provider at the start and periodically whether it can be reached, until `stopped` resolves. Published keys
-    /// are fetched with that.
+    /// Asks an external provider at the start and periodically whether it can be reached, until `stopped` resolves.
+    /// Published keys are fetched with that.
     pub async fn keep(self, stopped: impl Future<Output = ()>) {
         let verifier = match &self.kind {
             Kind::Local(_) => return,

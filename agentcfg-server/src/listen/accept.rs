@@ -28,8 +28,8 @@ pub(super) async fn next(listener: &TcpListener, backoff: &mut Backoff) -> TcpSt
                 if let Err(error) = stream.set_nodelay(true) {
                     tracing::debug!(%error, "cannot set TCP_NODELAY");
                 }
-                // Else the kernel keeps megabytes for each client that does not read, until its limit for all connections of the
-                // machine is reached and no client gets an answer.
+                // Else the kernel keeps megabytes for each client that does not read, until its limit for all
+                // connections of the machine is reached and no client gets an answer.
                 if let Err(error) = set_socket_send_buffer_size(&stream, SEND_BUFFER) {
                     tracing::debug!(%error, "cannot set SO_SNDBUF");
                 }

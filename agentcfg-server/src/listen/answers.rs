@@ -47,8 +47,8 @@ fn bad_request(message: &'static str, headers: &HeaderMap) -> Response<Body> {
 /// The response that replaces a refusal by hyper, which has no body; `None` if `start` is not the start of one.
 /// `line_seen` says whether the request line was complete, and `framing` what it breaks, if that is known.
 ///
-/// Call it only while no request was passed to the service: then the status identifies the refusal. `client` is the address that
-/// the connection came from, for the log: what such a request says of its client counts for nothing.
+/// Call it only while no request was passed to the service: then the status identifies the refusal. `client` is the
+/// address that the connection came from, for the log: what such a request says of its client counts for nothing.
 pub(super) fn replacement_for(
     start: &[u8],
     line_seen: bool,

@@ -78,8 +78,8 @@ pub(super) async fn run<T, S, B>(
     }
 }
 
-/// Calls the service for one request, as soon as it is ready, and gives its response a body that `guard` follows. A call that
-/// panics is answered with 500; `sent_id` is the caller's own identifier of the request, for that response.
+/// Calls the service for one request, as soon as it is ready, and gives its response a body that `guard` follows. A
+/// call that panics is answered with 500; `sent_id` is the caller's own identifier of the request, for that response.
 pub(super) fn answer<S, R, B, G>(
     mut service: S,
     request: Request<R>,
@@ -110,8 +110,8 @@ where
 }
 
 pin_project! {
-    /// The response to one request; see [`answer`]. An `async` block or a combinator would move or store the call's future
-    /// once more.
+    /// The response to one request; see [`answer`]. An `async` block or a combinator would move or store the call's
+    /// future once more.
     pub(super) struct AnswerFuture<F, G> {
         #[pin]
         call: F,

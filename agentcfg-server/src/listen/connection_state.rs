@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::http::{Disconnect, Leaving, WatchClient};
 
-/// The state of one connection, shared by its socket and its service. Everything runs in one task; the atomics are needed
-/// only because the types must be `Send` and `Sync`.
+/// The state of one connection, shared by its socket and its service. Everything runs in one task; the atomics are
+/// needed only because the types must be `Send` and `Sync`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ConnectionState(Arc<ConnectionFlags>);
 

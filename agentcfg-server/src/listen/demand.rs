@@ -24,8 +24,8 @@ pub(super) enum Demand {
 
 /// Waits for a demand that `demands` has not seen, and returns it. Cancel safe.
 ///
-/// All connections share the channel, and polling it takes a shared lock. So it is polled once to register the waker; other
-/// polls of the task only compare the channel's version, which takes no lock.
+/// All connections share the channel, and polling it takes a shared lock. So it is polled once to register the waker;
+/// other polls of the task only compare the channel's version, which takes no lock.
 pub(super) async fn next(demands: &mut watch::Receiver<Demand>) -> Demand {
     let mut registered = demands.clone();
     let mut changed = pin!(registered.changed());
@@ -58,7 +58,8 @@ const STEP: Duration = Duration::from_millis(100);
 /// How long the last demand holds after no client waits any more.
 const CALM: Duration = Duration::from_secs(5);
 
-/// Shortens idle timeouts while clients wait for a connection, so that the connections that are idle for longest close first.
+/// Shortens idle timeouts while clients wait for a connection, so that the connections that are idle for longest close
+/// first.
 pub(super) struct ConnectionPressure {
     demand: watch::Sender<Demand>,
     idle_timeout: Duration,

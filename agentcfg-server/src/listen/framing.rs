@@ -1,9 +1,9 @@
 //! Checks the framing of requests (RFC 9112) that hyper does not check, on the raw bytes before hyper reads them.
 //!
-//! hyper takes a bare LF for the end of a line, ignores `Content-Length` beside `Transfer-Encoding`, takes any list of codings
-//! that ends in `chunked`, and does not check `Host`. A proxy in front may read such a request in another way, so that the
-//! two would not agree where it ends. The scanner follows the framing of the connection, bodies included, so that it also
-//! finds a fault in a request that arrives together with the one before it.
+//! hyper takes a bare LF for the end of a line, ignores `Content-Length` beside `Transfer-Encoding`, takes any list of
+//! codings that ends in `chunked`, and does not check `Host`. A proxy in front may read such a request in another way,
+//! so that the two would not agree where it ends. The scanner follows the framing of the connection, bodies included,
+//! so that it also finds a fault in a request that arrives together with the one before it.
 
 use std::net::Ipv6Addr;
 
@@ -95,15 +95,16 @@ impl Framing {
         self.fault
     }
 
-    /// The caller's own identifier of the request with the fault, when it has arrived with the faulty line and can be echoed.
+    /// The caller's own identifier of the request with the fault, when it has arrived with the faulty line and can be
+    /// echoed.
     pub(super) fn sent_id(&self) -> Option<HeaderValue> {
         let id = self.head.id.as_ref().filter(|_| self.fault.is_some())?;
         let id = HeaderValue::from_bytes(id).ok()?;
         echoed_id(&id).cloned()
     }
 
-    /// Follows the next bytes. The answer is the place of the line feed that ends a faulty line: hyper must not see that
-    /// line as complete, because it would pass the request on.
+    /// Follows the next bytes. The answer is the place of the line feed that ends a faulty line: hyper must not see
+    /// that line as complete, because it would pass the request on.
     pub(super) fn scan(&mut self, bytes: &[u8]) -> Option<usize> {
         let mut at = 0;
         while at < bytes.len() {

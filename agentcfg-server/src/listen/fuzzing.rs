@@ -23,8 +23,8 @@ impl Peer for DuplexStream {
     fn reset_on_close(&self) {}
 }
 
-/// What the framing refuses in these bytes when they arrive in pieces of this size: the message, and the place of the line feed
-/// that ends the faulty line.
+/// What the framing refuses in these bytes when they arrive in pieces of this size: the message, and the place of the
+/// line feed that ends the faulty line.
 pub fn framing(bytes: &[u8], piece: usize) -> Option<(&'static str, usize)> {
     let mut framing = Framing::default();
     let mut before = 0;
@@ -37,7 +37,8 @@ pub fn framing(bytes: &[u8], piece: usize) -> Option<(&'static str, usize)> {
     None
 }
 
-/// Serves a connection with a service that reads each body and answers it, and returns how often the service was called.
+/// Serves a connection with a service that reads each body and answers it, and returns how often the service was
+/// called.
 pub async fn serve(stream: DuplexStream) -> usize {
     let calls = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&calls);

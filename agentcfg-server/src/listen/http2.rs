@@ -1,8 +1,8 @@
 //! Serving one HTTP/2 connection.
 //!
-//! hyper and h2 parse the frames and bound what a client may make them keep. This module adds what they leave to a server:
-//! the host of a request, time limits for bodies and for responses that a client does not take, the end of idle connections,
-//! and of those whose client resets its requests.
+//! hyper and h2 parse the frames and bound what a client may make them keep. This module adds what they leave to a
+//! server: the host of a request, time limits for bodies and for responses that a client does not take, the end of idle
+//! connections, and of those whose client resets its requests.
 
 mod body;
 mod streams;
@@ -48,8 +48,8 @@ const CONNECTION_WINDOW: u32 = 128 << 10;
 /// Bytes of one response that wait for the client.
 const SEND_BUFFER: usize = 64 << 10;
 
-/// The greatest size of the header fields as HPACK counts them, 32 bytes more for each than on the wire. It is well above the
-/// limits of the service, so that the service refuses with its own message.
+/// The greatest size of the header fields as HPACK counts them, 32 bytes more for each than on the wire. It is well
+/// above the limits of the service, so that the service refuses with its own message.
 const MAX_HEADER_LIST: u32 = 64 << 10;
 
 /// Requests that a client resets before the server has accepted them, and frames for streams that the server has reset.

@@ -8,8 +8,8 @@ use tokio::time::Instant;
 use crate::http::{Leaving, TrustedProxies};
 
 /// The time limit of a lingering close: the rest of a request is read and discarded after the response. Closing a
-/// socket with unread input makes the system reset the connection, and the reset can discard the response. Some clients discard
-/// the response as well when an HTTP/2 stream is reset behind it.
+/// socket with unread input makes the system reset the connection, and the reset can discard the response. Some clients
+/// discard the response as well when an HTTP/2 stream is reset behind it.
 pub(super) const LINGER_TOTAL: Duration = Duration::from_secs(3);
 
 /// A lingering close ends early if the client sends nothing for this long.
@@ -23,7 +23,8 @@ pub(super) const LINGER_IDLE: Duration = Duration::from_millis(500);
 /// ```
 #[derive(Debug, Clone)]
 pub struct Limits {
-    /// Connections served at a time. Further ones wait in the backlog. While one waits, idle ones close, the longest idle first.
+    /// Connections served at a time. Further ones wait in the backlog. While one waits, idle ones close, the longest
+    /// idle first.
     pub max_connections: usize,
     /// Time for the head of a request to arrive, counted from its first byte or, for the first request of a connection,
     /// from the moment the connection was accepted.
@@ -76,8 +77,8 @@ pub(super) struct BodyPace {
 }
 
 impl BodyPace {
-    /// The time at which a body is too slow that must be complete at `end`: that time, or the moment when the bytes that have
-    /// arrived fall below the minimal rate.
+    /// The time at which a body is too slow that must be complete at `end`: that time, or the moment when the bytes
+    /// that have arrived fall below the minimal rate.
     pub(super) fn deadline(&self, end: Instant, received: u64) -> Instant {
         if self.min_rate == 0 || self.time <= self.grace {
             return end;

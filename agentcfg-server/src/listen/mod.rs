@@ -83,9 +83,10 @@ impl Drained {
 
 /// Serves HTTP/1 on `listener` until `shutdown` resolves, then drains the requests in flight.
 ///
-/// `connect` makes the service of each connection, given what detects that its client has disconnected; the service is cloned
-/// for each request. A call that panics is answered with 500 and affects no other request. At shutdown the listener is closed
-/// and idle connections close at once; requests in flight get [`shutdown_timeout`](Limits::shutdown_timeout).
+/// `connect` makes the service of each connection, given what detects that its client has disconnected; the service is
+/// cloned for each request. A call that panics is answered with 500 and affects no other request. At shutdown the
+/// listener is closed and idle connections close at once; requests in flight get
+/// [`shutdown_timeout`](Limits::shutdown_timeout).
 ///
 /// A client that half-closes the connection after its request still gets the response, unless the service polls its
 /// [`Disconnect`] and stops.
@@ -121,8 +122,8 @@ where
     accept_until(listener, &limits, shutdown, serve).await
 }
 
-/// Serves HTTP/1.1 and HTTP/2 over TLS on `listener`, as [`serve`] does it without TLS: `http1` answers the requests of the one,
-/// `http2` those of the other, for all connections. The client chooses by ALPN.
+/// Serves HTTP/1.1 and HTTP/2 over TLS on `listener`, as [`serve`] does it without TLS: `http1` answers the requests of
+/// the one, `http2` those of the other, for all connections. The client chooses by ALPN.
 ///
 /// A call on an HTTP/2 stream is dropped when the client resets the stream.
 ///

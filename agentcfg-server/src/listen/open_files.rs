@@ -7,11 +7,11 @@ use super::limits::Limits;
 /// Descriptors reserved for the store, the logs and the senders of webhooks, of which hundreds have a connection.
 const SPARE: u64 = 1024;
 
-/// Makes [`max_connections`](Limits::max_connections) fit the limit of open files: raises the soft limit of this process
-/// as far as the hard limit allows and, if that is not enough, lowers `max_connections` and logs a warning.
+/// Makes [`max_connections`](Limits::max_connections) fit the limit of open files: raises the soft limit of this
+/// process as far as the hard limit allows and, if that is not enough, lowers `max_connections` and logs a warning.
 ///
-/// Otherwise a server with all its connections in use could not open its own files. Only the binary calls it, because it
-/// changes the whole process.
+/// Otherwise a server with all its connections in use could not open its own files. Only the binary calls it, because
+/// it changes the whole process.
 pub fn fit_to_open_files(limits: &mut Limits) {
     let mut files = getrlimit(Resource::Nofile);
     // A model call also has a connection to the provider.

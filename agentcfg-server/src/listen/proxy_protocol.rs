@@ -17,7 +17,8 @@ use super::limits::Limits;
 
 /// The longest header of version 1, with its line end.
 const LONGEST_TEXT: usize = 107;
-/// The longest part of a header of version 2 after its first 16 bytes. Addresses take 216 at most, and the rest is not read.
+/// The longest part of a header of version 2 after its first 16 bytes. Addresses take 216 at most, and the rest is not
+/// read.
 const LONGEST_REST: usize = 4096;
 /// The part of a header of version 2 that has the length of the rest.
 const HEAD: usize = 16;

@@ -3,8 +3,9 @@
 //!
 //! On the fast path every call is forwarded, vectored writes included, and nothing is copied.
 //!
-//! The socket depends on the state of the request and the response, the [`ConnectionState`]: bytes that hyper writes while no
-//! request was passed to the service are a refusal by hyper, and the timeout of a read depends on what is read.
+//! The socket depends on the state of the request and the response, the [`ConnectionState`]: bytes that hyper writes
+//! while no request was passed to the service are a refusal by hyper, and the timeout of a read depends on what is
+//! read.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -52,8 +53,8 @@ pub(super) struct Socket<T: Peer> {
 
 /// The remote side of a connection.
 pub(super) trait Peer {
-    /// Ready when the peer has closed or half-closed the connection. It only peeks: unread input stays unread, and hides
-    /// a close behind it.
+    /// Ready when the peer has closed or half-closed the connection. It only peeks: unread input stays unread, and
+    /// hides a close behind it.
     fn poll_disconnect(&mut self, cx: &mut Context<'_>) -> Poll<()>;
 
     /// Makes the close of this socket a reset, which the peer sees as an error.

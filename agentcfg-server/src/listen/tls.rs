@@ -35,8 +35,8 @@ use crate::http::{Disconnect, PeerAddress};
 /// HTTP/2 in ALPN (RFC 9113, section 3.2).
 const H2: &[u8] = b"h2";
 
-/// The side of TLS that a server is on. Versions 1.2 and 1.3 are spoken; sessions are resumed as far as rustls does it by
-/// default.
+/// The side of TLS that a server is on. Versions 1.2 and 1.3 are spoken; sessions are resumed as far as rustls does it
+/// by default.
 ///
 /// ```no_run
 /// use agentcfg_server::listen::Tls;

@@ -9,8 +9,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use super::socket::WriteTimeout;
 
-/// A stream whose writes have a time limit. It lies beneath TLS, which buffers writes: above it, a write that the client
-/// does not read looks finished.
+/// A stream whose writes have a time limit. It lies beneath TLS, which buffers writes: above it, a write that the
+/// client does not read looks finished.
 #[derive(Debug)]
 pub(super) struct WriteTimeoutStream<T> {
     io: T,

@@ -12,7 +12,8 @@ use super::pool::{Pool, PooledConnection};
 
 /// The body of a response, which is read from its connection while it is polled.
 ///
-/// A body that was read to its end leaves its connection for the next request. Dropping it before closes the connection.
+/// A body that was read to its end leaves its connection for the next request. Dropping it before closes the
+/// connection.
 ///
 /// ```no_run
 /// # async fn example(pool: agentcfg_server::Outbound) -> Result<(), Box<dyn std::error::Error>> {

@@ -35,8 +35,8 @@ pub struct Egress(Option<Arc<Matcher>>);
 pub struct InvalidProxy;
 
 impl Egress {
-    /// Through a proxy, except to these hosts: names, domains with a dot in front, addresses and networks, separated by commas. A
-    /// `*` alone stands for all hosts, as for curl.
+    /// Through a proxy, except to these hosts: names, domains with a dot in front, addresses and networks, separated by
+    /// commas. A `*` alone stands for all hosts, as for curl.
     ///
     /// # Errors
     ///
@@ -61,8 +61,8 @@ impl Egress {
         self.0.as_ref()?.intercept(url)
     }
 
-    /// What a request to a `http` URL that goes through a proxy has in addition: the proxy reads it. A `https` URL is reached by a
-    /// tunnel, whose request has it.
+    /// What a request to a `http` URL that goes through a proxy has in addition: the proxy reads it. A `https` URL is
+    /// reached by a tunnel, whose request has it.
     pub(super) fn forwarding(&self, url: &Uri) -> Option<Forwarding> {
         let is_plain = url.scheme_str() == Some("http");
         let proxy = is_plain.then(|| self.proxy(url)).flatten()?;

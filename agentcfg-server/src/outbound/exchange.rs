@@ -1,8 +1,8 @@
 //! A connection to another server, which the task of each exchange drives itself.
 //!
-//! The state machine of HTTP is hyper's. It usually runs in a task of its own, to which requests and pieces of responses go
-//! through channels, so that each of them wakes another task and often another thread. Here the future of the request and
-//! the body of the response poll it in place.
+//! The state machine of HTTP is hyper's. It usually runs in a task of its own, to which requests and pieces of
+//! responses go through channels, so that each of them wakes another task and often another thread. Here the future of
+//! the request and the body of the response poll it in place.
 
 use std::error::Error;
 use std::future::poll_fn;

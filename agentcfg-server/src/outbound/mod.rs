@@ -172,8 +172,8 @@ impl Outbound {
         self.send_noted(request, &mut false).await
     }
 
-    /// As [`Self::send`]. `may_have_arrived` is true from the moment in which a byte of the request may have been sent, also where
-    /// the future is dropped or the exchange fails.
+    /// As [`Self::send`]. `may_have_arrived` is true from the moment in which a byte of the request may have been sent,
+    /// also where the future is dropped or the exchange fails.
     pub(crate) async fn send_noted(
         &self,
         request: Request<Full<Bytes>>,
@@ -254,8 +254,8 @@ impl Outbound {
         whole(response, max_bytes, within).await
     }
 
-    /// Sends a request once, on at most one connection, and reads the whole response, up to `max_bytes` and within the time
-    /// limit. When the connection breaks, the server may have acted upon the request.
+    /// Sends a request once, on at most one connection, and reads the whole response, up to `max_bytes` and within the
+    /// time limit. When the connection breaks, the server may have acted upon the request.
     ///
     /// # Errors
     ///

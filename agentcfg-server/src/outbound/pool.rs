@@ -185,7 +185,8 @@ impl Pool {
     }
 }
 
-/// The task that sweeps a pool. When it ends early, as with its runtime, the next connection that becomes idle starts another.
+/// The task that sweeps a pool. When it ends early, as with its runtime, the next connection that becomes idle starts
+/// another.
 struct Sweeper(Weak<Pool>);
 
 impl Drop for Sweeper {

@@ -1,8 +1,8 @@
 //! Connections to the public internet alone, for URLs that users choose.
 //!
 //! The addresses of a name are resolved once, checked, and connected to: there is no second resolution that could give
-//! other addresses (DNS rebinding). Every address must be public, so that a name with a public and a private address does
-//! not reach the private one.
+//! other addresses (DNS rebinding). Every address must be public, so that a name with a public and a private address
+//! does not reach the private one.
 
 use std::future::Future;
 use std::io;
@@ -42,8 +42,9 @@ pub(super) trait Network: Send + Sync {
 
 /// How many names that users choose are resolved at a time by one transport.
 ///
-/// The operating system resolves a name on a thread of the blocking pool, which goes on for its own time after the caller has
-/// given up. Name servers of users need not answer, so this keeps a part of the pool's 512 threads free for other work.
+/// The operating system resolves a name on a thread of the blocking pool, which goes on for its own time after the
+/// caller has given up. Name servers of users need not answer, so this keeps a part of the pool's 512 threads free for
+/// other work.
 pub(super) const LOOKUPS: usize = 200;
 
 /// The network of the operating system.
@@ -70,8 +71,8 @@ impl Network for System {
     }
 }
 
-/// Why no connection was made. The managers of the webhook see the text, so it names no address, and does not tell whether a
-/// name exists in the network of the server.
+/// Why no connection was made. The managers of the webhook see the text, so it names no address, and does not tell
+/// whether a name exists in the network of the server.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Refused {
     #[error("the URL {0}")]

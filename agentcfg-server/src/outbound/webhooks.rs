@@ -26,8 +26,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::public_only::{LOOKUPS, Network, PublicOnly, Refused, System};
 use super::{BoxError, Options, tls_config, with_causes};
 
-/// The idle timeout of connections. It is short, because some servers close theirs after five seconds, and an attempt on a
-/// connection that is being closed fails.
+/// The idle timeout of connections. It is short, because some servers close theirs after five seconds, and an attempt
+/// on a connection that is being closed fails.
 const POOL_IDLE: Duration = Duration::from_secs(3);
 const IDLE_CONNECTIONS: usize = 16;
 
@@ -44,8 +44,8 @@ const USER_AGENT: &str = concat!("agentcfg-webhooks/", env!("CARGO_PKG_VERSION")
 
 /// Sends the messages of webhooks over HTTP/1.1.
 ///
-/// Connections are made to public addresses only, by `https` and port 443, except to the hosts that the deployment allows.
-/// Redirects are not followed, and proxies of the environment are ignored.
+/// Connections are made to public addresses only, by `https` and port 443, except to the hosts that the deployment
+/// allows. Redirects are not followed, and proxies of the environment are ignored.
 ///
 /// ```
 /// use agentcfg_core::webhook::{Outgoing, Transport};
@@ -81,8 +81,8 @@ impl WebhookTransport {
         Self::with_options(exceptions, &Options::default())
     }
 
-    /// As [`Self::new`], with the certificate authorities and the proxy of these options. A proxy resolves the names of hosts
-    /// itself: what it may reach is for the proxy to decide then, and addresses in a URL are checked here.
+    /// As [`Self::new`], with the certificate authorities and the proxy of these options. A proxy resolves the names of
+    /// hosts itself: what it may reach is for the proxy to decide then, and addresses in a URL are checked here.
     ///
     /// # Errors
     ///
@@ -146,8 +146,8 @@ fn request(message: Outgoing) -> Result<Request<Full<Bytes>>, hyper::http::Error
         .body(Full::new(message.body))
 }
 
-/// The answer with the beginning of its body. The status decides whether the message was taken, so a body that breaks off or
-/// does not end does no harm.
+/// The answer with the beginning of its body. The status decides whether the message was taken, so a body that breaks
+/// off or does not end does no harm.
 async fn answer(response: Response<Incoming>, limit: Duration) -> DeliveryAnswer {
     let (head, mut body) = response.into_parts();
     let mut kept = Vec::new();

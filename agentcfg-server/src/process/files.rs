@@ -8,8 +8,8 @@ use std::path::Path;
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 
-/// The permission bits that make a secret in this file one of others. The group may read it if it belongs to another user, such
-/// as root: otherwise this process could not.
+/// The permission bits that make a secret in this file one of others. The group may read it if it belongs to another
+/// user, such as root: otherwise this process could not.
 pub(super) fn rights_of_others(found: &Metadata) -> u32 {
     let is_own = found.uid() == rustix::process::geteuid().as_raw();
     if is_own { 0o077 } else { 0o037 }

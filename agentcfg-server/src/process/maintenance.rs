@@ -80,8 +80,8 @@ const HISTORY_INTERVAL: Duration = Duration::from_secs(60 * 60);
 
 /// Removes audit entries and versions that are older than the settings keep them, now and periodically.
 ///
-/// On a database whose clock this server follows it waits for the first reading: by the clock of a machine that is ahead, it would
-/// remove what the database keeps.
+/// On a database whose clock this server follows it waits for the first reading: by the clock of a machine that is
+/// ahead, it would remove what the database keeps.
 pub(super) async fn remove_old_history(
     service: AgentCfg,
     clock: Option<Arc<FollowingClock>>,
@@ -213,7 +213,8 @@ pub(super) async fn flush(service: &AgentCfg) {
     }
 }
 
-/// mimalloc purges freed pages only during later frees: one large block is freed, so that an idle server returns memory too.
+/// mimalloc purges freed pages only during later frees: one large block is freed, so that an idle server returns memory
+/// too.
 fn return_freed_memory() {
     // Larger than any page that the allocator keeps for the next allocation.
     const LARGE: usize = 8 << 20;

@@ -1,8 +1,8 @@
 //! Master keys of a server: their source, the check that they belong to the store, and their rotation.
 //!
 //! They come from the setting `master_keys`, else from the file `master.key` in the data directory. That file is made
-//! at the first start, of a new store or of a restored one in which nothing is sealed, and never later: a store that needs
-//! a key that is missing gets an error, not a new key.
+//! at the first start, of a new store or of a restored one in which nothing is sealed, and never later: a store that
+//! needs a key that is missing gets an error, not a new key.
 
 #[cfg(test)]
 mod tests;
@@ -190,7 +190,8 @@ pub async fn check_against_store(
     .map_err(|error| fault_of(error, config, dir))
 }
 
-/// Seals under the key that the store names first, where the first of the keyring cannot be written there. The next start tries again.
+/// Seals under the key that the store names first, where the first of the keyring cannot be written there. The next
+/// start tries again.
 async fn go_on_with_old_key(service: &AgentCfg, error: Error) -> Result<(), MasterKeyError> {
     service.verify_master_keys().await?;
     let listed = service.master_keys_needed().await?.keys;
@@ -288,8 +289,8 @@ pub async fn reseal(
     })
 }
 
-/// Replaces the master key in the data directory and seals every provider key under the new one, while `service` goes on
-/// serving. Resumes a rotation that was interrupted. `say` is called with each progress message.
+/// Replaces the master key in the data directory and seals every provider key under the new one, while `service` goes
+/// on serving. Resumes a rotation that was interrupted. `say` is called with each progress message.
 ///
 /// The old keys stay in the file until every provider key is sealed under the new one, and longer unless `drop_old`, so
 /// that a kill at any point leaves a directory that serves.

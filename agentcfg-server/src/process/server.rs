@@ -39,8 +39,8 @@ pub use crate::process::start_error::StartError;
 use crate::process::store_health::{check_store, numbers};
 use crate::process::telemetry::{self, AccessLog, Metrics, SpanExport};
 
-/// The listen backlog. Clients that connect all at once, such as after a restart, must not be refused; the system lowers the
-/// number to its own limit (`net.core.somaxconn`).
+/// The listen backlog. Clients that connect all at once, such as after a restart, must not be refused; the system
+/// lowers the number to its own limit (`net.core.somaxconn`).
 const BACKLOG: u32 = 1024;
 
 /// Listens on an address.

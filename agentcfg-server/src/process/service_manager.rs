@@ -1,4 +1,5 @@
-//! Messages to the service manager, in the protocol of `sd_notify(3)`: ready, stopping, the status line and the watchdog.
+//! Messages to the service manager, in the protocol of `sd_notify(3)`: ready, stopping, the status line and the
+//! watchdog.
 
 use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
@@ -27,7 +28,8 @@ pub struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` with this function. Without the first, no message is sent.
+    /// Reads `NOTIFY_SOCKET`, `WATCHDOG_USEC` and `WATCHDOG_PID` with this function. Without the first, no message is
+    /// sent.
     pub fn from_env(variable: impl Fn(&str) -> Option<OsString>) -> Self {
         let socket = variable("NOTIFY_SOCKET").and_then(|name| match open(&name) {
             Ok(opened) => Some(opened),
@@ -66,8 +68,8 @@ impl ServiceManager {
 
     /// Tells the watchdog twice in its interval that the process is alive, for ever.
     ///
-    /// It is a task among those that answer requests: when they are stuck, so is this one, and the manager restarts the process.
-    /// An outage of the database does not end it, because a restart would not help.
+    /// It is a task among those that answer requests: when they are stuck, so is this one, and the manager restarts the
+    /// process. An outage of the database does not end it, because a restart would not help.
     pub async fn keep_alive(&self) {
         let (Some(limit), Some(_)) = (self.watchdog, &self.socket) else {
             return;

@@ -7,8 +7,8 @@ use std::task::Poll;
 use rustix::process::Signal as Raw;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The signals that end a process which does not handle them, and that mean nothing to the server. After SIGXFSZ the write fails
-/// with an error, as on a full disk.
+/// The signals that end a process which does not handle them, and that mean nothing to the server. After SIGXFSZ the
+/// write fails with an error, as on a full disk.
 const IGNORED: &[(i32, &str)] = &[
     (Raw::QUIT.as_raw(), "SIGQUIT"),
     (Raw::ALARM.as_raw(), "SIGALRM"),
@@ -47,8 +47,8 @@ pub fn shutdown() -> io::Result<impl Future<Output = ()> + Send + 'static> {
     })
 }
 
-/// Answers SIGHUP with `reload`, and logs signals that would otherwise end the process without a word. Returns when the signals can no
-/// longer be received, which does not happen while the runtime lives.
+/// Answers SIGHUP with `reload`, and logs signals that would otherwise end the process without a word. Returns when the
+/// signals can no longer be received, which does not happen while the runtime lives.
 ///
 /// # Errors
 ///

@@ -18,8 +18,8 @@ use crate::api::{CallTimeouts, ModelCalls};
 use crate::listen::Tls;
 use crate::outbound::WebhookTransport;
 
-/// Everything for which a server with these settings would not start, one sentence each. Nothing is created or changed, and no
-/// database is asked. An address that is in use is no fault, since the server itself may have it.
+/// Everything for which a server with these settings would not start, one sentence each. Nothing is created or changed,
+/// and no database is asked. An address that is in use is no fault, since the server itself may have it.
 pub(super) async fn start_faults(config: &Config) -> Vec<String> {
     let mut faults = Faults::default();
     faults.note(telemetry::check(config));

@@ -21,8 +21,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("hyper_internals", &[]),
 ];
 
-/// The top folders and files of the core, from the top down: each may use those in the rows below, and in the last row also
-/// those beside it.
+/// The top folders and files of the core, from the top down: each may use those in the rows below, and in the last row
+/// also those beside it.
 const CORE: &[&[&str]] = &[
     &["service"],
     &["rate_limit", "routing", "session", "token", "vault"],
@@ -33,8 +33,8 @@ const CORE: &[&[&str]] = &[
     ],
 ];
 
-/// Where status codes are named besides `http/errors.rs`, and which. Those that identity providers answer with are read,
-/// not chosen.
+/// Where status codes are named besides `http/errors.rs`, and which. Those that identity providers answer with are
+/// read, not chosen.
 const STATUS_CODES: &[(&str, &[&str])] = &[
     ("http/response.rs", &["OK", "CREATED", "NOT_MODIFIED"]),
     ("http/response/whole.rs", &["NO_CONTENT"]),

@@ -4,12 +4,12 @@
 //! `bench-server fill FILE WORKSPACES AGENTS`: the product on a store with this many workspaces of this many agents
 //! each; with a fourth number, every workspace gets so many keys.
 //! `bench-server store DATA`: hyper and the group-commit writer without any rules: a POST stores its body.
-//! `bench-server events FILE`: bare hyper; a GET opens a stream of server-sent events of the group that its path names, and a POST
-//! to that path sends the event in FILE, with the body in place of `STAMP`, to all of them.
-//! `bench-server fixed FILE`: bare hyper; answers every request with the response in FILE.
-//! `bench-server provider`: bare hyper as a model provider. It answers a POST with a completion of about 1 KiB, and one with
-//! `"stream":true` in its body with 50 server-sent events, each written by itself.
-//! `bench-server listen FILE`: the same through the product's listener with its timeouts and limits.
+//! `bench-server events FILE`: bare hyper; a GET opens a stream of server-sent events of the group that its path names,
+//! and a POST to that path sends the event in FILE, with the body in place of `STAMP`, to all of them. `bench-server
+//! fixed FILE`: bare hyper; answers every request with the response in FILE. `bench-server provider`: bare hyper as a
+//! model provider. It answers a POST with a completion of about 1 KiB, and one with `"stream":true` in its body with 50
+//! server-sent events, each written by itself. `bench-server listen FILE`: the same through the product's listener with
+//! its timeouts and limits.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
@@ -95,7 +95,8 @@ async fn api(data: &Path, agents: usize, options: RedbOptions) -> Result<(), Fai
     serve(service).await
 }
 
-/// Creates this many workspaces with this many agents each, and serves them: with so many keys each, or one for some of them.
+/// Creates this many workspaces with this many agents each, and serves them: with so many keys each, or one for some of
+/// them.
 async fn fill(file: &Path, workspaces: usize, agents: usize, keys: Option<usize>) -> Result<(), Failure> {
     /// Workspaces that are filled concurrently.
     const AT_A_TIME: usize = 256;

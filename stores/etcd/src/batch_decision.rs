@@ -102,8 +102,8 @@ impl Joint {
         joint
     }
 
-    /// Whether a batch touches the changes of the others in counters and logs alone. Two puts of one key would get the same
-    /// version, because a transaction has one revision.
+    /// Whether a batch touches the changes of the others in counters and logs alone. Two puts of one key would get the
+    /// same version, because a transaction has one revision.
     fn can_take(&self, wanted: &Wanted) -> bool {
         let is_plain = |key: &Vec<u8>| self.changes.contains_key(key) && !self.numbers.contains_key(key);
         let writes_plainly = |write: &Write| match write {

@@ -1,7 +1,8 @@
 //! Reading the records that have changed since a revision.
 //!
-//! A member filters a range by the revision of each record's last change, and tells how many records the range has in all.
-//! A record that was deleted is in no answer, but the count tells that there is one: then all records are read again.
+//! A member filters a range by the revision of each record's last change, and tells how many records the range has in
+//! all. A record that was deleted is in no answer, but the count tells that there is one: then all records are read
+//! again.
 
 use agentcfg_core::store::plan::scan_range;
 use agentcfg_core::store::{Changes, Kind, Partition, Position, Scan, StoreError};
@@ -11,7 +12,8 @@ use super::protocol::{Headed, RangeRequest, RequestOp, TxnRequest};
 use super::read::{Stored, read_scan};
 use super::{Cluster, bounds};
 
-/// A member looks through all records of the range in one request. With more than this it could take longer than a request may.
+/// A member looks through all records of the range in one request. With more than this it could take longer than a
+/// request may.
 const MAX_RECORDS: u64 = 200_000;
 
 /// With more changed records than this, all are read in pages.
@@ -34,8 +36,8 @@ pub(super) async fn changed_since(
     changes(cluster, true, &stored, stored.entries.len() as u64)
 }
 
-/// The records that were put since a position, and how many there are in all; `None` when one was deleted, when too many were put,
-/// or when the position is of another cluster.
+/// The records that were put since a position, and how many there are in all; `None` when one was deleted, when too
+/// many were put, or when the position is of another cluster.
 async fn put_since(cluster: &Cluster, scan: &Scan, since: Position) -> Result<Option<(Stored, u64)>, CallFailure> {
     let (first, end) = bounds(scan_range(scan));
     let revision = i64::try_from(since.moment).unwrap_or(i64::MAX);

@@ -21,8 +21,8 @@ use super::protocol::{
     StatusResponse, TxnRequest, TxnResponse, path,
 };
 
-/// How long one member may take to answer a small request. A member that is stopped or cut off answers nothing at all, so the
-/// next one is asked after this time.
+/// How long one member may take to answer a small request. A member that is stopped or cut off answers nothing at all,
+/// so the next one is asked after this time.
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(1500);
 /// The pause after each member was asked without a result.
 const PAUSE: Duration = Duration::from_millis(50);
@@ -70,8 +70,8 @@ impl Member {
         lock(&self.connection).clone()
     }
 
-    /// Uses another connection from now on, unless another call has replaced this one already. A network that was cut can leave
-    /// a connection behind that passes nothing for many minutes, though the member can be reached again.
+    /// Uses another connection from now on, unless another call has replaced this one already. A network that was cut
+    /// can leave a connection behind that passes nothing for many minutes, though the member can be reached again.
     fn replace(&self, number: u64) {
         let mut connection = lock(&self.connection);
         if connection.number == number {
@@ -166,8 +166,8 @@ impl Client {
         self.repeat(path::TXN, txn, deadline).await
     }
 
-    /// Makes one call on one member. A token that is refused is replaced until the deadline, because the refusal proves that
-    /// nothing was executed: the next one is outdated as well when users and roles change meanwhile.
+    /// Makes one call on one member. A token that is refused is replaced until the deadline, because the refusal proves
+    /// that nothing was executed: the next one is outdated as well when users and roles change meanwhile.
     pub(super) async fn call<Q, A>(
         &self,
         member: usize,
@@ -287,8 +287,8 @@ impl Client {
         }
     }
 
-    /// Refuses the answers of another cluster than the first one, such as one that was restored from a snapshot: there the
-    /// revisions that this process knows belong to other changes.
+    /// Refuses the answers of another cluster than the first one, such as one that was restored from a snapshot: there
+    /// the revisions that this process knows belong to other changes.
     fn require_same(&self, cluster: Option<u64>) -> Result<(), CallFailure> {
         let Some(cluster) = cluster.filter(|cluster| *cluster != 0) else {
             return Ok(());

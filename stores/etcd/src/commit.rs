@@ -1,9 +1,10 @@
 //! Commits: the batches of a group become one transaction, whose conditions are the revisions of all records that the
 //! decision was made on.
 //!
-//! The first attempt does not read. It assumes that the checks hold, and that counters and heads of logs are as this process
-//! last saw them. When a condition of the transaction does not hold, the cluster answers with the current records, and the
-//! next attempt decides on those. So a batch is refused only on the grounds of records that were read after it came.
+//! The first attempt does not read. It assumes that the checks hold, and that counters and heads of logs are as this
+//! process last saw them. When a condition of the transaction does not hold, the cluster answers with the current
+//! records, and the next attempt decides on those. So a batch is refused only on the grounds of records that were read
+//! after it came.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -23,8 +24,8 @@ use super::protocol::{Compare, RangeRequest, RangeResponse, RequestOp, TxnReques
 use super::transaction_outcome::TransactionOutcome;
 use super::{Cluster, hold, read};
 
-/// The greatest number of operations, and of bytes, that several batches in one transaction have together. One alone may have
-/// as many operations as the cluster allows, and [`MAX_BYTES`].
+/// The greatest number of operations, and of bytes, that several batches in one transaction have together. One alone
+/// may have as many operations as the cluster allows, and [`MAX_BYTES`].
 const JOINT_OPS: usize = 1024;
 const JOINT_BYTES: usize = 1 << 20;
 
@@ -100,8 +101,8 @@ async fn commit_group(cluster: &Cluster, batches: Vec<Batch>, others: Others) ->
                     fail(&mut verdicts, &chosen, &StoreError::Unavailable(why.into()));
                 } else {
                     chosen.into_iter().rev().for_each(|wanted| waiting.push_front(wanted));
-                    // What was read is outdated by the next commit of another process, so it is used at once: a process that
-                    // pauses here loses again and again against those that do not.
+                    // What was read is outdated by the next commit of another process, so it is used at once: a process
+                    // that pauses here loses again and again against those that do not.
                     if let KnownOutcome::Assumed = found {
                         pause(lost).await;
                     }
@@ -267,7 +268,8 @@ async fn round(
                     Err(error) => Round::Failed(error),
                 };
             }
-            // The answers have all that is needed, unless some batches were refused or wait: those rely on further records.
+            // The answers have all that is needed, unless some batches were refused or wait: those rely on further
+            // records.
             let state = match joint.accepted.len() == chosen.len() {
                 true => found(cluster, &keys, ranges),
                 false => read_all(cluster, chosen).await,
@@ -289,8 +291,8 @@ async fn round(
     }
 }
 
-/// The state in which the checks hold, and counters and heads are as this process last saw them; `None` when it has not seen
-/// one of them.
+/// The state in which the checks hold, and counters and heads are as this process last saw them; `None` when it has not
+/// seen one of them.
 fn assume(cluster: &Cluster, chosen: &[(usize, Arc<Wanted>)]) -> Option<RecordStates> {
     let mut state = RecordStates::new();
     for (_, wanted) in chosen {
@@ -362,8 +364,8 @@ fn require_fit(txn: &TxnRequest) -> Result<(), StoreError> {
 /// The value of each record to write, by its encoded key; `None` removes it.
 type Values = BTreeMap<Vec<u8>, Option<Arc<[u8]>>>;
 
-/// Values of an earlier attempt and their compressed envelopes, by encoded key. The next attempt has the same ones, but for
-/// numbers and the keys of log entries.
+/// Values of an earlier attempt and their compressed envelopes, by encoded key. The next attempt has the same ones, but
+/// for numbers and the keys of log entries.
 type Compressed = BTreeMap<Vec<u8>, (Arc<[u8]>, Vec<u8>)>;
 
 /// Writes the changes.

@@ -12,15 +12,16 @@ use super::error::{CallFailure, ConnectError, Refusal, is_out_of_space};
 use super::layout::Layout;
 use super::protocol::{RangeRequest, RequestOp, StatusRequest, StatusResponse, TxnRequest, TxnResponse, path};
 
-/// The operations of the largest change: an apply of [`MAX_APPLIED`] agents that prunes as many others. Each agent has its
-/// record, its version and its place in the set.
+/// The operations of the largest change: an apply of [`MAX_APPLIED`] agents that prunes as many others. Each agent has
+/// its record, its version and its place in the set.
 pub(super) const REQUIRED_OPS: usize = 6 * MAX_APPLIED + 64;
 /// The bytes of a request that a member must accept. A larger one would have no use, see [`MAX_BYTES`].
 pub(super) const REQUIRED_BYTES: usize = 10 << 20;
 /// The greatest transaction that is sent, in bytes.
 ///
-/// etcd 3.4 and early releases of 3.5 write a longer entry into the log of each member, and then cannot read it again: no member
-/// could be restarted. (etcd issue 14025.) The rest up to 10 MiB is for the marker of the transaction and the frame of the entry.
+/// etcd 3.4 and early releases of 3.5 write a longer entry into the log of each member, and then cannot read it again:
+/// no member could be restarted. (etcd issue 14025.) The rest up to 10 MiB is for the marker of the transaction and the
+/// frame of the entry.
 pub(super) const MAX_BYTES: usize = REQUIRED_BYTES - (64 << 10);
 
 /// Whether the cluster accepts commits.

@@ -1,9 +1,9 @@
 //! Holds: a key beside a log, for which the commits of all processes wait.
 //!
-//! Who takes a hold puts the key and writes the head of the log again as it is. So the next commit of every other process finds that
-//! the head has changed, and the answer, which has the current records, has this key too: a commit that meets no hold reads and
-//! compares nothing for it. Then the process waits until the key is gone. The key belongs to the lease of its process; who has
-//! waited for it too long removes it.
+//! Who takes a hold puts the key and writes the head of the log again as it is. So the next commit of every other
+//! process finds that the head has changed, and the answer, which has the current records, has this key too: a commit
+//! that meets no hold reads and compares nothing for it. Then the process waits until the key is gone. The key belongs
+//! to the lease of its process; who has waited for it too long removes it.
 
 use std::fmt;
 use std::sync::Arc;
@@ -68,7 +68,8 @@ pub(super) async fn hold(cluster: &Arc<Cluster>, log: WorkspaceId, queue: HeldLo
                 _queue: queue,
             }));
         }
-        // Another commit was faster, or the answer to the first attempt is lost. Then the key is removed as that of another one.
+        // Another commit was faster, or the answer to the first attempt is lost. Then the key is removed as that of
+        // another one.
         if Instant::now() >= deadline {
             return Err(StoreError::Unavailable("too many processes write this log".into()));
         }

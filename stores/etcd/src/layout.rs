@@ -28,8 +28,8 @@ pub(super) struct ClusterFacts {
     pub(super) format: u32,
     /// The build that made the store.
     pub(super) made_by: String,
-    /// What is added to a revision of the cluster to get a version. After an import it is the greatest version of the store
-    /// that the records are from, so that no version returns.
+    /// What is added to a revision of the cluster to get a version. After an import it is the greatest version of the
+    /// store that the records are from, so that no version returns.
     pub(super) base: u64,
     /// The cluster that the store was last opened on. A cluster that is made from a snapshot has another identifier.
     pub(super) cluster: u64,
@@ -140,8 +140,8 @@ const COMPRESSED_FROM: usize = 512;
 /// The longest envelope that is decompressed. A transaction has tens of megabytes at most before compression.
 const MAX_ENVELOPE: u32 = 256 << 20;
 
-/// Compresses an envelope with zlib: a byte that tells so, the length of the envelope in four bytes (big-endian), and the stream.
-/// One that does not become shorter stays as it is.
+/// Compresses an envelope with zlib: a byte that tells so, the length of the envelope in four bytes (big-endian), and
+/// the stream. One that does not become shorter stays as it is.
 pub(super) fn compress(sealed: Vec<u8>) -> Vec<u8> {
     let Ok(length) = u32::try_from(sealed.len()) else {
         return sealed;

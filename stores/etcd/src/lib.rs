@@ -3,37 +3,38 @@
 //! # Records
 //!
 //! Each record is one key of the cluster: a prefix, and the [encoded key](Key::encode). Its value is the
-//! [envelope](agentcfg_core::store::envelope) with its checksum. The version of a record is the revision of the cluster in which it was
-//! written, which no other change has and which never returns; a base is added in a store that was imported.
+//! [envelope](agentcfg_core::store::envelope) with its checksum. The version of a record is the revision of the cluster
+//! in which it was written, which no other change has and which never returns; a base is added in a store that was
+//! imported.
 //!
 //! # Reads
 //!
-//! A read is one linearizable transaction, so all of its records are of one revision, and no commit that was answered is
-//! missing. Reads that wait at the same moment share one. A scan reads its pages at the revision of the first one; if that was
-//! compacted meanwhile, it begins again.
+//! A read is one linearizable transaction, so all of its records are of one revision, and no commit that was answered
+//! is missing. Reads that wait at the same moment share one. A scan reads its pages at the revision of the first one;
+//! if that was compacted meanwhile, it begins again.
 //!
 //! # Commits
 //!
-//! A commit is one transaction. Its conditions are the revisions of all records that the batch was decided on, and it writes the
-//! counters and the numbers of log entries as plain values. When a condition does not hold, the batch is decided again on the
-//! current records, which the answer has.
+//! A commit is one transaction. Its conditions are the revisions of all records that the batch was decided on, and it
+//! writes the counters and the numbers of log entries as plain values. When a condition does not hold, the batch is
+//! decided again on the current records, which the answer has.
 //!
-//! A decision that loses its races [holds](Store::hold) the log: the next commit of each other process finds the head changed and,
-//! with that answer, the key of the hold, for whose end it waits.
+//! A decision that loses its races [holds](Store::hold) the log: the next commit of each other process finds the head
+//! changed and, with that answer, the key of the hold, for whose end it waits.
 //!
 //! # Unknown outcomes
 //!
-//! When an answer is lost, the store finds out whether the transaction was executed, and prevents that it still is, before it
-//! sends another one. So a change of the leader or the end of a member delays commits and does not fail them.
+//! When an answer is lost, the store finds out whether the transaction was executed, and prevents that it still is,
+//! before it sends another one. So a change of the leader or the end of a member delays commits and does not fail them.
 //! [`StoreError::OutcomeUnknown`] is left for a cluster that does not answer until the time limit.
 //!
 //! # Limits
 //!
 //! A change is one transaction, so the members must allow transactions and requests that hold the largest change:
-//! `--max-txn-ops` and `--max-request-bytes`. [`EtcdStore::connect`] checks that. A transaction of more than 10 MiB is never sent,
-//! because members of some releases could not be restarted after it: the values of a large change are compressed, and one that
-//! is too large then is refused with [`StoreError::TooLarge`]. When the database of the cluster has reached
-//! its quota, the store is [read-only](Store::read_only), also when it is opened then.
+//! `--max-txn-ops` and `--max-request-bytes`. [`EtcdStore::connect`] checks that. A transaction of more than 10 MiB is
+//! never sent, because members of some releases could not be restarted after it: the values of a large change are
+//! compressed, and one that is too large then is refused with [`StoreError::TooLarge`]. When the database of the
+//! cluster has reached its quota, the store is [read-only](Store::read_only), also when it is opened then.
 
 #![warn(missing_debug_implementations)]
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used))]
@@ -415,8 +416,8 @@ fn first_of(answer: TxnResponse) -> Option<KeyValue> {
     answer.ranges().next().and_then(|range| range.kvs.into_iter().next())
 }
 
-/// Notes the cluster that the store is on from now on. If it was on another one, this cluster is made from a snapshot, and its
-/// revisions return. So the epoch is removed, and the service makes another one.
+/// Notes the cluster that the store is on from now on. If it was on another one, this cluster is made from a snapshot,
+/// and its revisions return. So the epoch is removed, and the service makes another one.
 async fn move_in(
     client: &Client,
     layout: &Layout,

@@ -25,8 +25,8 @@ agentcfg_core::__settable! {
     /// ```
     #[derive(Clone)]
     EtcdOptions {
-        /// The addresses of the members, separated by commas: `http://host:port` or `https://host:port`. The port is 2379 where it
-        /// is left out. Name all members, because the store uses those alone.
+        /// The addresses of the members, separated by commas: `http://host:port` or `https://host:port`. The port is
+        /// 2379 where it is left out. Name all members, because the store uses those alone.
         endpoints: String,
         /// The name and the password of a user, for a cluster with authentication.
         user: Option<(String, String)>,
@@ -34,8 +34,8 @@ agentcfg_core::__settable! {
         tls_ca: Option<PathBuf>,
         /// A PEM file of a certificate that the cluster asks for, and one of its key.
         tls_identity: Option<(PathBuf, PathBuf)>,
-        /// What the name of each key begins with, followed by a slash: 1 to 40 letters, digits, dots, hyphens and underscores.
-        /// Stores with different prefixes share a cluster.
+        /// What the name of each key begins with, followed by a slash: 1 to 40 letters, digits, dots, hyphens and
+        /// underscores. Stores with different prefixes share a cluster.
         prefix: String,
         /// How long the first connection is retried while the cluster does not answer.
         connect_wait: Duration,
@@ -69,7 +69,8 @@ impl EtcdOptions {
         }
     }
 
-    /// Checks all that a connection needs of these options, without one: the addresses, the prefix, and the files of certificates.
+    /// Checks all that a connection needs of these options, without one: the addresses, the prefix, and the files of
+    /// certificates.
     ///
     /// # Errors
     ///
@@ -200,7 +201,8 @@ fn addresses(text: &str) -> Result<Vec<String>, String> {
     for part in text.split(',').map(str::trim) {
         let (scheme, rest) = part.split_once("://").ok_or(RULE)?;
         let host = rest.strip_suffix('/').unwrap_or(rest);
-        // An @ would separate a user from the host. The text in front of it may be a password, so that no message shows it.
+        // An @ would separate a user from the host. The text in front of it may be a password, so that no message shows
+        // it.
         let is_host = |byte: u8| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte);
         if !["http", "https"].contains(&scheme) || host.is_empty() || !host.bytes().all(is_host) {
             return Err(RULE.to_owned());

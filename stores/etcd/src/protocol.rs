@@ -1,7 +1,7 @@
 //! The messages of etcd's API version 3 that the store sends and reads, with the field numbers of its protocol files.
 //!
-//! They are written by hand, so that a build needs no protobuf compiler. Fields that the store does not use are left out:
-//! a reader skips them.
+//! They are written by hand, so that a build needs no protobuf compiler. Fields that the store does not use are left
+//! out: a reader skips them.
 
 use prost::{Enumeration, Message, Oneof};
 
@@ -133,7 +133,8 @@ pub(super) enum Response {
     DeleteRange(DeleteRangeResponse),
 }
 
-/// The comparison that the store uses: the revision of the last change of a key equals this one; 0 for a key that is absent.
+/// The comparison that the store uses: the revision of the last change of a key equals this one; 0 for a key that is
+/// absent.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Compare {
     /// 0 is "equal".

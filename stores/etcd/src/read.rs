@@ -21,7 +21,8 @@ use super::{Cluster, EtcdStore, bounds};
 const KEYS: usize = 1000;
 /// The greatest number of records that one request of a scan reads.
 const PAGE: usize = 500;
-/// The number of records that the first request of a scan with a bound in bytes reads. Each further one reads twice as many.
+/// The number of records that the first request of a scan with a bound in bytes reads. Each further one reads twice as
+/// many.
 const FIRST_PAGE: usize = 16;
 /// How many times a read begins again because its revision was compacted meanwhile.
 const RESTARTS: usize = 5;
@@ -258,9 +259,9 @@ fn lower(item: &str, count: usize) -> Option<String> {
 
 /// What a scan has not read yet: the keys from `first` up to `end`, which is excluded.
 ///
-/// A member reads all records of a request's range before it sorts them in descending order and returns the first ones. Most scans
-/// in that order are of records whose items end with a number without gaps, such as the entries of a log. So the number of the item
-/// behind a page tells where the page begins, and the range has no more records than the page.
+/// A member reads all records of a request's range before it sorts them in descending order and returns the first ones.
+/// Most scans in that order are of records whose items end with a number without gaps, such as the entries of a log. So
+/// the number of the item behind a page tells where the page begins, and the range has no more records than the page.
 struct Rest<'a> {
     layout: &'a Layout,
     scan: &'a Scan,
@@ -269,8 +270,8 @@ struct Rest<'a> {
     end: Vec<u8>,
     /// The greatest number of records of the next page.
     longest: usize,
-    /// The item behind the rest of a descending scan. `None` where it is not known, and after a page that had fewer records than
-    /// its numbers tell.
+    /// The item behind the rest of a descending scan. `None` where it is not known, and after a page that had fewer
+    /// records than its numbers tell.
     behind: Option<String>,
 }
 

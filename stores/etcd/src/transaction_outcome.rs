@@ -1,13 +1,14 @@
 //! Transactions whose outcome is always found out, as long as a majority of the cluster answers.
 //!
-//! An answer to a transaction can get lost: the member crashes, the leader changes, the connection breaks. To repeat it then
-//! could write twice. So each transaction writes a **marker** too: a key that this process alone writes, with a text that no
-//! other transaction has, under the condition that the marker has not changed since the last one. After a lost answer the
-//! process writes another text into the marker under the same condition. Either that succeeds: the lost transaction was not
-//! executed, and never will be, because its condition cannot hold any more (a fence). Or the marker has the text of the lost
-//! transaction, which was executed then, in the revision of the marker.
+//! An answer to a transaction can get lost: the member crashes, the leader changes, the connection breaks. To repeat it
+//! then could write twice. So each transaction writes a **marker** too: a key that this process alone writes, with a
+//! text that no other transaction has, under the condition that the marker has not changed since the last one. After a
+//! lost answer the process writes another text into the marker under the same condition. Either that succeeds: the lost
+//! transaction was not executed, and never will be, because its condition cannot hold any more (a fence). Or the marker
+//! has the text of the lost transaction, which was executed then, in the revision of the marker.
 //!
-//! The markers of a process belong to a lease, so that they disappear with it. A marker that has disappeared tells nothing.
+//! The markers of a process belong to a lease, so that they disappear with it. A marker that has disappeared tells
+//! nothing.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -137,8 +138,8 @@ impl Identity {
     ///
     /// # Errors
     ///
-    /// [`StoreError::OutcomeUnknown`] when it cannot be found out before the deadline; [`StoreError::Unavailable`] when the
-    /// transaction was refused.
+    /// [`StoreError::OutcomeUnknown`] when it cannot be found out before the deadline; [`StoreError::Unavailable`] when
+    /// the transaction was refused.
     pub(super) async fn send(
         &self,
         client: &Client,

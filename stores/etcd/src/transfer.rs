@@ -1,8 +1,9 @@
 //! Export and import of a whole store as one stream, to migrate it from one engine to another.
 //!
-//! An import is many transactions. So the facts of the store say that it is under way, and until it has ended, no server opens
-//! the store; the next import removes what an earlier one has left. The records keep the versions of the stream, which their
-//! envelopes name. Later versions are greater, because the facts have the greatest version of the stream as their base.
+//! An import is many transactions. So the facts of the store say that it is under way, and until it has ended, no
+//! server opens the store; the next import removes what an earlier one has left. The records keep the versions of the
+//! stream, which their envelopes name. Later versions are greater, because the facts have the greatest version of the
+//! stream as their base.
 
 use std::io::{BufReader, BufWriter, Read, Write};
 use std::sync::atomic::Ordering;
@@ -22,7 +23,8 @@ use super::{EtcdOptions, EtcdStore, layout};
 
 /// The greatest number of records that one request reads or writes.
 const RECORDS: usize = 500;
-/// The greatest number of bytes that several records have together in one transaction. A longer record is compressed, and alone.
+/// The greatest number of bytes that several records have together in one transaction. A longer record is compressed,
+/// and alone.
 const BYTES: usize = 1 << 20;
 
 impl EtcdStore {
@@ -108,8 +110,8 @@ impl EtcdStore {
         self.write_all(out, &BUILD_FIELD, &facts).await
     }
 
-    /// Imports a backup of the embedded store, or an [export](Self::export), into a store without records, and verifies it by
-    /// reading all records back.
+    /// Imports a backup of the embedded store, or an [export](Self::export), into a store without records, and verifies
+    /// it by reading all records back.
     ///
     /// No server opens the store before the import has succeeded. An import that failed or was cut off is repeated.
     ///
@@ -285,8 +287,8 @@ impl EtcdStore {
         })
     }
 
-    /// The revision of the last change of a record, deletions included, and the revision that this was read at. The epoch does
-    /// not count, because no stream has it.
+    /// The revision of the last change of a record, deletions included, and the revision that this was read at. The
+    /// epoch does not count, because no stream has it.
     async fn last_change(&self) -> Result<(i64, i64), TransferError> {
         let deleted = RangeRequest::key(self.cluster.layout.deleted());
         let deleted: RangeResponse = self.ask(path::RANGE, &deleted).await?;

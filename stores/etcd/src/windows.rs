@@ -1,7 +1,7 @@
 //! Fixed rate windows that all servers on one cluster share.
 //!
-//! The requests that wait at the same moment are counted in one transaction. A window goes by the clock of the process that
-//! counts; its end is in the cluster, so that clocks which differ a little do not refill it.
+//! The requests that wait at the same moment are counted in one transaction. A window goes by the clock of the process
+//! that counts; its end is in the cluster, so that clocks which differ a little do not refill it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

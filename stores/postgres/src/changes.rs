@@ -1,8 +1,9 @@
 //! Reading the rows that have changed since a snapshot.
 //!
-//! Each row version names the transaction that wrote it (`xmin`), and each snapshot the first transaction that may not have
-//! ended in it. Transactions before that one are seen by the snapshot or were rolled back. So what a later snapshot has of
-//! this transaction and of those after it is all that can be new, and no write has to keep a record of changes.
+//! Each row version names the transaction that wrote it (`xmin`), and each snapshot the first transaction that may not
+//! have ended in it. Transactions before that one are seen by the snapshot or were rolled back. So what a later
+//! snapshot has of this transaction and of those after it is all that can be new, and no write has to keep a record of
+//! changes.
 
 use agentcfg_core::store::{Changes, Key, Kind, Partition, Position, StoreError};
 use deadpool_postgres::Client;
@@ -13,15 +14,15 @@ use super::pipeline::{Param, Step};
 use super::read::{column, record};
 use super::table::Location;
 
-/// A row's transaction is a number of 32 bits, of which half are in the future of each. A position this far back could be
-/// taken for one in the future, long before that is so.
+/// A row's transaction is a number of 32 bits, of which half are in the future of each. A position this far back could
+/// be taken for one in the future, long before that is so.
 const MAX_DISTANCE: u64 = 1 << 30;
 
 /// Where the statement's snapshot is: in which run of which server, and between which transactions.
 ///
-/// A recovery from a crash hands out the numbers of lost transactions again, such as those that wrote the rate windows alone. It
-/// ends with a checkpoint, which is part of the run therefore. Ordinary checkpoints begin another run too: all records are read
-/// again every few minutes.
+/// A recovery from a crash hands out the numbers of lost transactions again, such as those that wrote the rate windows
+/// alone. It ends with a checkpoint, which is part of the run therefore. Ordinary checkpoints begin another run too:
+/// all records are read again every few minutes.
 const NOW: &str = "hashtextextended(extract(epoch from pg_postmaster_start_time())::text || \
                    (SELECT checkpoint_lsn::text FROM pg_control_checkpoint()), 0), pg_current_snapshot()::text";
 

@@ -10,7 +10,8 @@ use agentcfg_core::sync::lock;
 /// How many counters are followed. When there are more, all are forgotten.
 const COUNTERS: usize = 4096;
 
-/// Follows the numbers that this process takes from counters in the database: a gap between them are numbers of another process.
+/// Follows the numbers that this process takes from counters in the database: a gap between them are numbers of another
+/// process.
 #[derive(Debug)]
 pub(super) struct Contention<K> {
     last: Mutex<HashMap<K, u64>>,

@@ -1,8 +1,9 @@
 //! Whether the database answers, and how long to wait for it.
 //!
-//! A request often needs several operations, one after another. If each of them waited for its whole time limit while the database is
-//! frozen, the request would wait for the sum of the limits. So the limit counts from the first operation that got no answer: the
-//! operations after it get what is left of the limit, or a short minimum, until the database answers again.
+//! A request often needs several operations, one after another. If each of them waited for its whole time limit while
+//! the database is frozen, the request would wait for the sum of the limits. So the limit counts from the first
+//! operation that got no answer: the operations after it get what is left of the limit, or a short minimum, until the
+//! database answers again.
 
 use std::future::Future;
 use std::pin::pin;
@@ -13,8 +14,8 @@ use agentcfg_core::sync::lock;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-/// How long a database is suspected after an operation that had no answer. Then another one has its whole time again, since a new
-/// connection to a database that is well may take longer than a short wait.
+/// How long a database is suspected after an operation that had no answer. Then another one has its whole time again,
+/// since a new connection to a database that is well may take longer than a short wait.
 const STALE: Duration = Duration::from_secs(10);
 
 /// How long an operation waits at least while the database is suspected to be silent.
@@ -26,8 +27,8 @@ const TRIPS: u32 = 8;
 #[derive(Debug, Default)]
 pub(super) struct Health {
     last_answer: Mutex<Option<Instant>>,
-    /// Since when the database is silent: the begin of the first operation that has ended without an answer, while none has come
-    /// since.
+    /// Since when the database is silent: the begin of the first operation that has ended without an answer, while none
+    /// has come since.
     silent_since: watch::Sender<Option<Instant>>,
 }
 
@@ -43,8 +44,8 @@ impl Health {
         self.silent_since.send_if_modified(|since| since.take().is_some());
     }
 
-    /// Notes that an operation which began then has ended without an answer. A slow statement alone proves nothing: the database
-    /// is suspected only if it has not answered another one either in this time.
+    /// Notes that an operation which began then has ended without an answer. A slow statement alone proves nothing: the
+    /// database is suspected only if it has not answered another one either in this time.
     pub(super) fn timed_out(&self, begin: Instant) {
         let last = lock(&self.last_answer);
         if last.is_none_or(|answer| answer < begin) {
@@ -58,11 +59,12 @@ impl Health {
         }
     }
 
-    /// Runs an operation with this time limit. While the database is suspected to be frozen, the limit is shorter, also for operations
-    /// that are waiting already; as soon as it answers another operation, they have their full limit again.
+    /// Runs an operation with this time limit. While the database is suspected to be frozen, the limit is shorter, also
+    /// for operations that are waiting already; as soon as it answers another operation, they have their full limit
+    /// again.
     ///
-    /// `round_trip` is the shortest round trip that was measured. The short limit is at least a few of them, for databases that are far
-    /// away.
+    /// `round_trip` is the shortest round trip that was measured. The short limit is at least a few of them, for
+    /// databases that are far away.
     pub(super) async fn within<T>(
         &self,
         limit: Duration,

@@ -25,33 +25,34 @@
 //! condition does not hold fails, and aborts the transaction. Only then are the records read, to find out
 //! which condition failed.
 //!
-//! While other processes append to the same logs, a group waits for their transactions. Then it also waits for callers that repeat,
-//! as long as the last one took: fewer and larger groups queue for the same rows.
+//! While other processes append to the same logs, a group waits for their transactions. Then it also waits for callers
+//! that repeat, as long as the last one took: fewer and larger groups queue for the same rows.
 //!
-//! A lone batch has one statement for each key. Batches that arrive while their workspace's last transaction is in flight share the
-//! next one (group commit), with one statement for each table and form of write: additions to one counter are
-//! made as one, and the entries of a log are appended together. If a condition of one of them fails, the common planner
-//! decides on a snapshot which batches are refused, and the others are sent again. Batches of several workspaces share a
-//! transaction only while as many as may be are in flight.
+//! A lone batch has one statement for each key. Batches that arrive while their workspace's last transaction is in
+//! flight share the next one (group commit), with one statement for each table and form of write: additions to one
+//! counter are made as one, and the entries of a log are appended together. If a condition of one of them fails, the
+//! common planner decides on a snapshot which batches are refused, and the others are sent again. Batches of several
+//! workspaces share a transaction only while as many as may be are in flight.
 //!
 //! Transactions are `READ COMMITTED` with row locks, not `SERIALIZABLE`. Each statement locks the rows that
 //! it checks (shared) or writes (exclusive), so no other batch can change them before the commit: that makes
-//! the batches serialisable. Transactions of several servers that contend for a hot row (a counter, the head of a log) queue for
-//! its lock, where `SERIALIZABLE` would abort all but one. Locks are taken in one order, by kind of record and then by key, also
-//! within a statement on many rows, which prevents
-//! deadlocks. The absence of a record is locked by a row without a value. All of this is correct as well
-//! under an engine that only has `SERIALIZABLE`; its serialisation failures are retried.
+//! the batches serialisable. Transactions of several servers that contend for a hot row (a counter, the head of a log)
+//! queue for its lock, where `SERIALIZABLE` would abort all but one. Locks are taken in one order, by kind of record
+//! and then by key, also within a statement on many rows, which prevents deadlocks. The absence of a record is locked
+//! by a row without a value. All of this is correct as well under an engine that only has `SERIALIZABLE`; its
+//! serialisation failures are retried.
 //!
-//! A decision that loses its races [holds](Store::hold) the head of the log: a transaction locks that row, the appends of all servers
-//! queue behind it, and the batch is committed in this transaction. The database ends it after seconds without a statement.
+//! A decision that loses its races [holds](Store::hold) the head of the log: a transaction locks that row, the appends
+//! of all servers queue behind it, and the batch is committed in this transaction. The database ends it after seconds
+//! without a statement.
 //!
 //! # Reads
 //!
-//! A read is one statement. Concurrent reads by key share statements in the same way, and so do concurrent requests that are
-//! counted in the rate windows. The reads and counts of a group go to the database in one message.
+//! A read is one statement. Concurrent reads by key share statements in the same way, and so do concurrent requests
+//! that are counted in the rate windows. The reads and counts of a group go to the database in one message.
 //!
-//! A reader of all records of a kind reads [what has changed](Store::changed_since) since its last read, by the transactions
-//! that the rows are from.
+//! A reader of all records of a kind reads [what has changed](Store::changed_since) since its last read, by the
+//! transactions that the rows are from.
 //!
 //! # Unknown outcomes
 //!
@@ -231,12 +232,12 @@ impl fmt::Debug for PostgresStore {
     }
 }
 
-/// The limits that the groups of queries and of commits have in common. Each group in flight uses one connection, and each of the
-/// two kinds at most a quarter of the pool.
+/// The limits that the groups of queries and of commits have in common. Each group in flight uses one connection, and
+/// each of the two kinds at most a quarter of the pool.
 ///
-/// With a network between, two in flight at once keep the database busy; without, [one](Connections::is_near) does. More would be
-/// smaller groups, of which each costs it another statement. Slow ones wait for a lock, a disk or the network, so that others may
-/// start beside them.
+/// With a network between, two in flight at once keep the database busy; without, [one](Connections::is_near) does.
+/// More would be smaller groups, of which each costs it another statement. Slow ones wait for a lock, a disk or the
+/// network, so that others may start beside them.
 fn flights(pool_size: usize, queue_timeout: Duration) -> Limits {
     let most = (pool_size / 4).max(1);
     Limits {

@@ -1,23 +1,24 @@
 //! The texts of the statements on many rows, for transactions of several batches.
 //!
-//! Each takes its rows as arrays, in the order of the keys, and processes them in that order: it reads `unnest` from the outside
-//! of a nested loop, or inserts from it. So the locks of a statement are taken in key order, too.
+//! Each takes its rows as arrays, in the order of the keys, and processes them in that order: it reads `unnest` from
+//! the outside of a nested loop, or inserts from it. So the locks of a statement are taken in key order, too.
 
 use super::table::Table;
 
-/// The statements on many rows of one table. `$1` is the scopes and `$2` the items. Those that write return one row of arrays:
-/// `scopes`, `items` and `numbers`. A statement fails with a division by zero unless the conditions of all its rows hold.
+/// The statements on many rows of one table. `$1` is the scopes and `$2` the items. Those that write return one row of
+/// arrays: `scopes`, `items` and `numbers`. A statement fails with a division by zero unless the conditions of all its
+/// rows hold.
 #[derive(Debug)]
 pub(super) struct ManySql {
     /// `$3` the versions of the keys' first records, `$4` the values.
     pub(super) put: String,
     /// As `put`; fails if there is a record.
     pub(super) put_absent: String,
-    /// As `put` for keys that have no row; fails with a violation of the primary key if one has. It costs about two thirds of
-    /// `put_absent`, which looks the key up first and writes a row in two steps.
+    /// As `put` for keys that have no row; fails with a violation of the primary key if one has. It costs about two
+    /// thirds of `put_absent`, which looks the key up first and writes a row in two steps.
     pub(super) insert: String,
-    /// As `put`, with a revision as the first field of each value: the number of the log's head less `$5`. `$6` the workspaces, each
-    /// once, and `$7` the place of each record's in them.
+    /// As `put`, with a revision as the first field of each value: the number of the log's head less `$5`. `$6` the
+    /// workspaces, each once, and `$7` the place of each record's in them.
     pub(super) put_revised: String,
     /// As `put_revised` for keys that have no row, as `insert`.
     pub(super) insert_revised: String,
@@ -25,11 +26,11 @@ pub(super) struct ManySql {
     pub(super) check_version: String,
     /// As `check_version`; locks the rows for a write in the same transaction.
     pub(super) lock_version: String,
-    /// Only for counters: `$3` the versions of the keys' first records, `$4` the addends, none of them negative, `$5` the least
-    /// and `$6` the greatest number to which each may be added.
+    /// Only for counters: `$3` the versions of the keys' first records, `$4` the addends, none of them negative, `$5`
+    /// the least and `$6` the greatest number to which each may be added.
     pub(super) add: String,
-    /// Only for one counter, because a negative number can be no part of an insertion: `$1` its scope, `$2` its item, `$3` the
-    /// addend, `$4` the least and `$5` the greatest number to which it may be added. Returns arrays as well.
+    /// Only for one counter, because a negative number can be no part of an insertion: `$1` its scope, `$2` its item,
+    /// `$3` the addend, `$4` the least and `$5` the greatest number to which it may be added. Returns arrays as well.
     pub(super) subtract: String,
 }
 
@@ -43,8 +44,8 @@ impl ManySql {
         let conflict = format!("ON CONFLICT ({s}, {i}) DO UPDATE SET version = r.version + 1, value =");
         let inserted = format!("{insert} SELECT k.s, k.i, k.first, k.value::{value_type} FROM {rows}");
         let put = format!("{inserted} {conflict} EXCLUDED.value");
-        // The head of each log is read once. A record finds it by the place of its workspace in `$6`; if it found another one, the
-        // statement would fail.
+        // The head of each log is read once. A record finds it by the place of its workspace in `$6`; if it found
+        // another one, the statement would fail.
         let revised = format!(
             "{insert} SELECT k.s, k.i, k.first, ('{{\"revision\":' || (heads.last[k.place] - k.back) \
              / COALESCE(heads.s[k.place] = k.s, false)::int || ',' || substr(k.value, 2))::{value_type} \
@@ -78,8 +79,9 @@ impl ManySql {
             insert_revised: all(&format!("{revised} {returning}")),
             check_version: locked("FOR SHARE"),
             lock_version: locked("FOR UPDATE"),
-            // The rows are returned in the order of the keys, so arrays put each beside its bounds. A join would compare each row
-            // with each key. If the order were another one, the keys would differ and the statement fail.
+            // The rows are returned in the order of the keys, so arrays put each beside its bounds. A join would
+            // compare each row with each key. If the order were another one, the keys would differ and the statement
+            // fail.
             add: format!(
                 "WITH hit AS ({insert} SELECT k.s, k.i, k.first, k.addend::numeric \
                  FROM unnest({keys}, $4::text[]) AS k(s, i, first, addend) \
@@ -101,12 +103,14 @@ impl ManySql {
     }
 }
 
-/// Appends entries to logs: `$1` the workspaces, `$2` the versions of their heads' first records, `$3` how many entries each
-/// gets; `$4` the workspace of each entry and `$5` its place in `$1`, `$6` how many entries of that workspace follow it, `$7` the version of
-/// its first record, `$8` the entry. Returns one row of arrays: the workspaces and the numbers of their last entries.
+/// Appends entries to logs: `$1` the workspaces, `$2` the versions of their heads' first records, `$3` how many entries
+/// each gets; `$4` the workspace of each entry and `$5` its place in `$1`, `$6` how many entries of that workspace
+/// follow it, `$7` the version of its first record, `$8` the entry. Returns one row of arrays: the workspaces and the
+/// numbers of their last entries.
 ///
-/// The heads are returned in the order of the workspaces, so an entry finds its head by the place, where a join would compare
-/// each entry with each head. If the order were another one, the number of the entry would be NULL and the statement fail.
+/// The heads are returned in the order of the workspaces, so an entry finds its head by the place, where a join would
+/// compare each entry with each head. If the order were another one, the number of the entry would be NULL and the
+/// statement fail.
 pub(super) fn append(heads: &str, log: &str, existing: Existing) -> String {
     let conflict = match existing {
         Existing::Fails => "",

@@ -43,8 +43,8 @@ agentcfg_core::__settable! {
         /// the public ones. `sslcert` and `sslkey` name PEM files of the certificate and the key that prove who
         /// this client is.
         url: String,
-        /// The maximum number of connections. Fewer than four give no [hold](agentcfg_core::store::Store::hold): a decision that
-        /// loses its races is repeated instead.
+        /// The maximum number of connections. Fewer than four give no [hold](agentcfg_core::store::Store::hold): a
+        /// decision that loses its races is repeated instead.
         pool_size: usize,
         /// Whether statements are prepared.
         statements: Statements,
@@ -61,8 +61,8 @@ agentcfg_core::__settable! {
     }
 }
 
-/// A request to a database that does not answer is to fail within two seconds, with the short waits of its further operations
-/// (see [`health`](super::health)).
+/// A request to a database that does not answer is to fail within two seconds, with the short waits of its further
+/// operations (see [`health`](super::health)).
 const PATIENCE: Duration = Duration::from_millis(1600);
 
 /// The time limit of a TCP connection to one host, if the URL names none.

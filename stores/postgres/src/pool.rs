@@ -56,12 +56,14 @@ pub struct PoolUse {
 
 /// Makes the database plan each prepared statement of a session once, and always as searches of the primary key.
 ///
-/// By default it compares the costs of a plan for any parameters and of one for the parameters of this execution. It knows the
-/// length of an array only in the latter, so for the short arrays of small groups that one always looks cheaper, and each
-/// execution is planned again, which costs more than the execution. A plan that is kept must also be good when
-/// the table has grown since, for which a search of the primary key is, and a scan of the whole table or a join by hash is not.
+/// By default it compares the costs of a plan for any parameters and of one for the parameters of this execution. It
+/// knows the length of an array only in the latter, so for the short arrays of small groups that one always looks
+/// cheaper, and each execution is planned again, which costs more than the execution. A plan that is kept must also be
+/// good when the table has grown since, for which a search of the primary key is, and a scan of the whole table or a
+/// join by hash is not.
 ///
-/// What still needs such a scan gets an enormous cost, for which the database would compile each execution to machine code first.
+/// What still needs such a scan gets an enormous cost, for which the database would compile each execution to machine
+/// code first.
 async fn plan_once(client: &tokio_postgres::Client) -> Result<(), tokio_postgres::Error> {
     const SETTINGS: &str = "SET plan_cache_mode = force_generic_plan; SET enable_seqscan = off; \
                             SET enable_hashjoin = off; SET enable_mergejoin = off; SET jit = off";
@@ -97,8 +99,8 @@ impl Attempt {
 }
 
 impl PostgresOptions {
-    /// Checks all that a connection needs of these options, without one: the URL, the schema's name, and the file of authorities
-    /// that the URL names.
+    /// Checks all that a connection needs of these options, without one: the URL, the schema's name, and the file of
+    /// authorities that the URL names.
     ///
     /// # Errors
     ///
@@ -182,8 +184,8 @@ impl Connections {
 
     /// Takes a connection from the pool. Dropping it returns it.
     ///
-    /// A connection that is being made is not given up with the caller that waits for it no longer: the first hosts of the URL may
-    /// not answer, and the next caller needs one too.
+    /// A connection that is being made is not given up with the caller that waits for it no longer: the first hosts of
+    /// the URL may not answer, and the next caller needs one too.
     pub(super) async fn client(&self) -> Result<Client, StoreError> {
         let pool = self.pool.clone();
         let mut taken = Box::pin(async move { pool.get().await });
@@ -232,10 +234,11 @@ impl Connections {
         }
     }
 
-    /// A read, and another statement with its own time limit, both safe to run twice. Without a statement the answer is no rows.
+    /// A read, and another statement with its own time limit, both safe to run twice. Without a statement the answer is
+    /// no rows.
     ///
-    /// To a [near](Self::is_near) database they go in one message over one connection, the read first, which costs the least.
-    /// To another they go over two connections at the same time, so that neither waits for the other.
+    /// To a [near](Self::is_near) database they go in one message over one connection, the read first, which costs the
+    /// least. To another they go over two connections at the same time, so that neither waits for the other.
     pub(super) async fn read_and(
         &self,
         read: Option<Step<'_>>,
@@ -319,7 +322,8 @@ impl Connections {
         self.health.answered();
     }
 
-    /// Retries until the database accepts a connection or the time limit `wait` is over. The first attempt is made in any case.
+    /// Retries until the database accepts a connection or the time limit `wait` is over. The first attempt is made in
+    /// any case.
     pub(super) async fn connect(&self, wait: Duration) -> Result<Client, ConnectError> {
         const PAUSE: Duration = Duration::from_millis(250);
         let mut failures = Failures::default();
@@ -371,8 +375,8 @@ struct Failures {
 }
 
 impl Failures {
-    /// Adds a failed attempt. Returns how many to log with one line now, the last of them with this cause: a cause that is new at
-    /// once, an equal one at most every ten seconds.
+    /// Adds a failed attempt. Returns how many to log with one line now, the last of them with this cause: a cause that
+    /// is new at once, an equal one at most every ten seconds.
     fn add(&mut self, why: &str) -> Option<u32> {
         const EVERY: Duration = Duration::from_secs(10);
         self.attempts += 1;

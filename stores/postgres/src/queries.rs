@@ -1,8 +1,8 @@
 //! The queries that requests make before their work, in groups: reads by key, and counts in rate windows.
 //!
-//! The reads of a group share a statement, and so do its counts. Both go to the database at the same time; to one that is near,
-//! in one message over one connection. So a request that reads and counts at the same time, as each one does on entry, waits for
-//! one round trip, and many concurrent ones cost the database little more than one.
+//! The reads of a group share a statement, and so do its counts. Both go to the database at the same time; to one that
+//! is near, in one message over one connection. So a request that reads and counts at the same time, as each one does
+//! on entry, waits for one round trip, and many concurrent ones cost the database little more than one.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -117,8 +117,8 @@ impl Work for Grouped {
     }
 
     fn pause(&self, size: usize, _: Duration) -> Duration {
-        // The groups of several servers wait for each other at the rows of windows that all of them count in, so large groups
-        // cost less. One server alone had better send the next group at once.
+        // The groups of several servers wait for each other at the rows of windows that all of them count in, so large
+        // groups cost less. One server alone had better send the next group at once.
         match size >= PAUSED && self.is_near() && self.contention.is_found() {
             true => LONGEST_PAUSE,
             false => Duration::ZERO,

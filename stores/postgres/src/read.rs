@@ -38,8 +38,8 @@ impl Lookup {
         Self::with(sql, keys, Select::keys)
     }
 
-    /// Of several requests. The text of the statement depends only on the kinds of the keys, so that requests that happen to
-    /// meet make few distinct statements.
+    /// Of several requests. The text of the statement depends only on the kinds of the keys, so that requests that
+    /// happen to meet make few distinct statements.
     pub(super) fn shared(sql: &Sql, keys: &[Key]) -> Result<Self, StoreError> {
         Self::with(sql, keys, Select::key_arrays)
     }
@@ -149,8 +149,8 @@ impl Select {
             return;
         };
         let max = self.param(Param::Number(max_bytes));
-        // A row is read when those before it have fewer bytes. The first comparison is of the sizes on disk, which are never
-        // greater without their headers and need no read of the values; so few rows come to the second one.
+        // A row is read when those before it have fewer bytes. The first comparison is of the sizes on disk, which are
+        // never greater without their headers and need no read of the values; so few rows come to the second one.
         let before = format!("OVER (ORDER BY item {order} ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)");
         self.part(format_args!(
             "SELECT slot, item, version, value FROM (\

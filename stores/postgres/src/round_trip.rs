@@ -9,7 +9,8 @@ use tokio::time::Instant;
 /// How long a quick answer counts, at least. Under load all answers are slow, which tells nothing about the network.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// The least time of an answer in this window and in the last one: a running minimum, as congestion control estimates a round trip.
+/// The least time of an answer in this window and in the last one: a running minimum, as congestion control estimates a
+/// round trip.
 #[derive(Debug, Default)]
 pub(super) struct RoundTrip(Mutex<Option<Least>>);
 

@@ -1,8 +1,8 @@
 //! Reads by key that share a statement.
 //!
-//! A statement costs the database far more than a row that is found by its key, and concurrent requests often need the same
-//! rows, such as the record of their API key or the head of their workspace's log. So the reads of a group are one statement,
-//! which begins after each of them did, and reads each key once.
+//! A statement costs the database far more than a row that is found by its key, and concurrent requests often need the
+//! same rows, such as the record of their API key or the head of their workspace's log. So the reads of a group are one
+//! statement, which begins after each of them did, and reads each key once.
 
 use std::collections::HashMap;
 

@@ -28,8 +28,8 @@ pub(super) struct TableSql {
     pub(super) delete_version: String,
     /// `$3` the version that the record must have; locks the row, so the version stays until the commit.
     pub(super) check_version: String,
-    /// As `check_version` for a row that the same transaction writes later. A shared lock of two transactions would let none of them
-    /// write.
+    /// As `check_version` for a row that the same transaction writes later. A shared lock of two transactions would let
+    /// none of them write.
     pub(super) lock_version: String,
     /// `$3` the version before the first; fails if there is a record, and else locks the key with a tombstone.
     pub(super) check_absent: String,
@@ -51,8 +51,9 @@ pub(super) struct Sql {
     pub(super) append_many: String,
     /// As `append_many` for entries that have no row.
     pub(super) append_new: String,
-    /// `$1` the subjects, `$2` the length of a window in milliseconds, `$3` how many requests of each subject. A window ends one length from now at the latest:
-    /// otherwise a clock that is set back by hours would keep it open for hours.
+    /// `$1` the subjects, `$2` the length of a window in milliseconds, `$3` how many requests of each subject. A window
+    /// ends one length from now at the latest: otherwise a clock that is set back by hours would keep it open for
+    /// hours.
     pub(super) window_hits: String,
     /// Removes windows that ended more than a minute ago.
     pub(super) window_sweep: String,
@@ -108,8 +109,8 @@ impl Sql {
         }
     }
 
-    /// Locks the head of a log and, before it in the order of all transactions, the counters that its appends may change too. The
-    /// identifier in the text is a UUID.
+    /// Locks the head of a log and, before it in the order of all transactions, the counters that its appends may
+    /// change too. The identifier in the text is a UUID.
     pub(super) fn lock_log(&self, log: WorkspaceId) -> String {
         let rows = |table: &str| format!("SELECT 1 FROM {}.{table} WHERE workspace_id = '{log}'", self.schema);
         let (counters, heads) = (rows("counters"), rows("log_heads"));

@@ -25,8 +25,8 @@ use super::options::Target;
 pub(super) struct Tls(TlsConnector);
 
 impl Tls {
-    /// Where the target verifies its server, that needs a certificate of the target's authorities, or of the public ones;
-    /// otherwise any certificate is accepted.
+    /// Where the target verifies its server, that needs a certificate of the target's authorities, or of the public
+    /// ones; otherwise any certificate is accepted.
     pub(super) fn new(target: &Target) -> Result<Self, ConnectError> {
         let failed = |error: rustls::Error| ConnectError::Options(error.to_string());
         let builder = match target.verify {
@@ -34,8 +34,8 @@ impl Tls {
                 let roots = roots(target.authorities.as_deref())?;
                 tls::builder().map_err(failed)?.with_root_certificates(roots)
             }
-            // For `sslmode=prefer`. That mode protects against passive eavesdropping only: a man in the middle could also
-            // disable TLS altogether.
+            // For `sslmode=prefer`. That mode protects against passive eavesdropping only: a man in the middle could
+            // also disable TLS altogether.
             false => tls::unverified_builder().map_err(failed)?,
         };
         let config = match &target.identity {

@@ -1,5 +1,5 @@
-//! Failing calls of the operating system on the store file: each call of a run of changes fails once, in a row and with different
-//! errors. No acknowledged change is lost, no answer is wrong, and changes are taken again within a second.
+//! Failing calls of the operating system on the store file: each call of a run of changes fails once, in a row and with
+//! different errors. No acknowledged change is lost, no answer is wrong, and changes are taken again within a second.
 
 mod library;
 

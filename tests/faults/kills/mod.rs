@@ -1,5 +1,5 @@
-//! `kill -9` under all kinds of changes, backups and model calls. Each acknowledged change is there after the restart; one without
-//! an answer happened or not, and log, records and histories agree which.
+//! `kill -9` under all kinds of changes, backups and model calls. Each acknowledged change is there after the restart;
+//! one without an answer happened or not, and log, records and histories agree which.
 
 mod actor;
 mod agents;

@@ -3,8 +3,8 @@
 use agentcfg_server::fuzzing;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
-/// The bytes of a connection. What the framing refuses does not depend on how the bytes arrive, nothing behind the refused line is
-/// answered as a request, and the connection ends.
+/// The bytes of a connection. What the framing refuses does not depend on how the bytes arrive, nothing behind the
+/// refused line is answered as a request, and the connection ends.
 pub fn heads(input: &[u8]) {
     let whole = fuzzing::framing(input, input.len().max(1));
     for piece in [1, 3, 17] {

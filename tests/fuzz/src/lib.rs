@@ -1,8 +1,8 @@
 //! What is done with hostile input.
 //!
-//! A target takes any bytes, gives them to one reader of the product, and panics if the reader does or if its outcome breaks a rule.
-//! `cargo fuzz` runs a target under libFuzzer, and `tests/mutations.rs` runs all of them over the files of `fuzz/corpus` and many
-//! mutations of these.
+//! A target takes any bytes, gives them to one reader of the product, and panics if the reader does or if its outcome
+//! breaks a rule. `cargo fuzz` runs a target under libFuzzer, and `tests/mutations.rs` runs all of them over the files
+//! of `fuzz/corpus` and many mutations of these.
 
 mod connection;
 mod files;

@@ -192,7 +192,8 @@ pub fn mcp(input: &[u8]) {
     });
 }
 
-/// A whole request: a line with method and target, lines of header fields, an empty line, the body. `WS` stands for the workspace.
+/// A whole request: a line with method and target, lines of header fields, an empty line, the body. `WS` stands for the
+/// workspace.
 pub fn request(input: &[u8]) {
     let (head, body) = split(input, b"\n\n");
     let Some(head) = text(head) else { return };

@@ -1,7 +1,8 @@
-//! Runs each target over its corpus and over mutations of it, with a bound of time for each input and of memory for all.
+//! Runs each target over its corpus and over mutations of it, with a bound of time for each input and of memory for
+//! all.
 //!
-//! `AGENTCFG_FUZZ_SECONDS` and `AGENTCFG_FUZZ_SEED` run each target for a time, from another seed; `AGENTCFG_FUZZ_FILE` runs it on
-//! one file.
+//! `AGENTCFG_FUZZ_SECONDS` and `AGENTCFG_FUZZ_SEED` run each target for a time, from another seed; `AGENTCFG_FUZZ_FILE`
+//! runs it on one file.
 
 #![allow(clippy::disallowed_methods, reason = "it measures how long an input takes")]
 

@@ -1,4 +1,5 @@
-//! The dashboard's side of the API: sessions of browsers, login links, who the caller is, rotation of keys, and the files.
+//! The dashboard's side of the API: sessions of browsers, login links, who the caller is, rotation of keys, and the
+//! files.
 
 mod files;
 mod login;

@@ -58,8 +58,8 @@ fn a_damaged_block_is_503_without_details_and_is_logged() {
     let (server, data) = filled();
     let studio = Studio::on(&server);
     studio.create("victim", &json!({"role": MARK})).expect(201);
-    // Damage affects the whole block. Records of no workspace follow those of the last workspace, so another workspace keeps
-    // them in other blocks.
+    // Damage affects the whole block. Records of no workspace follow those of the last workspace, so another workspace
+    // keeps them in other blocks.
     let between = Studio::on(&server);
     for number in 0..20 {
         between.create(&format!("b{number}"), &Value::Null).expect(201);

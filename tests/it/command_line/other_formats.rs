@@ -1,10 +1,12 @@
-//! Store files of other builds: each command refuses one of another format, names the build that made it, and changes nothing.
+//! Store files of other builds: each command refuses one of another format, names the build that made it, and changes
+//! nothing.
 
 use std::fs;
 
 use agentcfg_tests::harness::{Server, run};
 
-/// The bytes of a store file as a build with another format would have made it: each sector of the head has these fields.
+/// The bytes of a store file as a build with another format would have made it: each sector of the head has these
+/// fields.
 fn of_format(mut file: Vec<u8>, format: u32, build: &str) -> Vec<u8> {
     for slot in [0, 2 * 4096] {
         for sector in file[slot..slot + 4096].chunks_exact_mut(512) {

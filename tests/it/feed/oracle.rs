@@ -1,7 +1,7 @@
 //! What watchers saw, compared with the log: concurrent writers, kills, stops, reconnections and slow readers.
 //!
-//! A watch is to be ordered, unique, reliable, resumable and bookmarkable. Each watcher keeps what it received over all of its
-//! connections; afterwards each event must be in the log, as it is in the log, and none may be missing.
+//! A watch is to be ordered, unique, reliable, resumable and bookmarkable. Each watcher keeps what it received over all
+//! of its connections; afterwards each event must be in the log, as it is in the log, and none may be missing.
 //!
 //! `AGENTCFG_TEST_FEED_KILLS` says how often the server is killed; see `scripts/feed-oracle.sh`.
 

@@ -34,7 +34,8 @@ fn entries_are_selected_by_each_filter() {
         .send()
         .expect(200);
     studio.remove("b").expect(200);
-    // 1 workspace.created, 2 workspace.updated by the operator, 3 and 4 agents, 5 the key, 6 the change by it, 7 deactivated
+    // 1 workspace.created, 2 workspace.updated by the operator, 3 and 4 agents, 5 the key, 6 the change by it, 7
+    // deactivated
     assert_eq!(revisions(&studio, ""), [7, 6, 5, 4, 3, 2, 1]);
     for (filter, expected) in [
         (format!("&actor={}", key.id), &[6][..]),

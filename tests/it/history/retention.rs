@@ -12,7 +12,8 @@ use serde_json::Value;
 
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
-/// A store in which an agent got a version each day of the last forty, the first of them with a label. Returns the workspace.
+/// A store in which an agent got a version each day of the last forty, the first of them with a label. Returns the
+/// workspace.
 #[tokio::main(flavor = "current_thread")]
 async fn forty_days(dir: &Path) -> String {
     let store = RedbStore::open(dir.join("store.redb"), RedbOptions::default()).unwrap();
@@ -79,7 +80,8 @@ fn old_history_is_removed_and_gone() {
         let rows = answer.as_array().unwrap();
         rows.iter().map(|row| row[field].as_u64().unwrap()).collect()
     };
-    // The entry of version n is n + 2, and the last ten days have those of 31 to 40, or of 32 where a day begins meanwhile.
+    // The entry of version n is n + 2, and the last ten days have those of 31 to 40, or of 32 where a day begins
+    // meanwhile.
     let log = numbers(get("audit-log?limit=200").expect(200).json(), "revision");
     assert_eq!(log.first(), Some(&42));
     assert!([33, 34].contains(log.last().unwrap()), "{log:?}");

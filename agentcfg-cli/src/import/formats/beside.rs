@@ -1,5 +1,5 @@
-//! Files that stand beside those of agents and are of all of them: `.mcp.json` of Claude Code, and `opencode.json`, which may have
-//! agents too.
+//! Files that stand beside those of agents and are of all of them: `.mcp.json` of Claude Code, and `opencode.json`,
+//! which may have agents too.
 
 use std::path::PathBuf;
 
@@ -18,8 +18,8 @@ pub type Kind = (&'static str, &'static [&'static str]);
 pub const SERVERS: Kind = ("$mcp", &[".mcp.json"]);
 pub const CONFIG: Kind = ("$config", &["opencode.json", "opencode.jsonc"]);
 
-/// Gives the new agents the nearest file of these names that stands beside those of agents: as Claude Code gives the servers of
-/// `.mcp.json` to all agents of a project.
+/// Gives the new agents the nearest file of these names that stands beside those of agents: as Claude Code gives the
+/// servers of `.mcp.json` to all agents of a project.
 pub fn add_beside(source: &Source<'_>, reading: &mut Reading, from: usize, (key, names): Kind) {
     let dirs = source
         .path
@@ -66,8 +66,8 @@ fn beside(file: &str, content: &Node) -> Node {
     ])
 }
 
-/// Adds the file of this kind that an agent keeps to those of the export. Agents may keep several states of one file: the members of
-/// all are written, and of those with two values the first. Returns the paths of the others.
+/// Adds the file of this kind that an agent keeps to those of the export. Agents may keep several states of one file:
+/// the members of all are written, and of those with two values the first. Returns the paths of the others.
 pub fn add_shared(files: &mut Vec<File>, shared: &Node, (key, names): Kind, own: &[&str]) -> Vec<String> {
     let Some((path, text)) = written_beside(shared, names, own) else {
         return Vec::new();
@@ -107,7 +107,8 @@ fn add_members(node: &mut Node, other: &Node, depth: usize) -> Vec<String> {
     differing
 }
 
-/// The path and the text of a file that an agent keeps. A path that leads elsewhere is replaced by the name of the file.
+/// The path and the text of a file that an agent keeps. A path that leads elsewhere is replaced by the name of the
+/// file.
 fn written_beside(shared: &Node, names: &[&str], own: &[&str]) -> Option<(PathBuf, String)> {
     let (path, content) = shared.text_of("file").map(PathBuf::from).zip(shared.get("content"))?;
     let name = *names.iter().find(|name| path.ends_with(name))?;

@@ -1,4 +1,5 @@
-//! Which files of a directory are those of agents: tools keep commands, skills and styles beside them that look the same.
+//! Which files of a directory are those of agents: tools keep commands, skills and styles beside them that look the
+//! same.
 
 use std::fs;
 
@@ -18,8 +19,8 @@ pub struct Directories {
 const TOOLS: &[&str] = &[".claude", ".codex", ".github", ".opencode"];
 
 impl Directories {
-    /// Why a file of a directory is not that of an agent. A file that the user named is one wherever it is. So is one of a directory
-    /// that has none of the directories of a tool, such as that of an export.
+    /// Why a file of a directory is not that of an agent. A file that the user named is one wherever it is. So is one
+    /// of a directory that has none of the directories of a tool, such as that of an export.
     pub fn reason(&self, source: &Source<'_>, reading: &Reading) -> Option<String> {
         if source.path == source.root || reading.takes_all {
             return None;

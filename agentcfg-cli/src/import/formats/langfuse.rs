@@ -122,8 +122,8 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
     }
 }
 
-/// The text of the first message, if that is the system's, and the other messages. A first message with other members stays, without
-/// its text.
+/// The text of the first message, if that is the system's, and the other messages. A first message with other members
+/// stays, without its text.
 fn split(messages: &[Node]) -> (Option<Node>, Vec<Node>) {
     let Some((first, others)) = messages.split_first() else {
         return (None, Vec::new());

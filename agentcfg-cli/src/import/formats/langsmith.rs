@@ -32,7 +32,8 @@ pub const FORMAT: Format = Format {
 /// Stands for the classes of models, such as `ChatOpenAI`, `AzureChatOpenAI` and `OpenAI`.
 const CHAT: &str = "Chat";
 
-/// What is taken out of a manifest: the key of the table, the class by the last part of its id, and the names of the argument.
+/// What is taken out of a manifest: the key of the table, the class by the last part of its id, and the names of the
+/// argument.
 const TAKEN: [(&str, &[&str], &[&str]); 3] = [
     (
         "$system",
@@ -84,8 +85,8 @@ fn class(node: &Node) -> Option<&str> {
     node.get("id").filter(|_| is_node)?.as_list()?.last()?.as_text()
 }
 
-/// The first argument of one of these names, in the first constructor of one of these classes, that is accepted. The template of a
-/// system message is within its prompt.
+/// The first argument of one of these names, in the first constructor of one of these classes, that is accepted. The
+/// template of a system message is within its prompt.
 fn argument<'a>(
     node: &'a mut Node,
     classes: &[&str],
@@ -173,7 +174,8 @@ fn put_back(entries: &mut Vec<Entry>, key: &str, classes: &[&str], names: &[&str
     true
 }
 
-/// The manifest of a prompt with one message of the system. Its template has no variables, so that braces stay as they are.
+/// The manifest of a prompt with one message of the system. Its template has no variables, so that braces stay as they
+/// are.
 fn prompt(text: Node) -> Node {
     let list = |items: &[&str]| Node::list(items.iter().map(|item| Node::text(*item)).collect());
     let constructor = |id: &[&str], kwargs: Vec<Entry>| {

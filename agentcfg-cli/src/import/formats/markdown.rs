@@ -247,8 +247,8 @@ fn opencode(source: &Source<'_>, reading: &mut Reading) {
     add_beside(source, reading, from, CONFIG);
 }
 
-/// Keeps what a configuration of OpenCode has beside its agents, such as its servers, for all agents below its directory. A schema
-/// alone is not kept.
+/// Keeps what a configuration of OpenCode has beside its agents, such as its servers, for all agents below its
+/// directory. A schema alone is not kept.
 fn keep_config(source: &Source<'_>, reading: &mut Reading, node: &Node) -> bool {
     let rest: Vec<_> = node
         .entries()
@@ -315,8 +315,8 @@ fn markdown(source: &Source<'_>, reading: &mut Reading, name: &dyn Fn(&[Entry]) 
     reading.records.push(record);
 }
 
-/// Reads agents by their names from JSON: those below a key, or all of the file. An agent that is defined there has a prompt; one that
-/// only changes an agent of the tool need not have one.
+/// Reads agents by their names from JSON: those below a key, or all of the file. An agent that is defined there has a
+/// prompt; one that only changes an agent of the tool need not have one.
 fn objects(source: &Source<'_>, reading: &mut Reading, node: &Node, below: &str, is_defined: bool) {
     let is_agent = |entry: &Entry| entry.node.is_map() && (!is_defined || entry.node.text_of(BODY).is_some());
     let of_key = node.get(below).filter(|node| node.entries().iter().any(is_agent));

@@ -63,8 +63,8 @@ pub const FORMAT: Format = Format {
     write,
 };
 
-/// What a response says of the call that made it, such as its limit of tokens. Other calls of the agent must not have it, so it is
-/// kept under names that begin with `response.`.
+/// What a response says of the call that made it, such as its limit of tokens. Other calls of the agent must not have
+/// it, so it is kept under names that begin with `response.`.
 const OF_CALL: &[&str] = &["text", "truncation", "max_output_tokens"];
 const RESPONSE: &str = "response.";
 

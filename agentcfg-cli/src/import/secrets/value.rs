@@ -84,7 +84,8 @@ pub fn is_secret(text: &str, expects: Expected) -> bool {
     }
 }
 
-/// Whether a text has something else than references to values that are elsewhere: `${X}`, `$X`, `{{x}}`, `{env:X}`, `<your-key>`.
+/// Whether a text has something else than references to values that are elsewhere: `${X}`, `$X`, `{{x}}`, `{env:X}`,
+/// `<your-key>`.
 pub fn is_literal(text: &str) -> bool {
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
     let is_whole = text.strip_prefix('$').is_some_and(is_name)
@@ -178,8 +179,8 @@ fn is_placeholder(text: &str) -> bool {
     is_told || text.starts_with("your") || text.chars().all(|c| matches!(c, 'x' | '*' | '.'))
 }
 
-/// The literal in `${X:-literal}` or `${X:literal}`, which stands for a variable that is not set. In `${env:X}` and `${input:x}` the
-/// second part is the name.
+/// The literal in `${X:-literal}` or `${X:literal}`, which stands for a variable that is not set. In `${env:X}` and
+/// `${input:x}` the second part is the name.
 fn default_of(text: &str) -> Option<&str> {
     let (name, default) = text.strip_prefix("${")?.strip_suffix('}')?.split_once(':')?;
     if [
@@ -194,8 +195,8 @@ fn default_of(text: &str) -> Option<&str> {
     (!name.is_empty() && name.chars().all(is_name)).then_some(default)
 }
 
-/// Whether a text is the name of a variable, such as `DESK_TOKEN`, which some tools take in place of its value. Words of a name do not
-/// go from letters to digits and back again and again.
+/// Whether a text is the name of a variable, such as `DESK_TOKEN`, which some tools take in place of its value. Words
+/// of a name do not go from letters to digits and back again and again.
 fn is_variable(text: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     let changes = |word: &str| {

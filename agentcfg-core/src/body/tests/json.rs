@@ -88,7 +88,8 @@ fn deep_nesting_is_refused_and_not_followed() {
 }
 
 proptest! {
-    /// The reader answers for any input, without a panic, and every value that it accepts passes the rules for records too.
+    /// The reader answers for any input, without a panic, and every value that it accepts passes the rules for records
+    /// too.
     #[test]
     fn no_bytes_break_the_reader(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let _ = AgentPatch::from_json(&bytes);

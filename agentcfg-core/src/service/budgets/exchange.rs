@@ -31,8 +31,8 @@ const OLD_ACCOUNTS: usize = 64;
 const AT_ONCE: usize = 16;
 
 impl AgentCfg {
-    /// Which processes are taken to be gone. On a store that only this process can use, those that have not reported since it
-    /// began.
+    /// Which processes are taken to be gone. On a store that only this process can use, those that have not reported
+    /// since it began.
     pub(super) fn gone(&self) -> Gone {
         Gone {
             now: self.now().unix_millis(),
@@ -40,8 +40,9 @@ impl AgentCfg {
         }
     }
 
-    /// Exchanges what the slice has spent, and what it wishes, with its account. The caller has the turn of the slice. `None` where
-    /// the budget is removed. With `asks`, the other processes are asked to give back what they do not need.
+    /// Exchanges what the slice has spent, and what it wishes, with its account. The caller has the turn of the slice.
+    /// `None` where the budget is removed. With `asks`, the other processes are asked to give back what they do not
+    /// need.
     pub(super) async fn exchange(
         &self,
         slice: &PeriodSlice,
@@ -61,7 +62,8 @@ impl AgentCfg {
                 ))
                 .await?;
             let budget = budget.filter(|budget| budget.value.id == slice.budget);
-            // The budgets of a workspace that is deleted are removed after its log, to which nothing may be added any more.
+            // The budgets of a workspace that is deleted are removed after its log, to which nothing may be added any
+            // more.
             let (Some(alive), Some(budget)) = (alive, budget) else {
                 slice.lock().forget();
                 return Ok(None);
@@ -114,9 +116,9 @@ impl AgentCfg {
         }
     }
 
-    /// Removes the accounts of a budget that are older than the last ones before the period of this slice. Some are kept, because calls
-    /// in flight may have begun in the period before, and because this clock may be ahead. Those of later periods stay: another clock
-    /// may be ahead.
+    /// Removes the accounts of a budget that are older than the last ones before the period of this slice. Some are
+    /// kept, because calls in flight may have begun in the period before, and because this clock may be ahead. Those of
+    /// later periods stay: another clock may be ahead.
     async fn remove_old_accounts(&self, slice: &PeriodSlice) -> Result<(), Error> {
         let accounts = records::accounts_from(slice.workspace, slice.budget).limit(OLD_ACCOUNTS);
         let mut accounts: Vec<_> = self.scan(accounts).await?.into_keys().collect();
@@ -180,8 +182,8 @@ impl AgentCfg {
         });
     }
 
-    /// Reports what the slices of this process have spent, and gives back what is not needed, or everything that no call has
-    /// reserved.
+    /// Reports what the slices of this process have spent, and gives back what is not needed, or everything that no
+    /// call has reserved.
     ///
     /// # Errors
     ///
@@ -259,8 +261,8 @@ async fn keep_up(service: Weak<Inner>, wake: Arc<Notify>) {
         if service.inner.lifetime.check().is_err() {
             return;
         }
-        // A slice whose report is held up does not hold up the others: after twenty seconds without a report other servers take this
-        // one to be gone.
+        // A slice whose report is held up does not hold up the others: after twenty seconds without a report other
+        // servers take this one to be gone.
         if let Some(Err(error)) = round(async move { service.report_budgets(BudgetReport::Due).await }).await {
             tracing::warn!(?error, "could not report what budgets have spent, trying again");
         }

@@ -50,7 +50,8 @@ impl BudgetPlace {
 }
 
 impl AgentCfg {
-    /// The budgets of a workspace with what is spent of each in its current period, by scope, what they cover, and period.
+    /// The budgets of a workspace with what is spent of each in its current period, by scope, what they cover, and
+    /// period.
     ///
     /// # Errors
     ///
@@ -131,8 +132,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for a limit or a `scope_id` that breaks a rule, [`ErrorKind::Forbidden`] without `budgets:manage`,
-    /// [`ErrorKind::PlanLimit`] where the workspace has 500 budgets.
+    /// [`ErrorKind::Invalid`] for a limit or a `scope_id` that breaks a rule, [`ErrorKind::Forbidden`] without
+    /// `budgets:manage`, [`ErrorKind::PlanLimit`] where the workspace has 500 budgets.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -313,8 +314,8 @@ impl AgentCfg {
         self.apply(change).await?.attempt(())
     }
 
-    /// What calls have cost that ended in the current period and began before it, so that they belong to the one before. They end
-    /// soon after its beginning.
+    /// What calls have cost that ended in the current period and began before it, so that they belong to the one
+    /// before. They end soon after its beginning.
     async fn begun_earlier(&self, workspace: WorkspaceId, place: &BudgetPlace) -> Result<u64, Error> {
         let Some(start) = period::start(place.period, self.now()).map(Timestamp::unix_millis) else {
             return Ok(0);

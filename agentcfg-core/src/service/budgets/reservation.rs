@@ -52,8 +52,8 @@ impl Reservation {
         }
     }
 
-    /// The greatest number of output tokens of each answer that is paid for; `None` where no budget limits it. The body of the call
-    /// must say so to the provider.
+    /// The greatest number of output tokens of each answer that is paid for; `None` where no budget limits it. The body
+    /// of the call must say so to the provider.
     pub fn output_cap(&self) -> Option<u64> {
         self.output_cap
     }
@@ -108,8 +108,8 @@ impl Drop for Reservation {
 }
 
 impl AgentCfg {
-    /// Counts a call that has ended in the budgets that cover it: in those that it has reserved of, and in those that this process
-    /// knows to be made since. Returns the revision of the budgets that it counts in.
+    /// Counts a call that has ended in the budgets that cover it: in those that it has reserved of, and in those that
+    /// this process knows to be made since. Returns the revision of the budgets that it counts in.
     pub(in crate::service) fn settle_call(
         &self,
         workspace: WorkspaceId,
@@ -128,7 +128,8 @@ impl AgentCfg {
         known.map_or(0, |known| known.revision)
     }
 
-    /// Counts a call in the budgets that were made between these revisions: when it was settled, and when it was written.
+    /// Counts a call in the budgets that were made between these revisions: when it was settled, and when it was
+    /// written.
     pub(in crate::service) fn settle_since(
         &self,
         known: &KnownBudgets,

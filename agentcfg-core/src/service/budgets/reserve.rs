@@ -129,13 +129,13 @@ impl Rate {
 impl AgentCfg {
     /// Reserves what a model call can cost at most of each budget that covers it. `None` where none does.
     ///
-    /// Where the rest of a budget is smaller, the [cap](Reservation::output_cap) is lowered to what it pays for, if that is at least
-    /// 256 tokens.
+    /// Where the rest of a budget is smaller, the [cap](Reservation::output_cap) is lowered to what it pays for, if
+    /// that is at least 256 tokens.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::BudgetExceeded`] where a budget does not pay for the call, or refuses calls whose cost is not known and the model
-    /// has no price; else when storage fails.
+    /// [`ErrorKind::BudgetExceeded`] where a budget does not pay for the call, or refuses calls whose cost is not known
+    /// and the model has no price; else when storage fails.
     ///
     /// ```
     /// use agentcfg_core::service::{CostBound, ModelCall, OutputCap};
@@ -220,8 +220,8 @@ impl AgentCfg {
         Ok(Some(reservation))
     }
 
-    /// Reserves an amount of a budget, or the rest if that is at least `least`; `None` where the budget does not pay for it. A budget
-    /// that is removed meanwhile pays for everything.
+    /// Reserves an amount of a budget, or the rest if that is at least `least`; `None` where the budget does not pay
+    /// for it. A budget that is removed meanwhile pays for everything.
     async fn reserve_of(&self, slice: &Arc<PeriodSlice>, amount: u64, least: u64) -> Result<Option<u64>, Error> {
         if amount == 0 {
             return Ok(Some(0));
@@ -277,8 +277,8 @@ impl AgentCfg {
         }
     }
 
-    /// Reserves what there is, if that is at least `least`. The caller has the turn of the slice, and `rest` was the rest of the
-    /// account at its last exchange.
+    /// Reserves what there is, if that is at least `least`. The caller has the turn of the slice, and `rest` was the
+    /// rest of the account at its last exchange.
     async fn reserve_rest(
         &self,
         slice: &PeriodSlice,

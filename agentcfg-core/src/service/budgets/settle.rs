@@ -41,8 +41,8 @@ fn settled((unsettled, spent): (u64, u64), spent_now: u64) -> Changes {
 }
 
 impl AgentCfg {
-    /// Replaces what servers held of the budgets of a workspace that ended without giving it back by what the usage says that they
-    /// have spent, and returns the budgets.
+    /// Replaces what servers held of the budgets of a workspace that ended without giving it back by what the usage
+    /// says that they have spent, and returns the budgets.
     ///
     /// # Errors
     ///
@@ -137,8 +137,8 @@ impl AgentCfg {
         Ok(raced)
     }
 
-    /// Adds up what the calls of processes that are gone have cost that ended after their last reports, and belong to the current
-    /// periods of these budgets. The calls are read once, however many budgets and processes there are.
+    /// Adds up what the calls of processes that are gone have cost that ended after their last reports, and belong to
+    /// the current periods of these budgets. The calls are read once, however many budgets and processes there are.
     async fn add_up(&self, workspace: WorkspaceId, unsettled: &mut [Unsettled<'_>]) -> Result<(), Error> {
         let reports = || unsettled.iter().flat_map(|of| &of.gone).map(|gone| gone.reported_at);
         let (Some(first), Some(last)) = (reports().min(), reports().max()) else {

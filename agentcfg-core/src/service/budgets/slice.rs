@@ -1,13 +1,14 @@
-//! What one process holds of a budget in one period: a slice of the limit, from which calls reserve without asking the store.
+//! What one process holds of a budget in one period: a slice of the limit, from which calls reserve without asking the
+//! store.
 //!
-//! The account in the store has the slice of each process. What a process has spent stays in its slice until it reports it, so that
-//! a process that is killed leaves no more unaccounted for than the account says that it holds.
+//! The account in the store has the slice of each process. What a process has spent stays in its slice until it reports
+//! it, so that a process that is killed leaves no more unaccounted for than the account says that it holds.
 
 use crate::clock::HOUR;
 use crate::service::records::{BudgetAccount, ProcessTag, SliceHolder};
 
-/// How long a process may reserve from its slice after it has reported, in milliseconds. Others take it to be gone after
-/// [`GONE_AFTER`], so that clocks may differ by the rest.
+/// How long a process may reserve from its slice after it has reported, in milliseconds. Others take it to be gone
+/// after [`GONE_AFTER`], so that clocks may differ by the rest.
 const VALID_FOR: i64 = 10_000;
 /// The age of a report, in milliseconds, after which its process is taken to be gone.
 const GONE_AFTER: i64 = 20_000;
@@ -23,8 +24,8 @@ const REPORT_EVERY: i64 = 5_000;
 const SLICES: u64 = 50;
 /// As a budget runs out, a slice is this part of the rest.
 const SLICES_OF_REST: u64 = 10;
-/// For how many milliseconds an account keeps the last report of a process that holds nothing. A commit whose outcome is not known
-/// is decided long before.
+/// For how many milliseconds an account keeps the last report of a process that holds nothing. A commit whose outcome
+/// is not known is decided long before.
 const REPORT_KEPT_FOR: i64 = HOUR;
 /// The rest of a budget that refuses nothing: sums with it do not overflow.
 const ENDLESS: u64 = u64::MAX / 4;
@@ -57,11 +58,11 @@ pub(super) struct Slice {
     beyond: u64,
     /// The number of the last report.
     report: u64,
-    /// The reports whose outcome is not known. Each of them checks that the account is as it was read, so at most one is committed,
-    /// which may be one that was given up.
+    /// The reports whose outcome is not known. Each of them checks that the account is as it was read, so at most one
+    /// is committed, which may be one that was given up.
     undecided: Vec<Report>,
-    /// Readings of the monotonic clock: when the last report began, when a call reserved last, until when only what is needed is
-    /// taken.
+    /// Readings of the monotonic clock: when the last report began, when a call reserved last, until when only what is
+    /// needed is taken.
     reported: Option<i64>,
     used: i64,
     tight_until: Option<i64>,
@@ -140,7 +141,8 @@ impl Slice {
         self.open = self.open.saturating_sub(from.saturating_sub(to));
     }
 
-    /// Ends a call: its reservation is replaced by what it cost. Returns whether what is left is to be given back at once.
+    /// Ends a call: its reservation is replaced by what it cost. Returns whether what is left is to be given back at
+    /// once.
     pub(super) fn settle(&mut self, reserved: u64, cost: u64) -> bool {
         self.open = self.open.saturating_sub(reserved);
         self.spent = self.spent.saturating_add(cost.min(reserved));
@@ -216,8 +218,8 @@ impl Slice {
         self.tight_until.is_some_and(|until| steady < until)
     }
 
-    /// Takes over what the account says of this process, after a commit whose outcome was not known, or when the slice was settled
-    /// by an operator.
+    /// Takes over what the account says of this process, after a commit whose outcome was not known, or when the slice
+    /// was settled by an operator.
     fn reconcile(&mut self, own: Option<&SliceHolder>) {
         self.held = own.map_or(0, |own| own.held);
         let Some(own) = own else { return };
@@ -235,8 +237,9 @@ impl Slice {
         self.undecided.clear();
     }
 
-    /// Prepares an exchange with the account, which becomes what is to be stored: reports what was spent, takes `wanted` more if
-    /// the limit allows it, or gives back what is not needed. A give-back of everything comes at the end of the process.
+    /// Prepares an exchange with the account, which becomes what is to be stored: reports what was spent, takes
+    /// `wanted` more if the limit allows it, or gives back what is not needed. A give-back of everything comes at the
+    /// end of the process.
     pub(super) fn exchange(
         &mut self,
         account: &mut BudgetAccount,
@@ -324,8 +327,8 @@ impl Slice {
         self.refused &= account.notified & THRESHOLDS[2].bit == 0;
     }
 
-    /// Forgets an exchange that was not committed: it changes nothing, or the account has changed. An earlier one of unknown outcome may be the
-    /// reason.
+    /// Forgets an exchange that was not committed: it changes nothing, or the account has changed. An earlier one of
+    /// unknown outcome may be the reason.
     pub(super) fn not_exchanged(&mut self) {
         self.undecided.pop();
     }
@@ -369,7 +372,8 @@ impl BudgetAccount {
         sum(self.holders.values())
     }
 
-    /// Whether a process other than this one holds something, is not gone, and has not answered the last request to give back.
+    /// Whether a process other than this one holds something, is not gone, and has not answered the last request to
+    /// give back.
     pub(super) fn awaits_others(&self, own: ProcessTag, gone: Gone) -> bool {
         let mut others = self.others(own, gone);
         others.any(|holder| holder.answered < self.asked)

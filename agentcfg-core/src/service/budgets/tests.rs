@@ -400,8 +400,8 @@ fn parts_that_are_too_small_alone_pay_for_one_call_together() {
     assert_eq!(slices[0].reserve_rest(1, 4, 0), Some(1));
 }
 
-/// A database that was frozen executes a commit that its caller has given up, between the next reading of the account and the commit
-/// that follows from it.
+/// A database that was frozen executes a commit that its caller has given up, between the next reading of the account
+/// and the commit that follows from it.
 #[test]
 fn a_report_that_is_committed_after_it_was_given_up_counts_once() {
     let limit = Limit {

@@ -36,8 +36,8 @@ pub(in crate::service) fn lacks(who: impl fmt::Display, permission: Permission) 
 
 /// An API key or a user whose credential was verified. See [`AgentCfg::authenticate`](crate::AgentCfg::authenticate).
 ///
-/// It identifies the caller and carries no permissions: each method of the service decides on current records. Give it to the
-/// service that made it, or to another one on the same store.
+/// It identifies the caller and carries no permissions: each method of the service decides on current records. Give it
+/// to the service that made it, or to another one on the same store.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -190,8 +190,8 @@ impl Caller {
         }
     }
 
-    /// The same caller with the identifier of a request, which the audit entries of its changes keep: in `agentcfg-server` the
-    /// `X-Request-Id`, which finds the line of the access log.
+    /// The same caller with the identifier of a request, which the audit entries of its changes keep: in
+    /// `agentcfg-server` the `X-Request-Id`, which finds the line of the access log.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -210,8 +210,9 @@ impl Caller {
         }
     }
 
-    /// The same user with the `name` and the `email` of these claims, where the session token has none: those of an ID token of the user,
-    /// of which [`AgentCfg::open_browser_session`](crate::AgentCfg::open_browser_session) keeps them for the list of members.
+    /// The same user with the `name` and the `email` of these claims, where the session token has none: those of an ID
+    /// token of the user, of which [`AgentCfg::open_browser_session`](crate::AgentCfg::open_browser_session) keeps them
+    /// for the list of members.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -352,7 +353,8 @@ impl Caller {
         self.limits()?.label()
     }
 
-    /// The version that a reader of released texts gets: the selected one, or that at the label which an API key is pinned to.
+    /// The version that a reader of released texts gets: the selected one, or that at the label which an API key is
+    /// pinned to.
     ///
     /// # Errors
     ///

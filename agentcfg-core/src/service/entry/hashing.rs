@@ -1,8 +1,8 @@
 //! The slow hash of API keys, on threads with a lower priority than those that serve requests with known keys.
 //!
-//! Every key that is made or seen for the first time costs one, and a pipeline may bring hundreds at once. So they run on
-//! threads of their own: few, with a bounded queue, and at a lower priority than every other thread. Wrong secrets do not
-//! get here; see [`token::may_match`](crate::token::may_match).
+//! Every key that is made or seen for the first time costs one, and a pipeline may bring hundreds at once. So they run
+//! on threads of their own: few, with a bounded queue, and at a lower priority than every other thread. Wrong secrets
+//! do not get here; see [`token::may_match`](crate::token::may_match).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};

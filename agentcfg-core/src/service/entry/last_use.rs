@@ -91,9 +91,9 @@ impl AgentCfg {
         });
     }
 
-    /// Writes when API keys were last used, the usage of model calls and what budgets have spent. The service does so itself, twice a
-    /// minute and within a second. Call this before the process ends: what was not written is lost, and budgets get back what no call has reserved. Nothing
-    /// else is kept in memory alone.
+    /// Writes when API keys were last used, the usage of model calls and what budgets have spent. The service does so
+    /// itself, twice a minute and within a second. Call this before the process ends: what was not written is lost, and
+    /// budgets get back what no call has reserved. Nothing else is kept in memory alone.
     ///
     /// ```
     /// # use agentcfg_core::{AgentCfg, store::MemoryStore};

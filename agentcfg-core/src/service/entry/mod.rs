@@ -1,6 +1,7 @@
 //! Entry: from the credential of a request to its caller.
 //!
-//! [`AgentCfg::enter`] is the whole sequence, for servers. [`AgentCfg::authenticate`] is the same without the rate window.
+//! [`AgentCfg::enter`] is the whole sequence, for servers. [`AgentCfg::authenticate`] is the same without the rate
+//! window.
 //!
 //! 1. **Read the credential.** A text that starts with `svc_` is an API key, any other is a session token, which the
 //!    [`SessionVerifier`](crate::session::SessionVerifier) verifies. A malformed key costs no read.
@@ -12,8 +13,8 @@
 //! 5. **Last use.** It is noted in memory, and written periodically ([`last_use`]).
 //! 6. **Rate window.** Only requests with a valid credential count.
 //!
-//! On a store that is a network away, steps 3 and 6 run at the same time for a key that was verified before, and the records
-//! that the request is likely to need are prefetched ([`prefetch`]).
+//! On a store that is a network away, steps 3 and 6 run at the same time for a key that was verified before, and the
+//! records that the request is likely to need are prefetched ([`prefetch`]).
 //!
 //! A revocation takes effect at once. What a [`Caller`] may do is decided again in each method of the service, on the
 //! current record ([`access`](super::access)).
@@ -123,8 +124,8 @@ impl AgentCfg {
     /// Admits a request: [authenticates](Self::authenticate) its credential and [counts](Self::admit) it. A server
     /// calls this once for each request.
     ///
-    /// On a [shared store](crate::store::Store::is_shared) the first service method that is called with this caller, within
-    /// a second, decides on the records that were read here; each further call reads again.
+    /// On a [shared store](crate::store::Store::is_shared) the first service method that is called with this caller,
+    /// within a second, decides on the records that were read here; each further call reads again.
     ///
     /// ```
     /// use agentcfg_core::model::{Environment, NewApiKey, NewWorkspace, Scope};
@@ -151,8 +152,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`EntryError::Credential`] as [`Self::authenticate`]; [`EntryError::RateLimited`] over the limit, with the figures
-    /// to answer with.
+    /// [`EntryError::Credential`] as [`Self::authenticate`]; [`EntryError::RateLimited`] over the limit, with the
+    /// figures to answer with.
     pub async fn enter(&self, credential: &str) -> Result<Entry, EntryError> {
         let at = self.moment();
         // Windows are in the key table unless requests are counted together with other servers.
@@ -230,13 +231,13 @@ impl AgentCfg {
 
     /// Verifies a credential, an API key or a session token, and returns its caller.
     ///
-    /// The caller may be kept. Each method that it is given to decides on the current state: calls with a revoked or expired
-    /// key are refused.
+    /// The caller may be kept. Each method that it is given to decides on the current state: calls with a revoked or
+    /// expired key are refused.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Unauthorized`](crate::ErrorKind::Unauthorized) with one same message for every credential that is not valid;
-    /// [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) when it cannot be verified now.
+    /// [`ErrorKind::Unauthorized`](crate::ErrorKind::Unauthorized) with one same message for every credential that is
+    /// not valid; [`ErrorKind::Unavailable`](crate::ErrorKind::Unavailable) when it cannot be verified now.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -1,10 +1,10 @@
-//! Entry where each call of the store is a round trip over a network: the records that a request is likely to need are read
-//! together with its key's record, and the request is counted at the same time.
+//! Entry where each call of the store is a round trip over a network: the records that a request is likely to need are
+//! read together with its key's record, and the request is counted at the same time.
 //!
 //! Both are safe only for a credential that this process has verified before. Its plaintext is known then, so only a
 //! revocation or its expiry can make it bad, and both are final. A request that was counted and is then refused takes
-//! nothing from any other, because that key is never accepted again. Any other credential is verified before its request is
-//! counted.
+//! nothing from any other, because that key is never accepted again. Any other credential is verified before its
+//! request is counted.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -16,8 +16,8 @@ use crate::sync::lock;
 /// How long after the entry of its request a snapshot is used, in milliseconds of the steady clock.
 const MAX_AGE: i64 = 1000;
 
-/// The records that were read on entry, in the snapshot of the key's record. One service method uses them; the next one must
-/// see later changes and reads again.
+/// The records that were read on entry, in the snapshot of the key's record. One service method uses them; the next one
+/// must see later changes and reads again.
 pub(in crate::service) struct Prefetch {
     read_at: i64,
     is_claimed: AtomicBool,

@@ -1,5 +1,5 @@
-//! What an entry does for a credential that the key table does not know: the check of an API key by its record, steps 3 and
-//! 4, and of a session token by its verifier.
+//! What an entry does for a credential that the key table does not know: the check of an API key by its record, steps 3
+//! and 4, and of a session token by its verifier.
 
 use std::sync::Arc;
 

@@ -15,7 +15,8 @@ pub(super) trait EventForm: Clone + Send + Sync + 'static {
     /// Makes the event of an entry.
     fn of(cursor: Cursor, entry: &Encoded<StoredEntry>) -> Result<Self, Error>;
 
-    /// The event as a caller with these limits sees it: with the changes of its agents alone, and not at all without any.
+    /// The event as a caller with these limits sees it: with the changes of its agents alone, and not at all without
+    /// any.
     fn limited_to(self, limits: &KeyLimits) -> Result<Option<Self>, Error>;
 
     /// A hash of the entry, by which [`Self::known`] finds its event.

@@ -64,8 +64,8 @@ pub(super) struct ReadEvents<E> {
 pub(super) struct PageLimits {
     pub(super) events: usize,
     pub(super) bytes: usize,
-    /// A single page takes a permit for long answers. A stream takes none: it counts its own bytes, and one that is not polled
-    /// must not block others.
+    /// A single page takes a permit for long answers. A stream takes none: it counts its own bytes, and one that is not
+    /// polled must not block others.
     pub(super) is_single_page: bool,
     /// Whether events are likely. If not, a store behind a network is first asked for the head of the log alone.
     pub(super) expects_events: bool,
@@ -74,8 +74,8 @@ pub(super) struct PageLimits {
 impl AgentCfg {
     /// The changes of a workspace after a position, at most `limit` of them, in the order of their revisions.
     ///
-    /// Callers without `audit_log:read` see the events of agents and labels alone. A page also ends after 8 MiB, with at least one event. The
-    /// cursor of a list of agents is the position at which the list was read.
+    /// Callers without `audit_log:read` see the events of agents and labels alone. A page also ends after 8 MiB, with
+    /// at least one event. The cursor of a list of agents is the position at which the list was read.
     ///
     /// # Errors
     ///
@@ -103,7 +103,8 @@ impl AgentCfg {
         self.page(caller, workspace, after.into(), limit).await
     }
 
-    /// As [`Self::changes`], each event as the text that its readers share. It has what the log has, also the order of members.
+    /// As [`Self::changes`], each event as the text that its readers share. It has what the log has, also the order of
+    /// members.
     ///
     /// # Errors
     ///
@@ -318,11 +319,11 @@ impl AgentCfg {
         }
     }
 
-    /// The part of the log after a revision if it is one entry or none, which is what a reader who follows the log finds. An
-    /// embedded store has both records in its cache, so many readers of one workspace cost no scan each.
+    /// The part of the log after a revision if it is one entry or none, which is what a reader who follows the log
+    /// finds. An embedded store has both records in its cache, so many readers of one workspace cost no scan each.
     ///
-    /// The reads need no common snapshot: an entry never changes. The authority is read last: a caller who has it then had it
-    /// when the entry was committed, or got it since.
+    /// The reads need no common snapshot: an entry never changes. The authority is read last: a caller who has it then
+    /// had it when the entry was committed, or got it since.
     async fn read_next<E: EventForm>(&self, caller: &Caller, after: Cursor) -> Result<Option<LogPart<E>>, Error> {
         let (epoch, workspace, after) = (after.epoch(), after.workspace(), after.revision());
         if after == u64::MAX {
@@ -347,8 +348,8 @@ impl AgentCfg {
         }))
     }
 
-    /// The part of the log after a revision if there is none, on a store where each read is a round trip. Readers at the same moment
-    /// share reads by key, as they do not share scans.
+    /// The part of the log after a revision if there is none, on a store where each read is a round trip. Readers at
+    /// the same moment share reads by key, as they do not share scans.
     async fn read_none<E: EventForm>(
         &self,
         caller: &Caller,
@@ -378,8 +379,8 @@ impl AgentCfg {
         }))
     }
 
-    /// The access of a user by the records that a read has found. Where a group lets the user in, a record of the user is made, which an
-    /// operator's removal needs.
+    /// The access of a user by the records that a read has found. Where a group lets the user in, a record of the user
+    /// is made, which an operator's removal needs.
     async fn reader(
         &self,
         user_id: &UserId,

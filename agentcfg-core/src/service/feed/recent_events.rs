@@ -27,8 +27,8 @@ const KEPT_BYTES: u64 = 32 << 20;
 /// About how many texts are kept.
 const KEPT: usize = 1024;
 
-/// A [`ChangeEvent`] as JSON text. Readers of one workspace in one process share it: an event is decoded and encoded once, however
-/// many streams it is sent on.
+/// A [`ChangeEvent`] as JSON text. Readers of one workspace in one process share it: an event is decoded and encoded
+/// once, however many streams it is sent on.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

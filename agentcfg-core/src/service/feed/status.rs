@@ -1,9 +1,9 @@
 //! Live status in the feed: compared once for all readers of a workspace.
 //!
 //! The readers of a workspace share a feed. The reader that is woken first reads what has changed in the table of the
-//! statuses, gives a number to each entry that changed, and publishes it; each reader remembers the last number that it has
-//! seen. Readers that waited while the table was read do not read it again. So neither a report nor a reader costs more where
-//! there are more agents. The feed also knows when the next entry grows old, so that no agent needs a timer.
+//! statuses, gives a number to each entry that changed, and publishes it; each reader remembers the last number that it
+//! has seen. Readers that waited while the table was read do not read it again. So neither a report nor a reader costs
+//! more where there are more agents. The feed also knows when the next entry grows old, so that no agent needs a timer.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::pin::Pin;

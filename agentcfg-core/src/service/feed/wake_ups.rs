@@ -1,8 +1,8 @@
 //! Wake-ups for readers of the feed.
 //!
-//! A store that is in this process notifies its watchers after each commit. Of a store that other servers share, one task of
-//! the service reads the heads of all watched logs in one read, and wakes the readers of those that have moved. Commits of
-//! this service wake its own readers at once.
+//! A store that is in this process notifies its watchers after each commit. Of a store that other servers share, one
+//! task of the service reads the heads of all watched logs in one read, and wakes the readers of those that have moved.
+//! Commits of this service wake its own readers at once.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};

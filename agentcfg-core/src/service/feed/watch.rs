@@ -243,8 +243,8 @@ impl Watch {
     /// # Errors
     ///
     /// [`ErrorKind::Unauthorized`] and [`ErrorKind::Forbidden`] when the caller's credential has ended, or allows less
-    /// than before; [`ErrorKind::Gone`] when the log no longer has the position; [`ErrorKind::Unavailable`] when storage
-    /// fails, and after [`AgentCfg::shutdown`]. The position stays, so the read can be repeated.
+    /// than before; [`ErrorKind::Gone`] when the log no longer has the position; [`ErrorKind::Unavailable`] when
+    /// storage fails, and after [`AgentCfg::shutdown`]. The position stays, so the read can be repeated.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -296,9 +296,9 @@ impl Watch {
         })
     }
 
-    /// Waits until a read may find something: after a commit, or when a status grows old. It returns at once when the last read left
-    /// something behind. It also returns when this service has closed the browser session of the caller, of which a read knows nothing:
-    /// verify the cookie again ([`AgentCfg::authenticate_browser_session`]).
+    /// Waits until a read may find something: after a commit, or when a status grows old. It returns at once when the
+    /// last read left something behind. It also returns when this service has closed the browser session of the caller,
+    /// of which a read knows nothing: verify the cookie again ([`AgentCfg::authenticate_browser_session`]).
     ///
     /// Dropping the future loses no wake-up. With statuses it needs a tokio runtime with timers.
     ///

@@ -13,8 +13,8 @@ use crate::model::{Changes, Label, LabelDiff, Permission, WorkspaceId};
 use crate::validate::Invalid;
 
 impl AgentCfg {
-    /// Compares what two labels point at, for each active agent that has both, in the order of the list of agents. `latest` is the
-    /// current version.
+    /// Compares what two labels point at, for each active agent that has both, in the order of the list of agents.
+    /// `latest` is the current version.
     ///
     /// Which versions are compared is read in one snapshot.
     ///

@@ -60,8 +60,8 @@ impl AgentCfg {
     }
 }
 
-/// The commits that moved a label, in parts. Each part is read when it is asked for, so that a slow reader holds nothing in the
-/// store.
+/// The commits that moved a label, in parts. Each part is read when it is asked for, so that a slow reader holds
+/// nothing in the store.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -105,8 +105,8 @@ impl LabelHistory {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) when the caller has lost `agents:read` since the part before, and
-    /// when storage fails.
+    /// [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) when the caller has lost `agents:read` since the part
+    /// before, and when storage fails.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -1,8 +1,8 @@
 //! Labels: names that point at versions of agents, and are moved to release one.
 //!
-//! All labels of an agent are one record. The check of its version in the commit makes a move compare-and-set and bounds
-//! their number. A version that a label points at is never removed, so the commit that moves a label to an older version also
-//! checks that it is still there.
+//! All labels of an agent are one record. The check of its version in the commit makes a move compare-and-set and
+//! bounds their number. A version that a label points at is never removed, so the commit that moves a label to an older
+//! version also checks that it is still there.
 
 mod compare;
 mod history;
@@ -76,12 +76,14 @@ impl AgentCfg {
         Ok(rows)
     }
 
-    /// Makes a label of an agent point at a version, and makes the label if there is none. A deactivated agent has labels too.
+    /// Makes a label of an agent point at a version, and makes the label if there is none. A deactivated agent has
+    /// labels too.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for a text that is no label and for `latest`, [`ErrorKind::Forbidden`] without `agents:release`,
-    /// [`ErrorKind::NotFound`] for an unknown agent or version and where the agent lacks the label whose version is taken, [`ErrorKind::Precondition`] when the label does not point at
+    /// [`ErrorKind::Invalid`] for a text that is no label and for `latest`, [`ErrorKind::Forbidden`] without
+    /// `agents:release`, [`ErrorKind::NotFound`] for an unknown agent or version and where the agent lacks the label
+    /// whose version is taken, [`ErrorKind::Precondition`] when the label does not point at
     /// [`LabelTarget::expected_version`], [`ErrorKind::PlanLimit`] when the agent has 20 labels already.
     ///
     /// ```

@@ -205,8 +205,8 @@ impl ReleasedVersions {
 }
 
 impl AgentCfg {
-    /// Refuses a change when one of these labels has moved after its base, of whichever agent. `last` is the last entry of the
-    /// log.
+    /// Refuses a change when one of these labels has moved after its base, of whichever agent. `last` is the last entry
+    /// of the log.
     pub(super) async fn require_unmoved(
         &self,
         base: Cursor,

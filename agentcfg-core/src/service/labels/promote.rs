@@ -18,16 +18,18 @@ use crate::model::{
 use crate::validate::{IntoValid, MAX_LABELS, MAX_PROMOTED};
 
 impl AgentCfg {
-    /// Moves a label to the version that another label points at, for several agents in one commit: all of them or none.
+    /// Moves a label to the version that another label points at, for several agents in one commit: all of them or
+    /// none.
     ///
     /// With `dry_run` everything is decided and nothing is changed.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Invalid`] for labels that are the same and for `latest` as the one to move, [`ErrorKind::Forbidden`]
-    /// without `agents:release` (a dry run needs `agents:read`), [`ErrorKind::Precondition`] when one of the labels has moved
-    /// since [`Promotion::base`], [`ErrorKind::NotFound`] when an agent that is named is unknown, deleted or lacks the label
-    /// `from`, [`ErrorKind::PlanLimit`] for more than 1,000 agents and for one with 20 labels already.
+    /// [`ErrorKind::Invalid`] for labels that are the same and for `latest` as the one to move,
+    /// [`ErrorKind::Forbidden`] without `agents:release` (a dry run needs `agents:read`), [`ErrorKind::Precondition`]
+    /// when one of the labels has moved since [`Promotion::base`], [`ErrorKind::NotFound`] when an agent that is named
+    /// is unknown, deleted or lacks the label `from`, [`ErrorKind::PlanLimit`] for more than 1,000 agents and for one
+    /// with 20 labels already.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -152,8 +154,8 @@ impl AgentCfg {
         Ok((change, labelled.collect::<Result<_, Error>>()?))
     }
 
-    /// The active agents of a set that have a label, by identifier; `None` when the set has changed since it was asked which
-    /// they are.
+    /// The active agents of a set that have a label, by identifier; `None` when the set has changed since it was asked
+    /// which they are.
     async fn labelled_agents_of_set<'a>(
         &self,
         change: Change<'a>,

@@ -17,8 +17,8 @@ use crate::model::{Action, Changes, LabelRestore, Permission, RestoredLabel, Tar
 use crate::validate::{IntoValid, MAX_LABELS, MAX_PROMOTED};
 
 impl AgentCfg {
-    /// Puts a label of all agents back to where it was at a revision: moved, set again or removed, in one commit. Answers the
-    /// labels that moved, those of deactivated agents too; where none did, nothing is recorded.
+    /// Puts a label of all agents back to where it was at a revision: moved, set again or removed, in one commit.
+    /// Answers the labels that moved, those of deactivated agents too; where none did, nothing is recorded.
     ///
     /// With `dry_run` everything is decided and nothing is changed.
     ///
@@ -26,8 +26,8 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Invalid`] for `latest` and for a revision that is not there yet, [`ErrorKind::Forbidden`] without
     /// `agents:release` (a dry run needs `agents:read`), [`ErrorKind::Precondition`] when the label has moved since
-    /// [`LabelRestore::base`], [`ErrorKind::PlanLimit`] when more than 1,000 labels would move and for an agent with 20 labels
-    /// already.
+    /// [`LabelRestore::base`], [`ErrorKind::PlanLimit`] when more than 1,000 labels would move and for an agent with 20
+    /// labels already.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

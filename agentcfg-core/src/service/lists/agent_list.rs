@@ -41,8 +41,8 @@ impl AgentList {
         Self { version, ..self }
     }
 
-    /// The number of the version of the agent that [`AgentFilter::agent_id`](crate::model::AgentFilter::agent_id) names;
-    /// `None` for a list of all agents and for an empty one.
+    /// The number of the version of the agent that [`AgentFilter::agent_id`](crate::model::AgentFilter::agent_id)
+    /// names; `None` for a list of all agents and for an empty one.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

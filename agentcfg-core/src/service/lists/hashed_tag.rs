@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use crate::model::{AgentId, Epoch, Tag};
 
-/// The tag of a text: equal texts have equal tags, on each server. That of a caller who may see some agents alone has another
-/// tag than that of all.
+/// The tag of a text: equal texts have equal tags, on each server. That of a caller who may see some agents alone has
+/// another tag than that of all.
 pub(super) fn hashed(epoch: Epoch, text: &[u8], limits: Option<&BTreeSet<AgentId>>) -> Tag {
     let mut hash = Sha256::new_with_prefix(text);
     for agent_id in limits.into_iter().flatten() {

@@ -108,7 +108,8 @@ impl ListText {
         self.whole.tag
     }
 
-    /// The workspace's revision at which the list was read, or the one that [`AsOf::Revision`](crate::model::AsOf) names.
+    /// The workspace's revision at which the list was read, or the one that [`AsOf::Revision`](crate::model::AsOf)
+    /// names.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -123,7 +124,8 @@ impl ListText {
         self.whole.cursor.revision()
     }
 
-    /// The position in the change feed at which the list was read: the changes after it lead from this list to the one now.
+    /// The position in the change feed at which the list was read: the changes after it lead from this list to the one
+    /// now.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -272,7 +274,8 @@ impl ListText {
         Ok(self.shared(encoded))
     }
 
-    /// Whether readers share the text: it is that of the current state. The text of an earlier moment belongs to one reader.
+    /// Whether readers share the text: it is that of the current state. The text of an earlier moment belongs to one
+    /// reader.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -69,7 +69,8 @@ impl ListWriter {
         Ok(())
     }
 
-    /// Ends the list: puts the rows in order. `tag` makes its tag of the JSON text, and `cache` is the cache that may keep it.
+    /// Ends the list: puts the rows in order. `tag` makes its tag of the JSON text, and `cache` is the cache that may
+    /// keep it.
     pub(in crate::service) fn finish(
         mut self,
         cursor: Cursor,

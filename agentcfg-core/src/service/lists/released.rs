@@ -85,8 +85,8 @@ impl ReleasedList {
 }
 
 impl AgentCfg {
-    /// Lists the version of each active agent that a label points at, with its content, in the order of the list of agents.
-    /// `latest` releases the current versions. With `agent_id` the list has at most that agent.
+    /// Lists the version of each active agent that a label points at, with its content, in the order of the list of
+    /// agents. `latest` releases the current versions. With `agent_id` the list has at most that agent.
     ///
     /// The tag changes only when the list does. As with [`Self::list_agents`], callers at the same time share one read.
     ///

@@ -29,12 +29,14 @@ settable! {
         is_post: bool,
         /// The model that the request names.
         model: Option<&'a str>,
-        /// Whether the request has a list of further models, of which a gateway may choose: managed credentials do not pay for that.
+        /// Whether the request has a list of further models, of which a gateway may choose: managed credentials do not
+        /// pay for that.
         lists_models: bool,
-        /// Whether the agent's model can be filled in. Where it cannot, such as in a form with a file, the agent's model is
-        /// ignored.
+        /// Whether the agent's model can be filled in. Where it cannot, such as in a form with a file, the agent's
+        /// model is ignored.
         takes_agent_model: bool,
-        /// The version of the agent whose model and persona are filled in: the current one, or one by its number or a label.
+        /// The version of the agent whose model and persona are filled in: the current one, or one by its number or a
+        /// label.
         version: VersionSelector<'a>,
         /// Whether the agent's persona can be filled in, so that its required variables need values.
         takes_persona: bool,
@@ -80,12 +82,13 @@ impl<'a> ModelRequest<'a> {
 pub struct ModelCall {
     /// Where the call goes.
     pub first: ModelAttempt,
-    /// What is tried in turn when the one before fails before it answers. There are some only where the agent's model is filled
-    /// in and its definition has `fallback_models`.
+    /// What is tried in turn when the one before fails before it answers. There are some only where the agent's model
+    /// is filled in and its definition has `fallback_models`.
     pub fallbacks: Vec<ModelAttempt>,
     /// The number of the version of the agent that the model and the persona are of.
     pub version: u64,
-    /// The persona to fill in where the request has none: the agent's with the values of its variables, unless it is empty.
+    /// The persona to fill in where the request has none: the agent's with the values of its variables, unless it is
+    /// empty.
     pub persona_prompt: Option<String>,
     /// The members that the body gets where it lacks them.
     pub model_settings: ModelSettings,
@@ -135,10 +138,12 @@ pub struct ModelAttempt {
 }
 
 impl ModelCall {
-    /// How many models are asked for one call at most. Those that a budget does not pay for are passed over and do not count.
+    /// How many models are asked for one call at most. Those that a budget does not pay for are passed over and do not
+    /// count.
     pub const MAX_ATTEMPTS: usize = 3;
 
-    /// Whether the workspace has, or had, budgets, so that the call must [reserve](crate::AgentCfg::reserve) what it can cost.
+    /// Whether the workspace has, or had, budgets, so that the call must [reserve](crate::AgentCfg::reserve) what it
+    /// can cost.
     pub fn may_have_budgets(&self) -> bool {
         self.budgets != 0
     }

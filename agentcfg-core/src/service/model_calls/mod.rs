@@ -58,16 +58,16 @@ impl AgentCfg {
     /// Decides on current state what a model call of an agent needs: address, credential, and the
     /// agent's model and persona to fill in.
     ///
-    /// `workspace` may be left out where the caller has just one. A workspace key that does not open is an error, never a reason to take
-    /// another credential.
+    /// `workspace` may be left out where the caller has just one. A workspace key that does not open is an error, never
+    /// a reason to take another credential.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `models:invoke`, [`ErrorKind::NotFound`] for an unknown or
-    /// deleted agent and for an unknown version or label, [`ErrorKind::Invalid`] for a model that is coming soon or another provider's,
-    /// [`ErrorKind::NotConfigured`] when there is no credential, [`ErrorKind::Forbidden`] also for a path
-    /// that needs the workspace's own key when there is none, [`ErrorKind::Internal`] when the
-    /// workspace's key does not open.
+    /// deleted agent and for an unknown version or label, [`ErrorKind::Invalid`] for a model that is coming soon or
+    /// another provider's, [`ErrorKind::NotConfigured`] when there is no credential, [`ErrorKind::Forbidden`] also for
+    /// a path that needs the workspace's own key when there is none, [`ErrorKind::Internal`] when the workspace's key
+    /// does not open.
     ///
     /// ```
     /// use agentcfg_core::model::{CredentialSource, NewAgent, NewWorkspace, Provider};
@@ -126,8 +126,8 @@ impl AgentCfg {
 
     /// Checks that the caller may call models in a workspace, before the call itself is read.
     ///
-    /// An app calls it before it receives a long body. [`Self::resolve_model_call`] decides again: the rights may have changed
-    /// by the time the body is there.
+    /// An app calls it before it receives a long body. [`Self::resolve_model_call`] decides again: the rights may have
+    /// changed by the time the body is there.
     ///
     /// # Errors
     ///
@@ -332,7 +332,8 @@ impl AgentCfg {
         provider: Provider,
         sealed: &Sealed,
     ) -> Result<ProviderCredential, Error> {
-        // The keyring is read after the record, so that it holds every key that a running rotation had sealed with by then.
+        // The keyring is read after the record, so that it holds every key that a running rotation had sealed with by
+        // then.
         let opened = match self.vault() {
             Some(vault) => vault.open(workspace, provider, sealed),
             None => Err(OpenError::UnknownKey(sealed.key_id())),

@@ -66,8 +66,8 @@ pub(in crate::service) fn budgets(workspace: WorkspaceId) -> Entries<StoredBudge
     Entries::in_workspace(workspace).after_item(Some("".into()))
 }
 
-/// The revision of a workspace's budgets, which each change of one raises, and their number. Each model call reads it, so that a
-/// process notices a change by another one at the next call.
+/// The revision of a workspace's budgets, which each change of one raises, and their number. Each model call reads it,
+/// so that a process notices a change by another one at the next call.
 #[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
 pub(in crate::service) struct BudgetsHead {
     pub(in crate::service) revision: u64,
@@ -82,8 +82,8 @@ pub(in crate::service) fn budgets_head(workspace: WorkspaceId) -> EntityKey<Budg
     EntityKey::in_workspace(workspace, "")
 }
 
-/// The account of a budget in one period. What is spent and what all processes hold never exceeds the limit, as far as calls keep
-/// to what was reserved for them. Amounts are billionths of a USD.
+/// The account of a budget in one period. What is spent and what all processes hold never exceeds the limit, as far as
+/// calls keep to what was reserved for them. Amounts are billionths of a USD.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(in crate::service) struct BudgetAccount {
     pub(in crate::service) spent: u64,

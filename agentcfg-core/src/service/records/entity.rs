@@ -154,8 +154,8 @@ impl<T: Entity> Encoded<T> {
         Check::Version(self.key.key.clone(), self.record.version)
     }
 
-    /// A hash of version and value. The version alone is not enough where a commit can be lost, such as by a failover to an
-    /// older replica.
+    /// A hash of version and value. The version alone is not enough where a commit can be lost, such as by a failover
+    /// to an older replica.
     pub(in crate::service) fn fingerprint(&self, hasher: &impl BuildHasher) -> u64 {
         hasher.hash_one((self.record.version, &*self.record.value))
     }

@@ -1,8 +1,8 @@
 //! The records of the history of agents: versions, touches and labels.
 //!
 //! Versions and touches of an agent are numbered 1, 2, 3, … without gaps, and the agent's record has the last number of
-//! each. So their keys are known without a scan, and a search by revision or by time is a binary search. Old versions may have
-//! been [removed](super::super::retention).
+//! each. So their keys are known without a scan, and a search by revision or by time is a binary search. Old versions
+//! may have been [removed](super::super::retention).
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -29,7 +29,8 @@ pub(super) fn version_of(key: &Key) -> Option<(&str, u64)> {
     Some((agent_id, number.parse().ok()?))
 }
 
-/// How many versions are a group: the first one is whole, and [`packed`](super::packed) ones need those before them in the group.
+/// How many versions are a group: the first one is whole, and [`packed`](super::packed) ones need those before them in
+/// the group.
 pub(in crate::service) const VERSION_GROUP: u64 = 8;
 
 /// The group of a version.
@@ -81,7 +82,8 @@ impl<C: Content> Entity for StoredVersion<C> {
     const IS_UNPACKED: bool = C::IS_UNPACKED;
 }
 
-/// A change of an agent's record that made no version: an update that changed no content, a deactivation or a restoration.
+/// A change of an agent's record that made no version: an update that changed no content, a deactivation or a
+/// restoration.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(in crate::service) struct StoredTouch {
     /// The workspace's revision at which the change was made. The store writes it.

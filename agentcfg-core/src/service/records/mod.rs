@@ -1,7 +1,8 @@
 //! The typed layer between the service and the store: which records there are, and how they are read and written.
 //!
-//! A kind of record is declared once, in [`kinds`]: its Rust type, its [`Kind`](crate::store::Kind) and its keys. The rest
-//! of the service names keys of those types and handles no encoded records, no positions in a batch and no bare numbers:
+//! A kind of record is declared once, in [`kinds`]: its Rust type, its [`Kind`](crate::store::Kind) and its keys. The
+//! rest of the service names keys of those types and handles no encoded records, no positions in a batch and no bare
+//! numbers:
 //!
 //! - [`AgentCfg::read`](super::AgentCfg::read) takes one key or a tuple of keys, and answers from one snapshot;
 //! - [`AgentCfg::scan`](super::AgentCfg::scan) takes [`Entries`], the records of one kind in one partition;

@@ -105,7 +105,8 @@ impl<T: Entity> Scanned<T> {
         if T::IS_UNPACKED { scanned.into_cut() } else { scanned }
     }
 
-    /// The first records, up to the length that the scan allows once they are unpacked. The record that exceeds it is among them.
+    /// The first records, up to the length that the scan allows once they are unpacked. The record that exceeds it is
+    /// among them.
     pub(in crate::service) fn into_cut(mut self) -> Self {
         let (mut bytes, mut count) = (0, 0);
         for (_, record) in &self.entries {

@@ -23,8 +23,8 @@ pub(super) fn removed_meanwhile() -> Error {
 }
 
 impl AgentCfg {
-    /// Puts the texts of packed records back in their places. Versions never change, so they may be read after the records. They may be
-    /// removed between the two reads: `None`, and the records are to be read again.
+    /// Puts the texts of packed records back in their places. Versions never change, so they may be read after the
+    /// records. They may be removed between the two reads: `None`, and the records are to be read again.
     pub(super) async fn unpacked(&self, mut found: Vec<(Key, Record)>) -> Result<Option<Vec<(Key, Record)>>, Error> {
         if !found.iter().any(|(_, record)| is_packed(&record.value)) {
             return Ok(Some(found));

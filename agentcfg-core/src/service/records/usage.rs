@@ -180,9 +180,9 @@ impl EntityKey<StoredCall> {
     }
 }
 
-/// The sum over calls of one group that ended on one day or in one hour, as one process has counted them. Each process counts into records of its
-/// own, and writes the whole sum each time. So processes do not conflict, and a write whose outcome is unknown is repeated without
-/// counting twice.
+/// The sum over calls of one group that ended on one day or in one hour, as one process has counted them. Each process
+/// counts into records of its own, and writes the whole sum each time. So processes do not conflict, and a write whose
+/// outcome is unknown is repeated without counting twice.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::service) struct StoredSum {
     #[serde(rename = "g")]

@@ -258,8 +258,8 @@ pub(in crate::service) fn webhook_test(
     EntityKey::in_workspace(workspace, format!("{webhook}/t{test}"))
 }
 
-/// The deliveries of a webhook: its tests, the last one first, and then its attempts in the same order. Records of other webhooks
-/// follow; [`EntityKey::is_test_of`] and [`EntityKey::is_attempt_of`] tell them apart.
+/// The deliveries of a webhook: its tests, the last one first, and then its attempts in the same order. Records of
+/// other webhooks follow; [`EntityKey::is_test_of`] and [`EntityKey::is_attempt_of`] tell them apart.
 pub(in crate::service) fn webhook_deliveries(workspace: WorkspaceId, webhook: WebhookId) -> Entries<WebhookDelivery> {
     let behind = EntityKey::in_workspace(workspace, format!("{webhook}/u"));
     Entries::in_workspace(workspace).after(&behind).descending()

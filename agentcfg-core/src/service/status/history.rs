@@ -1,7 +1,7 @@
 //! The changes of live statuses in the last 24 hours, as this server saw them. They are in memory alone.
 //!
-//! An agent's report that counts no longer is a change to `offline`, noted when the agent reports again or when the history is
-//! read, at the time at which the report ended.
+//! An agent's report that counts no longer is a change to `offline`, noted when the agent reports again or when the
+//! history is read, at the time at which the report ended.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -67,8 +67,8 @@ pub struct StatusChanges {
 }
 
 impl AgentCfg {
-    /// The changes of the live status of a workspace's agents in the last 24 hours, as this process saw them, oldest first. A report
-    /// that counts no longer is a change too. At most 288 changes of an agent are kept.
+    /// The changes of the live status of a workspace's agents in the last 24 hours, as this process saw them, oldest
+    /// first. A report that counts no longer is a change too. At most 288 changes of an agent are kept.
     ///
     /// # Errors
     ///

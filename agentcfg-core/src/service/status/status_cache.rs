@@ -1,7 +1,7 @@
 //! One table of statuses for all readers of a workspace.
 //!
-//! A read first looks whether the published texts are those of now, which takes no read of the store where the store tracks
-//! changes. If they are not, one reader brings the table up to date, and the others wait for it.
+//! A read first looks whether the published texts are those of now, which takes no read of the store where the store
+//! tracks changes. If they are not, one reader brings the table up to date, and the others wait for it.
 
 use std::sync::{Arc, RwLock};
 
@@ -168,7 +168,8 @@ impl Statuses {
         Ok(state)
     }
 
-    /// Keeps the table in the cache. A weight there must not change, so it is inserted again when it has grown or shrunk.
+    /// Keeps the table in the cache. A weight there must not change, so it is inserted again when it has grown or
+    /// shrunk.
     fn keep(self: &Arc<Self>, service: &AgentCfg, state: &mut SharedStatuses) {
         let cache = &service.inner.cache;
         let bytes = state.table.as_ref().map_or(0, Table::bytes) as u64;

@@ -46,8 +46,8 @@ impl Texts {
     }
 }
 
-/// A piece of the text of a [`StatusList`]. Lists share the pieces in which nothing has changed between them, with what callers
-/// derived from them. Clones share everything.
+/// A piece of the text of a [`StatusList`]. Lists share the pieces in which nothing has changed between them, with what
+/// callers derived from them. Clones share everything.
 ///
 /// ```
 /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

@@ -1,7 +1,8 @@
 //! The statuses of a workspace as a table that follows the changes, and the texts made of it.
 //!
-//! A row is decoded when its record changes. The JSON text is kept in blocks of rows, and only blocks with a row that shows
-//! something else are written again. An ordered set of the moments at which reports end finds the rows that grow old.
+//! A row is decoded when its record changes. The JSON text is kept in blocks of rows, and only blocks with a row that
+//! shows something else are written again. An ordered set of the moments at which reports end finds the rows that grow
+//! old.
 //!
 //! The wall clock decides only how old a report is when its record is read first. From then on it ends by the monotonic
 //! clock, so a wall clock that is set lets no report count longer than its time-to-live, and none end early.

@@ -13,8 +13,8 @@ use crate::service::records::{self, SumTime, Sums};
 const DAYS: usize = 31;
 
 impl AgentCfg {
-    /// The sums of the next days with calls after one, by day, agent and model, and the last of these days; `None` where there are
-    /// no more.
+    /// The sums of the next days with calls after one, by day, agent and model, and the last of these days; `None`
+    /// where there are no more.
     pub(in crate::service) async fn usage_days_after(
         &self,
         workspace: WorkspaceId,

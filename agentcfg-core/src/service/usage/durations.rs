@@ -1,7 +1,7 @@
 //! Durations in ranges, from which percentiles are read.
 //!
-//! Up to 15 ms each millisecond is a range; then each power of two has 8 ranges. The middle of a range is within 6.25 % of each
-//! duration in it.
+//! Up to 15 ms each millisecond is a range; then each power of two has 8 ranges. The middle of a range is within 6.25 %
+//! of each duration in it.
 
 use std::collections::BTreeMap;
 

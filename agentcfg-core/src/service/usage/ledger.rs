@@ -52,7 +52,8 @@ struct Turn {
 /// Held by the task that writes the calls of a workspace. It has the attempt whose outcome is not known.
 pub(in crate::service) type WriteTurn = tokio::sync::Mutex<Option<PendingWrite>>;
 
-/// An attempt to write the first calls of a workspace. The next attempt writes the same ones, and finds out about this one.
+/// An attempt to write the first calls of a workspace. The next attempt writes the same ones, and finds out about this
+/// one.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::service) struct PendingWrite {
     pub(super) calls: usize,
@@ -178,7 +179,8 @@ impl AgentCfg {
             .get_or_init(|| ProcessTag::from_be_bytes(drawn)))
     }
 
-    /// Notes a call that has ended, and was counted in the budgets of this revision. The first note starts the task that writes.
+    /// Notes a call that has ended, and was counted in the budgets of this revision. The first note starts the task
+    /// that writes.
     pub(super) fn note_call(&self, workspace: WorkspaceId, call: StoredCall, settled: u64) {
         let ledger = &self.inner.ledger;
         let id = match self.new_id(Timestamp::from_unix_millis(call.ended_at)) {

@@ -150,8 +150,8 @@ impl CallMeter {
         self.answered = Some(self.service.inner.clock.steady_millis());
     }
 
-    /// The call has ended with this status. `usage` is `None` for one that cost nothing, whatever its model: a refusal of the
-    /// provider, or a path that reports no usage. The ledger has the call within a second.
+    /// The call has ended with this status. `usage` is `None` for one that cost nothing, whatever its model: a refusal
+    /// of the provider, or a path that reports no usage. The ledger has the call within a second.
     pub fn end(self, status: u16, usage: Option<TokenUsage>, is_estimated: bool) -> EndedCall {
         let inner = &self.service.inner;
         let millis = |until: i64| u64::try_from(until.saturating_sub(self.started)).unwrap_or_default();

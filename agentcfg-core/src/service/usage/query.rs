@@ -38,8 +38,8 @@ impl AgentCfg {
     /// # Errors
     ///
     /// [`ErrorKind::Forbidden`] without `analytics:read`, and for what shows who called without `audit_log:read`;
-    /// [`ErrorKind::Invalid`] for more than 4 columns, one that is named twice, a `top` without a column for it, a time that ends
-    /// before it begins, and where there would be more than 10,000 rows.
+    /// [`ErrorKind::Invalid`] for more than 4 columns, one that is named twice, a `top` without a column for it, a time
+    /// that ends before it begins, and where there would be more than 10,000 rows.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -90,8 +90,8 @@ impl AgentCfg {
         Ok(rows.into_iter().map(row).collect())
     }
 
-    /// Calls `add` for the sums of the selected time and groups: those of whole days, unless hours are asked for, and those of hours
-    /// before and after.
+    /// Calls `add` for the sums of the selected time and groups: those of whole days, unless hours are asked for, and
+    /// those of hours before and after.
     async fn each_sum(
         &self,
         workspace: WorkspaceId,

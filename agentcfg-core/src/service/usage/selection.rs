@@ -19,8 +19,8 @@ pub(super) struct Selection {
     pub(super) calls: Calls,
 }
 
-/// Which calls a caller asked for and may see. Everything that narrows what a caller sees is in [`Self::has`], for sums and for single
-/// calls.
+/// Which calls a caller asked for and may see. Everything that narrows what a caller sees is in [`Self::has`], for sums
+/// and for single calls.
 pub(super) struct Calls {
     agent_id: Option<String>,
     model: Option<String>,

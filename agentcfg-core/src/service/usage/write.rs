@@ -91,7 +91,8 @@ impl AgentCfg {
             };
             let first = records::usage_call(workspace, first.id);
             self.write_calls(workspace, &first, &calls, unknown).await?;
-            // There is no await between the commit and this line: a cancelled caller would leave calls in the queue that are written.
+            // There is no await between the commit and this line: a cancelled caller would leave calls in the queue
+            // that are written.
             ledger.forget(workspace, calls.len());
         }
         self.close_sums(workspace);
@@ -101,8 +102,9 @@ impl AgentCfg {
         Ok(())
     }
 
-    /// Writes calls with the sums that they make. Repeated after a failure, it writes the same records, unless it finds the first
-    /// one: then the attempt was executed whose outcome was unknown. The check that it is not there makes one attempt exclude the others.
+    /// Writes calls with the sums that they make. Repeated after a failure, it writes the same records, unless it finds
+    /// the first one: then the attempt was executed whose outcome was unknown. The check that it is not there makes one
+    /// attempt exclude the others.
     async fn write_calls(
         &self,
         workspace: WorkspaceId,
@@ -182,8 +184,8 @@ impl AgentCfg {
         }
     }
 
-    /// Takes over that calls are written: into the sums, and into the budgets that were made up to this revision and since the calls
-    /// were settled. Later ones have found the calls.
+    /// Takes over that calls are written: into the sums, and into the budgets that were made up to this revision and
+    /// since the calls were settled. Later ones have found the calls.
     fn are_written(
         &self,
         since: Option<&KnownBudgets>,

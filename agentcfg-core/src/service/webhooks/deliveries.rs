@@ -36,8 +36,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for a webhook that does not exist, or of a workspace that the
-    /// caller has no part in; [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `webhooks:read`.
+    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for a webhook that does not exist, or of a workspace that
+    /// the caller has no part in; [`ErrorKind::Forbidden`](crate::ErrorKind::Forbidden) without `webhooks:read`.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));

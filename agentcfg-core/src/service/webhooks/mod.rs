@@ -71,7 +71,8 @@ impl AgentCfg {
     ///
     /// [`ErrorKind::Invalid`] for a field that breaks a rule and for a URL that this deployment sends nothing to,
     /// [`ErrorKind::Forbidden`] without `webhooks:manage`, and without `audit_log:read` for types that need it,
-    /// [`ErrorKind::PlanLimit`] when the workspace has [`MAX_WEBHOOKS`], [`ErrorKind::NotConfigured`] without a master key.
+    /// [`ErrorKind::PlanLimit`] when the workspace has [`MAX_WEBHOOKS`], [`ErrorKind::NotConfigured`] without a master
+    /// key.
     ///
     /// ```
     /// use agentcfg_core::clock::SystemEntropy;
@@ -188,8 +189,8 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// As [`Self::create_webhook`]; [`ErrorKind::NotFound`] for a webhook that does not exist, or of a workspace that the
-    /// caller has no part in.
+    /// As [`Self::create_webhook`]; [`ErrorKind::NotFound`] for a webhook that does not exist, or of a workspace that
+    /// the caller has no part in.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -309,7 +310,8 @@ impl AgentCfg {
             .add(records::webhooks_count(workspace), -1, None);
         let deleted = self.apply(change).await?.attempt(Success::OK)?;
         if let Attempt::Done(_) = deleted {
-            // A test that was recorded between the read and the commit. No other follows, because each checks the webhook.
+            // A test that was recorded between the read and the commit. No other follows, because each checks the
+            // webhook.
             let late = self.recorded_tests(workspace, id).await?.into_iter();
             let late = late.fold(Transaction::default(), Transaction::delete);
             if !late.is_empty() {
@@ -408,7 +410,8 @@ impl AgentCfg {
         Ok((access, found))
     }
 
-    /// As [`Self::webhook_for`], for callers who decide where its events go, or who can read them: they need what its types need.
+    /// As [`Self::webhook_for`], for callers who decide where its events go, or who can read them: they need what its
+    /// types need.
     async fn webhook_to_redirect(&self, caller: &Caller, id: WebhookId) -> Result<(Access, WebhookWithState), Error> {
         let (access, found) = self.webhook_for(caller, id, Permission::WebhooksManage).await?;
         if found.webhook.value.types.need_audit_log() {

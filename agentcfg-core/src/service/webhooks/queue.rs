@@ -19,8 +19,8 @@ const SLOW: i64 = 1_000;
 
 /// The events of one webhook that were read and are neither delivered nor given up.
 ///
-/// The number of events in flight starts at one, doubles with each success and falls to one with a failure, so a receiver
-/// that is down costs one attempt at a time.
+/// The number of events in flight starts at one, doubles with each success and falls to one with a failure, so a
+/// receiver that is down costs one attempt at a time.
 pub(super) struct Queue {
     created: u64,
     position: u64,

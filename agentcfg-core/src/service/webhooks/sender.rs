@@ -30,12 +30,12 @@ const ACCOUNTS_READ_AFTER: i64 = MINUTE;
 
 /// Sends the events of all workspaces to their webhooks.
 ///
-/// The log of a workspace is the outbox: nothing is queued in memory alone, and after a crash the sender goes on from the
-/// cursors in the store. Several servers on one store share the work: for each webhook one of them sends at a time, by a
-/// lease in the store.
+/// The log of a workspace is the outbox: nothing is queued in memory alone, and after a crash the sender goes on from
+/// the cursors in the store. Several servers on one store share the work: for each webhook one of them sends at a time,
+/// by a lease in the store.
 ///
-/// It has no timer. Its owner calls [`tick`](Self::tick) about once a second, and [`stop`](Self::stop) at the end. An owner that
-/// also waits for [`changed`](Self::changed) sends the events of this service without that delay.
+/// It has no timer. Its owner calls [`tick`](Self::tick) about once a second, and [`stop`](Self::stop) at the end. An
+/// owner that also waits for [`changed`](Self::changed) sends the events of this service without that delay.
 ///
 /// ```
 /// use agentcfg_core::service::WebhookSender;
@@ -134,11 +134,11 @@ impl WebhookSender {
         Ok(())
     }
 
-    /// Waits until this service has committed an event in a workspace with webhooks, and the sender has not read it yet. Then its
-    /// owner calls [`send_changed`](Self::send_changed).
+    /// Waits until this service has committed an event in a workspace with webhooks, and the sender has not read it
+    /// yet. Then its owner calls [`send_changed`](Self::send_changed).
     ///
-    /// Events that other servers have committed, and attempts that become due, are found by [`tick`](Self::tick) alone. Dropping this
-    /// future loses nothing.
+    /// Events that other servers have committed, and attempts that become due, are found by [`tick`](Self::tick) alone.
+    /// Dropping this future loses nothing.
     ///
     /// ```
     /// # use agentcfg_core::service::WebhookSender;
@@ -175,8 +175,9 @@ impl WebhookSender {
 
     /// Reads the webhooks of the workspaces that [`changed`](Self::changed) waits for, and begins to send.
     ///
-    /// It reads some of these workspaces; for the others `changed` is ready again. Webhooks whose session is running, here or in
-    /// another process, are not read. It is no tick: leases are not renewed, and while webhooks wait for a place it gives none.
+    /// It reads some of these workspaces; for the others `changed` is ready again. Webhooks whose session is running,
+    /// here or in another process, are not read. It is no tick: leases are not renewed, and while webhooks wait for a
+    /// place it gives none.
     ///
     /// # Errors
     ///
@@ -230,7 +231,8 @@ impl WebhookSender {
         Ok(())
     }
 
-    /// Removes the webhooks for which no session can begin now. A session that runs here has the webhook examined again when it ends.
+    /// Removes the webhooks for which no session can begin now. A session that runs here has the webhook examined again
+    /// when it ends.
     fn retain_free(&self, webhooks: &mut Vec<(WorkspaceId, WebhookId)>) {
         let steady = self.service.inner.clock.steady_millis();
         let mut all = lock(&self.known);

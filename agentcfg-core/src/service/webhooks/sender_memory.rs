@@ -56,10 +56,10 @@ pub(super) struct DueWebhook {
     pub(super) account: Account,
 }
 
-/// The order in which webhooks get sessions. Accounts alternate, and so do the workspaces of each, so that one with thousands of
-/// slow receivers delays no other. Within a workspace, the webhook whose last session began first comes first, so that none
-/// starves. Late webhooks have sessions of their own ([`SessionPermits`](super::session_permits::SessionPermits)), so they are
-/// ordered apart.
+/// The order in which webhooks get sessions. Accounts alternate, and so do the workspaces of each, so that one with
+/// thousands of slow receivers delays no other. Within a workspace, the webhook whose last session began first comes
+/// first, so that none starves. Late webhooks have sessions of their own
+/// ([`SessionPermits`](super::session_permits::SessionPermits)), so they are ordered apart.
 pub(super) fn in_turn(mut due: Vec<DueWebhook>) -> Vec<DueWebhook> {
     due.sort_by_key(|due| due.began_at);
     let due = alternating(due, |due| (due.workspace, due.is_late));

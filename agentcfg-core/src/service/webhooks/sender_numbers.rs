@@ -37,7 +37,8 @@ impl SenderNumbers {
         self.0.given_up.load(Ordering::Relaxed)
     }
 
-    /// Revisions that the enabled webhooks of all workspaces have not read yet, as of the last [`WebhookSender::tick`](super::WebhookSender::tick).
+    /// Revisions that the enabled webhooks of all workspaces have not read yet, as of the last
+    /// [`WebhookSender::tick`](super::WebhookSender::tick).
     pub fn lag(&self) -> u64 {
         self.0.lag.load(Ordering::Relaxed)
     }

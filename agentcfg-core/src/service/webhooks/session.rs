@@ -1,8 +1,8 @@
 //! The session of one webhook: it reads the events from the log, sends them and records the results.
 //!
-//! A session begins by writing its process into the lease of the webhook's state. Each of its commits checks that the state
-//! is the one that it wrote, so after another process has taken the lease, or a manager has moved the cursor, the commits
-//! of the old session fail and it ends. What it had sent without recording it is sent again (at least once).
+//! A session begins by writing its process into the lease of the webhook's state. Each of its commits checks that the
+//! state is the one that it wrote, so after another process has taken the lease, or a manager has moved the cursor, the
+//! commits of the old session fail and it ends. What it had sent without recording it is sent again (at least once).
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -205,11 +205,11 @@ impl WebhookSession {
         }
     }
 
-    /// Begins attempts as long as there is room, first at the events that are due, then at new ones. False when the session
-    /// is no longer the one that sends.
+    /// Begins attempts as long as there is room, first at the events that are due, then at new ones. False when the
+    /// session is no longer the one that sends.
     ///
-    /// Each read of the log finds the webhook in the same snapshot. So no event that was committed after the webhook was
-    /// disabled, changed or deleted is sent as before.
+    /// Each read of the log finds the webhook in the same snapshot. So no event that was committed after the webhook
+    /// was disabled, changed or deleted is sent as before.
     async fn fill(&mut self) -> Result<bool, Error> {
         if !self.page.is_empty() && !self.is_ending && !self.is_stalled {
             // The page was read before: the webhook may have been deleted since, or its workspace.

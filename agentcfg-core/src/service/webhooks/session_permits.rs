@@ -8,18 +8,19 @@ use super::sender_numbers::SenderNumbers;
 use crate::model::UserId;
 use crate::sync::lock;
 
-/// The number of sessions, and again as many for receivers that are slow or fail. Each session has one attempt in flight.
+/// The number of sessions, and again as many for receivers that are slow or fail. Each session has one attempt in
+/// flight.
 const SESSIONS: usize = 256;
 
-/// The number of further attempts in flight, over all sessions. So the connections of a server are bounded, and each session
-/// goes on with at least one.
+/// The number of further attempts in flight, over all sessions. So the connections of a server are bounded, and each
+/// session goes on with at least one.
 const FURTHER_ATTEMPTS: usize = 384;
 
 /// Who a webhook is accounted to: the first owner of its workspace, if there is one.
 pub(super) type Account = Option<UserId>;
 
-/// The permits of sessions and attempts. Webhooks whose receivers are slow or fail have permits of their own, so that they delay
-/// no other.
+/// The permits of sessions and attempts. Webhooks whose receivers are slow or fail have permits of their own, so that
+/// they delay no other.
 pub(super) struct SessionPermits {
     prompt: Pool,
     late: Pool,
@@ -27,8 +28,9 @@ pub(super) struct SessionPermits {
     pub(super) numbers: SenderNumbers,
 }
 
-/// Permits that accounts share by dynamic thresholds: each gets another one while it holds fewer than are free. One account alone
-/// gets half, two that take all they can get a third each, and one that comes new finds a free one at once.
+/// Permits that accounts share by dynamic thresholds: each gets another one while it holds fewer than are free. One
+/// account alone gets half, two that take all they can get a third each, and one that comes new finds a free one at
+/// once.
 #[derive(Clone)]
 struct Pool(Arc<Mutex<Shares>>);
 
@@ -123,15 +125,15 @@ impl SessionPermits {
         permit
     }
 
-    /// Whether webhooks of this account found no permit since the last tick began. The next tick then gives the permits in its
-    /// order.
+    /// Whether webhooks of this account found no permit since the last tick began. The next tick then gives the permits
+    /// in its order.
     pub(super) fn is_short(&self, account: &Account, is_late: bool) -> bool {
         let shares = lock(&self.pool(is_late).0);
         shares.accounts.get(account).is_some_and(|share| share.is_short)
     }
 
-    /// Whether the session with this permit must end for a webhook that waits: one of its account, or any one when no permit is
-    /// left. One session ends for each waiting webhook.
+    /// Whether the session with this permit must end for a webhook that waits: one of its account, or any one when no
+    /// permit is left. One session ends for each waiting webhook.
     pub(super) fn must_leave(&self, permit: &Permit) -> bool {
         let mut shares = lock(&permit.pool.0);
         let Shares { free, accounts } = &mut *shares;
@@ -159,8 +161,8 @@ impl SessionPermits {
         self.further.take(&session.account)
     }
 
-    /// Moves a session to the permits that it belongs to now. False when there is none left for it: the session ends, and its
-    /// webhook waits for the next tick.
+    /// Moves a session to the permits that it belongs to now. False when there is none left for it: the session ends,
+    /// and its webhook waits for the next tick.
     pub(super) fn move_to_pool(&self, permit: &mut Permit, is_late: bool) -> bool {
         let pool = self.pool(is_late);
         if Arc::ptr_eq(&permit.pool.0, &pool.0) {

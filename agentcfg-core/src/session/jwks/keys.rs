@@ -1,7 +1,7 @@
 //! The keys of an identity provider, each with the one algorithm that it is used with.
 //!
-//! jsonwebtoken reads them. Its functions that verify take a provider of cryptography that is set for the whole process, which
-//! a library must not do, so *ring* is called here.
+//! jsonwebtoken reads them. Its functions that verify take a provider of cryptography that is set for the whole
+//! process, which a library must not do, so *ring* is called here.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

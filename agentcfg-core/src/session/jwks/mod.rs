@@ -186,8 +186,8 @@ impl JwksSessions {
         }
     }
 
-    /// Fetches the keys whether they are due or not, and waits for it: [`SessionVerifier::ready`] tells afterwards whether the
-    /// provider could be reached.
+    /// Fetches the keys whether they are due or not, and waits for it: [`SessionVerifier::ready`] tells afterwards
+    /// whether the provider could be reached.
     ///
     /// ```no_run
     /// # use agentcfg_core::session::JwksSessions;

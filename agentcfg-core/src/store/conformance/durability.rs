@@ -1,4 +1,5 @@
-//! Guarantees 3 and 4: what is answered stays, and a batch is never half there. They need a store that can be opened again.
+//! Guarantees 3 and 4: what is answered stays, and a batch is never half there. They need a store that can be opened
+//! again.
 
 use std::future::Future;
 use std::pin::pin;

@@ -114,8 +114,8 @@ fn revised_key(round: usize, contender: usize) -> Key {
     Key::in_workspace(workspace(1), Kind::AgentVersion, format!("{round} {contender}"))
 }
 
-/// The outcomes of concurrent batches are those of some order in which they are committed one after another: the order of their
-/// entries in the log. Each refusal is the one of a moment between two of them.
+/// The outcomes of concurrent batches are those of some order in which they are committed one after another: the order
+/// of their entries in the log. Each refusal is the one of a moment between two of them.
 pub async fn concurrent_batches_have_an_order(store: Arc<dyn Store>) {
     let (mut model, mut last) = (Model::default(), 0);
     for round in 0..ROUNDS {
@@ -181,7 +181,8 @@ pub async fn concurrent_batches_have_an_order(store: Arc<dyn Store>) {
     }
 }
 
-/// Batches of several workspaces, which an engine may commit together, keep the counters, logs and records of each apart.
+/// Batches of several workspaces, which an engine may commit together, keep the counters, logs and records of each
+/// apart.
 pub async fn concurrent_workspaces_stay_apart(store: Arc<dyn Store>) {
     const WORKSPACES: u128 = 24;
     const EACH: usize = 6;

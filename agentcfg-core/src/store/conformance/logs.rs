@@ -38,8 +38,8 @@ pub async fn a_failed_batch_takes_no_log_number(store: Arc<dyn Store>) {
     assert_eq!(value(&store, &Key::log_entry(workspace(1), 2)).await, 2);
 }
 
-/// A record that is put with a revision has the number of the entry of its batch as its first field, whatever the order of
-/// the writes, and also where it replaces another one.
+/// A record that is put with a revision has the number of the entry of its batch as its first field, whatever the order
+/// of the writes, and also where it replaces another one.
 pub async fn a_record_can_have_the_revision_of_its_batch(store: Arc<dyn Store>) {
     let version = |number: u128, item: &str| Key::in_workspace(workspace(number), Kind::AgentVersion, item);
     let revised = |key: &Key, n: u64| Write::PutRevised(key.clone(), format!("{{\"n\":{n}}}").into_bytes());

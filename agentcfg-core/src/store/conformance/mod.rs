@@ -1,12 +1,12 @@
 //! The storage contract as tests, for every implementation of [`Store`].
 //!
 //! [`conformance_tests!`](crate::conformance_tests) makes a `#[test]` of each, so that a test runner names the one that
-//! failed; [`run`] runs all of them. Each is also a public function, which takes one fresh, empty store. A test fails by
-//! panicking.
+//! failed; [`run`] runs all of them. Each is also a public function, which takes one fresh, empty store. A test fails
+//! by panicking.
 //!
 //! The suite cannot test what needs a fault of the machine: that a commit is on disk before it is answered, and that an
-//! error of the disk or the network is reported as [`StoreError::OutcomeUnknown`] where the outcome is unknown. Kill the
-//! process, and cut the connection, in tests of your own.
+//! error of the disk or the network is reported as [`StoreError::OutcomeUnknown`] where the outcome is unknown. Kill
+//! the process, and cut the connection, in tests of your own.
 //!
 //! A store that leaves [`Store::stamp`], [`Store::is_current`], [`Store::watch`], [`Store::track`],
 //! [`Store::changed_since`], [`Store::hold`] and [`Store::ready`] at their default bodies passes too.
@@ -128,9 +128,10 @@ pub use self::durability::{abandoned_commits_are_whole, answered_commits_survive
 
 /// Makes a `#[test]` of each test of the suite.
 ///
-/// The first argument is an async function without parameters that returns a fresh, empty store as `Arc<dyn Store>`, and
-/// what must live as long as the store, such as its folder, or `()`. With `reopen`, an async function that takes the store
-/// and a reference to that value, closes the store and returns it opened again, the suite tests what survives as well.
+/// The first argument is an async function without parameters that returns a fresh, empty store as `Arc<dyn Store>`,
+/// and what must live as long as the store, such as its folder, or `()`. With `reopen`, an async function that takes
+/// the store and a reference to that value, closes the store and returns it opened again, the suite tests what survives
+/// as well.
 ///
 /// ```
 /// use std::sync::Arc;

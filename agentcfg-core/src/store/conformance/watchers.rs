@@ -4,7 +4,8 @@
 
 use super::*;
 
-/// An append notifies the watchers of the log, and a report those of the status, and the read that follows finds the commit.
+/// An append notifies the watchers of the log, and a report those of the status, and the read that follows finds the
+/// commit.
 pub async fn a_commit_notifies_the_watchers_of_what_it_wrote(store: Arc<dyn Store>) {
     let (log, other) = (workspace(2), workspace(3));
     let status = Key::in_workspace(log, Kind::Status, "a");

@@ -68,9 +68,10 @@ pub enum Unanswered {
 
 /// Runs requests in groups, without any artificial delay but that of [`Work::pause`].
 ///
-/// A request that meets no other one starts as soon as its task waits for it. Requests that arrive while their lane is in
-/// flight, or while as many groups as [`Limits`] allows are, form the next group. Each group runs on a task of its own, so a caller
-/// that drops its future ends no group: a request that still waits then leaves its queue, one that is in flight is run to its end.
+/// A request that meets no other one starts as soon as its task waits for it. Requests that arrive while their lane is
+/// in flight, or while as many groups as [`Limits`] allows are, form the next group. Each group runs on a task of its
+/// own, so a caller that drops its future ends no group: a request that still waits then leaves its queue, one that is
+/// in flight is run to its end.
 pub struct Combiner<W: Work>(Arc<CombinerShared<W>>);
 
 struct CombinerShared<W: Work> {
@@ -169,8 +170,8 @@ impl<W: Work> Waiting<W> {
     }
 }
 
-/// A group that is about to start or in flight. Its end starts the next one, also when its task panics or is dropped with its
-/// runtime.
+/// A group that is about to start or in flight. Its end starts the next one, also when its task panics or is dropped
+/// with its runtime.
 struct Flight<W: Work> {
     shared: Arc<CombinerShared<W>>,
     runtime: Handle,
@@ -195,8 +196,8 @@ impl<W: Work> Flight<W> {
         };
         let shared = Arc::clone(shared);
         runtime.spawn(async move {
-            // The group is formed when this task runs, so that it has all requests of the task that reserved it. For an engine
-            // that is near, also those of the tasks that are ready now.
+            // The group is formed when this task runs, so that it has all requests of the task that reserved it. For an
+            // engine that is near, also those of the tasks that are ready now.
             if shared.work.is_near() {
                 tokio::task::yield_now().await;
             }
@@ -219,7 +220,8 @@ impl<W: Work> Flight<W> {
             refilled.as_mut().enable();
             // Decided before a caller can repeat its request.
             let pauses = !pause.is_zero() && lock(&shared.lanes).await_refill(size);
-            // Without a pause the next group starts before the answers are read, so that the database does not wait for this process.
+            // Without a pause the next group starts before the answers are read, so that the database does not wait for
+            // this process.
             let flight = pauses.then_some(flight);
             for (caller, answer) in callers.into_iter().zip(answers) {
                 // The caller may have dropped its future.

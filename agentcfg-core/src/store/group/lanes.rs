@@ -15,11 +15,11 @@ pub struct Limits {
     pub lane: usize,
     /// The greatest number of requests that wait in all lanes.
     pub queue: usize,
-    /// The greatest number of groups in flight while none is slow, at least 1. With fewer of them the groups are larger, which
-    /// costs the engine less for each request; with more, a request waits less for the answer to another.
+    /// The greatest number of groups in flight while none is slow, at least 1. With fewer of them the groups are
+    /// larger, which costs the engine less for each request; with more, a request waits less for the answer to another.
     pub flights: usize,
-    /// After this time in flight a group is slow and no longer counts in `flights`. So a group that waits for a locked row, or
-    /// for a slow network, does not block the groups behind it.
+    /// After this time in flight a group is slow and no longer counts in `flights`. So a group that waits for a locked
+    /// row, or for a slow network, does not block the groups behind it.
     pub slow: Duration,
     /// The greatest number of groups in flight, the slow ones included.
     pub most: usize,
@@ -105,16 +105,16 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
         })
     }
 
-    /// Begins the pause after a group of this many requests, before they are answered. It ends with the push that returns
-    /// [`Queued::Refilled`]. There is none where so many others wait that those of the group hardly count.
+    /// Begins the pause after a group of this many requests, before they are answered. It ends with the push that
+    /// returns [`Queued::Refilled`]. There is none where so many others wait that those of the group hardly count.
     pub(super) fn await_refill(&mut self, size: usize) -> bool {
         self.refill = ((self.waiting + size) * 7).div_ceil(8);
         self.waiting < self.refill
     }
 
-    /// Reserves a flight for the next group, if one may start and requests wait for it; beside no other one to an engine that
-    /// is [near](super::combine::Work::is_near). [`Self::form`] forms the group, which
-    /// then has the requests that arrive in between, too.
+    /// Reserves a flight for the next group, if one may start and requests wait for it; beside no other one to an
+    /// engine that is [near](super::combine::Work::is_near). [`Self::form`] forms the group, which then has the
+    /// requests that arrive in between, too.
     ///
     /// Whether it is near is asked only where that decides.
     pub(super) fn reserve(&mut self, is_near: impl FnOnce() -> bool) -> bool {
@@ -127,8 +127,8 @@ impl<L: Clone + Eq + Hash, T> Lanes<L, T> {
         true
     }
 
-    /// Forms the group of the reserved flight, or ends the reservation if no request is wanted any more. `take` returns a
-    /// request, or `None` for one that is no longer wanted. Each lane gets an equal share of the group's size.
+    /// Forms the group of the reserved flight, or ends the reservation if no request is wanted any more. `take` returns
+    /// a request, or `None` for one that is no longer wanted. Each lane gets an equal share of the group's size.
     pub(super) fn form(&mut self, mut take: impl FnMut(T) -> Option<T>) -> Option<Group<L, T>> {
         self.reserved = false;
         let share = (self.limits.group / self.ready.len().max(1)).max(1);

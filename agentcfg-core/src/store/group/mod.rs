@@ -1,13 +1,15 @@
-//! Group commit for engines behind a network: the batches that arrive while a transaction is in flight share the next one.
+//! Group commit for engines behind a network: the batches that arrive while a transaction is in flight share the next
+//! one.
 //!
-//! A transaction costs a round trip and a sync, whether it has one batch or many. A batch that meets no other one starts at
-//! once, so a lone writer pays nothing; under load the groups grow.
+//! A transaction costs a round trip and a sync, whether it has one batch or many. A batch that meets no other one
+//! starts at once, so a lone writer pays nothing; under load the groups grow.
 //!
-//! Each batch belongs to the lane of the workspace that it writes. The batches of one lane are in one group at a time, because
-//! they would wait for each other's rows in the engine. Lanes do not wait for each other while the engine takes more groups.
+//! Each batch belongs to the lane of the workspace that it writes. The batches of one lane are in one group at a time,
+//! because they would wait for each other's rows in the engine. Lanes do not wait for each other while the engine takes
+//! more groups.
 //!
-//! An engine implements [`GroupEngine`], and its [`Store::commit`](super::Store::commit) calls [`GroupCommit::commit`]. A
-//! [`Combiner`] does the same for anything else that can share a round trip, such as reads.
+//! An engine implements [`GroupEngine`], and its [`Store::commit`](super::Store::commit) calls [`GroupCommit::commit`].
+//! A [`Combiner`] does the same for anything else that can share a round trip, such as reads.
 //!
 //! ```
 //! use std::time::Duration;
@@ -126,8 +128,8 @@ impl<E: GroupEngine> GroupCommit<E> {
     ///
     /// # Errors
     ///
-    /// Errors of the engine; [`StoreError::Unavailable`] when too many batches wait, and [`StoreError::OutcomeUnknown`] when
-    /// the group ended without a verdict.
+    /// Errors of the engine; [`StoreError::Unavailable`] when too many batches wait, and [`StoreError::OutcomeUnknown`]
+    /// when the group ended without a verdict.
     pub async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
         let Some(lane) = lane(&batch) else {
             // Without a write there is nothing to wait for and nothing to lose when the future is dropped.
@@ -142,9 +144,11 @@ impl<E: GroupEngine> GroupCommit<E> {
     }
 }
 
-/// The lane of a batch: the workspace whose log it appends to, else the partition of its first write; `None` without a write.
+/// The lane of a batch: the workspace whose log it appends to, else the partition of its first write; `None` without a
+/// write.
 ///
-/// The choice decides only which batches wait for each other. The engine keeps them apart where they touch the same records.
+/// The choice decides only which batches wait for each other. The engine keeps them apart where they touch the same
+/// records.
 ///
 /// ```
 /// use agentcfg_core::store::group::lane;

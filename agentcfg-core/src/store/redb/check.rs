@@ -33,8 +33,8 @@ use crate::model::WorkspaceId;
 pub struct CheckReport {
     /// The number of undamaged records of each kind.
     pub records: BTreeMap<Kind, u64>,
-    /// The deleted workspaces whose records are not all removed yet, each with the number of those that are left. A service
-    /// that opens the store goes on with the removal.
+    /// The deleted workspaces whose records are not all removed yet, each with the number of those that are left. A
+    /// service that opens the store goes on with the removal.
     pub removals: BTreeMap<WorkspaceId, u64>,
     /// The problems, in the order in which the check found them.
     pub problems: Vec<Problem>,
@@ -63,13 +63,15 @@ impl CheckReport {
 pub enum Problem {
     /// The page structure of the file is inconsistent.
     Structure(String),
-    /// A block of the file cannot be read, or does not match its checksum: the block, and the last record that was read before it.
+    /// A block of the file cannot be read, or does not match its checksum: the block, and the last record that was read
+    /// before it.
     Block(String, String),
     /// A record's key cannot be decoded, or has a kind that this release does not know.
     UnknownKey(String),
     /// A record is damaged or is not a JSON text: its key, and the reason.
     Record(String, String),
-    /// A log has a gap between its entries, or its last entry is not the one that its head names. Its first entries may be removed.
+    /// A log has a gap between its entries, or its last entry is not the one that its head names. Its first entries may
+    /// be removed.
     Log(String),
     /// A workspace's counter of active agents differs from the number of its active agents.
     Count(String),
@@ -161,7 +163,8 @@ fn check_overlay(file: Overlay<impl StorageBackend>) -> Result<CheckReport, Open
 pub(super) struct Walk {
     report: CheckReport,
     log: Option<Log>,
-    /// The problems of logs and counters, by workspace. The records of one that is being removed may be there in any part.
+    /// The problems of logs and counters, by workspace. The records of one that is being removed may be there in any
+    /// part.
     logs: Vec<(Partition, Problem)>,
     owners: Owners,
     tally: Tally,
@@ -192,8 +195,8 @@ impl Walk {
         Ok(())
     }
 
-    /// Ends the iteration; returns the first problem that a copy of the records would hide or keep. Remains of a workspace are
-    /// none: a copy of them is complete.
+    /// Ends the iteration; returns the first problem that a copy of the records would hide or keep. Remains of a
+    /// workspace are none: a copy of them is complete.
     pub(super) fn end(&mut self) -> Option<&Problem> {
         self.end_log();
         let mismatch = self.tally.end();

@@ -1,7 +1,7 @@
 //! Compaction: a new file with the records alone takes the place of the store file.
 //!
-//! The engine keeps the pages of what was deleted or replaced in the file, for later records, with their old content. The new file
-//! has neither the pages nor the content.
+//! The engine keeps the pages of what was deleted or replaced in the file, for later records, with their old content.
+//! The new file has neither the pages nor the content.
 
 use std::fs::File;
 use std::io;

@@ -72,8 +72,8 @@ impl Draft {
     }
 }
 
-/// Removes the drafts of this file that processes have left behind which were killed. The caller holds the lock of the file, so no
-/// other process makes one.
+/// Removes the drafts of this file that processes have left behind which were killed. The caller holds the lock of the
+/// file, so no other process makes one.
 pub(super) fn remove_leftovers(target: &Path) {
     let target = &target.canonicalize().unwrap_or_else(|_| target.to_owned());
     let (Some(name), Some(directory)) = (target.file_name().and_then(OsStr::to_str), target.parent()) else {

@@ -1,5 +1,5 @@
-//! The condition of the store file: its damaged blocks, whether it is at its path, whether its disk has room for commits, and how
-//! much of it was scrubbed.
+//! The condition of the store file: its damaged blocks, whether it is at its path, whether its disk has room for
+//! commits, and how much of it was scrubbed.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -90,7 +90,8 @@ impl Health {
             .or_else(|| self.room.refusal(bytes))
     }
 
-    /// Why commits are refused: as long as the file is lost, or from a commit that found no room until there clearly is some.
+    /// Why commits are refused: as long as the file is lost, or from a commit that found no room until there clearly is
+    /// some.
     pub(super) fn read_only(&self) -> Option<String> {
         self.for_reading_alone()
             .or_else(|| self.lost())

@@ -21,8 +21,8 @@ use super::shared_state::Opened;
 /// Opens the storage: at the start, and after each failure.
 pub(super) type Opener = Box<dyn Fn() -> Result<Opened, OpenError> + Send>;
 
-/// Makes an opener of the file at `path`. The file is created here if it is missing, and not by the opener itself: a file that
-/// vanished later is an error.
+/// Makes an opener of the file at `path`. The file is created here if it is missing, and not by the opener itself: a
+/// file that vanished later is an error.
 pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health>) -> Result<Opener, OpenError> {
     require_unwinding(cfg!(panic = "abort"))?;
     if !path.try_exists()? {
@@ -56,8 +56,8 @@ pub(super) fn file_opener(path: &Path, options: &RedbOptions, health: Arc<Health
     }))
 }
 
-/// Makes an opener of the file at `path` that changes no byte of it: what the engine writes, such as the recovery of a file that
-/// was not closed in order, stays in memory.
+/// Makes an opener of the file at `path` that changes no byte of it: what the engine writes, such as the recovery of a
+/// file that was not closed in order, stays in memory.
 pub(super) fn reading_opener(path: &Path, options: &RedbOptions) -> Result<Opener, OpenError> {
     require_unwinding(cfg!(panic = "abort"))?;
     refuse_empty(path)?;
@@ -80,20 +80,23 @@ pub(super) fn builder(options: &RedbOptions) -> Builder {
     builder
 }
 
-/// Opens a file for commits. Unless it has the seal of its closing, the engine verifies all of its pages, not only after a crash.
+/// Opens a file for commits. Unless it has the seal of its closing, the engine verifies all of its pages, not only
+/// after a crash.
 ///
-/// A block whose content does not belong to the file, although its checksum is right, would otherwise be trusted: a record of
-/// another moment would be a wrong answer, and a broken page can make the engine abort the process within a commit. After either
-/// verification the checksums of all blocks are in memory, so blocks that are replaced later are found as well.
+/// A block whose content does not belong to the file, although its checksum is right, would otherwise be trusted: a
+/// record of another moment would be a wrong answer, and a broken page can make the engine abort the process within a
+/// commit. After either verification the checksums of all blocks are in memory, so blocks that are replaced later are
+/// found as well.
 ///
-/// A block that does not match its checksum does not prevent the start of a file that was closed in order: calls that need it
-/// are refused, all others are served.
+/// A block that does not match its checksum does not prevent the start of a file that was closed in order: calls that
+/// need it are refused, all others are served.
 pub(super) fn open_verified<B: StorageBackend>(
     options: &RedbOptions,
     health: &Health,
     mut file: impl FnMut() -> Result<B, OpenError>,
 ) -> Result<(Database, Blocks<B>), OpenError> {
-    // With a handle of its own, because the engine locks the file before it reads. A head that cannot be read is its error.
+    // With a handle of its own, because the engine locks the file before it reads. A head that cannot be read is its
+    // error.
     let is_sealed = Blocks::new(file()?).is_sealed().unwrap_or(false);
     let blocks = Blocks::new(file()?);
     let outcome = builder(options)

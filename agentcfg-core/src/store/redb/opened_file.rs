@@ -1,7 +1,8 @@
 //! Whether the file that is open is still the one at its path.
 //!
-//! A file that was removed or replaced can be read and written while it is open, but what is written is lost when the process
-//! ends. What is written to a file that was truncated from outside belongs to a state that is gone. So the writer checks the path before each group commit.
+//! A file that was removed or replaced can be read and written while it is open, but what is written is lost when the
+//! process ends. What is written to a file that was truncated from outside belongs to a state that is gone. So the
+//! writer checks the path before each group commit.
 
 use std::fs::File;
 use std::io;

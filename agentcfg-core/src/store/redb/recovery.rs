@@ -45,8 +45,8 @@ impl Healer {
                 Err(error) => error,
             };
             match error {
-                // Only an operator can repair this. The file may be replaced by an undamaged one, so the retries go on at
-                // the longest pause.
+                // Only an operator can repair this. The file may be replaced by an undamaged one, so the retries go on
+                // at the longest pause.
                 OpenError::Damaged(_) => {
                     pause = self.max_backoff;
                     tracing::error!(cause = %error, ?pause, "the store file is damaged and cannot be opened: restore a backup into a new directory");

@@ -16,7 +16,8 @@ const MARGIN: u64 = 1 << 20;
 /// The log warns when less than this many bytes are free, or a tenth of a small disk.
 const LOW: u64 = 1 << 30;
 
-/// The first pause after a commit for which the disk had no room, although it seemed to have some. It doubles with each further one.
+/// The first pause after a commit for which the disk had no room, although it seemed to have some. It doubles with each
+/// further one.
 const MIN_HOLD: Duration = Duration::from_millis(50);
 
 /// The longest such pause, and so how soon the store tries a commit again.
@@ -62,7 +63,8 @@ struct Shortage {
     why: String,
     /// The bytes of the longest commit that was refused.
     bytes: u64,
-    /// The free bytes when a write failed, although the disk seemed to have room; as long as no such commit has succeeded.
+    /// The free bytes when a write failed, although the disk seemed to have room; as long as no such commit has
+    /// succeeded.
     failed_at: Option<u64>,
 }
 
@@ -74,8 +76,8 @@ impl Shortage {
     }
 }
 
-/// The free bytes that a commit of this many bytes needs: each page may be written twice, since its old form stays until the
-/// commit is done.
+/// The free bytes that a commit of this many bytes needs: each page may be written twice, since its old form stays
+/// until the commit is done.
 fn needed(bytes: u64) -> u64 {
     RESERVE.saturating_add(bytes.saturating_mul(2))
 }
@@ -105,8 +107,8 @@ impl Room {
         Some(why)
     }
 
-    /// Why commits were refused for want of room, until clearly more is free than they need. Without a commit a disk counts as
-    /// full that has no room for the shortest one.
+    /// Why commits were refused for want of room, until clearly more is free than they need. Without a commit a disk
+    /// counts as full that has no room for the shortest one.
     pub(super) fn shortage(&self) -> Option<String> {
         let space = self.space();
         if let Some(space) = space {
@@ -166,7 +168,8 @@ impl Room {
         lock(&self.hold).is_some_and(|hold| Instant::now() < hold.until)
     }
 
-    /// Notes that a commit of this many bytes found no room: no commit is tried during a pause, which doubles each time.
+    /// Notes that a commit of this many bytes found no room: no commit is tried during a pause, which doubles each
+    /// time.
     #[allow(
         clippy::disallowed_methods,
         reason = "a back-off pause, not a time that a rule depends on"

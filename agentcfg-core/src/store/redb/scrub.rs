@@ -1,5 +1,5 @@
-//! The scrub: it reads the whole file in small steps while the store is in use, so that damage is found while a backup still has
-//! the data.
+//! The scrub: it reads the whole file in small steps while the store is in use, so that damage is found while a backup
+//! still has the data.
 
 use std::ops::Bound;
 
@@ -18,8 +18,8 @@ pub struct Scrub {
     stage: ScrubStage,
 }
 
-/// What the next step reads. The records come first: the second stage verifies only blocks that this process has read or
-/// written before.
+/// What the next step reads. The records come first: the second stage verifies only blocks that this process has read
+/// or written before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum ScrubStage {
     /// The records after this key. This finds damage in blocks that were not read since the start.
@@ -38,15 +38,15 @@ impl Default for ScrubStage {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Condition {
-    /// The number of damaged blocks that reads and scrubs have found since the store was opened. Calls that need one of them
-    /// return [`StoreError::Unavailable`]; the log names once for each what was read.
+    /// The number of damaged blocks that reads and scrubs have found since the store was opened. Calls that need one of
+    /// them return [`StoreError::Unavailable`]; the log names once for each what was read.
     pub damaged_blocks: u64,
     /// The number of bytes that scrubs have read since the store was opened.
     pub scrubbed_bytes: u64,
     /// How often the engine has failed and its file was reopened, since the store was opened.
     pub failures: u64,
-    /// The number of commits that were refused before they touched the file, since the store was opened: while the disk was full,
-    /// the file was not at its path, or was being reopened.
+    /// The number of commits that were refused before they touched the file, since the store was opened: while the disk
+    /// was full, the file was not at its path, or was being reopened.
     pub refused_commits: u64,
     /// The length of the file.
     pub file_bytes: u64,
@@ -77,10 +77,11 @@ impl RedbStore {
         }
     }
 
-    /// Reads and verifies the next 256 records or blocks of the file; returns `true` after the last step of a pass, and the next
-    /// step begins another pass. Damage is logged and counted in [`RedbStore::condition`].
+    /// Reads and verifies the next 256 records or blocks of the file; returns `true` after the last step of a pass, and
+    /// the next step begins another pass. Damage is logged and counted in [`RedbStore::condition`].
     ///
-    /// The call blocks on the file: make it on a thread that may block. The interval of the calls sets the speed of the scrub.
+    /// The call blocks on the file: make it on a thread that may block. The interval of the calls sets the speed of the
+    /// scrub.
     ///
     /// # Errors
     ///
@@ -105,8 +106,8 @@ impl RedbStore {
                     Err(error @ StoreError::Unavailable(_)) if self.condition().damaged_blocks == 0 => {
                         return Err(error);
                     }
-                    // Damage hides the records after it from this stage. The blocks can still be read. The damage itself is in the
-                    // log, once.
+                    // Damage hides the records after it from this stage. The blocks can still be read. The damage
+                    // itself is in the log, once.
                     Err(error) => {
                         tracing::debug!(%error, "the scrub could not read all records and continues with the blocks");
                         ScrubStage::Blocks(0)

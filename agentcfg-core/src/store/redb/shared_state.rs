@@ -34,8 +34,8 @@ use crate::sync::{read_lock, write_lock};
 pub enum Status {
     /// Reads and commits are served.
     Ready,
-    /// The engine failed and its file is being reopened. Reads are served from the last committed state, where that can be
-    /// read; commits return [`StoreError::Unavailable`].
+    /// The engine failed and its file is being reopened. Reads are served from the last committed state, where that can
+    /// be read; commits return [`StoreError::Unavailable`].
     Recovering,
     /// The store was closed.
     Closed,
@@ -207,8 +207,8 @@ impl StoreState {
         }
     }
 
-    /// Runs a read in its own snapshot once, and reports an engine failure to the writer. `place` describes for the log what is
-    /// read.
+    /// Runs a read in its own snapshot once, and reports an engine failure to the writer. `place` describes for the log
+    /// what is read.
     pub(super) fn read<T>(
         &self,
         writer: &RwLock<Option<SyncSender<Task>>>,
@@ -279,8 +279,8 @@ impl StoreState {
         read_lock(&self.slot).generation
     }
 
-    /// Closes a failed database, and serves reads from the last committed state, as far as that can be read. Only the writer may
-    /// call this, between two commits.
+    /// Closes a failed database, and serves reads from the last committed state, as far as that can be read. Only the
+    /// writer may call this, between two commits.
     pub(super) fn freeze(&self) {
         self.status.send_replace(Status::Recovering);
         let freeze = match &read_lock(&self.slot).engine {

@@ -26,7 +26,8 @@ use super::{read, writer};
 use crate::model::WorkspaceId;
 use crate::sync::{lock, read_lock, write_lock};
 
-/// The number of records that a scan reads on the caller's thread. A scan that finds as many is run on the blocking pool.
+/// The number of records that a scan reads on the caller's thread. A scan that finds as many is run on the blocking
+/// pool.
 pub(super) const SHORT_SCAN: usize = 512;
 /// The same for the length of their values, in bytes.
 const SHORT_BYTES: usize = 1 << 20;
@@ -69,8 +70,8 @@ impl RedbStore {
     ///
     /// A file that was not closed cleanly is recovered first; that takes time proportional to its size.
     ///
-    /// The app must be built with `panic = "unwind"`, which is the default of cargo: a damaged block of the file fails the calls
-    /// that need it by unwinding out of the engine.
+    /// The app must be built with `panic = "unwind"`, which is the default of cargo: a damaged block of the file fails
+    /// the calls that need it by unwinding out of the engine.
     ///
     /// # Errors
     ///
@@ -94,8 +95,8 @@ impl RedbStore {
         Ok(store)
     }
 
-    /// Opens the store in the file at `path` for reads and backups, and changes no byte of it: its directory may be read-only. A file that
-    /// was not closed in order is recovered in memory. Commits are refused.
+    /// Opens the store in the file at `path` for reads and backups, and changes no byte of it: its directory may be
+    /// read-only. A file that was not closed in order is recovered in memory. Commits are refused.
     ///
     /// # Errors
     ///
@@ -118,8 +119,8 @@ impl RedbStore {
         Self::start(opener, Arc::new(Health::for_reading()), &options)
     }
 
-    /// Whether reads and commits are served right now. Once a commit found no room on the disk, they are not until clearly more is free
-    /// than it needs.
+    /// Whether reads and commits are served right now. Once a commit found no room on the disk, they are not until
+    /// clearly more is free than it needs.
     ///
     /// ```
     /// # use agentcfg_core::store::redb::{OpenError, RedbOptions, RedbStore};
@@ -132,8 +133,8 @@ impl RedbStore {
         self.status() == Status::Ready && self.shared.health().read_only().is_none()
     }
 
-    /// Verifies that the open file is still the file at its path. While it was removed or replaced, the store serves reads and
-    /// backups and refuses commits, because they would be lost when the process ends.
+    /// Verifies that the open file is still the file at its path. While it was removed or replaced, the store serves
+    /// reads and backups and refuses commits, because they would be lost when the process ends.
     ///
     /// # Errors
     ///
@@ -242,12 +243,13 @@ impl RedbStore {
 }
 
 impl RedbStore {
-    /// Copies all records into a new file, which takes the place of the store file. So the file has its smallest length, and no
-    /// content of deleted or replaced records.
+    /// Copies all records into a new file, which takes the place of the store file. So the file has its smallest
+    /// length, and no content of deleted or replaced records.
     ///
-    /// Reads are served meanwhile, and commits wait: about a second for 100 MB of records. The disk needs room for the new file
-    /// beside the old one. The file is replaced in one step, so that a crash leaves one or the other. `report` is called with the
-    /// number of copied records from time to time, on the thread of the writer. The call blocks: make it on a thread that may.
+    /// Reads are served meanwhile, and commits wait: about a second for 100 MB of records. The disk needs room for the
+    /// new file beside the old one. The file is replaced in one step, so that a crash leaves one or the other. `report`
+    /// is called with the number of copied records from time to time, on the thread of the writer. The call blocks:
+    /// make it on a thread that may.
     ///
     /// # Errors
     ///
@@ -296,7 +298,8 @@ impl RedbStore {
             .unwrap_or_else(|_| Err(StoreError::OutcomeUnknown("the writer thread has stopped".into()).into()))
     }
 
-    /// Runs a scan on the blocking pool, so that it occupies no async worker; without a runtime, on the caller's thread.
+    /// Runs a scan on the blocking pool, so that it occupies no async worker; without a runtime, on the caller's
+    /// thread.
     ///
     /// It starts from the beginning, because one call of [`Store::scan`] is one snapshot.
     async fn long_scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {

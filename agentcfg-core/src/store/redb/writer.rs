@@ -74,8 +74,8 @@ pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, group_size: 
     shared.close();
 }
 
-/// Commits a group, unless it is known that its writes would fail, or would be lost because the file was removed or replaced.
-/// Then nothing touches the file.
+/// Commits a group, unless it is known that its writes would fail, or would be lost because the file was removed or
+/// replaced. Then nothing touches the file.
 fn commit_or_refuse(shared: &StoreState, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
     let health = shared.health();
     let bytes = batches.iter().map(Batch::bytes).sum();
@@ -215,8 +215,8 @@ impl WriteGroup {
     }
 }
 
-/// The committed state that a group builds on. It is read outside of the group's write transaction: an I/O error in a write
-/// transaction fails the whole engine, while damage that is found here refuses one batch.
+/// The committed state that a group builds on. It is read outside of the group's write transaction: an I/O error in a
+/// write transaction fails the whole engine, while damage that is found here refuses one batch.
 struct Base<'a> {
     shared: &'a StoreState,
     records: ReadOnlyTable<&'static [u8], &'static [u8]>,

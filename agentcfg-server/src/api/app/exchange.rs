@@ -239,8 +239,8 @@ impl<B> Exchange<'_, B> {
     }
 }
 
-/// Route → credential → rate window → scope → query → membership and role, if the endpoint is guarded → body → endpoint →
-/// answer.
+/// Route → credential → rate window → scope → query → membership and role, if the endpoint is guarded → body → endpoint
+/// → answer.
 async fn answer<B>(connected: &Connected, exchange: &mut Exchange<'_, B>) -> Result<Reply, Failure>
 where
     B: HttpBody<Data = Bytes> + Unpin,

@@ -9,8 +9,8 @@ use agentcfg_core::service::SerializedEvent;
 use bytes::Bytes;
 use serde::Serialize;
 
-/// A text of this length is sent before more is written. An event of this length is not copied into the text: the streams that
-/// it is sent on share its bytes.
+/// A text of this length is sent before more is written. An event of this length is not copied into the text: the
+/// streams that it is sent on share its bytes.
 const FULL: usize = 16 << 10;
 
 /// The longest piece of a shared event, so that a connection holds little of it at a time.

@@ -1,7 +1,7 @@
 //! The change feed as server-sent events (SSE).
 //!
-//! A stream is a position in the log of a workspace: it has no queue, and reads on when its connection takes more. The core
-//! decides with each read what the caller may see.
+//! A stream is a position in the log of a workspace: it has no queue, and reads on when its connection takes more. The
+//! core decides with each read what the caller may see.
 
 mod event_stream;
 mod event_text;

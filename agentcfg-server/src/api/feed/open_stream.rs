@@ -31,8 +31,8 @@ pub struct Opening<'a> {
     pub service: &'a AgentCfg,
     /// The authenticated caller.
     pub caller: &'a Caller,
-    /// The credential of the caller's session, which is verified again; none for an API key, whose record is read again by
-    /// the core.
+    /// The credential of the caller's session, which is verified again; none for an API key, whose record is read again
+    /// by the core.
     pub session: Option<SessionCredential<'a>>,
     /// The open streams.
     pub streams: &'a Streams,

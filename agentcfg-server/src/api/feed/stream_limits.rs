@@ -79,7 +79,8 @@ impl Streams {
         self.lock().total
     }
 
-    /// Ends all streams, and the waits for an event, so that a graceful shutdown need not wait for them. Later ones end at once.
+    /// Ends all streams, and the waits for an event, so that a graceful shutdown need not wait for them. Later ones end
+    /// at once.
     ///
     /// ```
     /// use agentcfg_server::Streams;

@@ -223,8 +223,8 @@ impl StreamState {
     async fn read(&mut self) -> Result<Update, Error> {
         let update = self.watch.read().await?;
         if let Some((caller, session)) = &self.user {
-            // A user can sign out, and a token can end before its time where the identity provider is asked about it. This
-            // comes after the read: a session that is valid now was valid when the events were committed.
+            // A user can sign out, and a token can end before its time where the identity provider is asked about it.
+            // This comes after the read: a session that is valid now was valid when the events were committed.
             let now = session.verify(&self.service).await?;
             if now.actor() != caller.actor() {
                 return Err(Error::new(ErrorKind::Unauthorized, "invalid credentials"));

@@ -142,8 +142,8 @@ impl Arguments {
         std::mem::take(&mut self.left)
     }
 
-    /// Ends the reading with a body, in which null is refused: `instead` says what to do. A field in `cleared` is null in the
-    /// body that is read.
+    /// Ends the reading with a body, in which null is refused: `instead` says what to do. A field in `cleared` is null
+    /// in the body that is read.
     ///
     /// # Errors
     ///

@@ -103,8 +103,8 @@ pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<St
     Ok(paged("prompts", prompts.collect(), offset, agents.len()))
 }
 
-/// Answers `prompts/get`. A name may end with `@` and a label: then the persona is that of the version at the label. An API key
-/// that is pinned to a label gets the version at that label.
+/// Answers `prompts/get`. A name may end with `@` and a label: then the persona is that of the version at the label. An
+/// API key that is pinned to a label gets the version at that label.
 pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> RpcResult {
     let name = params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
@@ -131,7 +131,8 @@ pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<Str
     })))
 }
 
-/// An agent as its prompt shows it: with the configuration of the version at the label, or of that which the API key is pinned to.
+/// An agent as its prompt shows it: with the configuration of the version at the label, or of that which the API key is
+/// pinned to.
 async fn prompted(
     service: &AgentCfg,
     caller: &Caller,

@@ -21,15 +21,15 @@ struct Prepared<'a> {
 }
 
 impl ModelCalls {
-    /// Sends a call to its first provider, and where that fails to the fallbacks in turn. The first answer that is no failure is
-    /// returned as soon as its head has arrived, else the last failure as it came.
+    /// Sends a call to its first provider, and where that fails to the fallbacks in turn. The first answer that is no
+    /// failure is returned as soon as its head has arrived, else the last failure as it came.
     ///
     /// Nothing of an answer is passed on before it is chosen, so that two are never mixed.
     ///
     /// # Errors
     ///
-    /// When the last provider that was asked cannot be reached, breaks off or does not answer in time, the caller leaves, or a
-    /// budget does not pay for the call. A fallback that the budgets do not pay for is passed over.
+    /// When the last provider that was asked cannot be reached, breaks off or does not answer in time, the caller
+    /// leaves, or a budget does not pay for the call. A fallback that the budgets do not pay for is passed over.
     pub(crate) async fn send(
         &self,
         call: &ModelCall,
@@ -104,8 +104,8 @@ impl ModelCalls {
     }
 }
 
-/// Fills in the body of the first of these attempts, and reserves what it can cost of the budgets that cover the call. `number`
-/// counts the attempts that are sent, from 1.
+/// Fills in the body of the first of these attempts, and reserves what it can cost of the budgets that cover the call.
+/// `number` counts the attempts that are sent, from 1.
 async fn prepared<'a>(
     call: &'a ModelCall,
     sent: &'a Sent<'_>,
@@ -135,8 +135,8 @@ async fn prepared<'a>(
     })
 }
 
-/// Whether another model may answer in place of this one: the provider cannot be reached, breaks off, is silent, or refuses for a
-/// reason that passes.
+/// Whether another model may answer in place of this one: the provider cannot be reached, breaks off, is silent, or
+/// refuses for a reason that passes.
 fn is_failure(result: &Result<Response<Relay>, CallError>) -> bool {
     match result {
         Ok(answer) => matches!(answer.status().as_u16(), 408 | 429 | 500..),

@@ -25,8 +25,8 @@ const DEFAULT_USER_AGENT: HeaderValue = HeaderValue::from_static(concat!("agentc
 
 /// The fields that are forwarded to the provider when the caller sends them.
 ///
-/// `accept-encoding` is among them because `content-encoding` comes back. `openai-organization` and `openai-project` are
-/// not: they say who pays, which is for the owner of the credential to decide.
+/// `accept-encoding` is among them because `content-encoding` comes back. `openai-organization` and `openai-project`
+/// are not: they say who pays, which is for the owner of the credential to decide.
 const TO_PROVIDER: [HeaderName; 9] = [
     header::ACCEPT,
     header::ACCEPT_ENCODING,
@@ -98,8 +98,8 @@ pub fn to_provider(
     Ok(fields)
 }
 
-/// Changes the fields of a request that is not the first attempt of its call: a provider would answer the same `Idempotency-Key`
-/// with the failure of that one, or refuse it for another body.
+/// Changes the fields of a request that is not the first attempt of its call: a provider would answer the same
+/// `Idempotency-Key` with the failure of that one, or refuse it for another body.
 pub fn of_another_attempt(fields: &mut HeaderMap, number: usize) {
     let Some(key) = fields.get(IDEMPOTENCY_KEY) else { return };
     let changed = [key.as_bytes(), format!("-{number}").as_bytes()].concat();
@@ -134,8 +134,8 @@ pub fn from_provider(received: &HeaderMap, credential: &ProviderCredential) -> H
     fields
 }
 
-/// The shortest credential that is looked for: a shorter one is in texts by chance, such as `x` in `text/event-stream`, and servers that
-/// check no key are given such ones.
+/// The shortest credential that is looked for: a shorter one is in texts by chance, such as `x` in `text/event-stream`,
+/// and servers that check no key are given such ones.
 const SHORTEST_SECRET: usize = 8;
 
 /// Whether a field has the credential in its name or its value, as it is or percent-encoded.

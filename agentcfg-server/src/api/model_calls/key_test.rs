@@ -49,7 +49,8 @@ impl ModelCalls {
             }
         };
         let status = answer.status();
-        // Some repeat what they were sent. A key as short as a word would be found in other words, so nothing is repeated then.
+        // Some repeat what they were sent. A key as short as a word would be found in other words, so nothing is
+        // repeated then.
         let key = credential.expose();
         let said = said(answer.body()).filter(|_| key.len() >= 8);
         let message = match said {

@@ -121,8 +121,8 @@ impl ModelCalls {
     ///
     /// # Errors
     ///
-    /// When the provider cannot be reached, breaks off or does not answer in time, or the caller leaves. A refusal by the
-    /// provider is an answer.
+    /// When the provider cannot be reached, breaks off or does not answer in time, or the caller leaves. A refusal by
+    /// the provider is an answer.
     async fn send_to(
         &self,
         attempt: &ModelAttempt,
@@ -185,8 +185,9 @@ fn request(attempt: &ModelAttempt, sent: &Sent<'_>, metered: MeteredBody) -> Res
     Ok(request)
 }
 
-/// The URL of a path at a provider. Clients are configured with the version `v1` and without it; it is left out where the base URL
-/// has a version: for Anthropic's API at its end, for OpenAI's anywhere, such as `/v1beta/openai`, since OpenAI's own has one.
+/// The URL of a path at a provider. Clients are configured with the version `v1` and without it; it is left out where
+/// the base URL has a version: for Anthropic's API at its end, for OpenAI's anywhere, such as `/v1beta/openai`, since
+/// OpenAI's own has one.
 fn address(api: ProviderApi, base_url: &str, path: &str, query: Option<&str>) -> Result<Uri, CallError> {
     let path = path
         .strip_prefix("v1/")
@@ -201,8 +202,8 @@ fn address(api: ProviderApi, base_url: &str, path: &str, query: Option<&str>) ->
         .map_err(|error: hyper::http::uri::InvalidUri| CallError::Request(error.into()))
 }
 
-/// The path of a call that goes to another provider than the one that it names: with the version `v1`, which that provider's base URL
-/// may have had.
+/// The path of a call that goes to another provider than the one that it names: with the version `v1`, which that
+/// provider's base URL may have had.
 fn at_another<'a>(api: ProviderApi, base_url: &str, path: &'a str) -> Cow<'a, str> {
     match has_version(api, base_url) || path.split('/').next().is_some_and(begins_like_a_version) {
         true => path.into(),

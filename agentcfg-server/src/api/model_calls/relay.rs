@@ -15,15 +15,15 @@ use crate::outbound;
 
 /// A response body that is read from a provider as fast as the caller reads it.
 ///
-/// Pieces that have arrived go on together, so that the many small ones of a stream cost few writes; none waits for another.
-/// It holds [`TOGETHER`] bytes at most, or one piece. Dropping it ends the exchange with the provider.
+/// Pieces that have arrived go on together, so that the many small ones of a stream cost few writes; none waits for
+/// another. It holds [`TOGETHER`] bytes at most, or one piece. Dropping it ends the exchange with the provider.
 #[derive(Debug)]
 pub struct Relay {
     upstream: outbound::OutboundBody,
     provider: Provider,
     idle: Duration,
-    /// The deadline for the next piece of the provider's answer. It runs only while the provider is waited for: the time that the
-    /// caller takes does not count.
+    /// The deadline for the next piece of the provider's answer. It runs only while the provider is waited for: the
+    /// time that the caller takes does not count.
     deadline: Option<Instant>,
     /// The timer of the deadline. Most answers end before they need one. It is moved when it fires, which is less often
     /// than pieces arrive.

@@ -1,4 +1,5 @@
-//! The body of a model call: reads what it names, and inserts the agent's model, persona and settings where they are absent.
+//! The body of a model call: reads what it names, and inserts the agent's model, persona and settings where they are
+//! absent.
 //!
 //! The caller's text is never serialised again. What is added is spliced into it, so everything else arrives at the
 //! provider byte for byte: the order of members, white space, numbers that no type holds. A member that decides
@@ -100,7 +101,8 @@ impl Draft {
         })
     }
 
-    /// Whether the body has a list of models beside the one that it names, of which a gateway such as OpenRouter may choose.
+    /// Whether the body has a list of models beside the one that it names, of which a gateway such as OpenRouter may
+    /// choose.
     pub fn lists_models(&self) -> bool {
         self.lists_models
     }
@@ -239,8 +241,8 @@ const MEMBER: usize = 48;
 
 /// The most members of a body of a known format: those of all APIs are fewer than a hundred.
 const MOST_MEMBERS: usize = 10_000;
-/// The longest model that a body may name: no provider has one of more than a hundred characters. It is in header fields, in the log
-/// and in the usage that is kept.
+/// The longest model that a body may name: no provider has one of more than a hundred characters. It is in header
+/// fields, in the log and in the usage that is kept.
 const LONGEST_MODEL: usize = 256;
 
 /// The members that are relevant here, as slices of the body.
@@ -293,7 +295,8 @@ fn model(value: Option<&RawValue>) -> Result<Option<String>, Failure> {
     }
 }
 
-/// The text of a JSON string; `None` for another value, and for half of a surrogate pair. Few strings have escapes, so few are copied.
+/// The text of a JSON string; `None` for another value, and for half of a surrogate pair. Few strings have escapes, so
+/// few are copied.
 fn decoded(json: &[u8]) -> Option<Cow<'_, str>> {
     if json.contains(&b'\\') {
         return serde_json::from_slice::<String>(json).ok().map(Cow::Owned);

@@ -9,7 +9,8 @@ use percent_encoding::percent_decode_str;
 
 /// A provider and a path below its base URL.
 ///
-/// A path that [`Self::parse`] accepts is unambiguous: joined with the base URL, every URL parser keeps it below the base.
+/// A path that [`Self::parse`] accepts is unambiguous: joined with the base URL, every URL parser keeps it below the
+/// base.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Target<'a> {
     /// The provider whose API is called.
@@ -66,7 +67,8 @@ impl<'a> Target<'a> {
         path.strip_prefix(Self::PATHS).and_then(Self::parse)
     }
 
-    /// The API of the provider in the path of a model call, whatever follows it; `None` for a provider that is not known.
+    /// The API of the provider in the path of a model call, whatever follows it; `None` for a provider that is not
+    /// known.
     pub fn api_of(path: &str, catalogue: &Catalogue) -> Option<ProviderApi> {
         let provider = path.strip_prefix(Self::PATHS)?.split('/').next()?.parse().ok()?;
         Some(catalogue.provider(provider)?.api())
@@ -74,9 +76,10 @@ impl<'a> Target<'a> {
 
     /// Reads `{provider}/{path}` or `{provider}/@{agent}/{path}`; `None` when that is not a valid target.
     ///
-    /// An encoded slash counts as a slash, as some SDKs write it, and so do an encoded `@` and `:`. A segment may have all the
-    /// characters that RFC 3986 gives it, encoded ones too, as in the name of a fine-tuned model `ft:gpt-5.5:acme::a1`. There is no way to
-    /// write another host, to climb up, or to hide either in an encoding: see [`is_segment`].
+    /// An encoded slash counts as a slash, as some SDKs write it, and so do an encoded `@` and `:`. A segment may have
+    /// all the characters that RFC 3986 gives it, encoded ones too, as in the name of a fine-tuned model
+    /// `ft:gpt-5.5:acme::a1`. There is no way to write another host, to climb up, or to hide either in an encoding: see
+    /// [`is_segment`].
     pub fn parse(text: &'a str) -> Option<Self> {
         let (provider, path) = text.split_once('/')?;
         let provider = provider.parse().ok()?;
@@ -110,8 +113,8 @@ impl<'a> Target<'a> {
     }
 }
 
-/// The path with the characters that clients encode although they need not: those that mean the same as their encoding, a slash,
-/// `@` and `:`. What a server would decode is so compared in its decoded form.
+/// The path with the characters that clients encode although they need not: those that mean the same as their encoding,
+/// a slash, `@` and `:`. What a server would decode is so compared in its decoded form.
 fn decoded(path: &str) -> Cow<'_, str> {
     if !path.contains('%') {
         return Cow::Borrowed(path);
@@ -174,8 +177,8 @@ fn is_selector(text: &str) -> bool {
 
 /// Whether a text is a segment of a path that means the same to every URL parser and server.
 ///
-/// Its characters are those of RFC 3986. Decoded it is not made of dots, and has none of the characters that end a segment for some
-/// reader: slashes, a question mark, `#`, a semicolon, a percent sign, or a control character.
+/// Its characters are those of RFC 3986. Decoded it is not made of dots, and has none of the characters that end a
+/// segment for some reader: slashes, a question mark, `#`, a semicolon, a percent sign, or a control character.
 fn is_segment(segment: &str) -> bool {
     let is_written = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,=:@%".contains(&byte);
     let encoded = segment.split('%').skip(1);

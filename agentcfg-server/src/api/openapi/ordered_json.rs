@@ -66,7 +66,8 @@ impl fmt::Display for OrderedJson {
 }
 
 impl OrderedJson {
-    /// Writes the value. With an indentation, each member of an object and each object in an array has a line of its own.
+    /// Writes the value. With an indentation, each member of an object and each object in an array has a line of its
+    /// own.
     fn write(&self, f: &mut fmt::Formatter<'_>, indent: Option<usize>) -> fmt::Result {
         let (open, close, is_spread) = match self {
             Self::Leaf(value) => return write!(f, "{value}"),

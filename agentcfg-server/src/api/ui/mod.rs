@@ -151,8 +151,8 @@ fn is_plain(segment: &str) -> bool {
     !segment.is_empty() && !segment.starts_with('.') && segment.bytes().all(is_plain)
 }
 
-/// Adds the fields that keep a page from loading, leaking or being framed by anything else, and from plain HTTP where the
-/// browser always comes by HTTPS.
+/// Adds the fields that keep a page from loading, leaking or being framed by anything else, and from plain HTTP where
+/// the browser always comes by HTTPS.
 fn protect(headers: &mut HeaderMap, is_always_https: bool) {
     guard(headers, POLICY);
     if is_always_https {

@@ -1,7 +1,8 @@
 //! Gzip of a text in pieces, each of which is compressed only once.
 //!
-//! A piece is compressed on its own and ends at a byte (RFC 1951, section 3.2.4), so the compressed pieces in a row are one
-//! stream. The checksum of the whole follows from those of the pieces. When one piece of a long text changes, one is compressed.
+//! A piece is compressed on its own and ends at a byte (RFC 1951, section 3.2.4), so the compressed pieces in a row are
+//! one stream. The checksum of the whole follows from those of the pieces. When one piece of a long text changes, one
+//! is compressed.
 
 use std::sync::Arc;
 

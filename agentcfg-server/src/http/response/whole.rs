@@ -160,7 +160,8 @@ impl Reply {
         Response::from_parts(head, compressed)
     }
 
-    /// A stream of server-sent events that begins at this position. It is never compressed, and its connection closes with it.
+    /// A stream of server-sent events that begins at this position. It is never compressed, and its connection closes
+    /// with it.
     pub fn events<B>(stream: B, cursor: Cursor) -> Self
     where
         B: HttpBody<Data = Bytes> + Send + 'static,

@@ -1,4 +1,5 @@
-//! The tasks of the streams of one connection: their number, and the watch over clients that do not take their response.
+//! The tasks of the streams of one connection: their number, and the watch over clients that do not take their
+//! response.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -19,11 +20,12 @@ use super::body::Leftover;
 use crate::listen::connection::Follow;
 use crate::listen::limits::{LINGER_IDLE, LINGER_TOTAL, Limits};
 
-/// The longest piece of a response that is given to the connection at a time. The client must take all but the last one within
-/// the write timeout, so a short piece bounds what a client can leave in the server.
+/// The longest piece of a response that is given to the connection at a time. The client must take all but the last one
+/// within the write timeout, so a short piece bounds what a client can leave in the server.
 const PIECE: usize = 64 << 10;
 
-/// How many more requests a client may reset than it lets the server answer. A browser resets a few when a page is left.
+/// How many more requests a client may reset than it lets the server answer. A browser resets a few when a page is
+/// left.
 const MAX_ABANDONED: u32 = 256;
 
 tokio::task_local! {
@@ -180,8 +182,8 @@ impl Drop for OpenStream {
 }
 
 pin_project! {
-    /// One stream, which ends when the client leaves its response unread for too long. hyper resets it then. After the response,
-    /// what the client still sends is read and discarded for a while.
+    /// One stream, which ends when the client leaves its response unread for too long. hyper resets it then. After the
+    /// response, what the client still sends is read and discarded for a while.
     struct StreamTask<F> {
         #[pin]
         exchange: F,

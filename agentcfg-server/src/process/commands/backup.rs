@@ -59,7 +59,8 @@ fn to_file(args: &BackupArgs, dir: &DataDir, cache_mb: u64) -> Result<ExitCode, 
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes a copy that is verified on its way: a broken one ends with an error, after which what was written must be discarded.
+/// Writes a copy that is verified on its way: a broken one ends with an error, after which what was written must be
+/// discarded.
 fn to_standard_output(args: &BackupArgs, dir: &DataDir, cache_mb: u64) -> Result<ExitCode, CommandError> {
     let out = io::stdout();
     if out.is_terminal() {

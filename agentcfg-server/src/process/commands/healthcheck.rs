@@ -45,8 +45,8 @@ struct Target {
 }
 
 impl Target {
-    /// The address of the server with these settings. That of the metrics serves probes alone, so that connections of clients do
-    /// not take their place.
+    /// The address of the server with these settings. That of the metrics serves probes alone, so that connections of
+    /// clients do not take their place.
     fn of(config: &Config) -> Result<Self, CommandError> {
         if let Some(address) = config.metrics_listen.filter(|address| address.port() != 0) {
             return Ok(Self {
@@ -135,8 +135,8 @@ fn exchange(mut stream: impl Read + Write, request: &str) -> io::Result<Vec<u8>>
 }
 
 fn encrypted(stream: TcpStream, address: SocketAddr) -> io::Result<StreamOwned<ClientConnection, TcpStream>> {
-    // As a kubelet does: the certificate is for the name that clients use, not for this address, and the question holds no
-    // secret.
+    // As a kubelet does: the certificate is for the name that clients use, not for this address, and the question holds
+    // no secret.
     let config = tls::unverified_builder()
         .map_err(io::Error::other)?
         .with_no_client_auth();

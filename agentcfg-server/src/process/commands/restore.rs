@@ -1,7 +1,7 @@
 //! `restore`: a data directory from a backup.
 //!
-//! The store is prepared beside its final path and appears there when it is whole and fit for its first start. So a run that
-//! fails or is killed leaves a directory that the next run can fill.
+//! The store is prepared beside its final path and appears there when it is whole and fit for its first start. So a run
+//! that fails or is killed leaves a directory that the next run can fill.
 
 #[cfg(test)]
 mod tests;

@@ -89,8 +89,8 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     }
 }
 
-/// Reads the settings again, and takes the filter of the log, the limits and the models from them. Settings that cannot be read
-/// change nothing. `service` is `None` before the start, which reads the limits and the models itself.
+/// Reads the settings again, and takes the filter of the log, the limits and the models from them. Settings that cannot
+/// be read change nothing. `service` is `None` before the start, which reads the limits and the models itself.
 fn reload(flags: &Flags, filter: &LogFilter, service: Option<&AgentCfg>) {
     match read_again(flags, filter, service) {
         Ok(config) => tracing::info!(

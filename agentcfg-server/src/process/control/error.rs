@@ -7,7 +7,8 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ControlError {
-    /// No process listens on the socket. The lock is held by another command, or by a server that is starting or stopping.
+    /// No process listens on the socket. The lock is held by another command, or by a server that is starting or
+    /// stopping.
     #[error("no server answers on {}; if one is starting, try again", .path.display())]
     NotRunning {
         /// The socket.

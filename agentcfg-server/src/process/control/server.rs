@@ -37,8 +37,8 @@ impl Drop for Control {
     }
 }
 
-/// Takes orders on the control socket of the directory that `lock` holds. `execute` carries one out and writes the answer; it
-/// runs on a blocking thread, one at a time.
+/// Takes orders on the control socket of the directory that `lock` holds. `execute` carries one out and writes the
+/// answer; it runs on a blocking thread, one at a time.
 ///
 /// Only processes of the same user, and root, are answered. Must be called in a Tokio runtime.
 ///

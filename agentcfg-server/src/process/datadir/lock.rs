@@ -53,7 +53,8 @@ impl LockFile {
         Ok(Self { path, file })
     }
 
-    /// Takes a lock that other readers may share, without a change of the directory; `None` where no process has locked it yet.
+    /// Takes a lock that other readers may share, without a change of the directory; `None` where no process has locked
+    /// it yet.
     pub(super) fn share(dir: &Path) -> Result<Option<File>, DataDirError> {
         let path = dir.join(NAME);
         let mut file = match File::open(&path) {
@@ -76,7 +77,8 @@ impl LockFile {
         self.write(&format!("pid {}\n", std::process::id()))
     }
 
-    /// Writes the address that the process serves into the file, and whether the secret of its session tokens is elsewhere.
+    /// Writes the address that the process serves into the file, and whether the secret of its session tokens is
+    /// elsewhere.
     pub(super) fn announce(&mut self, listen: impl fmt::Display, has_other_secret: bool) -> Result<(), DataDirError> {
         let other = if has_other_secret { OTHER_SECRET } else { "" };
         self.write(&format!("pid {}\nlisten {listen}\n{other}", std::process::id()))

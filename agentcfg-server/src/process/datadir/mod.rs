@@ -170,11 +170,11 @@ impl DataDir {
         self.path.join(lock::NAME).exists()
     }
 
-    /// Refuses a directory that has the keys of a store but no store, before a server creates an empty one. Call this before
-    /// [`Self::lock`], which overwrites what the last process wrote into the lock file.
+    /// Refuses a directory that has the keys of a store but no store, before a server creates an empty one. Call this
+    /// before [`Self::lock`], which overwrites what the last process wrote into the lock file.
     ///
-    /// A master key is created after its store. The secret of the session tokens may be created first, so it counts only if
-    /// a server ran in the directory, and that alone counts too, because the settings may have both.
+    /// A master key is created after its store. The secret of the session tokens may be created first, so it counts
+    /// only if a server ran in the directory, and that alone counts too, because the settings may have both.
     ///
     /// # Errors
     ///
@@ -253,13 +253,14 @@ impl DataDir {
         Ok(!has_key && self.has_store()?)
     }
 
-    /// The address that the last server has served; `None` if none did, or another command has locked the directory since.
+    /// The address that the last server has served; `None` if none did, or another command has locked the directory
+    /// since.
     pub fn served_address(&self) -> Option<SocketAddr> {
         lock::served_address(&self.path)
     }
 
-    /// Whether the last server had the secret of its session tokens in its settings. It accepts no token that is signed with that
-    /// of the directory.
+    /// Whether the last server had the secret of its session tokens in its settings. It accepts no token that is signed
+    /// with that of the directory.
     pub fn has_other_session_secret(&self) -> bool {
         lock::has_other_secret(&self.path)
     }
@@ -338,8 +339,8 @@ impl DataLock {
         self.file.claim()
     }
 
-    /// Takes the rights of other users away: from the files, and from the directory where others may write to it. What belongs to
-    /// another user, such as a volume, stays as it is, and a warning says so.
+    /// Takes the rights of other users away: from the files, and from the directory where others may write to it. What
+    /// belongs to another user, such as a volume, stays as it is, and a warning says so.
     pub fn close_to_others(&self) {
         const OTHERS: u32 = 0o007;
         const OTHERS_WRITE: u32 = 0o002;
@@ -374,8 +375,8 @@ impl DataLock {
         &self.dir
     }
 
-    /// Writes the address that the process serves into the lock file, for other processes, and whether the secret of its session
-    /// tokens is in the settings and not in the directory.
+    /// Writes the address that the process serves into the lock file, for other processes, and whether the secret of
+    /// its session tokens is in the settings and not in the directory.
     ///
     /// # Errors
     ///

@@ -23,8 +23,8 @@ pub(super) enum GroupRights {
 
 /// Opens a file. Returns its permission bits too, if other users have any.
 ///
-/// A kubelet gives the files of a volume to a group (`fsGroup`), and sets the group bit of its folders. Where this process is in
-/// that group, the rights of the group are taken back instead.
+/// A kubelet gives the files of a volume to a group (`fsGroup`), and sets the group bit of its folders. Where this
+/// process is in that group, the rights of the group are taken back instead.
 pub(super) fn open(path: &Path, rights: GroupRights) -> io::Result<(File, Option<u32>)> {
     let file = File::open(path)?;
     let found = file.metadata()?;

@@ -14,8 +14,8 @@ use super::secret_file::{self, GroupRights};
 
 pub(super) const NAME: &str = "session.key";
 const LENGTH: usize = 32;
-/// A new secret is this many random bytes in base64, which are [`LENGTH`] characters: as text, the file can be given to a server
-/// without a data directory, as the setting `session_secret`.
+/// A new secret is this many random bytes in base64, which are [`LENGTH`] characters: as text, the file can be given to
+/// a server without a data directory, as the setting `session_secret`.
 const RANDOM: usize = LENGTH / 4 * 3;
 
 /// 32 bytes that `Debug` does not print.

@@ -18,9 +18,9 @@ use crate::listen::{Limits, serve, service_fn};
 /// The connection limit. There are few scrapers.
 const MAX_CONNECTIONS: usize = 64;
 
-/// Serves `GET /metrics`, and the probes of the API, on `listener` until `shutdown` resolves. Probes are served here too, so
-/// that connections of clients do not take the place of probes. `limits` are those of the API; the
-/// number of connections is lower and counted apart.
+/// Serves `GET /metrics`, and the probes of the API, on `listener` until `shutdown` resolves. Probes are served here
+/// too, so that connections of clients do not take the place of probes. `limits` are those of the API; the number of
+/// connections is lower and counted apart.
 pub async fn serve_metrics(
     listener: TcpListener,
     (metrics, app): (Arc<Metrics>, App),

@@ -1,7 +1,9 @@
-//! Standard error as the stream of the log. It never holds up the server: a line that the stream cannot take is lost, and counted.
+//! Standard error as the stream of the log. It never holds up the server: a line that the stream cannot take is lost,
+//! and counted.
 //!
-//! A full disk or a reader that has gone fails the write. A pipe whose reader does not read would block it, and with it the thread that
-//! serves requests: so the stream is asked first whether it has room, with little patience the first time and none after that.
+//! A full disk or a reader that has gone fails the write. A pipe whose reader does not read would block it, and with it
+//! the thread that serves requests: so the stream is asked first whether it has room, with little patience the first
+//! time and none after that.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write, stderr};
@@ -64,8 +66,8 @@ impl LogStream {
     }
 }
 
-/// Standard error. A pipe or a terminal is opened once more where that can be, so that a write to it never blocks and other processes
-/// keep theirs as it is.
+/// Standard error. A pipe or a terminal is opened once more where that can be, so that a write to it never blocks and
+/// other processes keep theirs as it is.
 fn standard_error() -> io::Result<File> {
     let inherited = File::from(stderr().as_fd().try_clone_to_owned()?);
     let kind = inherited.metadata()?.file_type();

@@ -236,8 +236,8 @@ impl Metrics {
         let _ = self.shared.set(state);
     }
 
-    /// Adds the numbers of a store in a file. They are read at each [`Self::render`], so that the metrics show the state of that
-    /// moment.
+    /// Adds the numbers of a store in a file. They are read at each [`Self::render`], so that the metrics show the
+    /// state of that moment.
     pub fn follow_store(&self, numbers: impl Fn() -> StoreNumbers + Send + Sync + 'static) {
         // A server has one store; a second one is ignored.
         let _ = self.store.set(ReadNumbers(Box::new(numbers)));
@@ -255,7 +255,8 @@ impl Metrics {
         let _ = self.pool.set(PoolMetrics::new(read));
     }
 
-    /// Adds the end of the certificate, as the seconds since 1970 of the one that is in use when the metrics are rendered.
+    /// Adds the end of the certificate, as the seconds since 1970 of the one that is in use when the metrics are
+    /// rendered.
     pub fn follow_certificate(&self, expiry: impl Fn() -> Option<i64> + Send + Sync + 'static) {
         // A server has one certificate; a second one is ignored.
         let _ = self.certificate.set(CertificateMetrics::new(expiry));

@@ -43,7 +43,8 @@ impl LogFilter {
     }
 }
 
-/// Installs the process-wide subscriber, and logs what is doubtful in the configuration. Only the binary calls this, once.
+/// Installs the process-wide subscriber, and logs what is doubtful in the configuration. Only the binary calls this,
+/// once.
 ///
 /// # Errors
 ///

@@ -1,4 +1,5 @@
-//! Metrics that only some servers have: without a file or a certificate there is no number to show, and a zero would alarm.
+//! Metrics that only some servers have: without a file or a certificate there is no number to show, and a zero would
+//! alarm.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! What every process exposes to Prometheus: memory, processor time, open files, start. The names are those that its client
-//! libraries have agreed on, and the numbers are those of Linux.
+//! What every process exposes to Prometheus: memory, processor time, open files, start. The names are those that its
+//! client libraries have agreed on, and the numbers are those of Linux.
 
 use std::fs;
 use std::sync::atomic::AtomicU64;
@@ -108,8 +108,8 @@ impl Numbers {
     }
 }
 
-/// When the process was started, in seconds since 1970. The files of the whole system may be hidden, so the clock tells when it
-/// was started.
+/// When the process was started, in seconds since 1970. The files of the whole system may be hidden, so the clock tells
+/// when it was started.
 fn start_time(now: &Numbers) -> f64 {
     let since_boot = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     #[allow(clippy::cast_precision_loss, reason = "seconds of this century")]

@@ -1,7 +1,7 @@
 //! The text format of Prometheus, which readers that do not ask for OpenMetrics expect.
 
-/// Rewrites metrics of the OpenMetrics format in the text format. There the description of a counter has the suffix of its
-/// samples, and there are neither units nor an end.
+/// Rewrites metrics of the OpenMetrics format in the text format. There the description of a counter has the suffix of
+/// its samples, and there are neither units nor an end.
 pub(super) fn from_open_metrics(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 1024);
     let mut help = "";

@@ -29,8 +29,8 @@ impl Keys {
         Ok(Self { scopes, items })
     }
 
-    /// The scopes of the keys, each once, and for each key the place of its own among them, from 1 on. Keys of one scope
-    /// follow each other.
+    /// The scopes of the keys, each once, and for each key the place of its own among them, from 1 on. Keys of one
+    /// scope follow each other.
     pub(super) fn workspaces(&self) -> (Param, Param) {
         let (mut workspaces, mut places) = (Vec::new(), Vec::new());
         if let Param::Uuids(scopes) = &self.scopes {

@@ -1,8 +1,9 @@
 //! The statements of several batches as one transaction.
 //!
-//! Batches share a statement for each table and form of write. Their additions to one counter become one addition, and their
-//! entries of one log are appended together. Each batch that is merged is known to hold its conditions on the state before
-//! the transaction, so a batch that touches a record which another one writes does not fit in the same transaction.
+//! Batches share a statement for each table and form of write. Their additions to one counter become one addition, and
+//! their entries of one log are appended together. Each batch that is merged is known to hold its conditions on the
+//! state before the transaction, so a batch that touches a record which another one writes does not fit in the same
+//! transaction.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -56,8 +57,8 @@ struct Keyed<'a> {
     row: Row<'a>,
 }
 
-/// The rows of a batch in their order; `None` for a batch that can share no transaction. Those are rare forms, and whatever breaks
-/// the rules for callers.
+/// The rows of a batch in their order; `None` for a batch that can share no transaction. Those are rare forms, and
+/// whatever breaks the rules for callers.
 fn rows(index: usize, batch: &Batch) -> Option<Vec<Keyed<'_>>> {
     batch.check_revised().ok()?;
     let mut checks: BTreeMap<&Key, &Check> = BTreeMap::new();
@@ -162,8 +163,9 @@ impl<'a> Merge<'a> {
         merge
     }
 
-    /// The statements, in the order of the keys: a run of keys with the same table and form shares one. `new_keys` says what they do
-    /// when a key has a row that must have no record, or that is an entry of a log or a record with a revision.
+    /// The statements, in the order of the keys: a run of keys with the same table and form shares one. `new_keys` says
+    /// what they do when a key has a row that must have no record, or that is an entry of a log or a record with a
+    /// revision.
     ///
     /// # Errors
     ///
@@ -473,8 +475,8 @@ fn number(version: u64) -> Result<i64, StoreError> {
     i64::try_from(version).map_err(|_| StoreError::Corrupt("the versions of the store are exhausted".into()))
 }
 
-/// Whether records of a kind are often deleted and made again under the same key. A deleted key keeps its row, so a plain insertion
-/// would fail the transaction.
+/// Whether records of a kind are often deleted and made again under the same key. A deleted key keeps its row, so a
+/// plain insertion would fail the transaction.
 fn is_made_again(kind: Kind) -> bool {
     matches!(
         kind,

@@ -140,7 +140,8 @@ impl Engine {
         }
         let (outcome, lost) = match flight {
             Ok(Ok(PipelineOutcome::Committed(rows))) => return Ok(Sent::Committed(rows)),
-            // Preparing failed: nothing of the transaction was sent. One that has begun before ends with its connection.
+            // Preparing failed: nothing of the transaction was sent. One that has begun before ends with its
+            // connection.
             Ok(Err(error)) => (Err(unavailable(&error)), is_lost(&error) || begin == IN_TRANSACTION),
             Ok(Ok(PipelineOutcome::Failed(error))) => match verdict(&error) {
                 ErrorVerdict::Refused => return Ok(Sent::Refused),
@@ -179,8 +180,8 @@ enum Sent {
     Failed(StoreError),
 }
 
-/// A group of batches on its way. Batches whose conditions exclude each other do not fit in one transaction, so a group may need
-/// several; batches that do not touch the same records, as nearly all, need one.
+/// A group of batches on its way. Batches whose conditions exclude each other do not fit in one transaction, so a group
+/// may need several; batches that do not touch the same records, as nearly all, need one.
 struct BatchGroup<'a> {
     engine: &'a Engine,
     batches: &'a [Batch],
@@ -215,8 +216,8 @@ impl<'a> BatchGroup<'a> {
                 break;
             }
             if refusals > 1 {
-                // The snapshots do not show why: other servers are faster, or the batches exclude each other in a way that
-                // the merge does not see. One batch at a time makes progress.
+                // The snapshots do not show why: other servers are faster, or the batches exclude each other in a way
+                // that the merge does not see. One batch at a time makes progress.
                 later.extend(now.split_off(1));
                 later.sort_unstable();
             }
@@ -227,7 +228,8 @@ impl<'a> BatchGroup<'a> {
                 now.clear();
                 continue;
             }
-            // Keys that a batch writes for the first time are nearly always new. If that is wrong, the next attempt looks.
+            // Keys that a batch writes for the first time are nearly always new. If that is wrong, the next attempt
+            // looks.
             let new_keys = match fruitless {
                 0 => Existing::Fails,
                 _ => Existing::IsReplaced,
@@ -281,8 +283,8 @@ impl<'a> BatchGroup<'a> {
         self.verdicts.into_iter().map(verdict).collect()
     }
 
-    /// Commits batches after a failure without effect, such as a row that stayed locked: those of each workspace apart, so that
-    /// one workspace does not fail the others. A group of one workspace is refused.
+    /// Commits batches after a failure without effect, such as a row that stayed locked: those of each workspace apart,
+    /// so that one workspace does not fail the others. A group of one workspace is refused.
     async fn commit_workspaces_apart(&mut self, batches: Vec<usize>, error: &StoreError) {
         let mut lanes: BTreeMap<Option<Partition>, Vec<usize>> = BTreeMap::new();
         for index in batches {
@@ -318,8 +320,8 @@ impl<'a> BatchGroup<'a> {
         Ok(sent)
     }
 
-    /// Plans batches on a snapshot. Those that fail on committed state alone get their verdicts. Returns those that can be
-    /// committed together now, and those that fail only because of them.
+    /// Plans batches on a snapshot. Those that fail on committed state alone get their verdicts. Returns those that can
+    /// be committed together now, and those that fail only because of them.
     async fn decide(&mut self, batches: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
         let (mut now, mut later) = (Vec::new(), Vec::new());
         if batches.is_empty() {

@@ -1,5 +1,5 @@
-//! The numbers of the writes of merged batches: which additions a counter takes together, and to which writes the numbers in the
-//! answers of the statements belong.
+//! The numbers of the writes of merged batches: which additions a counter takes together, and to which writes the
+//! numbers in the answers of the statements belong.
 
 use std::collections::HashMap;
 

@@ -28,8 +28,8 @@ pub(super) fn steps<'a>(compiled: &[Compiled<'a>]) -> Vec<Step<'a>> {
 /// become one step. Of two different checks of one key at least one fails, so it does not matter which is merged: the
 /// other precedes the write.
 ///
-/// A record with a revision is behind the head of its log in that order, so its step reads the number that the append has
-/// assigned.
+/// A record with a revision is behind the head of its log in that order, so its step reads the number that the append
+/// has assigned.
 pub(super) fn compile<'a>(sql: &'a Sql, base: u64, batch: &Batch) -> Result<Vec<Compiled<'a>>, CommitError> {
     batch.check_revised()?;
     let mut checks: BTreeMap<&Key, &Check> = BTreeMap::new();

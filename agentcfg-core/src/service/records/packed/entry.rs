@@ -18,8 +18,8 @@ use crate::store::Key;
 /// The length of both values of a change, in bytes, from which they are left to the versions.
 const LONG_CHANGE: usize = 512;
 
-/// The changes of an entry whose values are those of versions: by path the version that has the second value. The first one is
-/// that of the version before.
+/// The changes of an entry whose values are those of versions: by path the version that has the second value. The first
+/// one is that of the version before.
 #[derive(Default, Serialize, Deserialize)]
 pub(in crate::service) struct PackedPaths {
     /// The length of the whole entry.

@@ -1,5 +1,5 @@
-//! The form of a packed record: a JSON object whose first field, behind the revision that the store adds, is `packed`, and begins
-//! with the length of the whole record.
+//! The form of a packed record: a JSON object whose first field, behind the revision that the store adds, is `packed`,
+//! and begins with the length of the whole record.
 
 /// The fields of an agent that are packed where they are long.
 pub(super) const FIELDS: [&str; 2] = ["persona_prompt", "definition"];

@@ -1,9 +1,9 @@
 //! Long texts in the history of agents, which is kept once.
 //!
-//! A version whose prompt or definition is long has the [`edit`] that makes it of the version before in their place, and an
-//! entry of the log names the version that has the values. Every eighth version is whole, so that a read of one needs at most
-//! seven more. The reads of [`AgentCfg`](crate::service::AgentCfg) put the texts back in their places, so that the rest of the
-//! service sees whole records.
+//! A version whose prompt or definition is long has the [`edit`] that makes it of the version before in their place,
+//! and an entry of the log names the version that has the values. Every eighth version is whole, so that a read of one
+//! needs at most seven more. The reads of [`AgentCfg`](crate::service::AgentCfg) put the texts back in their places, so
+//! that the rest of the service sees whole records.
 
 mod edit;
 mod entry;

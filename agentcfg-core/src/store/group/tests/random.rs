@@ -32,8 +32,8 @@ struct Submitted {
     aborted: bool,
 }
 
-/// Each caller that stays gets the verdict of its own batch. The accepted batches of a workspace are numbered in the order of
-/// their arrival, and what callers that left had in flight is the only thing between them.
+/// Each caller that stays gets the verdict of its own batch. The accepted batches of a workspace are numbered in the
+/// order of their arrival, and what callers that left had in flight is the only thing between them.
 async fn run_events(events: Vec<Event>) {
     let bench = Bench::new(LIMITS);
     let mut submitted: Vec<Submitted> = Vec::new();

@@ -151,8 +151,8 @@ impl<B: StorageBackend> Blocks<B> {
         }
     }
 
-    /// Fails a read of blocks that the operating system could not read. A read transaction loses only this read, like one of a
-    /// damaged block; to a write transaction it is an I/O error.
+    /// Fails a read of blocks that the operating system could not read. A read transaction loses only this read, like
+    /// one of a damaged block; to a write transaction it is an I/O error.
     fn unreadable(&self, first: u64, out: &mut [u8], error: io::Error) -> io::Error {
         if !is_contained() {
             return error;
@@ -169,10 +169,11 @@ impl<B: StorageBackend> Blocks<B> {
         error
     }
 
-    /// Verifies the blocks of a range that this process has written or read before, and calls `damaged` for each that changed on
-    /// disk since. Returns the number of verified blocks.
+    /// Verifies the blocks of a range that this process has written or read before, and calls `damaged` for each that
+    /// changed on disk since. Returns the number of verified blocks.
     ///
-    /// Other blocks are left out: after a power loss, a block that no committed state refers to may differ from its checksum.
+    /// Other blocks are left out: after a power loss, a block that no committed state refers to may differ from its
+    /// checksum.
     pub(in super::super) fn scrub(
         &self,
         range: std::ops::Range<u64>,
@@ -208,8 +209,8 @@ impl<B: StorageBackend> Blocks<B> {
         })
     }
 
-    /// Whether the file was closed in order and its block checksums are those of that moment. Then each block that matches its
-    /// checksum has the content that it had at the closing.
+    /// Whether the file was closed in order and its block checksums are those of that moment. Then each block that
+    /// matches its checksum has the content that it had at the closing.
     pub(in super::super) fn is_sealed(&self) -> io::Result<bool> {
         let state = self.state()?;
         let seal = lock(&state.head).seal();

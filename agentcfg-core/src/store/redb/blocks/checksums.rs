@@ -161,7 +161,8 @@ impl Sums {
     }
 }
 
-/// The checksum of a block at its place. The number of the block is part of it, so a block at a wrong place does not match.
+/// The checksum of a block at its place. The number of the block is part of it, so a block at a wrong place does not
+/// match.
 fn checksum(block: u64, bytes: &[u8]) -> u32 {
     let place = (block as u32).wrapping_mul(0x9e37_79b1) ^ (block >> 32) as u32;
     match crc32fast::hash(bytes) ^ place {

@@ -1,9 +1,10 @@
 //! Containment of damage: a damaged block fails one read and not the whole engine.
 //!
-//! After any I/O error the engine fails every further call until its file is reopened. That is right for a write, but one damaged
-//! block must not fail all readers. So a read transaction runs in [`contained`]: a damaged block unwinds from the backend
-//! through the engine to `contained`, and the engine sees no error. The engine holds no lock while it reads a block for a reader,
-//! so the unwinding poisons nothing. An app that is built without unwinding is refused when it opens a store.
+//! After any I/O error the engine fails every further call until its file is reopened. That is right for a write, but
+//! one damaged block must not fail all readers. So a read transaction runs in [`contained`]: a damaged block unwinds
+//! from the backend through the engine to `contained`, and the engine sees no error. The engine holds no lock while it
+//! reads a block for a reader, so the unwinding poisons nothing. An app that is built without unwinding is refused when
+//! it opens a store.
 
 use std::any::Any;
 use std::cell::Cell;

@@ -1,9 +1,9 @@
 //! The head: the engine's header in two slots of several copies each.
 //!
-//! The engine changes its header in place, and a flag in it selects the last of two commits. So a flipped bit in the header must be
-//! detected and must not lose the store. The head has two slots. A change goes to the slot that the last sync did not write, so
-//! a power loss that tears this write leaves the other slot complete. Each slot holds [`COPIES`] copies of the same sector, each
-//! with a checksum, so damage to single sectors is tolerated.
+//! The engine changes its header in place, and a flag in it selects the last of two commits. So a flipped bit in the
+//! header must be detected and must not lose the store. The head has two slots. A change goes to the slot that the last
+//! sync did not write, so a power loss that tears this write leaves the other slot complete. Each slot holds [`COPIES`]
+//! copies of the same sector, each with a checksum, so damage to single sectors is tolerated.
 //!
 //! | bytes of a sector | content |
 //! | --- | --- |
@@ -233,8 +233,8 @@ pub(super) fn verify_format(file: &dyn StorageBackend, len: u64) -> Result<(), H
     }
 }
 
-/// An engine's header that says that its file was closed. With two-phase commits the state that it selects is complete, so it needs
-/// no repair.
+/// An engine's header that says that its file was closed. With two-phase commits the state that it selects is complete,
+/// so it needs no repair.
 pub(super) fn as_closed(mut header: [u8; ROOM]) -> [u8; ROOM] {
     header[FLAGS] &= !RECOVERY_REQUIRED;
     header

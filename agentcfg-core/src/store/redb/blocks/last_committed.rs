@@ -1,10 +1,12 @@
 //! The last committed state of a file whose writer failed, for reads until the file is open again.
 //!
-//! After an I/O error the engine fails every call until its file is reopened, which reads the whole file. The committed state is
-//! undamaged meanwhile: the engine never overwrites a block that it refers to before the next commit is synced, and the
-//! [head](super::head) keeps the engine's header of the last sync. So this backend shows the file with that header, read-only.
+//! After an I/O error the engine fails every call until its file is reopened, which reads the whole file. The committed
+//! state is undamaged meanwhile: the engine never overwrites a block that it refers to before the next commit is
+//! synced, and the [head](super::head) keeps the engine's header of the last sync. So this backend shows the file with
+//! that header, read-only.
 //!
-//! When the file is open again, the engine reuses blocks of older states. [`End::end`] makes all further reads fail before that.
+//! When the file is open again, the engine reuses blocks of older states. [`End::end`] makes all further reads fail
+//! before that.
 
 use std::io;
 use std::ops::Bound;

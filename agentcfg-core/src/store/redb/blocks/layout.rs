@@ -10,9 +10,9 @@
 //! | first group | up to 1,024 blocks |
 //! | each further group | a block of 1,024 checksums, then up to 1,024 blocks |
 //!
-//! The last group may be shorter. Block 0 is the engine's header. It is kept in the head, and its place in the first group is
-//! never written. The checksums of the first group are between the slots, so that a commit in a small file writes them and
-//! either slot at once.
+//! The last group may be shorter. Block 0 is the engine's header. It is kept in the head, and its place in the first
+//! group is never written. The checksums of the first group are between the slots, so that a commit in a small file
+//! writes them and either slot at once.
 
 /// The bytes of a block, which has one checksum. The engine's pages have the same size.
 pub(in super::super) const BLOCK: usize = 4096;

@@ -1,4 +1,5 @@
-//! The backend alone: what was written is read or refused, and each sync is one write of the head and the checksums beside it.
+//! The backend alone: what was written is read or refused, and each sync is one write of the head and the checksums
+//! beside it.
 
 use std::io;
 use std::sync::Mutex;

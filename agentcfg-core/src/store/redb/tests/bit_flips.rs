@@ -111,8 +111,8 @@ fn written(model: &Model, number: usize) -> (Batch, Model) {
     (batch([], writes), model)
 }
 
-/// Commits a few writes of each kind, and applies those that were answered to the model. Returns the number of refusals, or the
-/// two possible states after a commit of unknown outcome.
+/// Commits a few writes of each kind, and applies those that were answered to the model. Returns the number of
+/// refusals, or the two possible states after a commit of unknown outcome.
 async fn write(store: &RedbStore, model: &mut Model, what: &str) -> Result<usize, [Model; 2]> {
     let mut refused = 0;
     for number in 0..3 {

@@ -88,7 +88,8 @@ fn edit_head(bytes: &mut [u8], edit: impl Fn(&mut [u8])) {
     }
 }
 
-/// Also a file that was not closed cleanly, which an open would first recover, and one of a length that this format has not.
+/// Also a file that was not closed cleanly, which an open would first recover, and one of a length that this format has
+/// not.
 #[tokio::test]
 async fn another_format_is_refused_and_left_unchanged() {
     let place = tempfile::tempdir().unwrap();

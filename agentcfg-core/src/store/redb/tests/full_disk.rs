@@ -1,4 +1,5 @@
-//! Full disks and failing writes: reads are served all the time, commits are refused, and served again once there is room.
+//! Full disks and failing writes: reads are served all the time, commits are refused, and served again once there is
+//! room.
 
 use std::io;
 use std::sync::Arc;
@@ -189,7 +190,8 @@ async fn a_commit_that_the_disk_has_no_room_for_does_not_touch_the_file() {
     assert_eq!(condition.free_bytes, Some(8 * RESERVE));
 }
 
-/// A disk that turns out to be full although it seemed to have room: each attempt reads the whole file, so they are rare.
+/// A disk that turns out to be full although it seemed to have room: each attempt reads the whole file, so they are
+/// rare.
 #[tokio::test]
 async fn attempts_on_a_full_disk_that_seems_to_have_room_are_bounded() {
     let disk = Disk::default();

@@ -1,7 +1,7 @@
-//! Blocks with a valid checksum and wrong content: zeros, random bytes, another block, or the same block at another moment. The
-//! block checksums cannot find them, and they break what the engine assumes of its pages. The verification at the start does: the
-//! file is refused and left unchanged. In a file that is open, the checksums in memory find them. No call gives a wrong answer,
-//! aborts the process or hangs.
+//! Blocks with a valid checksum and wrong content: zeros, random bytes, another block, or the same block at another
+//! moment. The block checksums cannot find them, and they break what the engine assumes of its pages. The verification
+//! at the start does: the file is refused and left unchanged. In a file that is open, the checksums in memory find
+//! them. No call gives a wrong answer, aborts the process or hangs.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc;
@@ -214,8 +214,8 @@ fn a_planted_block_is_found_and_neither_aborts_nor_hangs() {
     assert!(figures.refused_at_open > 0 && figures.refused_calls > 0, "{figures:?}");
 }
 
-/// Only the closing seals a file, so a start that skips the verification of the whole file is one of a file that nothing changed
-/// since.
+/// Only the closing seals a file, so a start that skips the verification of the whole file is one of a file that
+/// nothing changed since.
 #[tokio::test]
 async fn a_file_is_sealed_from_its_closing_to_its_next_change() {
     let is_sealed = |bytes: &[u8]| Blocks::new(Memory::new(bytes.to_vec())).is_sealed().unwrap();

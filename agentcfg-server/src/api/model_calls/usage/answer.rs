@@ -121,8 +121,8 @@ impl AnswerScanner {
         }
     }
 
-    /// The tokens of a call that has ended: what was reported, and estimates of what was not, by a quarter of the bytes. Says
-    /// whether there are estimates.
+    /// The tokens of a call that has ended: what was reported, and estimates of what was not, by a quarter of the
+    /// bytes. Says whether there are estimates.
     pub fn usage(&self, sent: u64, received: u64) -> (TokenUsage, bool) {
         let reported = self.reported().unwrap_or_default();
         let mut usage = reported.usage();

@@ -49,7 +49,8 @@ impl ExtraChunk {
         passed.freeze()
     }
 
-    /// The bytes of an event that did not end, at the end of the stream. Some servers leave out the empty line after the last one.
+    /// The bytes of an event that did not end, at the end of the stream. Some servers leave out the empty line after
+    /// the last one.
     pub fn rest(&mut self) -> Bytes {
         let rest = self.held.split();
         match !self.passes && is_extra(&rest) {

@@ -9,9 +9,9 @@ const MODEL: usize = 256;
 /// The longest name of a member that matters here.
 const NAME: usize = 8;
 
-/// Reads a JSON object byte by byte and keeps the object that is its member `usage`, or that of its member `response` or
-/// `message`. All else is forgotten, so a text of any length takes the same memory. Of a text that is no JSON it finds nothing, or
-/// something that is no report.
+/// Reads a JSON object byte by byte and keeps the object that is its member `usage`, or that of its member `response`
+/// or `message`. All else is forgotten, so a text of any length takes the same memory. Of a text that is no JSON it
+/// finds nothing, or something that is no report.
 #[derive(Debug, Default)]
 pub struct Finder {
     /// How many objects and arrays are open.

@@ -40,8 +40,8 @@ pub struct MeteredCall {
     sent: u64,
     received: u64,
     status: u16,
-    /// Whether the provider may bill the call, so that what is not reported is estimated: it may have got the request, and has
-    /// not refused it.
+    /// Whether the provider may bill the call, so that what is not reported is estimated: it may have got the request,
+    /// and has not refused it.
     pub may_be_bought: bool,
     scanner: Option<AnswerScanner>,
     /// The most output tokens that are bought after the answer.
@@ -71,8 +71,8 @@ impl fmt::Debug for Metering<'_> {
 }
 
 impl Metering<'_> {
-    /// Reserves what an attempt can cost of the budgets that cover the call, and puts the cap of its output into the body. The
-    /// first of the models is asked, and the others may be asked after it.
+    /// Reserves what an attempt can cost of the budgets that cover the call, and puts the cap of its output into the
+    /// body. The first of the models is asked, and the others may be asked after it.
     ///
     /// # Errors
     ///

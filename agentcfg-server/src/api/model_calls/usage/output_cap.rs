@@ -43,7 +43,8 @@ impl OutputMembers {
     ///
     /// # Errors
     ///
-    /// 400 where a cap or the number of answers is there twice or is no whole number: what the call can cost would not be known.
+    /// 400 where a cap or the number of answers is there twice or is no whole number: what the call can cost would not
+    /// be known.
     pub fn read(path: UsagePath, provider: Provider, body: &Bytes) -> Result<Self, Failure> {
         let mut read = Self {
             caps: Vec::new(),

@@ -22,7 +22,8 @@ pub struct MeteredBody {
     pub is_stream: bool,
     /// Whether the report at the end of the stream was asked for here, and not by the caller.
     pub asks_for_usage: bool,
-    /// Whether the provider is to answer before it has run the call. What that answer does not report may be bought still.
+    /// Whether the provider is to answer before it has run the call. What that answer does not report may be bought
+    /// still.
     pub is_background: bool,
 }
 
@@ -52,8 +53,8 @@ struct Options<'a> {
 }
 
 impl MeteredBody {
-    /// Reads a body whose model and persona are filled in. A stream of chat completions gets `stream_options.include_usage` where
-    /// it does not ask for it.
+    /// Reads a body whose model and persona are filled in. A stream of chat completions gets
+    /// `stream_options.include_usage` where it does not ask for it.
     ///
     /// # Errors
     ///
@@ -111,8 +112,8 @@ impl MeteredBody {
         serde_json::from_slice::<BackgroundCap>(body).ok()?.max_output_tokens
     }
 
-    /// Lets the provider answer in a coding that is read here: gzip where the caller takes it, and none where events are taken
-    /// out. Paths without usage keep what the caller takes.
+    /// Lets the provider answer in a coding that is read here: gzip where the caller takes it, and none where events
+    /// are taken out. Paths without usage keep what the caller takes.
     pub fn limit_codings(&self, headers: &mut HeaderMap) {
         if self.path.is_none() {
             return;
@@ -134,7 +135,8 @@ impl MeteredBody {
     }
 }
 
-/// The text that asks for usage, and the range that it replaces; `None` where the body asks already, or has options that are none.
+/// The text that asks for usage, and the range that it replaces; `None` where the body asks already, or has options
+/// that are none.
 fn asked(text: &str, options: Option<&RawValue>) -> Option<(Range<usize>, String)> {
     const INCLUDE: &str = "\"include_usage\":true";
     // Serde reads the fields of a struct from a list, too.

@@ -292,7 +292,8 @@ impl<'a> Operation<'a> {
         }
         line.push_str(&format!(" \"$SERVER_URL{path}{query}\""));
         match self.credential() {
-            // The session of a cookie is ended by the cookie, and the server takes it for a change from its own pages alone.
+            // The session of a cookie is ended by the cookie, and the server takes it for a change from its own pages
+            // alone.
             Some(_) if self.sets_cookie() && self.method == "delete" => {
                 line.push_str(&format!(" \\\n  -b {COOKIES} -H \"Sec-Fetch-Site: same-origin\""));
             }

@@ -21,8 +21,8 @@ pub(super) const WITHIN: Duration = Duration::from_secs(10);
 /// The longest answer in bytes.
 const MAX_ANSWER: usize = 64 << 10;
 
-/// Sends what the exporter encodes. The address and the header fields are those of the settings alone: the exporter would read
-/// variables of its own.
+/// Sends what the exporter encodes. The address and the header fields are those of the settings alone: the exporter
+/// would read variables of its own.
 #[derive(Debug, Clone)]
 pub(super) struct Collector {
     outbound: Outbound,
