@@ -1,36 +1,25 @@
 //! The change feed: pages, and a stream that reconnects by itself.
 
-mod polls;
-
-use self::polls::Asked;
-
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use agentcfg_core::model::{After, ChangeEvent, Cursor, StatusEvent, WorkspaceId};
-use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
+use backon::ExponentialBackoff;
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::attempt_outcome::AttemptOutcome;
+use crate::polls::{self, Asked, CHANGES};
+use crate::reconnect::{MAX_DELAY, asked_pause, may_pass, pauses};
 use crate::request::Call;
 use crate::response::ApiResponse;
 use crate::sse::{Event, EventReader};
 use crate::{Client, Error};
 
-const CHANGES: &str = "/api/changes";
-
 /// How long a stream may be silent before it counts as dead. A stream has a bookmark every 15 seconds.
 const SILENCE: Duration = Duration::from_secs(45);
-
-/// The delays before a stream reconnects after failures.
-const MIN_DELAY: Duration = Duration::from_millis(200);
-pub(crate) const MAX_DELAY: Duration = Duration::from_secs(10);
-
-/// The longest pause that is kept to because an answer asks for it.
-const MAX_ASKED_PAUSE: Duration = Duration::from_secs(300);
 
 /// Events of a workspace in the order of their revisions, and the position to read on from.
 ///
@@ -388,6 +377,59 @@ impl ChangeStream {
         }
     }
 
+    fn is_polling(&self) -> bool {
+        self.poll_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Decides what replaces a stream that has ended without an event.
+    fn note_fruitless(&mut self) {
+        self.is_checked = self.fruitless == 0;
+        if self.fruitless >= polls::FRUITLESS_STREAMS {
+            self.poll_until = Some(Instant::now() + polls::POLL_FOR_FRUITLESS);
+        }
+    }
+
+    /// Begins to poll where the server has no room for another stream.
+    fn poll_for_lack_of_room(&mut self, error: &Error) {
+        // Too many streams or too many requests: the poll tells, which counts as a request and not as a stream.
+        self.poll_until = Some(Instant::now() + polls::POLL_FOR.max(asked_pause(error)));
+        let pause = self.pause();
+        self.connect_at = Some(Instant::now() + pause);
+    }
+
+    /// Asks for the changes once, in place of a stream.
+    async fn poll(&mut self) -> Result<(), Error> {
+        self.wait().await;
+        if self.asked.is_none() {
+            let is_polling = self.is_polling();
+            // The first one does not wait, so that it tells at once whether the server answers.
+            let waits = is_polling && self.has_polled;
+            let task = polls::ask(&self.client, self.workspace, self.after, waits);
+            self.asked = Some(Asked::now(is_polling, task));
+        }
+        let Some(asked) = &mut self.asked else { return Ok(()) };
+        let page = (&mut asked.task).await;
+        let (is_polling, begun) = (asked.is_polling, asked.begun);
+        self.asked = None;
+        // It is not cancelled while it is waited for, unless the runtime ends.
+        let page = page.unwrap_or_else(|error| Err(Error::of_stream(format!("the poll was not finished: {error}"))));
+        let (events, cursor) = match page {
+            Ok(page) => page,
+            Err(error) => return self.failed(error),
+        };
+        self.has_connected = true;
+        self.is_checked = true;
+        self.has_polled = is_polling;
+        self.pauses = pauses();
+        let changes = events.into_iter().map(|event| Followed::Change(Box::new(event)));
+        self.ready.extend(changes);
+        self.ready.push_back(Followed::Bookmark(cursor));
+        if is_polling {
+            self.connect_at = Some(begun + polls::poll_gap(self.client.rate_limit()));
+        }
+        Ok(())
+    }
+
     /// Reads a piece of the stream.
     async fn read(&mut self) -> Result<(), Ended> {
         let broken = Ended::Again { is_orderly: false };
@@ -428,26 +470,6 @@ impl ChangeStream {
         }
         Ok(())
     }
-}
-
-/// Whether another attempt may succeed without any action of the caller.
-pub(crate) fn may_pass(error: &Error) -> bool {
-    error.outcome() != AttemptOutcome::Final || matches!(error.status(), Some(408 | 500..))
-}
-
-/// The pause that an answer asks for. A proxy may ask for a day.
-pub(crate) fn asked_pause(error: &Error) -> Duration {
-    error.retry_after().unwrap_or_default().min(MAX_ASKED_PAUSE)
-}
-
-/// The delays between attempts.
-pub(crate) fn pauses() -> ExponentialBackoff {
-    ExponentialBuilder::new()
-        .with_jitter()
-        .with_min_delay(MIN_DELAY)
-        .with_max_delay(MAX_DELAY)
-        .without_max_times()
-        .build()
 }
 
 fn parse<T: DeserializeOwned>(event: &Event) -> Result<T, Ended> {

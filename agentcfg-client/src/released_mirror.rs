@@ -11,7 +11,7 @@ use backon::ExponentialBackoff;
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::{Instant, sleep_until};
 
-use crate::changes::{MAX_DELAY, asked_pause, may_pass, pauses};
+use crate::reconnect::{MAX_DELAY, asked_pause, may_pass, pauses};
 use crate::released_file::ReleasedFile;
 use crate::{ChangeStream, Client, Error, Followed, Released};
 
