@@ -23,12 +23,12 @@ RULES: dict[str, Any] = {rule["alert"]: rule for group in GROUPS for rule in gro
 OPERATIONS = (ROOT / "docs/operations.md").read_text(encoding="utf-8")
 # What a server on PostgreSQL has besides. The server of these tests has the embedded store; the tests of that database compare
 # these names with its answer.
-ON_POSTGRESQL = """
-agentcfg_database_connections_max 16
-agentcfg_database_connections_open 2
-agentcfg_database_connections_used 1
-agentcfg_database_connections_waiting 0
-"""
+ON_POSTGRESQL = (
+    "agentcfg_database_connections_max",
+    "agentcfg_database_connections_open",
+    "agentcfg_database_connections_used",
+    "agentcfg_database_connections_waiting",
+)
 # What Grafana puts in for variables. An interval that is longer than the test has the whole test in it.
 VARIABLES = {"$__rate_interval": "1m", "$job": ".*", "$instance": ".*", "$provider": ".*", "$model": ".*"}
 
@@ -65,7 +65,8 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
 
 @pytest.fixture(scope="module")
 def exposed(fleet: Fleet) -> Exposed:
-    return Exposed.of(fleet.scrape() + ON_POSTGRESQL)
+    others = (f"# HELP {name} Elsewhere\n# TYPE {name} gauge\n{name} 1\n" for name in ON_POSTGRESQL)
+    return Exposed.of(fleet.scrape() + "".join(others))
 
 
 @pytest.fixture(scope="module")

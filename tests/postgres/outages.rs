@@ -223,13 +223,13 @@ async fn metrics_show_how_the_pool_is_used() {
     probe.address = metrics.parse().unwrap();
     let text = probe.text("/metrics").await;
     let observability = include_str!("../observability/test_observability.py");
-    let (_, listed) = observability.split_once("ON_POSTGRESQL = \"\"\"\n").unwrap();
-    let (listed, _) = listed.split_once("\n\"\"\"").unwrap();
-    for (name, _) in listed.lines().map(|line| line.split_once(' ').unwrap()) {
-        assert!(
-            text.lines().any(|line| line.starts_with(&format!("{name} "))),
-            "{name}: {text}"
-        );
+    let (_, listed) = observability.split_once("ON_POSTGRESQL = (").unwrap();
+    let (listed, _) = listed.split_once(')').unwrap();
+    let names: Vec<&str> = listed.split('"').skip(1).step_by(2).collect();
+    assert_eq!(names.len(), 4);
+    for name in names {
+        let sample = format!("{name} ");
+        assert!(text.lines().any(|line| line.starts_with(&sample)), "{name}: {text}");
     }
     assert!(text.contains("agentcfg_database_connections_max 1\n"), "{text}");
 
