@@ -43,8 +43,8 @@ impl AgentCfg {
     /// # fn main() -> Outcome { run(async |service, ada, studio| {
     /// // Another provider would give these two.
     /// let (token, refresh_token) = ("access token", "refresh token");
-    /// let session = service.open_renewable_browser_session(&ada, token, refresh_token).await;
-    /// # session.unwrap_err();
+    /// let session = service.open_renewable_browser_session(&ada, token, refresh_token).await?;
+    /// assert_eq!(session.user_id, *ada.user_id()?);
     /// # Ok(()) }) }
     /// ```
     pub async fn open_renewable_browser_session(
