@@ -30,10 +30,10 @@ pub struct RequiredClaim {
 /// ```
 /// use agentcfg_core::session::RequiredClaim;
 /// let error = "=staff".parse::<RequiredClaim>().unwrap_err();
-/// assert_eq!(error.to_string(), "must be name=value");
+/// assert_eq!(error.to_string(), "must be name=value, without blanks around name and value");
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("must be name=value")]
+#[error("must be name=value, without blanks around name and value")]
 pub struct InvalidClaim;
 
 impl FromStr for RequiredClaim {
@@ -42,9 +42,11 @@ impl FromStr for RequiredClaim {
     fn from_str(text: &str) -> Result<Self, InvalidClaim> {
         // The value may have more of these signs, as in a distinguished name.
         let (name, value) = text.split_once('=').ok_or(InvalidClaim)?;
-        match name.is_empty() || value.is_empty() {
-            true => Err(InvalidClaim),
-            false => Ok(Self {
+        // No token has a claim with such a name or value, so that a claim with a blank too many would let no user in.
+        let is_claim = |text: &str| !text.is_empty() && text.trim() == text;
+        match is_claim(name) && is_claim(value) {
+            false => Err(InvalidClaim),
+            true => Ok(Self {
                 name: name.to_owned(),
                 value: value.to_owned(),
             }),
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn name_and_value_are_both_needed() {
-        for text in ["", "=", "a", "a=", "=a"] {
+        for text in ["", "=", "a", "a=", "=a", "a = b", " a=b", "a=b ", "a= "] {
             assert_eq!(text.parse::<RequiredClaim>(), Err(InvalidClaim), "{text}");
         }
     }
