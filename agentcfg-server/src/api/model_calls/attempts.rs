@@ -58,9 +58,10 @@ impl ModelCalls {
                 Ok(answer) => Ok(metered.answered(answer)),
                 Err(error) => {
                     let kind = error.kind();
-                    let may_retry = !is_bought && error.is_of_provider();
-                    let failure = Failure::from(error);
-                    let failure = if may_retry { failure.should_retry(true) } else { failure };
+                    let failure = match error.is_of_provider() {
+                        true => Failure::from(error).should_retry(!is_bought),
+                        false => Failure::from(error),
+                    };
                     metered.failed(failure.status.as_u16(), kind);
                     Err(failure)
                 }

@@ -52,22 +52,14 @@ impl CallError {
             Self::Request(_) => "internal",
         }
     }
-
-    /// Whether the provider may have run the call, and bills it.
-    pub(super) fn may_have_been_bought(&self) -> bool {
-        matches!(self, Self::Broken(..) | Self::Protocol(_) | Self::TimedOut(..))
-    }
 }
 
 impl From<CallError> for Failure {
     fn from(error: CallError) -> Self {
         let message = error.to_string();
-        let should_retry = !error.may_have_been_bought();
         let failure = match error {
-            CallError::Unreachable(..) | CallError::Broken(..) | CallError::Protocol(_) => {
-                Self::bad_gateway(message).should_retry(should_retry)
-            }
-            CallError::TimedOut(..) => Self::gateway_timeout(message).should_retry(should_retry),
+            CallError::Unreachable(..) | CallError::Broken(..) | CallError::Protocol(_) => Self::bad_gateway(message),
+            CallError::TimedOut(..) => Self::gateway_timeout(message),
             CallError::CallerLeft => Self::client_closed(message),
             CallError::Request(cause) => return Self::internal(cause),
         };
