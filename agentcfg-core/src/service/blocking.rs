@@ -1,5 +1,7 @@
 //! Long computations, apart from the async workers.
 
+use std::any::Any;
+
 use tokio::runtime::Handle;
 
 use crate::error::{Error, ErrorKind};
@@ -30,10 +32,23 @@ pub(super) async fn blocking_if<T: Send + 'static>(
 /// [`ErrorKind::Internal`] when the computation panics or the runtime is shut down.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
     match Handle::try_current() {
-        Ok(runtime) => runtime
-            .spawn_blocking(work)
-            .await
-            .map_err(|error| Error::new(ErrorKind::Internal, "a computation was not finished").because(error)),
+        Ok(runtime) => {
+            let work: Work = Box::new(|| Box::new(work()));
+            let result = on_blocking_pool(&runtime, work).await?;
+            result.downcast().map(|result| *result).map_err(|_| unfinished())
+        }
         Err(_) => Ok(work()),
     }
+}
+
+/// A computation whatever its type, so that the code which runs it is compiled once.
+type Work = Box<dyn FnOnce() -> Box<dyn Any + Send> + Send>;
+
+async fn on_blocking_pool(runtime: &Handle, work: Work) -> Result<Box<dyn Any + Send>, Error> {
+    let done = runtime.spawn_blocking(work).await;
+    done.map_err(|error| unfinished().because(error))
+}
+
+fn unfinished() -> Error {
+    Error::new(ErrorKind::Internal, "a computation was not finished")
 }

@@ -6,6 +6,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
+use super::tasks::Task;
 use crate::error::{Error, ErrorKind};
 
 /// How long a round of background work is waited for.
@@ -14,6 +15,7 @@ const ROUND: Duration = Duration::from_millis(500);
 /// Runs a round of background work in a task of its own, and returns its result. `None` where it takes too long or
 /// panics: it goes on beside the next round, which skips the items that it works on.
 pub(super) async fn round(work: impl Future<Output = Result<(), Error>> + Send + 'static) -> Option<Result<(), Error>> {
+    let work: Task<Result<(), Error>> = Box::pin(work);
     timeout(ROUND, tokio::spawn(work)).await.ok()?.ok()
 }
 
@@ -40,7 +42,8 @@ where
         while running.len() < at_once
             && let Some(item) = items.next()
         {
-            running.spawn(work(item));
+            let work: Task<Result<(), Error>> = Box::pin(work(item));
+            running.spawn(work);
         }
         match running.join_next().await {
             None => return failure.map_or(Ok(()), Err),

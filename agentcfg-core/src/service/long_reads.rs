@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use super::AgentCfg;
 use super::fair_permits::FairPermits;
+use super::tasks::spawn;
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 
@@ -41,7 +42,7 @@ impl LongReads {
         piece: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
         let (mut caller, result) = oneshot::channel();
-        runtime.spawn(async move {
+        spawn(runtime, async move {
             let permit = tokio::select! {
                 biased;
                 () = caller.closed() => return,

@@ -58,6 +58,7 @@ mod sign_out;
 mod single_flight;
 mod status;
 mod swapped;
+mod tasks;
 #[cfg(test)]
 mod tests;
 mod usage;

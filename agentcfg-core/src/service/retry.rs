@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 
 use super::AgentCfg;
 use super::records::{Outcome, Turn};
+use super::tasks::spawn;
 use crate::error::{Error, ErrorKind};
 use crate::model::WorkspaceId;
 
@@ -82,7 +83,7 @@ impl AgentCfg {
         // A task of its own, because others wait for it: an attempt that has begun ends, whatever its caller does.
         let (caller, decision) = oneshot::channel();
         let service = self.clone();
-        runtime.spawn(async move {
+        spawn(&runtime, async move {
             let decided = service.decide_first(workspace, attempt, || caller.is_closed()).await;
             // The caller may have left meanwhile.
             drop(caller.send(decided));

@@ -6,6 +6,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 
 use super::AgentCfg;
+use super::tasks::Task;
 use crate::{Error, ErrorKind};
 
 /// Whether a service has been shut down, and how many tasks it runs in the background.
@@ -38,7 +39,7 @@ impl Lifetime {
     }
 
     /// Runs a task that the shutdown cuts off and waits for. What it holds of the service is dropped before.
-    fn spawn(&self, runtime: &Handle, task: impl Future<Output = ()> + Send + 'static) {
+    fn spawn(&self, runtime: &Handle, task: Task) {
         let (tasks, mut end) = (self.tasks.clone(), self.end());
         tasks.send_modify(|count| *count += 1);
         runtime.spawn(async move {
@@ -76,7 +77,7 @@ impl AgentCfg {
     /// Runs a task in the background until it ends or the service is shut down.
     pub(super) fn in_background(&self, task: impl Future<Output = ()> + Send + 'static) {
         if let Ok(runtime) = Handle::try_current() {
-            self.inner.lifetime.spawn(&runtime, task);
+            self.inner.lifetime.spawn(&runtime, Box::pin(task));
         }
     }
 

@@ -82,32 +82,26 @@ impl<T: Entity> Entries<T> {
     }
 }
 
-/// The result of a scan of [`Entries`]. Its records are decoded one at a time, so that a long list is never in memory
-/// twice.
-pub(in crate::service) struct Scanned<T> {
+/// What a scan has found, of whichever kind. Scans of all kinds share its code.
+struct Found {
     entries: Vec<(Key, Record)>,
     bytes: usize,
     max_bytes: usize,
     has_more: bool,
-    entity: PhantomData<fn() -> T>,
 }
 
-impl<T: Entity> Scanned<T> {
+impl Found {
     fn of(scan: &Scan, found: store::Scanned) -> Self {
         let bytes = found.bytes();
-        let scanned = Self {
+        Self {
             has_more: scan.is_full(found.entries.len(), bytes),
             entries: found.entries,
             bytes,
             max_bytes: scan.max_bytes,
-            entity: PhantomData,
-        };
-        if T::IS_UNPACKED { scanned.into_cut() } else { scanned }
+        }
     }
 
-    /// The first records, up to the length that the scan allows once they are unpacked. The record that exceeds it is
-    /// among them.
-    pub(in crate::service) fn into_cut(mut self) -> Self {
+    fn into_cut(mut self) -> Self {
         let (mut bytes, mut count) = (0, 0);
         for (_, record) in &self.entries {
             if bytes >= self.max_bytes {
@@ -120,45 +114,67 @@ impl<T: Entity> Scanned<T> {
         self.entries.truncate(count);
         Self { bytes, ..self }
     }
+}
+
+/// The result of a scan of [`Entries`]. Its records are decoded one at a time, so that a long list is never in memory
+/// twice.
+pub(in crate::service) struct Scanned<T> {
+    found: Found,
+    entity: PhantomData<fn() -> T>,
+}
+
+impl<T: Entity> Scanned<T> {
+    fn of(found: Found) -> Self {
+        Self {
+            found,
+            entity: PhantomData,
+        }
+    }
+
+    /// The first records, up to the length that the scan allows once they are unpacked. The record that exceeds it is
+    /// among them.
+    pub(in crate::service) fn into_cut(self) -> Self {
+        Self::of(self.found.into_cut())
+    }
 
     /// The number of records.
     pub(in crate::service) fn len(&self) -> usize {
-        self.entries.len()
+        self.found.entries.len()
     }
 
     /// Whether the scan ended at one of its bounds, so that there may be more records.
     pub(in crate::service) fn has_more(&self) -> bool {
-        self.has_more
+        self.found.has_more
     }
 
     /// Whether there are no records.
     pub(in crate::service) fn is_empty(&self) -> bool {
-        self.entries.is_empty()
+        self.found.entries.is_empty()
     }
 
     /// The key of the first record.
     pub(in crate::service) fn first_key(&self) -> Option<EntityKey<T>> {
-        self.entries.first().map(|(key, _)| EntityKey::of(key.clone()))
+        self.found.entries.first().map(|(key, _)| EntityKey::of(key.clone()))
     }
 
     /// The item of the last record.
     pub(in crate::service) fn last_item(&self) -> Option<Box<str>> {
-        self.entries.last().map(|(key, _)| key.item().into())
+        self.found.entries.last().map(|(key, _)| key.item().into())
     }
 
     /// The bytes of all values.
     pub(in crate::service) fn bytes(&self) -> usize {
-        self.bytes
+        self.found.bytes
     }
 
     /// The keys without their type.
     pub(in crate::service) fn keys(&self) -> impl Iterator<Item = &Key> {
-        self.entries.iter().map(|(key, _)| key)
+        self.found.entries.iter().map(|(key, _)| key)
     }
 
     /// The keys, for kinds whose records have no further content.
     pub(in crate::service) fn into_keys(self) -> impl Iterator<Item = EntityKey<T>> {
-        self.entries.into_iter().map(|(key, _)| EntityKey::of(key))
+        self.found.entries.into_iter().map(|(key, _)| EntityKey::of(key))
     }
 
     /// The values.
@@ -176,7 +192,8 @@ impl<T: Entity> IntoIterator for Scanned<T> {
     type IntoIter = std::iter::Map<std::vec::IntoIter<(Key, Record)>, fn((Key, Record)) -> Encoded<T>>;
 
     fn into_iter(self) -> Self::IntoIter {
-        self.entries
+        self.found
+            .entries
             .into_iter()
             .map(|(key, record)| EntityKey::of(key).with(record))
     }
@@ -239,15 +256,15 @@ impl AgentCfg {
     /// When storage fails, or a record is not of its type.
     pub(in crate::service) async fn read<Q: Query>(&self, query: Q) -> Result<Q::Found, Error> {
         let keys = query.into_keys();
-        let records = self.get_unpacked::<Q>(keys.as_ref()).await?;
+        let records = self.get_unpacked(keys.as_ref(), Q::IS_UNPACKED).await?;
         Q::found(keys, &mut records.into_iter())
     }
 
-    /// Reads the records of a query, with what was packed.
-    async fn get_unpacked<Q: Query>(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, Error> {
+    /// Reads the records of keys, with what was packed.
+    async fn get_unpacked(&self, keys: &[Key], is_unpacked: bool) -> Result<Vec<Option<Record>>, Error> {
         for _ in 0..ATTEMPTS {
             let mut records = complete(keys.len(), self.store().get(keys).await?)?;
-            if !Q::IS_UNPACKED {
+            if !is_unpacked {
                 return Ok(records);
             }
             let is_packed = |record: &Option<Record>| record.as_ref().is_some_and(|record| is_packed(&record.value));
@@ -274,7 +291,7 @@ impl AgentCfg {
     /// As [`Self::read`].
     pub(in crate::service) async fn read_checked<Q: Query>(&self, query: Q) -> Result<(Q::Found, Vec<Check>), Error> {
         let keys = query.into_keys();
-        let records = self.get_unpacked::<Q>(keys.as_ref()).await?;
+        let records = self.get_unpacked(keys.as_ref(), Q::IS_UNPACKED).await?;
         let both = keys.as_ref().iter().zip(&records);
         let checks = both
             .map(|(key, record)| unchanged(key.clone(), record.as_ref()))
@@ -288,25 +305,8 @@ impl AgentCfg {
     ///
     /// When storage fails.
     pub(in crate::service) async fn scan<T: Entity>(&self, entries: Entries<T>) -> Result<Scanned<T>, Error> {
-        for _ in 0..ATTEMPTS {
-            let found = self.store().scan(&entries.scan).await?;
-            if let Some(scanned) = self.scanned(&entries.scan, found).await? {
-                return Ok(scanned);
-            }
-        }
-        Err(removed_meanwhile())
-    }
-
-    /// What a scan has found, with what was packed; see [`Self::unpacked`].
-    async fn scanned<T: Entity>(&self, scan: &Scan, found: store::Scanned) -> Result<Option<Scanned<T>>, Error> {
-        let mut scanned = Scanned::of(scan, found);
-        if T::IS_UNPACKED {
-            let Some(entries) = self.unpacked(std::mem::take(&mut scanned.entries)).await? else {
-                return Ok(None);
-            };
-            scanned.entries = entries;
-        }
-        Ok(Some(scanned))
+        let (found, _) = self.scan_unpacked(&entries.scan, T::IS_UNPACKED).await?;
+        Ok(Scanned::of(found))
     }
 
     /// As [`Self::scan`], with the records of a query in the same snapshot.
@@ -319,15 +319,27 @@ impl AgentCfg {
         entries: Entries<T>,
         query: Q,
     ) -> Result<(Scanned<T>, Q::Found), Error> {
+        const { assert!(!Q::IS_UNPACKED) };
         let keys = query.into_keys();
         let scan = entries.scan.with(keys.as_ref().iter().cloned());
-        const { assert!(!Q::IS_UNPACKED) };
+        let (found, with) = self.scan_unpacked(&scan, T::IS_UNPACKED).await?;
+        Ok((Scanned::of(found), Q::found(keys, &mut with.into_iter())?))
+    }
+
+    /// The records of a scan, with what was packed, and those of the keys that the scan reads with them.
+    async fn scan_unpacked(&self, scan: &Scan, is_unpacked: bool) -> Result<(Found, Vec<Option<Record>>), Error> {
         for _ in 0..ATTEMPTS {
-            let mut found = self.store().scan(&scan).await?;
-            let with = complete(scan.with.len(), std::mem::take(&mut found.with))?;
-            if let Some(scanned) = self.scanned(&scan, found).await? {
-                return Ok((scanned, Q::found(keys, &mut with.into_iter())?));
+            let mut scanned = self.store().scan(scan).await?;
+            let with = complete(scan.with.len(), std::mem::take(&mut scanned.with))?;
+            let mut found = Found::of(scan, scanned);
+            if is_unpacked {
+                found = found.into_cut();
+                let Some(entries) = self.unpacked(found.entries).await? else {
+                    continue;
+                };
+                found.entries = entries;
             }
+            return Ok((found, with));
         }
         Err(removed_meanwhile())
     }

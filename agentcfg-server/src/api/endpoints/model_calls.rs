@@ -202,56 +202,61 @@ impl<M: CalledMethod> Endpoint for CallModel<M> {
     type Body = Passed;
     type Answer = Written<Relayed>;
 
-    async fn run(
-        call: &Call<'_>,
-        (provider, path, agent, workspace, version, label, variables): Values<'_, Self>,
-        passed: Passed,
-    ) -> Result<Self::Answer, Failure> {
-        let agent = called_agent(call, agent)?;
-        let version = selected(&agent, version, label)?;
-        let target = Target {
-            provider,
-            agent: None,
-            path,
-        };
-        let method = M::method();
-        let draft = draft(target.format(&method, &call.service.catalogue()), passed.body()).await?;
-        let request = ModelRequest::new(provider, &target.path)
-            .is_post(method == Method::POST)
-            .model(draft.requested_model())
-            .lists_models(draft.lists_models())
-            .takes_agent_model(draft.takes_model())
-            .version(version)
-            .takes_persona(draft.takes_persona())
-            .variables(variables.as_ref());
-        let resolved = call
-            .service
-            .resolve_model_call(call.caller, workspace, &*agent.agent_id, &request)
-            .await;
-        let decided = resolved.map_err(|error| refused(error, draft.requested_model()))?;
-        let Some(calls) = call.model_calls else {
-            let message = "model calls are not set up on this server";
-            return Err(Failure::unavailable(message).should_retry(false));
-        };
-        let query = passed.query(call, Self::Input::DOCS)?;
-        let sent = Sent {
-            method,
-            provider: target.provider,
-            path: &target.path,
-            query: query.as_deref(),
-            headers: passed.headers(call),
-            draft,
-            metering: Metering {
-                service: call.service,
-                request_id: call.request_id,
-                observer: call.observer,
-                trace: call.trace,
-            },
-        };
-        let answered = calls.send(&decided, &sent, call.disconnect).await;
-        let answered = answered.map_err(|failure| failure.with_fields([agent_version(decided.version)]))?;
-        Ok(Reply::relayed(answered).of_version(Some(decided.version)).into())
+    async fn run(call: &Call<'_>, inputs: Values<'_, Self>, passed: Passed) -> Result<Self::Answer, Failure> {
+        call_model(call, M::method(), inputs, passed).await
     }
+}
+
+/// The call of any method, which is compiled once for all.
+async fn call_model(
+    call: &Call<'_>,
+    method: Method,
+    (provider, path, agent, workspace, version, label, variables): Values<'_, CallModel<Post>>,
+    passed: Passed,
+) -> Result<Written<Relayed>, Failure> {
+    let agent = called_agent(call, agent)?;
+    let version = selected(&agent, version, label)?;
+    let target = Target {
+        provider,
+        agent: None,
+        path,
+    };
+    let draft = draft(target.format(&method, &call.service.catalogue()), passed.body()).await?;
+    let request = ModelRequest::new(provider, &target.path)
+        .is_post(method == Method::POST)
+        .model(draft.requested_model())
+        .lists_models(draft.lists_models())
+        .takes_agent_model(draft.takes_model())
+        .version(version)
+        .takes_persona(draft.takes_persona())
+        .variables(variables.as_ref());
+    let resolved = call
+        .service
+        .resolve_model_call(call.caller, workspace, &*agent.agent_id, &request)
+        .await;
+    let decided = resolved.map_err(|error| refused(error, draft.requested_model()))?;
+    let Some(calls) = call.model_calls else {
+        let message = "model calls are not set up on this server";
+        return Err(Failure::unavailable(message).should_retry(false));
+    };
+    let query = passed.query(call, <CallModel<Post> as Endpoint>::Input::DOCS)?;
+    let sent = Sent {
+        method,
+        provider: target.provider,
+        path: &target.path,
+        query: query.as_deref(),
+        headers: passed.headers(call),
+        draft,
+        metering: Metering {
+            service: call.service,
+            request_id: call.request_id,
+            observer: call.observer,
+            trace: call.trace,
+        },
+    };
+    let answered = calls.send(&decided, &sent, call.disconnect).await;
+    let answered = answered.map_err(|failure| failure.with_fields([agent_version(decided.version)]))?;
+    Ok(Reply::relayed(answered).of_version(Some(decided.version)).into())
 }
 
 impl<M: CalledMethod> Guarded for CallModel<M> {
