@@ -1,6 +1,8 @@
-//! Model calls through the server, against nginx as a reverse proxy before the same upstream, and the upstream alone.
+//! Model calls through the server, beside what else could stand before the same upstream: nginx, a bare reverse proxy of
+//! hyper-util, and LiteLLM.
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,36 +11,64 @@ use agentcfg_benches::paced::{Pace, Paced};
 use agentcfg_benches::process::Server;
 use agentcfg_benches::product::Product;
 use agentcfg_benches::stats::{Series, rounds, seconds};
-use agentcfg_benches::{Failure, nginx, request, wrk};
+use agentcfg_benches::{Failure, litellm, nginx, request, wrk};
 
 const CONNECTIONS: usize = 64;
 const WHOLE: &str = r#"{"messages":[{"role":"user","content":"Draft the notes for 2.4."}]}"#;
 const STREAMED: &str = r#"{"stream":true,"messages":[{"role":"user","content":"Draft the notes for 2.4."}]}"#;
 const AGENT: &str = r#"{"agent_id":"writer","display_name":"Writer","model":"gpt-5.5","persona_prompt":"You write release notes: short, exact, and in the words of the reader."}"#;
 
-/// The three ways to the upstream.
+const DIRECT: &str = "/v1/chat/completions";
+const THROUGH_AGENT: &str = "/api/agents/model-calls/openai/v1/chat/completions?agent_id=writer";
+
+/// A way to the upstream.
+struct Way {
+    name: &'static str,
+    server: Server,
+    path: &'static str,
+    /// What the caller adds to the body.
+    more: &'static str,
+}
+
+impl Way {
+    fn direct(name: &'static str, server: Server) -> Self {
+        Self {
+            name,
+            server,
+            path: DIRECT,
+            more: "",
+        }
+    }
+
+    /// The body of a call on this way.
+    fn body(&self, body: &str) -> String {
+        body.replacen('{', &format!("{{{}", self.more), 1)
+    }
+
+    const fn address(&self) -> SocketAddr {
+        self.server.address
+    }
+}
+
+/// The ways in the order of the rows. The first is the upstream itself, the second is the baseline.
 struct Ways {
-    upstream: Server,
-    nginx: Server,
-    product: Server,
+    all: Vec<Way>,
     keys: Vec<String>,
 }
 
-/// One way to the upstream: where the call goes, and the process that passes it on.
-struct Way<'a> {
-    address: SocketAddr,
-    path: &'static str,
-    proxy: Option<&'a Server>,
-}
+const UPSTREAM: usize = 0;
+const BASELINE: usize = 1;
+const PRODUCT: &str = "agentcfg";
+const LITELLM: &str = "LiteLLM";
 
 fn main() -> Result<(), Failure> {
     let product = Product::build()?;
     let data = tempfile::tempdir()?;
     let ways = Ways::start(&product, data.path())?;
     println!(
-        "| answer | load | upstream alone, calls/s | nginx, calls/s | agentcfg, calls/s | ratio (agentcfg / nginx) | CPU of nginx, µs a call | CPU of agentcfg, µs a call | added by nginx, µs | added by agentcfg, µs |"
+        "| answer | load | through | calls/s | ratio (this / nginx) | CPU, µs a call | added to the upstream alone, µs | resident, MiB |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|");
     ways.closed("JSON, 1 KiB", WHOLE, 1)?;
     let most = ways.closed("JSON, 1 KiB", WHOLE, CONNECTIONS)?;
     ways.closed("50 events", STREAMED, 1)?;
@@ -47,11 +77,16 @@ fn main() -> Result<(), Failure> {
 }
 
 impl Ways {
-    /// Starts the upstream, nginx and the server, with a workspace whose own provider key is used.
-    fn start(product: &Product, data: &std::path::Path) -> Result<Self, Failure> {
+    /// Starts the upstream and all that passes calls on to it. The server has a workspace whose own provider key is used.
+    fn start(product: &Product, data: &Path) -> Result<Self, Failure> {
         let upstream = Server::start(Command::new(env!("CARGO_BIN_EXE_bench-server")).arg("provider"))?;
-        let nginx = nginx::start(upstream.address, data)?;
-        let base_url = format!("http://{}", upstream.address);
+        let address = upstream.address;
+        let pass = Server::start(
+            Command::new(env!("CARGO_BIN_EXE_bench-server"))
+                .arg("pass")
+                .arg(address.to_string()),
+        )?;
+        let base_url = format!("http://{address}");
         let server = product.serve_with(&data.join("data"), "AGENTCFG_OPENAI_BASE_URL", &base_url)?;
         let workspace = product.workspace(server.address)?;
         let saved = product.send(
@@ -73,19 +108,30 @@ impl Ways {
                 return Err(answer.into());
             }
         }
-        let ways = Self {
-            upstream,
-            nginx,
-            product: server,
-            keys: workspace.keys,
-        };
+        // LiteLLM has one key without a database; it has no limits then.
+        let keys = workspace.keys;
+        let litellm = litellm::start(address, &keys[0], data)?;
+        let all = vec![
+            Way::direct("nothing", upstream),
+            Way::direct("nginx", nginx::start(address, data)?),
+            Way::direct("hyper-util", pass),
+            Way {
+                path: THROUGH_AGENT,
+                ..Way::direct(PRODUCT, server)
+            },
+            Way {
+                more: r#""model":"gpt-5.5","#,
+                ..Way::direct(LITELLM, litellm)
+            },
+        ];
+        let ways = Self { all, keys };
         // Every way gives the answer of the upstream. The first use of each key costs a password hash.
         for (body, expected) in [(WHOLE, "chat.completion\""), (STREAMED, "chat.completion.chunk\"")] {
-            for way in ways.all() {
-                for key in &ways.keys {
-                    let answer = request::send(way.address, "POST", way.path, key, body)?;
+            for way in &ways.all {
+                for round in 0..ways.keys.len() {
+                    let answer = request::send(way.address(), "POST", way.path, ways.key(way, round), &way.body(body))?;
                     if !answer.starts_with("HTTP/1.1 200") || !answer.contains(expected) {
-                        return Err(answer.into());
+                        return Err(format!("{}: {answer}", way.name).into());
                     }
                 }
             }
@@ -93,46 +139,37 @@ impl Ways {
         Ok(ways)
     }
 
-    fn all(&self) -> [Way<'_>; 3] {
-        const DIRECT: &str = "/v1/chat/completions";
-        const CALL: &str = "/api/agents/model-calls/openai/v1/chat/completions?agent_id=writer";
-        let way = |server: &Server, path, proxy| Way {
-            address: server.address,
-            path,
-            proxy,
-        };
-        [
-            way(&self.upstream, DIRECT, None),
-            way(&self.nginx, DIRECT, Some(&self.nginx)),
-            way(&self.product, CALL, Some(&self.product)),
-        ]
-    }
-
     /// A key for each round, so that none reaches its rate limit.
-    fn key(&self, round: usize) -> &str {
-        &self.keys[round % self.keys.len()]
+    fn key(&self, way: &Way, round: usize) -> &str {
+        match way.name {
+            LITELLM => &self.keys[0],
+            _ => &self.keys[round % self.keys.len()],
+        }
     }
 
-    /// Measures the three ways in turn, in rounds of which the first only warms up. `run` puts figures of its load and
+    /// Measures these ways in turn, in rounds of which the first only warms up. `run` puts figures of its load and
     /// returns how many calls were answered and refused.
     fn measure(
         &self,
-        run: impl Fn(&Way<'_>, usize, Duration, &mut Figures) -> Result<(u64, u64), Failure>,
-    ) -> Result<[Figures; 3], Failure> {
-        let mut measured: [Figures; 3] = Default::default();
+        ways: &[&Way],
+        run: impl Fn(&Way, usize, Duration, &mut Figures) -> Result<(u64, u64), Failure>,
+    ) -> Result<Vec<Figures>, Failure> {
+        let none = || ways.iter().map(|_| Figures::default()).collect::<Vec<_>>();
+        let mut measured = none();
         let time = Duration::from_secs_f64(seconds(3.0));
         for round in 0..=rounds(5) {
             if round == 1 {
-                measured = Default::default();
+                measured = none();
             }
-            for (way, figures) in self.all().iter().zip(&mut measured) {
-                let before = way.proxy.map_or(0.0, Server::cpu_seconds);
+            for (way, figures) in ways.iter().zip(&mut measured) {
+                let before = way.server.cpu_seconds();
                 let (answered, refused) = run(way, round, time, figures)?;
                 if refused > 0 {
-                    return Err(format!("{refused} calls were refused").into());
+                    return Err(format!("{}: {refused} calls were refused", way.name).into());
                 }
-                let cpu = way.proxy.map_or(0.0, Server::cpu_seconds) - before;
+                let cpu = way.server.cpu_seconds() - before;
                 figures.cpu.push(cpu * 1e6 / answered as f64);
+                figures.resident.push(way.server.resident_mib());
             }
         }
         Ok(measured)
@@ -140,64 +177,58 @@ impl Ways {
 
     /// A closed loop over this many connections. Returns the calls per second of the product.
     fn closed(&self, answer: &str, body: &str, connections: usize) -> Result<f64, Failure> {
-        let [direct, nginx, product] = self.measure(|way, round, time, figures| {
-            let outcome = wrk::post(way.address, way.path, self.key(round), body, connections, time)?;
+        let ways: Vec<&Way> = self.all.iter().collect();
+        let measured = self.measure(&ways, |way, round, time, figures| {
+            let (key, body) = (self.key(way, round), way.body(body));
+            let outcome = wrk::post(way.address(), way.path, key, &body, connections, time)?;
             figures.per_second.push(outcome.per_second());
             figures.took.push(connections as f64 * 1e6 / outcome.per_second());
             Ok((outcome.answered, outcome.refused))
         })?;
-        println!(
-            "| {answer} | {connections} in flight | {} | {} | {} | {} | {} | {} | {} | {} |",
-            direct.per_second,
-            nginx.per_second,
-            product.per_second,
-            product.per_second.over(&nginx.per_second),
-            nginx.cpu,
-            product.cpu,
-            nginx.took.minus(&direct.took),
-            product.took.minus(&direct.took),
-        );
-        Ok(product.per_second.median())
+        let load = format!("{connections} in flight");
+        print(&ways, &measured, answer, &load, |figures| &figures.took);
+        let product = ways.iter().position(|way| way.name == PRODUCT);
+        Ok(product.map_or(f64::NAN, |i| measured[i].per_second.median()))
     }
 
-    /// An open loop at a fixed rate.
+    /// An open loop at a fixed rate, of the ways that answer at this rate.
     fn half(&self, per_second: f64) -> Result<(), Failure> {
         let pace = Pace {
             connections: CONNECTIONS,
             per_second,
             status: 200,
         };
-        let [direct, nginx, product] = self.measure(|way, round, time, figures| {
-            let calls: Arc<[Vec<u8>]> = Arc::new([request::post(way.path, self.key(round), WHOLE).into_bytes()]);
-            let outcome = Paced::start(way.address, pace, &calls)?.run_for(time)?;
+        let ways: Vec<&Way> = self.all.iter().filter(|way| way.name != LITELLM).collect();
+        let measured = self.measure(&ways, |way, round, time, figures| {
+            let call = request::post(way.path, self.key(way, round), &way.body(WHOLE));
+            let calls: Arc<[Vec<u8>]> = Arc::new([call.into_bytes()]);
+            let outcome = Paced::start(way.address(), pace, &calls)?.run_for(time)?;
             figures.per_second.push(outcome.per_second());
             figures.took.push(outcome.percentile(0.5) * 1e3);
             figures.slowest.push(outcome.percentile(0.99) * 1e3);
             Ok((outcome.answered, outcome.refused))
         })?;
-        for (name, nginx_added, product_added) in [
-            (
-                "half, p50",
-                nginx.took.minus(&direct.took),
-                product.took.minus(&direct.took),
-            ),
-            (
-                "half, p99",
-                nginx.slowest.minus(&direct.slowest),
-                product.slowest.minus(&direct.slowest),
-            ),
-        ] {
-            println!(
-                "| JSON, 1 KiB | {name} | {} | {} | {} | {} | {} | {} | {nginx_added} | {product_added} |",
-                direct.per_second,
-                nginx.per_second,
-                product.per_second,
-                product.per_second.over(&nginx.per_second),
-                nginx.cpu,
-                product.cpu,
-            );
-        }
+        print(&ways, &measured, "JSON, 1 KiB", "half, p50", |figures| &figures.took);
+        print(&ways, &measured, "JSON, 1 KiB", "half, p99", |figures| &figures.slowest);
         Ok(())
+    }
+}
+
+/// Prints a row for each way; `took` picks the time of a call that is shown.
+fn print(ways: &[&Way], measured: &[Figures], answer: &str, load: &str, took: impl Fn(&Figures) -> &Series) {
+    for (i, (way, figures)) in ways.iter().zip(measured).enumerate() {
+        let added = match i {
+            UPSTREAM => String::new(),
+            _ => took(figures).minus(took(&measured[UPSTREAM])).to_string(),
+        };
+        println!(
+            "| {answer} | {load} | {} | {} | {} | {} | {added} | {} |",
+            way.name,
+            figures.per_second,
+            figures.per_second.over(&measured[BASELINE].per_second),
+            figures.cpu,
+            figures.resident,
+        );
     }
 }
 
@@ -211,4 +242,6 @@ struct Figures {
     took: Series,
     /// Microseconds within which 99 of 100 calls of an open loop were answered.
     slowest: Series,
+    /// MiB of resident memory after the round.
+    resident: Series,
 }

@@ -10,6 +10,7 @@ pub mod cargo;
 pub mod cluster;
 pub mod etcd;
 pub mod fixture;
+pub mod litellm;
 pub mod load;
 pub mod network;
 pub mod nginx;

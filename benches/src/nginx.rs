@@ -1,11 +1,11 @@
 //! nginx as a reverse proxy, configured as it usually is in front of an HTTP service.
 
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::process::Command;
 
 use crate::Failure;
-use crate::process::Server;
+use crate::process::{Server, free_address};
 
 /// Starts nginx before an upstream: one worker for each core, connections to the upstream kept open, no access log. Its
 /// files are in this directory.
@@ -14,8 +14,7 @@ use crate::process::Server;
 ///
 /// If nginx is not installed or does not start.
 pub fn start(upstream: SocketAddr, directory: &Path) -> Result<Server, Failure> {
-    // nginx needs a port by its number: one that was free a moment ago.
-    let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+    let address = free_address()?;
     let config = directory.join("nginx.conf");
     std::fs::write(&config, configuration(upstream, address, &directory.to_string_lossy()))?;
     let mut nginx = Command::new("nginx");

@@ -1,7 +1,7 @@
 //! Child processes and their resource usage.
 
 use std::io::{BufRead, BufReader};
-use std::net::{SocketAddr, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ impl Server {
     ///
     /// If it does not start, or does not listen in time.
     pub fn start_at(command: &mut Command, address: SocketAddr) -> std::io::Result<Self> {
-        const ATTEMPTS: usize = 200;
+        const ATTEMPTS: usize = 4000;
         let child = command.stdin(Stdio::null()).spawn()?;
         let mut server = Self {
             child,
@@ -89,20 +89,17 @@ impl Server {
 
     /// Seconds of processor time that the process and its child processes have used so far.
     pub fn cpu_seconds(&self) -> f64 {
-        let own = self.child.id();
-        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
-        let children = children.split_whitespace().filter_map(|id| id.parse().ok());
-        std::iter::once(own).chain(children).map(cpu_seconds).sum()
+        self.processes().into_iter().map(cpu_seconds).sum()
     }
 
-    /// Resident memory in MiB.
+    /// Resident memory of the process and its child processes in MiB.
     pub fn resident_mib(&self) -> f64 {
-        self.memory_mib("VmRSS:")
+        self.processes().into_iter().map(|id| memory_mib(id, "VmRSS:")).sum()
     }
 
     /// The peak of resident memory in MiB since the start, or since [`Self::forget_peak`].
     pub fn peak_mib(&self) -> f64 {
-        self.memory_mib("VmHWM:")
+        memory_mib(self.child.id(), "VmHWM:")
     }
 
     /// Resets the peak to the current resident memory.
@@ -110,18 +107,32 @@ impl Server {
         std::fs::write(format!("/proc/{}/clear_refs", self.child.id()), "5")
     }
 
-    fn memory_mib(&self, field: &str) -> f64 {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap_or_default();
-        let line = status
-            .lines()
-            .find_map(|line| line.strip_prefix(field))
-            .unwrap_or_default();
-        line.split_whitespace()
-            .next()
-            .and_then(|text| text.parse::<f64>().ok())
-            .unwrap_or(0.0)
-            / 1024.0
+    /// The process and its child processes.
+    fn processes(&self) -> Vec<u32> {
+        let own = self.child.id();
+        let children = std::fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
+        let children = children.split_whitespace().filter_map(|id| id.parse().ok());
+        std::iter::once(own).chain(children).collect()
     }
+}
+
+fn memory_mib(process: u32, field: &str) -> f64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix(field))
+        .unwrap_or_default();
+    let kib = line.split_whitespace().next().and_then(|text| text.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
+}
+
+/// An address for a program that needs a port by its number: one that was free a moment ago.
+///
+/// # Errors
+///
+/// If no port is free.
+pub fn free_address() -> std::io::Result<SocketAddr> {
+    TcpListener::bind("127.0.0.1:0")?.local_addr()
 }
 
 /// Seconds of processor time that a process has used so far.

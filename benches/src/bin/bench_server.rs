@@ -8,14 +8,17 @@
 //! and a POST to that path sends the event in FILE, with the body in place of `STAMP`, to all of them. `bench-server
 //! fixed FILE`: bare hyper; answers every request with the response in FILE. `bench-server provider`: bare hyper as a
 //! model provider. It answers a POST with a completion of about 1 KiB, and one with `"stream":true` in its body with 50
-//! server-sent events, each written by itself. `bench-server listen FILE`: the same through the product's listener with
-//! its timeouts and limits.
+//! server-sent events, each written by itself. `bench-server pass ADDRESS`: hyper and the pooling client of hyper-util
+//! as a reverse proxy of ADDRESS. `bench-server listen FILE`: as `fixed`, through the product's listener with its
+//! timeouts and limits.
 
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::collections::HashMap;
 use std::convert::Infallible;
+use std::error::Error;
 use std::future::ready;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -32,9 +35,11 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
+use hyper::http::uri::{Authority, Scheme};
 use hyper::service::service_fn;
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
+use hyper::{Request, Response, StatusCode, Uri};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
@@ -56,8 +61,9 @@ async fn main() -> Result<(), Failure> {
         ["store", data] => store(Path::new(data)).await,
         ["fixed", file] => fixed(Path::new(file), false).await,
         ["provider"] => provider().await,
+        ["pass", upstream] => pass(upstream.parse()?).await,
         ["listen", file] => fixed(Path::new(file), true).await,
-        _ => Err("usage: bench-server api DATA AGENTS [--single] | fill FILE WORKSPACES AGENTS [KEYS] | store DATA | events FILE | fixed FILE | provider | listen FILE".into()),
+        _ => Err("usage: bench-server api DATA AGENTS [--single] | fill FILE WORKSPACES AGENTS [KEYS] | store DATA | events FILE | fixed FILE | provider | pass ADDRESS | listen FILE".into()),
     }
 }
 
@@ -155,7 +161,7 @@ async fn store(data: &Path) -> Result<(), Failure> {
                 Ok(_) => StatusCode::CREATED,
                 Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
             };
-            Ok(response)
+            Ok::<_, Infallible>(response)
         }
     })
     .await
@@ -173,7 +179,7 @@ async fn events(file: &Path) -> Result<(), Failure> {
                 let (sender, pieces) = mpsc::channel(64);
                 let mut groups = groups.lock().unwrap_or_else(PoisonError::into_inner);
                 groups.entry(group).or_default().push(sender);
-                return Ok(Response::new(Sent::Stream(pieces)));
+                return Ok::<_, Infallible>(Response::new(Sent::Stream(pieces)));
             }
             let stamp = request.into_body().collect().await.map(|body| body.to_bytes());
             let stamp = String::from_utf8_lossy(&stamp.unwrap_or_default()).into_owned();
@@ -253,7 +259,7 @@ async fn provider() -> Result<(), Failure> {
                 // nginx passes a stream with this field on without holding it back.
                 headers.insert("x-accel-buffering", HeaderValue::from_static("no"));
             }
-            Ok(response)
+            Ok::<_, Infallible>(response)
         }
     })
     .await
@@ -300,6 +306,23 @@ impl Body for Completion {
     }
 }
 
+/// Passes requests and answers on as they are, over connections to the upstream that are kept open.
+async fn pass(upstream: SocketAddr) -> Result<(), Failure> {
+    let client = Client::builder(TokioExecutor::new()).build_http::<Incoming>();
+    let authority = Authority::try_from(upstream.to_string())?;
+    bare(move |mut request: Request<Incoming>| {
+        let (client, authority) = (client.clone(), authority.clone());
+        async move {
+            let mut parts = std::mem::take(request.uri_mut()).into_parts();
+            parts.scheme = Some(Scheme::HTTP);
+            parts.authority = Some(authority);
+            *request.uri_mut() = Uri::from_parts(parts).map_err(std::io::Error::other)?;
+            client.request(request).await.map_err(std::io::Error::other)
+        }
+    })
+    .await
+}
+
 /// Answers with the captured response of the product: the same status, headers and bytes.
 ///
 /// All of it is constant, so that an answer costs a copy of the header map and no text is written or counted.
@@ -323,7 +346,7 @@ async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
     let answer = move |_: Request<Incoming>| {
         let mut response = Response::new(Full::new(body.clone()));
         response.headers_mut().clone_from(&fields);
-        ready(Ok(response))
+        ready(Ok::<_, Infallible>(response))
     };
     if !through_listen {
         return bare(answer).await;
@@ -341,11 +364,12 @@ async fn fixed(file: &Path, through_listen: bool) -> Result<(), Failure> {
 }
 
 /// Serves with hyper alone: without a timeout, so that no request sets a timer.
-async fn bare<F, Fut, B>(answer: F) -> Result<(), Failure>
+async fn bare<F, Fut, E, B>(answer: F) -> Result<(), Failure>
 where
     F: Fn(Request<Incoming>) -> Fut + Clone + Send + 'static,
-    Fut: Future<Output = Result<Response<B>, Infallible>> + Send + 'static,
-    B: Body<Data = Bytes, Error = Infallible> + Send + 'static,
+    Fut: Future<Output = Result<Response<B>, E>> + Send + 'static,
+    E: Into<Box<dyn Error + Send + Sync>> + Send + 'static,
+    B: Body<Data = Bytes, Error: Into<Box<dyn Error + Send + Sync>>> + Send + 'static,
 {
     let listener = listener().await?;
     announce(&listener)?;
