@@ -7,13 +7,14 @@ cd "$(dirname "$0")/.."
 # shellcheck source=scripts/need.sh
 . scripts/need.sh
 
-# What needs the programs waits for them in the background, beside what is compiled in the foreground.
-foreground=(format words dependencies lints documentation public-api crates build doctests)
-background=(setup dashboard programs typescript python manifests observability packages browser)
-parts=("${foreground[@]}" "${background[@]}" tests)
+# Two lanes at the same time, each one part after the other. The tests wait for the part `build` of the other lane.
+compile=(format words dependencies build doctests lints documentation public-api crates)
+execute=(setup dashboard programs typescript python manifests observability packages browser tests)
+parts=("${compile[@]}" "${execute[@]}")
 
 # The programs of the packages are also those under test. This profile optimises them and links them fast.
 profile=quick
+logs=target/test-run
 programs=target/packaging/programs
 export AGENTCFG_TEST_BINARY="$PWD/$programs/dynamic/agentcfg-server"
 export AGENTCFG_TEST_CLI="$PWD/$programs/dynamic/agentcfg"
@@ -51,8 +52,17 @@ part_public-api() { scripts/public-api.sh; }
 
 part_crates() { scripts/package/crates.sh target/packaging/crates; }
 
-# The tests, the benchmarks, and the examples that the tests run.
-part_build() { in_workspace cargo test --locked --workspace --all-features --all-targets --no-run; }
+# The tests, the benchmarks, and the examples that the tests run. The list of the binaries is for the part `tests`, which
+# would wait for cargo's lock while the other lane compiles.
+part_build() {
+    in_workspace cargo test --locked --workspace --all-features --all-targets --no-run
+    if command -v cargo-nextest >/dev/null; then
+        mkdir -p "$logs"
+        in_workspace cargo nextest list --locked --workspace --all-features --list-type binaries-only \
+            --message-format json >"$logs/binaries.json"
+        cargo metadata --locked --format-version 1 --all-features >"$logs/workspace.json"
+    fi
+}
 
 part_doctests() { in_workspace cargo test --locked --workspace --all-features --doc; }
 
@@ -118,8 +128,9 @@ part_browser() {
 # come later than a test allows: such a test gets a second try, and the summary names it as flaky.
 part_tests() {
     if command -v cargo-nextest >/dev/null; then
-        in_workspace cargo nextest run --locked --workspace --all-features --no-fail-fast --retries 1 \
-            --test-threads $((2 * $(nproc)))
+        [ -n "${AGENTCFG_TEST_LANES:-}" ] || part_build
+        cargo nextest run --cargo-metadata "$logs/workspace.json" --binaries-metadata "$logs/binaries.json" \
+            --no-fail-fast --retries 1 --test-threads $((2 * $(nproc)))
     else
         in_workspace cargo test --locked --workspace --all-features --lib --bins --tests --no-fail-fast
     fi
@@ -136,10 +147,10 @@ if [ $# -gt 0 ]; then
     exit
 fi
 
-logs=target/test-run
 rm -rf "$logs"
 mkdir -p "$logs"
-lane=
+export AGENTCFG_TEST_LANES=1
+lanes=()
 
 # Runs a part in a process of its own, so that its first failure ends it, and records its times.
 measure() { # part, command in front of it
@@ -151,35 +162,36 @@ measure() { # part, command in front of it
 
 title() { printf '\n== %s\n' "$*"; }
 
-work_in_background() {
-    local part status
-    for part in "${background[@]}"; do
-        status=0
-        measure "$part" >"$logs/$part.log" 2>&1 || status=$?
-        echo "$status" >"$logs/status"
-        mv "$logs/status" "$logs/$part.status"
-        # The other tests run nonetheless, so that one run names all that fails; they need these parts.
-        [[ "$status" = 0 || "$part" != @(setup|programs) ]] || exit
-    done
+# The status of a part appears in one step.
+ended() { # part, status
+    echo "$2" >"$logs/$1.status.new"
+    mv "$logs/$1.status.new" "$logs/$1.status"
 }
 
-# Waits for parts of the background, and prints what they have written.
-collect() { # parts
-    local part failed=()
+# Runs parts one after the other. One that fails does not keep the others from running, so that one run names all that
+# fails; but without the programs, or what is compiled, nothing that follows can run.
+lane() { # command in front of the parts, or nothing; parts
+    local prefix=$1 part status=0 is_cut=
+    shift
     for part in "$@"; do
-        title "$part"
-        until [ -e "$logs/$part.status" ]; do sleep 0.2; done
-        cat "$logs/$part.log"
-        [ "$(<"$logs/$part.status")" != 0 ] || continue
-        failed+=("$part")
-        [[ "$part" != @(setup|programs) ]] || break
+        if [ "$part" = tests ]; then
+            until [ -e "$logs/build.status" ]; do sleep 0.2; done
+            [ "$(<"$logs/build.status")" = 0 ] || is_cut=1
+        fi
+        status="not run"
+        if [ -z "$is_cut" ]; then
+            status=0
+            # shellcheck disable=SC2086 # the prefix is several words
+            measure "$part" $prefix >"$logs/$part.log" 2>&1 || status=$?
+            [[ "$status" = 0 || "$part" != @(setup|programs|build) ]] || is_cut=1
+        fi
+        ended "$part" "$status"
     done
-    [ ${#failed[@]} = 0 ] || fail "failed: ${failed[*]}"
 }
 
 finish() {
-    local status=$? part
-    [ -z "$lane" ] || kill -- "-$lane" 2>/dev/null || true
+    local status=$? part lane
+    for lane in "${lanes[@]}"; do kill -- "-$lane" 2>/dev/null || true; done
     printf '\n%-15s %9s %9s\n' part seconds "of CPU"
     for part in "${parts[@]}"; do
         [ -s "$logs/$part.times" ] || continue
@@ -192,18 +204,25 @@ finish() {
 }
 trap finish EXIT
 
-set -m # gives the background a process group of its own
-work_in_background &
-lane=$!
+set -m # gives each lane a process group of its own
+# What executes has precedence, because its tests wait for events.
+lane "nice -n 10" "${compile[@]}" &
+lanes+=($!)
+lane "" "${execute[@]}" &
+lanes+=($!)
 set +m
-# What runs in the background has precedence, because its tests wait for events.
-for part in "${foreground[@]}"; do
+
+failed=()
+for part in "${parts[@]}"; do
     title "$part"
-    measure "$part" nice -n 10
+    until [ -e "$logs/$part.status" ]; do
+        [ -n "$(jobs -rp)" ] || [ -e "$logs/$part.status" ] || fail "a lane has ended before its part $part"
+        sleep 0.2
+    done
+    [ ! -e "$logs/$part.log" ] || cat "$logs/$part.log"
+    status=$(<"$logs/$part.status")
+    [ "$status" = 0 ] && continue
+    echo "$part: $status"
+    failed+=("$part")
 done
-collect setup dashboard programs
-title tests
-tests=0
-measure tests 2>&1 | tee "$logs/tests.log" || tests=$?
-collect typescript python manifests observability packages browser
-[ "$tests" = 0 ] || fail "failed: tests"
+[ ${#failed[@]} = 0 ] || fail "failed: ${failed[*]}"

@@ -14,7 +14,7 @@ changed=()
 cargo package --locked --no-verify "${changed[@]}" "${crates[@]/#/--package=}"
 
 # `cargo package` would verify each crate with every dependency compiled again. The archives are unpacked into a
-# workspace that has the versions and the profiles of this one, so that dependencies which the lints compiled are used.
+# workspace that has the versions and the profiles of this one, so that dependencies which the lints checked are used.
 unpacked=$work/unpacked-crates
 rm -rf "$unpacked"
 mkdir -p "$unpacked"
@@ -30,7 +30,7 @@ cp Cargo.lock "$unpacked"
 cp -r tests/rustls-app "$unpacked"
 export CARGO_TARGET_DIR=${CARGO_TARGET_DIR:-target}
 for crate in "${crates[@]}"; do
-    cargo clippy --offline --manifest-path "$unpacked/Cargo.toml" --package "$crate" -- -D warnings
+    cargo check --offline --manifest-path "$unpacked/Cargo.toml" --package "$crate"
 done
 cargo test --offline --manifest-path "$unpacked/Cargo.toml" --package rustls-app
 rm -rf "$unpacked"
