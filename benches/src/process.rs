@@ -92,6 +92,19 @@ impl Server {
         self.processes().into_iter().map(cpu_seconds).sum()
     }
 
+    /// Waits until the process does hardly anything, such as for callers that have left.
+    pub fn wait_until_idle(&self) {
+        const LOOK: Duration = Duration::from_millis(100);
+        const LOOKS: usize = 200;
+        for _ in 0..LOOKS {
+            let before = self.cpu_seconds();
+            std::thread::sleep(LOOK);
+            if self.cpu_seconds() - before <= 0.01 {
+                return;
+            }
+        }
+    }
+
     /// Resident memory of the process and its child processes in MiB.
     pub fn resident_mib(&self) -> f64 {
         self.processes().into_iter().map(|id| memory_mib(id, "VmRSS:")).sum()
