@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use agentcfg_core::model::{ExportLine, Provider, Role, UsageCallFilter, UsageColumn, UsageFilter, UsageRow};
 use agentcfg_core::service::{CallFacts, ModelRequest};
-use agentcfg_core::store::{Key, Kind, Partition, Store};
+use agentcfg_core::store::{Key, Kind, Partition, Scan, Store};
 use agentcfg_core::{ErrorKind, Settings};
 
 use super::support::{Fault, Faulty, Frozen, World, failure, kind};
@@ -179,6 +179,66 @@ async fn calls_are_kept_for_a_time_and_sums_for_good() {
     );
     let all = usage(&service, &ada, workspace, &[]).await;
     assert_eq!(all[0].calls, 301);
+}
+
+/// The calls of servers are in blocks that overlap, and pages begin within them.
+#[tokio::test]
+async fn calls_of_several_servers_are_listed_in_one_order_page_by_page() {
+    for world in [World::new(), World::on_disk(Settings::default())] {
+        let (first, workspace) = studio(&world).await;
+        let servers = [
+            first,
+            service_on(&world, &world.store),
+            service_on(&world, &world.store),
+        ];
+        let ada = world.user("ada");
+        for round in 0..120_u64 {
+            for (at, service) in servers.iter().enumerate() {
+                let agent = if (round + at as u64).is_multiple_of(3) {
+                    "editor"
+                } else {
+                    "writer"
+                };
+                call(&world, service, &ada, agent, "gpt-5.5", tokens(round, 0), 7).await;
+            }
+            // Some blocks are of several calls, and some end in the midst of those of another server.
+            let due = usize::try_from(round % 7).unwrap();
+            if let Some(service) = servers.get(due) {
+                service.flush().await.unwrap();
+            }
+        }
+        for service in &servers {
+            service.flush().await.unwrap();
+        }
+        let scan = Scan::all(Partition::Workspace(workspace), Kind::UsageCall);
+        let records = world.store.scan(&scan).await.unwrap().entries.len();
+        assert!((20..120).contains(&records), "{records} blocks");
+
+        let filter = UsageCallFilter::default().limit(1000);
+        let all = servers[0].usage_calls(&ada, workspace, &filter).await.unwrap();
+        assert_eq!(all.len(), 360);
+        assert!(all.is_sorted_by(|a, b| a.id > b.id));
+        assert_eq!(
+            all.iter().map(|call| call.input_tokens).sum::<u64>(),
+            3 * (0..120).sum::<u64>()
+        );
+        for (size, agent) in [(1, None), (7, None), (50, None), (7, Some("editor"))] {
+            let mut filter = UsageCallFilter::default().limit(size);
+            filter.agent_id = agent.map(str::to_owned);
+            let mut pages = Vec::new();
+            loop {
+                let page = servers[1].usage_calls(&ada, workspace, &filter).await.unwrap();
+                let Some(last) = page.last() else { break };
+                filter.before = Some(last.id);
+                pages.extend(page);
+            }
+            let expected: Vec<_> = all
+                .iter()
+                .filter(|call| agent.is_none_or(|agent| call.agent_id == agent))
+                .collect();
+            assert_eq!(pages.iter().collect::<Vec<_>>(), expected, "pages of {size}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -14,7 +14,7 @@ use crate::model::{
 use crate::service::change::Change;
 use crate::service::chunked_reads::{self, Chunks};
 use crate::service::records::{
-    self, BudgetAccount, BudgetPlace, BudgetsHead, Stored, StoredBudget, StoredCall, SumTime,
+    self, BudgetAccount, BudgetPlace, BudgetsHead, CallBlock, Stored, StoredBudget, SumTime,
 };
 use crate::service::retry::Attempt;
 use crate::service::{AgentCfg, Caller};
@@ -321,10 +321,11 @@ impl AgentCfg {
             return Ok(0);
         };
         let mut spent: u64 = 0;
-        let mut pieces = Chunks::of(records::usage_calls_from(workspace, start));
+        let mut pieces = Chunks::of(records::calls_from(workspace, start));
         while let Some(piece) = pieces.next(self).await? {
-            for call in chunked_reads::values::<StoredCall>(piece).await? {
-                if call.ended_at >= start.saturating_add(LONGEST_CALL) {
+            let blocks = chunked_reads::values::<CallBlock>(piece).await?;
+            for (_, call) in blocks.into_iter().flat_map(CallBlock::into_calls) {
+                if call.ended_at >= start.saturating_add(LONGEST_CALL + CallBlock::SPAN) {
                     return Ok(spent);
                 }
                 if call.began_at() < start && place.covers_group(&call.group) {

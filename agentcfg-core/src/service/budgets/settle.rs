@@ -14,7 +14,8 @@ use crate::service::access::Access;
 use crate::service::change::Change;
 use crate::service::chunked_reads::{self, Chunks};
 use crate::service::records::{
-    self, BudgetAccount, BudgetPlace, EntityKey, Outcome, ProcessTag, SliceHolder, Stored, StoredBudget, StoredCall,
+    self, BudgetAccount, BudgetPlace, CallBlock, EntityKey, Outcome, ProcessTag, SliceHolder, Stored, StoredBudget,
+    StoredCall,
 };
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Caller};
@@ -144,10 +145,11 @@ impl AgentCfg {
         let (Some(first), Some(last)) = (reports().min(), reports().max()) else {
             return Ok(());
         };
-        let mut pieces = Chunks::of(records::usage_calls_from(workspace, first));
+        let mut pieces = Chunks::of(records::calls_from(workspace, first));
         while let Some(piece) = pieces.next(self).await? {
-            for call in chunked_reads::values::<StoredCall>(piece).await? {
-                if call.ended_at > last.saturating_add(AFTER_REPORT) {
+            let blocks = chunked_reads::values::<CallBlock>(piece).await?;
+            for (_, call) in blocks.into_iter().flat_map(CallBlock::into_calls) {
+                if call.ended_at > last.saturating_add(AFTER_REPORT + CallBlock::SPAN) {
                     return Ok(());
                 }
                 let Some(cost) = call.cost.map(nanos).filter(|cost| *cost > 0) else {

@@ -157,6 +157,11 @@ impl<T: Entity> Scanned<T> {
         self.found.entries.first().map(|(key, _)| EntityKey::of(key.clone()))
     }
 
+    /// The key of the last record.
+    pub(in crate::service) fn last_key(&self) -> Option<EntityKey<T>> {
+        self.found.entries.last().map(|(key, _)| EntityKey::of(key.clone()))
+    }
+
     /// The item of the last record.
     pub(in crate::service) fn last_item(&self) -> Option<Box<str>> {
         self.found.entries.last().map(|(key, _)| key.item().into())

@@ -1,4 +1,4 @@
-//! The records of the usage of model calls. Their fields have short names, because there is a record for each call.
+//! The records of the usage of model calls. Their fields have short names, because there are many.
 
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -82,34 +82,22 @@ impl StoredTokens {
     }
 }
 
-/// A model call that has ended. Its identifier is in its key.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+/// A model call that has ended. Its identifier is beside it.
+#[derive(Debug, Clone)]
 pub(in crate::service) struct StoredCall {
-    #[serde(rename = "e")]
     pub(in crate::service) ended_at: i64,
-    #[serde(rename = "g")]
     pub(in crate::service) group: CallGroup,
-    #[serde(rename = "x")]
     pub(in crate::service) path: String,
-    #[serde(rename = "st", default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::service) stream: bool,
-    #[serde(rename = "n")]
     pub(in crate::service) attempts: u32,
-    #[serde(rename = "es", default, skip_serializing_if = "std::ops::Not::not")]
     pub(in crate::service) estimated: bool,
-    #[serde(rename = "t")]
     pub(in crate::service) tokens: StoredTokens,
     /// `None` where the model has no price and there are tokens.
-    #[serde(rename = "usd", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::service) cost: Option<Usd>,
-    #[serde(rename = "f", default, skip_serializing_if = "Option::is_none")]
     pub(in crate::service) first_byte_ms: Option<u64>,
-    #[serde(rename = "d")]
     pub(in crate::service) duration_ms: u64,
-    #[serde(rename = "id")]
     pub(in crate::service) request_id: String,
     /// The process that made it.
-    #[serde(rename = "w", default)]
     pub(in crate::service) process: ProcessTag,
 }
 
@@ -121,11 +109,15 @@ impl StoredCall {
     }
 }
 
-impl Entity for StoredCall {
-    const KIND: Kind = Kind::UsageCall;
-}
-
 impl StoredCall {
+    /// The length of the texts that it shares with other calls.
+    pub(super) fn texts(&self) -> usize {
+        let group = &self.group;
+        let optional = [&group.label, &group.key, &group.user, &group.model];
+        let optional = optional.into_iter().flatten().map(String::len).sum::<usize>();
+        group.agent_id.len() + optional + self.path.len()
+    }
+
     /// The call as the API shows it.
     pub(in crate::service) fn shown(self, id: CallId, with_actor: bool) -> UsageCall {
         let tokens = self.tokens;
@@ -154,29 +146,6 @@ impl StoredCall {
             duration_ms: self.duration_ms,
             request_id: self.request_id,
         }
-    }
-}
-
-/// The key of a call. The identifiers grow with time, so the keys are in the order in which the calls ended.
-pub(in crate::service) fn usage_call(workspace: WorkspaceId, id: CallId) -> EntityKey<StoredCall> {
-    EntityKey::in_workspace(workspace, id.to_string())
-}
-
-/// The calls from this moment on, in milliseconds, in the order in which they ended.
-pub(in crate::service) fn usage_calls_from(workspace: WorkspaceId, millis: i64) -> Entries<StoredCall> {
-    // The first 48 bits of an identifier are its time.
-    let time = format!("{:012x}", millis.max(0));
-    Entries::in_workspace(workspace).after_item(Some(format!("{}-{}", &time[..8], &time[8..]).into()))
-}
-
-impl EntityKey<StoredCall> {
-    /// The identifier of the call, from the key.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
-    pub(in crate::service) fn call_id(&self) -> Result<CallId, Error> {
-        self.item().parse().map_err(|error| self.unreadable(error))
     }
 }
 

@@ -101,11 +101,19 @@ impl Ledger {
         lock(&self.waiting).calls.keys().copied().collect()
     }
 
-    /// The first calls of a workspace.
-    pub(super) fn first(&self, workspace: WorkspaceId, most: usize) -> Vec<WaitingCall> {
+    /// The first calls of a workspace, up to a number, and to the one whose texts exceed these bytes.
+    pub(super) fn first(&self, workspace: WorkspaceId, most: usize, bytes: usize) -> Vec<WaitingCall> {
         let waiting = lock(&self.waiting);
-        let calls = waiting.calls.get(&workspace);
-        calls.map_or_else(Vec::new, |calls| calls.iter().take(most).cloned().collect())
+        let Some(calls) = waiting.calls.get(&workspace) else {
+            return Vec::new();
+        };
+        let mut taken = 0;
+        let calls = calls.iter().take(most).take_while(|waiting| {
+            let is_within = taken <= bytes;
+            taken += waiting.call.path.len() + waiting.call.request_id.len();
+            is_within
+        });
+        calls.cloned().collect()
     }
 
     /// Forgets the first calls of a workspace, which are written.

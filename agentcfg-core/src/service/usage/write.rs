@@ -10,15 +10,17 @@ use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::budgets::{EndedCost, KnownBudgets};
 use crate::service::for_each::for_each;
-use crate::service::records::{self, EntityKey, Entries, Outcome, StoredCall, StoredSum, SumTime, Transaction};
+use crate::service::records::{self, CallBlock, Entries, Outcome, StoredSum, SumTime, Transaction};
 use crate::service::retry::Rounds;
 
-/// The most calls in one commit. Together with their sums they are fewer writes than any store takes.
-const CALLS: usize = 130;
+/// The most calls in one commit. Their sums, two a call at most, are fewer writes than an apply may have.
+const CALLS: usize = 500;
+/// The bytes of the texts in one commit, which the last call may exceed: paths can be long.
+const BYTES: usize = 1 << 20;
 /// The most workspaces whose calls are written at the same time.
 const AT_ONCE: usize = 32;
-/// The most calls that one commit of the retention removes.
-const SWEPT: usize = 256;
+/// The most blocks of calls that one commit of the retention removes.
+const SWEPT: usize = 64;
 /// The most commits of the retention after a write. The rest follows after the next ones.
 const SWEEPS: usize = 8;
 
@@ -85,12 +87,15 @@ impl AgentCfg {
     ) -> Result<(), Error> {
         let ledger = &self.inner.ledger;
         loop {
-            let calls = ledger.first(workspace, unknown.map_or(CALLS, |attempt| attempt.calls));
-            let Some(first) = calls.first() else {
-                break;
+            let calls = match *unknown {
+                Some(attempt) => ledger.first(workspace, attempt.calls, usize::MAX),
+                None => ledger.first(workspace, CALLS, BYTES),
             };
-            let first = records::usage_call(workspace, first.id);
-            self.write_calls(workspace, &first, &calls, unknown).await?;
+            let blocks = CallBlock::of(calls.iter().map(|of| (of.id, of.call.clone())).collect());
+            if blocks.is_empty() {
+                break;
+            }
+            self.write_calls(workspace, &blocks, &calls, unknown).await?;
             // There is no await between the commit and this line: a cancelled caller would leave calls in the queue
             // that are written.
             ledger.forget(workspace, calls.len());
@@ -103,12 +108,12 @@ impl AgentCfg {
     }
 
     /// Writes calls with the sums that they make. Repeated after a failure, it writes the same records, unless it finds
-    /// the first one: then the attempt was executed whose outcome was unknown. The check that it is not there makes one
+    /// the first block: then the attempt was executed whose outcome was unknown. The check that it is not there makes one
     /// attempt exclude the others.
     async fn write_calls(
         &self,
         workspace: WorkspaceId,
-        first: &EntityKey<StoredCall>,
+        blocks: &[CallBlock],
         calls: &[WaitingCall],
         unknown: &mut Option<PendingWrite>,
     ) -> Result<(), Error> {
@@ -125,6 +130,9 @@ impl AgentCfg {
                 sum.sums.count(call);
             }
         }
+        let Some(first) = blocks.first().map(|block| block.key(workspace)) else {
+            return Ok(());
+        };
         let mut rounds = Rounds::default();
         loop {
             let head = records::budgets_head(workspace);
@@ -159,8 +167,8 @@ impl AgentCfg {
                 .check(head.unchanged(budgets.as_ref()))
                 .check(first.unchanged(None))
                 .add(records::usage_writes(workspace), 1, None);
-            for WaitingCall { id, call, .. } in calls {
-                transaction = transaction.put(records::usage_call(workspace, *id), call)?;
+            for block in blocks {
+                transaction = transaction.put(block.key(workspace), block)?;
             }
             for (key, sum) in &changed {
                 let record = StoredSum {
@@ -246,15 +254,21 @@ impl AgentCfg {
     pub(in crate::service) async fn remove_old_calls(&self, workspace: WorkspaceId) -> Result<bool, Error> {
         let oldest = self.oldest_call().unix_millis();
         for _ in 0..SWEEPS {
-            let entries = Entries::<StoredCall>::in_workspace(workspace).limit(SWEPT);
+            let entries = Entries::<CallBlock>::in_workspace(workspace).limit(SWEPT);
             let found = self.scan(entries).await?;
             let (count, mut removed) = (found.len(), 0);
             let mut transaction = Transaction::default();
-            for call in found {
-                if call.value()?.ended_at >= oldest {
+            for block in found {
+                let key = block.key().clone();
+                if block
+                    .value()?
+                    .into_calls()
+                    .iter()
+                    .any(|(_, call)| call.ended_at >= oldest)
+                {
                     break;
                 }
-                transaction = transaction.delete(call.key().clone());
+                transaction = transaction.delete(key);
                 removed += 1;
             }
             if removed > 0 {
