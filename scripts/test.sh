@@ -198,7 +198,8 @@ finish() {
         awk -v part="$part" '{ printf "%-15s %9.0f %9.0f\n", part, $1, $2 + $3 }' "$logs/$part.times"
     done
     awk -v seconds=$SECONDS '{ cpu += $2 + $3 } END { printf "%-15s %9d %9.0f\n", "all", seconds, cpu }' "$logs"/*.times
-    # The closing lines of the test runner.
+    # The closing lines of the test runners.
+    [ ! -e "$logs/browser.log" ] || grep -E '^(FLAKY|FAILED) ' "$logs/browser.log" || true
     [ ! -e "$logs/tests.log" ] || sed -n '/Summary \[/,$p' "$logs/tests.log"
     [ "$status" = 0 ] || echo "FAILED"
 }
@@ -206,7 +207,7 @@ trap finish EXIT
 
 set -m # gives each lane a process group of its own
 # What executes has precedence, because its tests wait for events.
-lane "nice -n 10" "${compile[@]}" &
+lane "nice -n 19" "${compile[@]}" &
 lanes+=($!)
 lane "" "${execute[@]}" &
 lanes+=($!)
