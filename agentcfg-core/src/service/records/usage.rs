@@ -110,12 +110,14 @@ impl StoredCall {
 }
 
 impl StoredCall {
-    /// The length of the texts that it shares with other calls.
+    /// The length, as it is written, of what it shares with other calls.
     pub(super) fn texts(&self) -> usize {
+        /// Names of fields, numbers, quotes and commas.
+        const FIXED: usize = 70;
         let group = &self.group;
         let optional = [&group.label, &group.key, &group.user, &group.model];
-        let optional = optional.into_iter().flatten().map(String::len).sum::<usize>();
-        group.agent_id.len() + optional + self.path.len()
+        let optional = optional.into_iter().flatten().map(|text| text.len() + 7).sum::<usize>();
+        FIXED + group.agent_id.len() + group.provider.as_str().len() + optional + self.path.len()
     }
 
     /// The call as the API shows it.

@@ -9,8 +9,8 @@ use crate::validate::DEFAULT_LIMIT;
 
 use super::selection::Calls;
 
-/// The blocks that are read at once. Each has some 140 calls at most.
-const BLOCKS: usize = 16;
+/// The blocks that are read at once. Each has some 35 calls at most.
+const BLOCKS: usize = 32;
 
 impl AgentCfg {
     /// The model calls of a workspace that a filter selects, newest first, for as long as they are kept.
