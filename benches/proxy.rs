@@ -77,8 +77,8 @@ fn main() -> Result<(), Failure> {
     ways.replace_by_litellm(data.path())?;
     ways.closed("JSON, 1 KiB", WHOLE, 1)?;
     ways.closed("JSON, 1 KiB", WHOLE, CONNECTIONS)?;
+    // With 64 in flight its streams take longer than wrk waits for an answer.
     ways.closed("50 events", STREAMED, 1)?;
-    ways.closed("50 events", STREAMED, CONNECTIONS)?;
     Ok(())
 }
 
