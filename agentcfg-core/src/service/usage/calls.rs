@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::model::{CallId, Permission, UsageCall, UsageCallFilter, WorkspaceId};
 use crate::service::chunked_reads::{self, Chunks};
-use crate::service::records::{self, CallBlock, Entries, StoredCall};
+use crate::service::records::{self, CallBlock, Entries, Scanned, StoredCall};
 use crate::service::{AgentCfg, Caller};
 use crate::validate::DEFAULT_LIMIT;
 
@@ -48,10 +48,8 @@ impl AgentCfg {
         let mut early: Vec<(CallId, StoredCall)> = Vec::new();
         while calls.len() < most {
             let piece = pieces.next(self).await?;
-            let reached = match &piece {
-                Some(piece) => piece.last_key().map(|key| key.last_call()).transpose()?,
-                None => None,
-            };
+            let last_key = piece.as_ref().and_then(Scanned::last_key);
+            let reached = last_key.map(|key| key.last_call()).transpose()?;
             if let Some(piece) = piece {
                 let blocks = chunked_reads::values::<CallBlock>(piece).await?;
                 early.extend(blocks.into_iter().flat_map(CallBlock::into_calls).filter(|(id, call)| {
