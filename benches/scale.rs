@@ -1,5 +1,5 @@
 //! From a thousand agents to a million: which costs grow, and how fast; and how long a server takes to its first
-//! response after a clean stop and after a kill in the middle of creates.
+//! response after a clean stop, after a kill in the middle of creates and after a kill when they have ended.
 #![allow(clippy::disallowed_methods, reason = "a benchmark reads the time")]
 
 use std::collections::HashSet;
@@ -32,9 +32,9 @@ fn main() -> Result<(), Failure> {
     let product = Product::build()?;
     let runtime = runtime()?;
     println!(
-        "| agents | workspaces | creates/s | list of {AGENTS}, µs CPU a request | p50, ms | p99, ms | resident, MiB | file, MiB | first answer after a clean stop, s | after kill -9, s | acknowledged creates before the kill | of them lost |"
+        "| agents | workspaces | creates/s | list of {AGENTS}, µs CPU a request | p50, ms | p99, ms | resident, MiB | file, MiB | first answer after a clean stop, s | after kill -9 amid creates, s | after kill -9 without requests, s | acknowledged creates before the kill | of them lost |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|---|---|");
     let most = setting("AGENTS", 1_000_000);
     // The fourth is a file of about 1 GB.
     for workspaces in [10, 100, 1_000, 3_600, 10_000]
@@ -79,9 +79,13 @@ fn measure(product: &Product, runtime: &Runtime, workspaces: usize) -> Result<St
     let acknowledged = known.kill_amid_creates(server, runtime)?;
     let (server, after_kill) = known.open(product, data)?;
     let lost = known.missing(server.address, &acknowledged)?;
+    // Dropping the server sends SIGKILL.
+    drop(server);
+    let (server, after_quiet_kill) = known.open(product, data)?;
+    drop(server);
     let file = std::fs::metadata(data.join(STORE))?.len() as f64 / f64::from(1 << 20);
     Ok(format!(
-        "| {} | {workspaces} | {rate} | {cpu} | {p50} | {p99} | {resident:.0} | {file:.0} | {after_stop:.2} | {after_kill:.2} | {} | {lost} |",
+        "| {} | {workspaces} | {rate} | {cpu} | {p50} | {p99} | {resident:.0} | {file:.0} | {after_stop:.2} | {after_kill:.2} | {after_quiet_kill:.2} | {} | {lost} |",
         workspaces * AGENTS,
         acknowledged.len()
     ))

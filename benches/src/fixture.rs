@@ -23,6 +23,7 @@ fn unlimited() -> Settings {
     Settings::default()
         .plan_limits(PlanLimits::default())
         .default_plan(Plan::Enterprise)
+        .max_workspaces_per_user(None)
 }
 
 /// The service with these settings, on a store.

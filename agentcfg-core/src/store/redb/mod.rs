@@ -23,6 +23,7 @@ mod agent_counts;
 mod backup;
 mod blocks;
 mod check;
+mod checkpoint;
 mod compact;
 mod compacted;
 mod draft;

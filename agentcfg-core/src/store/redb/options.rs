@@ -22,6 +22,10 @@ settable! {
         queue_depth: usize,
         /// The most batches in one group commit, which bounds how long each of them waits; 0 counts as 1.
         group_size: usize,
+        /// Length of the file in bytes from which it gets checkpoints: a commit also saves which pages of the file are
+        /// free, unless another one did a short while ago, and then the idle writer saves it. A start after a crash
+        /// reads the whole file to find them if the last commit did not.
+        checkpoint_from: u64,
         /// After a failure, the pause before the second attempt to reopen the file. The pause doubles
         /// with each further attempt.
         min_backoff: Duration,
@@ -37,6 +41,7 @@ impl Default for RedbOptions {
             hot_bytes: 64 << 20,
             queue_depth: 1024,
             group_size: 1024,
+            checkpoint_from: 256 << 20,
             min_backoff: Duration::from_millis(50),
             max_backoff: Duration::from_secs(5),
         }

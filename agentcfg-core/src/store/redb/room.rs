@@ -107,6 +107,11 @@ impl Room {
         Some(why)
     }
 
+    /// Whether the disk has room for a commit of this many bytes, as far as is known. No shortage begins.
+    pub(super) fn has(&self, bytes: u64) -> bool {
+        !self.is_held() && self.space().is_none_or(|space| space.free >= needed(bytes))
+    }
+
     /// Why commits were refused for want of room, until clearly more is free than they need. Without a commit a disk
     /// counts as full that has no room for the shortest one.
     pub(super) fn shortage(&self) -> Option<String> {

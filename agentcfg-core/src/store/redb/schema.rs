@@ -25,7 +25,6 @@ pub(super) fn initialise(transaction: &WriteTransaction, sequence: u64) -> Resul
 pub(super) fn begin_write(database: &Database) -> Result<WriteTransaction, Fault> {
     let mut transaction = database.begin_write()?;
     transaction.set_two_phase_commit(true);
-    transaction.set_quick_repair(false);
     Ok(transaction)
 }
 

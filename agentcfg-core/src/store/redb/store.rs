@@ -68,7 +68,8 @@ pub struct RedbStore {
 impl RedbStore {
     /// Opens the store file at `path`, or creates it if it does not exist.
     ///
-    /// A file that was not closed cleanly is recovered first; that takes time proportional to its size.
+    /// A file that was not closed cleanly is recovered first. That takes time proportional to its size, unless the
+    /// process ended some tens of milliseconds after its last commit; see [`RedbOptions::checkpoint_from`].
     ///
     /// The app must be built with `panic = "unwind"`, which is the default of cargo: a damaged block of the file fails
     /// the calls that need it by unwinding out of the engine.
@@ -228,10 +229,9 @@ impl RedbStore {
             min_backoff: options.min_backoff,
             max_backoff: options.max_backoff,
         };
-        let group_size = options.group_size.max(1);
         let writer = thread::Builder::new().name("agentcfg-writer".into()).spawn({
-            let shared = shared.clone();
-            move || writer::run(&shared, &queue, group_size, healer)
+            let (shared, options) = (shared.clone(), options.clone());
+            move || writer::run(&shared, &queue, &options, healer)
         })?;
         Ok(Self {
             shared,

@@ -6,14 +6,16 @@
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 
 use redb::ReadOnlyTable;
 
 use super::super::plan::{Plan, plan};
 use super::super::{Batch, CommitError, Committed, Record, StoreError, envelope};
+use super::checkpoint::{Checkpoints, now};
 use super::compact;
 use super::error::{Fault, catch_panic, contain_damage};
+use super::options::RedbOptions;
 use super::queue::{Task, Verdict};
 use super::read::{ReadFault, record};
 use super::recovery::Healer;
@@ -21,14 +23,25 @@ use super::schema::{META, RECORDS, SEQUENCE_NAME, read_sequence};
 use super::shared_state::StoreState;
 
 /// Serves the queue until all senders are dropped and each queued batch is answered.
-pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, group_size: usize, mut healer: Healer) {
-    while let Ok(first) = queue.recv() {
+pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, options: &RedbOptions, mut healer: Healer) {
+    let group_size = options.group_size.max(1);
+    let mut checkpoints = Checkpoints::new(options.checkpoint_from, now());
+    loop {
+        let received = match checkpoints.wait(now()) {
+            Some(wait) => queue.recv_timeout(wait),
+            None => queue.recv().map_err(RecvTimeoutError::from),
+        };
+        let first = match received {
+            Ok(task) => Some(task),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => break,
+        };
         let mut answers = Vec::new();
         let mut batches = Vec::new();
         let mut touched = Vec::new();
         let mut suspect = false;
         let mut compaction = None;
-        for task in std::iter::once(first).chain(queue.try_iter()).take(group_size) {
+        for task in first.into_iter().chain(queue.try_iter()).take(group_size) {
             match task {
                 Task::Commit(batch, answer) => {
                     // Also without a watcher, because one may come before the commit.
@@ -43,7 +56,7 @@ pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, group_size: 
                 }
             }
         }
-        let (verdicts, fault) = commit_or_refuse(shared, batches);
+        let (verdicts, fault) = commit_or_refuse(shared, batches, &mut checkpoints);
         if fault.is_some() {
             // Before the answers, so that an immediate retry gets `Unavailable` and does not use the
             // failed engine.
@@ -69,14 +82,19 @@ pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, group_size: 
             tracing::error!(cause = %fault.text(), "the storage engine failed, reopening its file");
             shared.health().failed();
             healer.heal(shared, queue);
+            checkpoints = Checkpoints::new(options.checkpoint_from, now());
         }
     }
     shared.close();
 }
 
 /// Commits a group, unless it is known that its writes would fail, or would be lost because the file was removed or
-/// replaced. Then nothing touches the file.
-fn commit_or_refuse(shared: &StoreState, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
+/// replaced. Then nothing touches the file. Without a batch, the commit is a checkpoint or none.
+fn commit_or_refuse(
+    shared: &StoreState,
+    batches: Vec<Batch>,
+    checkpoints: &mut Checkpoints,
+) -> (Vec<Verdict>, Option<Fault>) {
     let health = shared.health();
     let bytes = batches.iter().map(Batch::bytes).sum();
     if !batches.is_empty()
@@ -86,24 +104,35 @@ fn commit_or_refuse(shared: &StoreState, batches: Vec<Batch>) -> (Vec<Verdict>, 
         let refusal = || Err(StoreError::Unavailable(why.clone()).into());
         return (batches.iter().map(|_| refusal()).collect(), None);
     }
-    let (verdicts, fault) = commit_group(shared, batches);
+    let (file_bytes, began) = (health.file_bytes().unwrap_or(0), now());
+    let is_checkpoint = checkpoints.begin(file_bytes, |more| health.room().has(bytes + more), began);
+    let count = batches.len();
+    let (verdicts, fault) = commit_group(shared, batches, is_checkpoint);
+    let is_committed = fault.is_none() && (count == 0 || verdicts.iter().any(Result::is_ok));
+    if is_checkpoint && is_committed {
+        checkpoints.made(file_bytes, began, now());
+    }
     match fault {
         Some(Fault::Full(_)) => health.room().failed(bytes),
-        None if verdicts.iter().any(Result::is_ok) => health.room().committed(bytes),
+        None if is_committed && count > 0 => health.room().committed(bytes),
         _ => {}
     }
     (verdicts, fault)
 }
 
 /// Commits the batches of a group whose checks hold. Returns one verdict for each batch, and the fault
-/// after which the file must be reopened.
-pub(super) fn commit_group(shared: &StoreState, batches: Vec<Batch>) -> (Vec<Verdict>, Option<Fault>) {
-    if batches.is_empty() {
+/// after which the file must be reopened. A checkpoint is committed also without a batch.
+pub(super) fn commit_group(
+    shared: &StoreState,
+    batches: Vec<Batch>,
+    is_checkpoint: bool,
+) -> (Vec<Verdict>, Option<Fault>) {
+    if batches.is_empty() && !is_checkpoint {
         return (Vec::new(), None);
     }
     let count = batches.len();
     let group = WriteGroup::default();
-    let fault = match catch_panic(|| group.run(shared, batches)) {
+    let fault = match catch_panic(|| group.run(shared, batches, is_checkpoint)) {
         Ok(Ok(())) => None,
         // Only the reads before the first write contain damage, so nothing was written and the engine did not fail: the
         // group is refused, and the store keeps serving.
@@ -143,9 +172,11 @@ struct WriteGroup {
 }
 
 impl WriteGroup {
-    fn run(&self, shared: &StoreState, batches: Vec<Batch>) -> Result<(), Fault> {
+    fn run(&self, shared: &StoreState, batches: Vec<Batch>, is_checkpoint: bool) -> Result<(), Fault> {
         let base = Base::open(shared)?;
-        let transaction = shared.begin_write()?;
+        let mut transaction = shared.begin_write()?;
+        transaction.set_quick_repair(is_checkpoint);
+        let is_without_batch = batches.is_empty();
         let mut dirty = false;
         let mut tracked = Vec::new();
         // The changes of this group by key. Several batches often change the same counter or log
@@ -202,7 +233,7 @@ impl WriteGroup {
         }
         // An open snapshot would keep the engine from reusing the pages that this commit frees.
         drop(base);
-        if !dirty {
+        if !dirty && !is_without_batch {
             return Ok(transaction.abort()?);
         }
         self.committing.set(true);

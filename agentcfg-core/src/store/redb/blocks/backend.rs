@@ -96,6 +96,13 @@ impl<B: StorageBackend> Blocks<B> {
         &self.0.file
     }
 
+    /// Replaces a block on disk together with its checksum, as no write of the engine does.
+    #[cfg(test)]
+    pub(in super::super) fn plant(&self, block: u64, content: &[u8]) -> io::Result<()> {
+        self.0.file.write(block_offset(block), content)?;
+        Sums::plant(&self.0.file, block, content)
+    }
+
     /// A handle that does not keep the file open.
     pub(in super::super) fn downgrade(&self) -> WeakBlocks<B> {
         WeakBlocks(Arc::downgrade(&self.0))
@@ -209,38 +216,22 @@ impl<B: StorageBackend> Blocks<B> {
         })
     }
 
-    /// Whether the file was closed in order and its block checksums are those of that moment. Then each block that
-    /// matches its checksum has the content that it had at the closing.
+    /// Whether the block checksums are those of the last sync. Then each block that matches its checksum has the content
+    /// that it had at that sync, or is in no committed state.
     pub(in super::super) fn is_sealed(&self) -> io::Result<bool> {
         let state = self.state()?;
         let seal = lock(&state.head).seal();
-        let blocks = state.len() / BLOCK as u64;
-        Ok(match seal {
-            Some(seal) => state.sums.digest(&self.0.file, blocks)? == seal,
-            None => false,
-        })
+        Ok(self.digest(state)? == seal)
+    }
+
+    fn digest(&self, state: &State) -> io::Result<u64> {
+        state.sums.digest(&self.0.file, state.len() / BLOCK as u64)
     }
 
     /// Loads all block checksums, so that a block that is replaced later does not match them.
     pub(in super::super) fn load_sums(&self) -> io::Result<()> {
         let state = self.state()?;
         state.sums.load(&self.0.file, state.len() / BLOCK as u64)
-    }
-
-    /// Seals a file that the engine has closed in order, if it was changed.
-    fn seal(&self) -> io::Result<()> {
-        let Some(state) = self.0.state.get() else {
-            return Ok(());
-        };
-        {
-            let mut head = lock(&state.head);
-            if !head.is_closed() || head.seal().is_some() {
-                return Ok(());
-            }
-            let digest = state.sums.digest(&self.0.file, state.len() / BLOCK as u64)?;
-            head.set_seal(digest);
-        }
-        self.sync_data()
     }
 
     /// The length that the file on disk has at least; `None` before its first use.
@@ -317,6 +308,7 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
     fn sync_data(&self) -> io::Result<()> {
         let state = self.state()?;
         let mut head = lock(&state.head);
+        head.set_seal(self.digest(state)?);
         let mut parts = state.sums.unwritten(&self.0.file)?;
         parts.extend(head.unwritten());
         for (offset, bytes) in joined(parts) {
@@ -353,8 +345,6 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
     }
 
     fn close(&self) -> io::Result<()> {
-        // A file without a seal is verified at the next start, so a failure here loses nothing.
-        let _ = self.seal();
         self.0.file.close()
     }
 

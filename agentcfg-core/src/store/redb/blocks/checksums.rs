@@ -8,9 +8,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, RwLock};
 
 use redb::StorageBackend;
-use sha2::{Digest, Sha256};
 
-use super::head::Seal;
 use super::layout::{BLOCK, GROUP, sums_offset};
 use crate::sync::{lock, read_lock, write_lock};
 
@@ -22,6 +20,8 @@ pub(super) struct Sums {
     groups: RwLock<Vec<Option<Arc<ChecksumGroup>>>>,
     /// The groups whose checksums differ from those on disk.
     changed: Mutex<BTreeSet<u64>>,
+    /// The digest of all checksums, from its first use on.
+    digest: Mutex<Option<u64>>,
 }
 
 /// The checksums of a group.
@@ -82,7 +82,9 @@ impl Sums {
     /// Sets the checksum of a block before it is written.
     pub(super) fn change(&self, file: &dyn StorageBackend, block: u64, bytes: &[u8]) -> io::Result<()> {
         let group = self.group(file, block / GROUP)?;
-        group.sums[(block % GROUP) as usize].store(checksum(block, bytes), Ordering::Release);
+        let sum = checksum(block, bytes);
+        let before = group.sums[(block % GROUP) as usize].swap(sum, Ordering::AcqRel);
+        self.replace_in_digest(block, before, sum);
         group.know(block % GROUP, true);
         lock(&self.changed).insert(block / GROUP);
         Ok(())
@@ -106,7 +108,8 @@ impl Sums {
         if rest > 0 {
             let group = self.group(file, last)?;
             for place in rest..GROUP {
-                group.sums[place as usize].store(0, Ordering::Release);
+                let before = group.sums[place as usize].swap(0, Ordering::AcqRel);
+                self.replace_in_digest(last * GROUP + place, before, 0);
                 group.know(place, false);
             }
             lock(&self.changed).insert(last);
@@ -114,7 +117,14 @@ impl Sums {
         let kept = first.div_ceil(GROUP);
         lock(&self.changed).split_off(&kept);
         let mut groups = write_lock(&self.groups);
-        groups.truncate(kept as usize);
+        let end = groups.len().min(kept as usize);
+        let cut = groups.split_off(end);
+        for (number, group) in (kept..).zip(cut) {
+            let sums = group.iter().flat_map(|group| &group.sums);
+            for (block, sum) in (number * GROUP..).zip(sums) {
+                self.replace_in_digest(block, sum.load(Ordering::Acquire), 0);
+            }
+        }
         Ok(())
     }
 
@@ -123,15 +133,36 @@ impl Sums {
         (0..blocks.div_ceil(GROUP)).try_for_each(|group| self.group(file, group).map(drop))
     }
 
-    /// A digest of the checksums of so many blocks.
-    pub(super) fn digest(&self, file: &dyn StorageBackend, blocks: u64) -> io::Result<Seal> {
-        let mut digest = Sha256::new();
-        for group in 0..blocks.div_ceil(GROUP) {
-            digest.update(self.group(file, group)?.to_bytes());
+    /// The digest of the checksums of so many blocks, which are all blocks of the file. The first call reads the
+    /// checksums; from then on each change of one changes the digest.
+    pub(super) fn digest(&self, file: &dyn StorageBackend, blocks: u64) -> io::Result<u64> {
+        if let Some(digest) = *lock(&self.digest) {
+            return Ok(digest);
         }
-        let mut seal = Seal::default();
-        seal.copy_from_slice(&digest.finalize()[..size_of::<Seal>()]);
-        Ok(seal)
+        let mut digest = 0;
+        for number in 0..blocks.div_ceil(GROUP) {
+            let group = self.group(file, number)?;
+            for (block, sum) in (number * GROUP..).zip(&group.sums) {
+                digest ^= digest_part(block, sum.load(Ordering::Acquire));
+            }
+        }
+        *lock(&self.digest) = Some(digest);
+        Ok(digest)
+    }
+
+    fn replace_in_digest(&self, block: u64, before: u32, sum: u32) {
+        if let Some(digest) = &mut *lock(&self.digest) {
+            *digest ^= digest_part(block, before) ^ digest_part(block, sum);
+        }
+    }
+
+    /// Replaces the checksum of a block on disk.
+    #[cfg(test)]
+    pub(super) fn plant(file: &dyn StorageBackend, block: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut group = [0; BLOCK];
+        file.read(sums_offset(block / GROUP), &mut group)?;
+        group.as_chunks_mut::<4>().0[(block % GROUP) as usize] = checksum(block, bytes).to_be_bytes();
+        file.write(sums_offset(block / GROUP), &group)
     }
 
     /// The checksums of a block that this process has written, or has read undamaged; `None` for another one.
@@ -169,4 +200,17 @@ fn checksum(block: u64, bytes: &[u8]) -> u32 {
         0 => 1,
         sum => sum,
     }
+}
+
+/// The part that the checksum of a block has in the digest of all checksums: a Zobrist hash, so the digest is the
+/// exclusive or of all parts and a change needs no other checksum. A block that was never written has no part.
+fn digest_part(block: u64, sum: u32) -> u64 {
+    if sum == 0 {
+        return 0;
+    }
+    // The finaliser of SplitMix64.
+    let mut mixed = (block << 32 ^ u64::from(sum)).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }

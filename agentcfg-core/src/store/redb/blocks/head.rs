@@ -12,7 +12,7 @@
 //! | 32 | the build that made the file, then zeros |
 //! | 8 | the generation of the head, big-endian: the greatest one is current |
 //! | 448 | the engine's header, then zeros |
-//! | 8 | the seal of a file that was closed: a digest of all block checksums; zeros in any other file |
+//! | 8 | the seal, big-endian: the digest of all block checksums as of the sync that wrote the sector |
 //! | 4 | CRC-32 (IEEE) of all bytes before, big-endian |
 //!
 //! Every later format keeps the first three fields and the last one where they are.
@@ -51,20 +51,14 @@ const FLAGS: usize = 9;
 /// The flag of a file that was not closed.
 const RECOVERY_REQUIRED: u8 = 2;
 
-/// A digest of all block checksums of a file.
-pub(super) type Seal = [u8; 8];
-
-/// The seal of a file that is open or was not closed.
-const NO_SEAL: Seal = [0; 8];
-
 /// The head in memory.
 #[derive(Debug)]
 pub(super) struct Head {
     /// The build that made the file.
     build: BuildField,
     content: [u8; ROOM],
-    /// The seal of the last closing. Each change of the head removes it.
-    seal: Seal,
+    /// The digest of all block checksums.
+    seal: u64,
     /// The content since the last sync.
     synced: [u8; ROOM],
     generation: u64,
@@ -106,7 +100,7 @@ impl Head {
         Self {
             build: BUILD_FIELD,
             content: [0; ROOM],
-            seal: NO_SEAL,
+            seal: 0,
             synced: [0; ROOM],
             generation: 0,
             stable: 1,
@@ -170,26 +164,20 @@ impl Head {
         }
         if kept > 0 {
             self.content[offset..offset + kept].copy_from_slice(&data[..kept]);
-            self.seal = NO_SEAL;
             self.changed = true;
         }
         Ok(())
     }
 
-    /// The seal of the last closing, if the file was not changed since.
-    pub(super) fn seal(&self) -> Option<Seal> {
-        (self.seal != NO_SEAL).then_some(self.seal)
+    /// The digest of all block checksums as of the last sync.
+    pub(super) fn seal(&self) -> u64 {
+        self.seal
     }
 
-    /// Seals a file that the engine has closed. A file without a seal has been changed since it was opened.
-    pub(super) fn set_seal(&mut self, seal: Seal) {
+    /// Sets the digest of all block checksums that the next sync writes.
+    pub(super) fn set_seal(&mut self, seal: u64) {
+        self.changed |= self.seal != seal;
         self.seal = seal;
-        self.changed = true;
-    }
-
-    /// Whether the engine has closed the file in order.
-    pub(super) fn is_closed(&self) -> bool {
-        self.content[FLAGS] & RECOVERY_REQUIRED == 0
     }
 
     /// The part of a changed head that must be written, with its offset: the slot that is not stable. Call
@@ -206,7 +194,7 @@ impl Head {
         sector[BUILD].copy_from_slice(&self.build);
         sector[GENERATION].copy_from_slice(&(self.generation + 1).to_be_bytes());
         sector[CONTENT].copy_from_slice(&self.content);
-        sector[SEAL].copy_from_slice(&self.seal);
+        sector[SEAL].copy_from_slice(&self.seal.to_be_bytes());
         let checksum = crc32fast::hash(&sector[..SEAL.end]);
         sector[SEAL.end..].copy_from_slice(&checksum.to_be_bytes());
         sector
@@ -246,7 +234,7 @@ struct Sector {
     build: BuildField,
     generation: u64,
     content: [u8; ROOM],
-    seal: Seal,
+    seal: u64,
 }
 
 fn open(sector: &[u8]) -> Option<Sector> {
@@ -259,6 +247,6 @@ fn open(sector: &[u8]) -> Option<Sector> {
         build: body[BUILD].try_into().ok()?,
         generation: u64::from_be_bytes(body[GENERATION].try_into().ok()?),
         content: body[CONTENT].try_into().ok()?,
-        seal: body[SEAL].try_into().ok()?,
+        seal: u64::from_be_bytes(body[SEAL].try_into().ok()?),
     })
 }

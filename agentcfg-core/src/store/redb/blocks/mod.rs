@@ -9,8 +9,8 @@
 //! writes are missing or torn: each block of the committed state was synced together with its checksum, and a torn
 //! write of the block of checksums changes only the checksums of other blocks.
 //!
-//! A file that is closed gets a seal, a digest of all checksums. A start that finds it right knows, after reading a
-//! thousandth of the file, that no block was replaced together with its checksum. Without it the engine verifies the
+//! Each sync writes a seal into the head, the digest of all checksums. A start that finds it right knows, after reading
+//! a thousandth of the file, that no block was replaced together with its checksum. Otherwise the engine verifies the
 //! whole file.
 
 mod backend;

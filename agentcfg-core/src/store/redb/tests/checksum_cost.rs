@@ -48,7 +48,7 @@ fn rate(with_checksums: bool, batches: usize, time: Duration) -> f64 {
                 ],
             )
         });
-        let (verdicts, fault) = commit_group(&shared, group.collect());
+        let (verdicts, fault) = commit_group(&shared, group.collect(), false);
         assert!(fault.is_none() && verdicts.iter().all(Result::is_ok));
     }
     number as f64 / start.elapsed().as_secs_f64()

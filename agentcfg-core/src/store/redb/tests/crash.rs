@@ -2,6 +2,7 @@
 
 use super::super::blocks::Blocks;
 use super::super::check::check_backend;
+use super::faulty_disk::options;
 use super::memory::{Done, Memory};
 use super::*;
 
@@ -15,9 +16,9 @@ struct Run {
     states: Vec<(usize, Vec<(Key, Record)>)>,
 }
 
-async fn run(commits: usize) -> Run {
+async fn run(commits: usize, options: &RedbOptions) -> Run {
     let memory = Memory::logged();
-    let store = memory.open().unwrap();
+    let store = memory.open_with(options).unwrap();
     let own = Key::in_workspace(workspace(), Kind::Workspace, "");
     store
         .commit(batch([], [Write::Put(own, b"{}".to_vec())]))
@@ -151,24 +152,26 @@ fn apply(bytes: &mut Vec<u8>, done: &Done) {
 
 #[tokio::test]
 async fn no_power_loss_loses_or_damages_answered_commits() {
-    let run = run(120).await;
-    let (tried, faults) = try_images(&run, cases(2_000), &mut Dice::new()).await;
-    println!(
-        "FIGURES crash images: {tried} tried, {} lost or false alarms",
-        faults.len()
-    );
-    assert!(
-        faults.is_empty(),
-        "{} of {tried}, such as {:?}",
-        faults.len(),
-        &faults[..faults.len().min(5)]
-    );
+    for checkpoint_from in [u64::MAX, 0] {
+        let run = run(120, &options().checkpoint_from(checkpoint_from)).await;
+        let (tried, faults) = try_images(&run, cases(2_000), &mut Dice::new()).await;
+        println!(
+            "FIGURES crash images, checkpoints from {checkpoint_from} bytes: {tried} tried, {} lost or false alarms",
+            faults.len()
+        );
+        assert!(
+            faults.is_empty(),
+            "{} of {tried}, such as {:?}",
+            faults.len(),
+            &faults[..faults.len().min(5)]
+        );
+    }
 }
 
 /// The control: the same run with most syncs left out must lose data, which shows that these tests can find a loss.
 #[tokio::test]
 async fn without_syncs_power_losses_are_detected() {
-    let mut run = run(40).await;
+    let mut run = run(40, &options()).await;
     let first = run.states[0].0;
     let mut number = 0;
     // A commit has two syncs. Only one sync in 16 is kept.

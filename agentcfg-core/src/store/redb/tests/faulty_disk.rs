@@ -31,6 +31,14 @@ pub(super) struct Disk {
 }
 
 impl Disk {
+    /// A disk with this content.
+    pub(super) fn of(bytes: Vec<u8>) -> Self {
+        Self {
+            bytes: Arc::new(Mutex::new(bytes)),
+            hook: Arc::default(),
+        }
+    }
+
     /// Calls `hook` before each operation from now on.
     pub(super) fn set_hook(&self, hook: impl FnMut(Operation) -> io::Result<()> + Send + 'static) {
         *self.hook.lock().unwrap() = Some(Box::new(hook));

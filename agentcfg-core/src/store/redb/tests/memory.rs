@@ -56,8 +56,11 @@ impl Memory {
 
     /// Opens the store in the file, and creates one in an empty file.
     pub(super) fn open(&self) -> Result<RedbStore, OpenError> {
-        let options = options();
-        RedbStore::start(self.opener(&options), Arc::default(), &options)
+        self.open_with(&options())
+    }
+
+    pub(super) fn open_with(&self, options: &RedbOptions) -> Result<RedbStore, OpenError> {
+        RedbStore::start(self.opener(options), Arc::default(), options)
     }
 
     fn opener(&self, options: &RedbOptions) -> Opener {

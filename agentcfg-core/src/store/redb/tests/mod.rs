@@ -4,6 +4,7 @@
 mod backup;
 mod bit_flips;
 mod check;
+mod checkpoint;
 mod checksum_cost;
 mod compact;
 mod crash;

@@ -125,7 +125,7 @@ async fn a_store_that_cannot_recover_can_be_closed() {
 fn a_failed_group_commit_has_a_verdict_for_each_batch() {
     let disk = Disk::default();
     let shared = StoreState::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
-    let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("there", "1")])]);
+    let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("there", "1")])], false);
     assert!(verdicts[0].is_ok() && fault.is_none());
 
     disk.fail(&[Sync]);
@@ -135,7 +135,7 @@ fn a_failed_group_commit_has_a_verdict_for_each_batch() {
         batch([Check::Absent(agent("b"))], [put("b", "2")]),
         batch([], [put("c", "1")]),
     ];
-    let (verdicts, fault) = commit_group(&shared, group);
+    let (verdicts, fault) = commit_group(&shared, group, false);
     assert!(fault.is_some());
     // Refused because of committed state: correct whether or not the group was committed.
     assert_eq!(verdicts[0], Err(CommitError::Conflict(0)));
@@ -159,7 +159,11 @@ fn a_group_that_fails_before_its_commit_is_unavailable() {
     let disk = Disk::default();
     let shared = StoreState::new(disk.opener(&options())().unwrap(), &options(), Arc::default());
     disk.fail(&[Read, Put, Resize]);
-    let (verdicts, fault) = commit_group(&shared, vec![batch([], [put("a", "1")]), batch([], [put("b", "1")])]);
+    let (verdicts, fault) = commit_group(
+        &shared,
+        vec![batch([], [put("a", "1")]), batch([], [put("b", "1")])],
+        false,
+    );
     assert!(fault.is_none(), "nothing was written: {fault:?}");
     assert_eq!(verdicts.len(), 2);
     for verdict in verdicts {

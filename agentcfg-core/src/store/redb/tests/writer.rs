@@ -163,7 +163,7 @@ fn a_group_commit_syncs_as_often_as_one_batch_and_a_refusal_never() {
         }
     });
     let cost = |group: Vec<Batch>| {
-        let (verdicts, fault) = commit_group(&shared, group);
+        let (verdicts, fault) = commit_group(&shared, group, false);
         assert!(fault.is_none());
         (
             verdicts.iter().filter(|verdict| verdict.is_ok()).count(),
