@@ -4,8 +4,8 @@
 //! commit changes a key of the stripe, even otherwise. Before the writer commits, it makes the
 //! counters odd and removes the changed keys from the cache. After the commit, and before it answers
 //! any batch, it inserts the new records of the keys that it removed and makes the counters even.
-//! Invariant: a cached record is the committed one. A reader that misses during a commit reads from
-//! the engine.
+//! Invariant: a cached record is the committed one, and a key that is cached as absent has none. A
+//! reader that misses during a commit reads from the engine.
 //!
 //! After a miss, a reader inserts the record only if the stripe's counter is unchanged since before
 //! its read, so it never inserts a record that a commit has replaced. A [`Stamp`] is the same
@@ -36,7 +36,7 @@ const OVERHEAD: u64 = 96;
 /// The cache; see the [module's text](self).
 #[derive(Debug)]
 pub(super) struct RecordCache {
-    records: Cache<Box<[u8]>, Record, BySize>,
+    records: Cache<Box<[u8]>, Option<Record>, BySize>,
     /// The sequence counters: odd while a commit changes a key of the stripe.
     stripes: Marks,
     hasher: RandomState,
@@ -54,15 +54,16 @@ pub(super) struct Mark(u64);
 pub(super) struct Commit {
     stripes: Vec<usize>,
     /// The new records of the keys that were cached before the commit.
-    publish: Vec<(Box<[u8]>, Record)>,
+    publish: Vec<(Box<[u8]>, Option<Record>)>,
 }
 
 #[derive(Debug, Clone)]
 struct BySize;
 
-impl Weighter<Box<[u8]>, Record> for BySize {
-    fn weight(&self, key: &Box<[u8]>, record: &Record) -> u64 {
-        key.len() as u64 + record.value.len() as u64 + OVERHEAD
+impl Weighter<Box<[u8]>, Option<Record>> for BySize {
+    fn weight(&self, key: &Box<[u8]>, record: &Option<Record>) -> u64 {
+        let value = record.as_ref().map_or(0, |record| record.value.len());
+        (key.len() + value) as u64 + OVERHEAD
     }
 }
 
@@ -77,18 +78,15 @@ impl RecordCache {
         }
     }
 
-    /// The record under one key, if it is cached.
-    pub(super) fn get(&self, key: &[u8]) -> Option<Record> {
+    /// The record under one key, or that there is none, if that is cached.
+    pub(super) fn get(&self, key: &[u8]) -> Option<Option<Record>> {
         self.records.get(key)
     }
 
     /// The records under several keys, if all are cached and belong to one snapshot.
     pub(super) fn get_all(&self, keys: &[Vec<u8>]) -> Option<Vec<Option<Record>>> {
         let before: Vec<Mark> = keys.iter().map(|key| self.mark(key)).collect();
-        let records: Option<Vec<_>> = keys
-            .iter()
-            .map(|key| self.records.get(key.as_slice()).map(Some))
-            .collect();
+        let records: Option<Vec<_>> = keys.iter().map(|key| self.records.get(key.as_slice())).collect();
         // An odd counter that did not change is no proof: during one commit, some keys may still be
         // missing while the new records of others are already inserted.
         let unchanged = keys
@@ -115,9 +113,9 @@ impl RecordCache {
         &self.stripes
     }
 
-    /// Caches a record that was read from the engine after the mark was taken, unless a commit has
-    /// changed a key of the stripe since.
-    pub(super) fn insert_if_unchanged(&self, key: Vec<u8>, record: &Record, mark: Mark) {
+    /// Caches what was read from the engine after the mark was taken, unless a commit has changed a key
+    /// of the stripe since.
+    pub(super) fn insert_if_unchanged(&self, key: Vec<u8>, record: &Option<Record>, mark: Mark) {
         let _gate = lock(&self.gate);
         if mark.0.is_multiple_of(2) && self.mark(&key) == mark {
             self.records.insert(key.into(), record.clone());
@@ -133,7 +131,7 @@ impl RecordCache {
         let mut publish = Vec::new();
         for (key, record) in changes {
             let removed = self.records.remove(key.as_slice());
-            publish.extend(removed.zip(record).map(|((key, _), record)| (key, record)));
+            publish.extend(removed.map(|(key, _)| (key, record)));
         }
         Commit { stripes, publish }
     }
@@ -183,11 +181,11 @@ impl RecordCache {
 mod tests {
     use super::*;
 
-    fn record(version: u64) -> Record {
-        Record {
+    fn record(version: u64) -> Option<Record> {
+        Some(Record {
             version,
             value: format!("{version}").into_bytes().into(),
-        }
+        })
     }
 
     fn change(key: &[u8], record: Option<Record>) -> BTreeMap<Vec<u8>, Option<Record>> {
@@ -207,20 +205,35 @@ mod tests {
     fn a_commit_removes_its_keys_and_then_inserts_the_new_records() {
         let hot = RecordCache::new(1 << 20);
         hot.insert_if_unchanged(b"a".to_vec(), &record(1), hot.mark(b"a"));
-        let commit = hot.begin(change(b"a", Some(record(2))));
+        let commit = hot.begin(change(b"a", record(2)));
         assert_eq!(hot.get(b"a"), None);
         hot.end(commit);
         assert_eq!(hot.get(b"a"), Some(record(2)));
         let commit = hot.begin(change(b"a", None));
         hot.end(commit);
+        assert_eq!(hot.get(b"a"), Some(None));
+    }
+
+    #[test]
+    fn an_absent_record_is_cached_until_it_is_created() {
+        let hot = RecordCache::new(1 << 20);
+        hot.insert_if_unchanged(b"a".to_vec(), &None, hot.mark(b"a"));
+        hot.insert_if_unchanged(b"b".to_vec(), &record(1), hot.mark(b"b"));
+        assert_eq!(
+            hot.get_all(&[b"a".to_vec(), b"b".to_vec()]),
+            Some(vec![None, record(1)])
+        );
+        let commit = hot.begin(change(b"a", record(2)));
         assert_eq!(hot.get(b"a"), None);
+        hot.end(commit);
+        assert_eq!(hot.get(b"a"), Some(record(2)));
     }
 
     #[test]
     fn a_stamp_ends_with_the_commit_that_touches_its_key() {
         let hot = RecordCache::new(1 << 20);
         let stamp = hot.stamp(b"a").unwrap();
-        let commit = hot.begin(change(b"a", Some(record(2))));
+        let commit = hot.begin(change(b"a", record(2)));
         assert!(!hot.marks().is_current(stamp));
         assert_eq!(hot.stamp(b"a"), None);
         hot.end(commit);
@@ -232,7 +245,7 @@ mod tests {
     fn an_offer_with_an_outdated_mark_is_ignored() {
         let hot = RecordCache::new(1 << 20);
         let before = hot.mark(b"a");
-        let commit = hot.begin(change(b"a", Some(record(2))));
+        let commit = hot.begin(change(b"a", record(2)));
         let during = hot.mark(b"a");
         hot.insert_if_unchanged(b"a".to_vec(), &record(1), before);
         hot.insert_if_unchanged(b"a".to_vec(), &record(1), during);
@@ -252,7 +265,7 @@ mod tests {
         let stamp = hot.stamp(b"a").unwrap();
         assert!(hot.marks().is_current(stamp));
         let before = hot.mark(b"b");
-        let _failed = hot.begin(change(b"b", Some(record(2))));
+        let _failed = hot.begin(change(b"b", record(2)));
         hot.clear();
         assert_eq!(hot.get(b"a"), None);
         assert_eq!(hot.stamp(b"a"), None);
@@ -274,15 +287,15 @@ mod tests {
         hot.insert_if_unchanged(b"a".to_vec(), &record(1), hot.mark(b"a"));
         assert_eq!(hot.get_all(&keys), None);
         hot.insert_if_unchanged(b"b".to_vec(), &record(1), hot.mark(b"b"));
-        assert_eq!(hot.get_all(&keys), Some(vec![Some(record(1)), Some(record(1))]));
+        assert_eq!(hot.get_all(&keys), Some(vec![record(1), record(1)]));
         // The new records are inserted, but the commit has not ended yet.
-        let changes = [(b"a".to_vec(), Some(record(2))), (b"b".to_vec(), Some(record(2)))].into();
+        let changes = [(b"a".to_vec(), record(2)), (b"b".to_vec(), record(2))].into();
         let mut commit = hot.begin(changes);
         for (key, record) in commit.publish.drain(..) {
             hot.records.insert(key, record);
         }
         assert_eq!(hot.get_all(&keys), None);
         hot.end(commit);
-        assert_eq!(hot.get_all(&keys), Some(vec![Some(record(2)), Some(record(2))]));
+        assert_eq!(hot.get_all(&keys), Some(vec![record(2), record(2)]));
     }
 }

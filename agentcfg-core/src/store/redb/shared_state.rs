@@ -7,7 +7,7 @@ use std::sync::{Arc, RwLock};
 use redb::{Database, ReadTransaction, ReadableDatabase, TransactionError, WriteTransaction};
 use tokio::sync::watch;
 
-use super::super::{Key, Notifier, Record, StoreError, Trackers};
+use super::super::{Key, Notifier, Partition, Record, StoreError, Trackers};
 use super::blocks::{Freeze, Frozen};
 use super::error::{Fault, catch_panic, contain_damage};
 use super::health::Health;
@@ -167,7 +167,7 @@ impl StoreState {
         if let [key] = keys
             && let Some(record) = self.hot.get(&key.encode())
         {
-            return Ok(vec![Some(record)]);
+            return Ok(vec![record]);
         }
         let encoded: Vec<Vec<u8>> = keys.iter().map(Key::encode).collect();
         if let Some(records) = self.hot.get_all(&encoded) {
@@ -180,9 +180,10 @@ impl StoreState {
             Ok((records, marks))
         };
         let (records, marks) = self.retry(work).await?;
-        for ((key, record), mark) in encoded.into_iter().zip(&records).zip(marks) {
-            if let Some(record) = record {
-                self.hot.insert_if_unchanged(key, record, mark);
+        for (((key, encoded), record), mark) in keys.iter().zip(encoded).zip(&records).zip(marks) {
+            // Outside of workspaces, requests with invented API keys would fill the cache with absent records.
+            if record.is_some() || matches!(key.partition(), Partition::Workspace(_)) {
+                self.hot.insert_if_unchanged(encoded, record, mark);
             }
         }
         Ok(records)

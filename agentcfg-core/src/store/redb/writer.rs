@@ -191,7 +191,7 @@ impl WriteGroup {
                     Some(change) => Ok(change.clone()),
                     // The service has just read the records that a batch checks, so they are usually cached.
                     None => match shared.hot().get(key) {
-                        Some(record) => Ok(Some(record)),
+                        Some(found) => Ok(found),
                         None => base.record(key).map_err(Refusal::from),
                     },
                 };
