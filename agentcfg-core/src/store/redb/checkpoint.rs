@@ -58,6 +58,12 @@ impl Checkpoints {
         self.next = now + ((now - began) * PAUSE_FACTOR).max(written);
     }
 
+    /// Notes a failure of the engine. Where its own tables are damaged, each checkpoint would fail again, so the idle
+    /// writer makes none before the next commit.
+    pub(super) fn engine_failed(&mut self) {
+        self.is_missing = false;
+    }
+
     /// How long an idle writer waits before it makes a checkpoint; `None` if none is missing.
     pub(super) fn wait(&self, now: Instant) -> Option<Duration> {
         self.is_missing.then(|| self.next.saturating_duration_since(now))
@@ -110,6 +116,16 @@ mod tests {
             assert_eq!(checkpoints.wait(end + MS), Some(pause - MS));
             assert!(checkpoints.begin(16 << 30, |_| true, end + pause));
         }
+    }
+
+    #[test]
+    fn after_a_failure_it_waits_for_a_commit() {
+        let start = now();
+        let mut checkpoints = Checkpoints::new(MIN, start);
+        assert!(checkpoints.begin(MIN, |_| true, start));
+        checkpoints.engine_failed();
+        assert_eq!(checkpoints.wait(start), None);
+        assert!(checkpoints.begin(MIN, |_| true, start));
     }
 
     #[test]

@@ -82,7 +82,7 @@ pub(super) fn run(shared: &Arc<StoreState>, queue: &Receiver<Task>, options: &Re
             tracing::error!(cause = %fault.text(), "the storage engine failed, reopening its file");
             shared.health().failed();
             healer.heal(shared, queue);
-            checkpoints = Checkpoints::new(options.checkpoint_from, now());
+            checkpoints.engine_failed();
         }
     }
     shared.close();
