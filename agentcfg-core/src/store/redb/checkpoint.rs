@@ -39,9 +39,12 @@ impl Checkpoints {
 
     /// Whether the commit that begins now is to be a checkpoint. `has_room` tells whether the disk has room for this
     /// many bytes.
-    pub(super) fn begin(&mut self, file_bytes: u64, has_room: impl FnOnce(u64) -> bool, now: Instant) -> bool {
-        self.is_missing = file_bytes >= self.min_file_bytes;
-        if !self.is_missing || now < self.next {
+    pub(super) fn is_due(&mut self, file_bytes: u64, has_room: impl FnOnce(u64) -> bool, now: Instant) -> bool {
+        if file_bytes < self.min_file_bytes {
+            self.is_missing = false;
+            return false;
+        }
+        if now < self.next {
             return false;
         }
         let has_room = has_room(max_bytes(file_bytes));
@@ -49,6 +52,16 @@ impl Checkpoints {
             self.next = now + FULL_PAUSE;
         }
         has_room
+    }
+
+    /// Whether the last commit may not have saved the allocator state.
+    pub(super) fn is_missing(&self) -> bool {
+        self.is_missing
+    }
+
+    /// Notes that a commit succeeded which was no checkpoint.
+    pub(super) fn committed(&mut self, file_bytes: u64) {
+        self.is_missing = file_bytes >= self.min_file_bytes;
     }
 
     /// Notes that a checkpoint succeeded.
@@ -96,7 +109,7 @@ mod tests {
         let start = now();
         let mut checkpoints = Checkpoints::new(MIN, start);
         assert_eq!(checkpoints.wait(start), Some(Duration::ZERO));
-        assert!(!checkpoints.begin(MIN - 1, |_| unreachable!(), start));
+        assert!(!checkpoints.is_due(MIN - 1, |_| unreachable!(), start));
         assert_eq!(checkpoints.wait(start), None);
     }
 
@@ -106,15 +119,16 @@ mod tests {
         let mut checkpoints = Checkpoints::new(MIN, start);
         for (took, pause) in [(MS / 2, MS * 125), (MS * 100, MS * 300)] {
             let begin = start + took * 10_000;
-            assert!(checkpoints.begin(16 << 30, |bytes| bytes == 4 << 20, begin));
+            assert!(checkpoints.is_due(16 << 30, |bytes| bytes == 4 << 20, begin));
             let end = begin + took;
             checkpoints.made(16 << 30, begin, end);
             assert_eq!(checkpoints.wait(end), None);
 
             // A commit soon after it is none, so the idle writer makes one later.
-            assert!(!checkpoints.begin(16 << 30, |_| unreachable!(), end + MS));
+            assert!(!checkpoints.is_due(16 << 30, |_| unreachable!(), end + MS));
+            checkpoints.committed(16 << 30);
             assert_eq!(checkpoints.wait(end + MS), Some(pause - MS));
-            assert!(checkpoints.begin(16 << 30, |_| true, end + pause));
+            assert!(checkpoints.is_due(16 << 30, |_| true, end + pause));
         }
     }
 
@@ -122,18 +136,18 @@ mod tests {
     fn after_a_failure_it_waits_for_a_commit() {
         let start = now();
         let mut checkpoints = Checkpoints::new(MIN, start);
-        assert!(checkpoints.begin(MIN, |_| true, start));
+        assert!(checkpoints.is_due(MIN, |_| true, start));
         checkpoints.engine_failed();
         assert_eq!(checkpoints.wait(start), None);
-        assert!(checkpoints.begin(MIN, |_| true, start));
+        assert!(checkpoints.is_due(MIN, |_| true, start));
     }
 
     #[test]
     fn a_full_disk_delays_it() {
         let start = now();
         let mut checkpoints = Checkpoints::new(MIN, start);
-        assert!(!checkpoints.begin(MIN, |_| false, start));
+        assert!(!checkpoints.is_due(MIN, |_| false, start));
         assert_eq!(checkpoints.wait(start), Some(FULL_PAUSE));
-        assert!(checkpoints.begin(MIN, |_| true, start + FULL_PAUSE));
+        assert!(checkpoints.is_due(MIN, |_| true, start + FULL_PAUSE));
     }
 }

@@ -66,7 +66,10 @@ pub(super) fn reading_opener(path: &Path, options: &RedbOptions) -> Result<Opene
         refuse_empty(&path)?;
         panic_as_damage(|| {
             let blocks = Blocks::new(FileBackend::new(File::open(&path)?)?);
-            let database = builder(&options).create_with_backend(Overlay::shared(blocks))?;
+            let is_trusted = blocks.is_closed()? || blocks.is_sealed()?;
+            let database = builder(&options)
+                .set_check_integrity_on_open(!is_trusted)
+                .create_with_backend(Overlay::shared(blocks))?;
             verify_tables(&database)?;
             Ok(Opened { database, freeze: None })
         })
@@ -80,8 +83,7 @@ pub(super) fn builder(options: &RedbOptions) -> Builder {
     builder
 }
 
-/// Opens a file for commits. Unless it has the seal of its closing, the engine verifies all of its pages, not only
-/// after a crash.
+/// Opens a file for commits. Unless its seal is right, the engine verifies all of its pages, not only after a crash.
 ///
 /// A block whose content does not belong to the file, although its checksum is right, would otherwise be trusted: a
 /// record of another moment would be a wrong answer, and a broken page can make the engine abort the process within a
@@ -97,19 +99,27 @@ pub(super) fn open_verified<B: StorageBackend>(
 ) -> Result<(Database, Blocks<B>), OpenError> {
     // With a handle of its own, because the engine locks the file before it reads. A head that cannot be read is its
     // error.
-    let is_sealed = Blocks::new(file()?).is_sealed().unwrap_or(false);
+    let found = Blocks::new(file()?);
+    let is_sealed = found.is_sealed().unwrap_or(false);
+    let is_closed = found.is_closed().unwrap_or(false);
+    drop(found);
     let blocks = Blocks::new(file()?);
+    if is_sealed {
+        blocks.set_verified()?;
+    }
     let outcome = builder(options)
         .set_check_integrity_on_open(!is_sealed)
         .create_with_backend(blocks.clone());
     let damage = match outcome {
         Ok(database) => {
             blocks.load_sums()?;
+            blocks.set_verified()?;
             return Ok((database, blocks));
         }
         Err(DatabaseError::Storage(StorageError::Io(error))) => match damage_of(&error) {
-            Some(damage) => damage,
-            None => return Err(StorageError::Io(error).into()),
+            Some(damage) if is_closed => damage,
+            // The recovery of a file that was not closed needs all of it.
+            _ => return Err(StorageError::Io(error).into()),
         },
         Err(error) => return Err(error.into()),
     };
@@ -117,6 +127,9 @@ pub(super) fn open_verified<B: StorageBackend>(
     // Closes the file, whose lock the next one takes.
     drop(blocks);
     let blocks = Blocks::new(file()?);
+    if is_sealed {
+        blocks.set_verified()?;
+    }
     let database = builder(options).create_with_backend(blocks.clone())?;
     Ok((database, blocks))
 }

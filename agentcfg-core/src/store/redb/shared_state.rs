@@ -181,7 +181,7 @@ impl StoreState {
         };
         let (records, marks) = self.retry(work).await?;
         for (((key, encoded), record), mark) in keys.iter().zip(encoded).zip(&records).zip(marks) {
-            // Outside of workspaces, requests with invented API keys would fill the cache with absent records.
+            // Requests with invented API keys need no credential, and would fill the cache with absent records.
             if record.is_some() || matches!(key.partition(), Partition::Workspace(_)) {
                 self.hot.insert_if_unchanged(encoded, record, mark);
             }

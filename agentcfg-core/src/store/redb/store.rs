@@ -68,8 +68,8 @@ pub struct RedbStore {
 impl RedbStore {
     /// Opens the store file at `path`, or creates it if it does not exist.
     ///
-    /// A file that was not closed cleanly is recovered first. That takes time proportional to its size, unless the
-    /// process ended some tens of milliseconds after its last commit; see [`RedbOptions::checkpoint_from`].
+    /// A file that was not closed cleanly is recovered first. That takes time proportional to its size, unless its last
+    /// commit was a checkpoint; see [`RedbOptions::checkpoint_from`].
     ///
     /// The app must be built with `panic = "unwind"`, which is the default of cargo: a damaged block of the file fails
     /// the calls that need it by unwinding out of the engine.

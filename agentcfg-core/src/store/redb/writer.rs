@@ -105,16 +105,19 @@ fn commit_or_refuse(
         return (batches.iter().map(|_| refusal()).collect(), None);
     }
     let (file_bytes, began) = (health.file_bytes().unwrap_or(0), now());
-    let is_checkpoint = checkpoints.begin(file_bytes, |more| health.room().has(bytes + more), began);
-    let count = batches.len();
+    let has_batches = !batches.is_empty();
+    let is_checkpoint = (has_batches || checkpoints.is_missing())
+        && checkpoints.is_due(file_bytes, |more| health.room().has(bytes + more), began);
     let (verdicts, fault) = commit_group(shared, batches, is_checkpoint);
-    let is_committed = fault.is_none() && (count == 0 || verdicts.iter().any(Result::is_ok));
-    if is_checkpoint && is_committed {
+    let is_committed = verdicts.iter().any(Result::is_ok);
+    if is_checkpoint && fault.is_none() && (is_committed || !has_batches) {
         checkpoints.made(file_bytes, began, now());
+    } else if is_committed {
+        checkpoints.committed(file_bytes);
     }
     match fault {
         Some(Fault::Full(_)) => health.room().failed(bytes),
-        None if is_committed && count > 0 => health.room().committed(bytes),
+        None if is_committed => health.room().committed(bytes),
         _ => {}
     }
     (verdicts, fault)

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::ops::Bound;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
 use redb::{BackendError, StorageBackend};
@@ -31,6 +31,8 @@ pub(super) struct State {
     /// The logical length as of the last sync.
     synced_len: AtomicU64,
     sums: Sums,
+    /// Whether the checksums are known to belong together, so that a sync seals them.
+    is_verified: AtomicBool,
     /// The head. Each write, resize and sync holds the lock.
     head: Mutex<Head>,
 }
@@ -65,6 +67,7 @@ impl State {
             len: len.into(),
             synced_len: len.into(),
             sums: Sums::default(),
+            is_verified: (len == 0).into(),
             head: Mutex::new(head),
         })
     }
@@ -216,6 +219,17 @@ impl<B: StorageBackend> Blocks<B> {
         })
     }
 
+    /// Whether the engine has closed the file in order.
+    pub(in super::super) fn is_closed(&self) -> io::Result<bool> {
+        Ok(lock(&self.state()?.head).is_closed())
+    }
+
+    /// Makes each later sync seal the file. Without this call a file keeps its seal, which does not match after a change.
+    pub(in super::super) fn set_verified(&self) -> io::Result<()> {
+        self.state()?.is_verified.store(true, Ordering::Release);
+        Ok(())
+    }
+
     /// Whether the block checksums are those of the last sync. Then each block that matches its checksum has the content
     /// that it had at that sync, or is in no committed state.
     pub(in super::super) fn is_sealed(&self) -> io::Result<bool> {
@@ -308,7 +322,9 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
     fn sync_data(&self) -> io::Result<()> {
         let state = self.state()?;
         let mut head = lock(&state.head);
-        head.set_seal(self.digest(state)?);
+        if state.is_verified.load(Ordering::Acquire) {
+            head.set_seal(self.digest(state)?);
+        }
         let mut parts = state.sums.unwritten(&self.0.file)?;
         parts.extend(head.unwritten());
         for (offset, bytes) in joined(parts) {

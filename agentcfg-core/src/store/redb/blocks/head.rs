@@ -12,7 +12,7 @@
 //! | 32 | the build that made the file, then zeros |
 //! | 8 | the generation of the head, big-endian: the greatest one is current |
 //! | 448 | the engine's header, then zeros |
-//! | 8 | the seal, big-endian: the digest of all block checksums as of the sync that wrote the sector |
+//! | 8 | the seal, big-endian: the digest of all block checksums as of the last sync of a verified file |
 //! | 4 | CRC-32 (IEEE) of all bytes before, big-endian |
 //!
 //! Every later format keeps the first three fields and the last one where they are.
@@ -169,7 +169,12 @@ impl Head {
         Ok(())
     }
 
-    /// The digest of all block checksums as of the last sync.
+    /// Whether the engine has closed the file in order.
+    pub(super) fn is_closed(&self) -> bool {
+        self.content[FLAGS] & RECOVERY_REQUIRED == 0
+    }
+
+    /// The digest of all block checksums as of the last sync of a verified file.
     pub(super) fn seal(&self) -> u64 {
         self.seal
     }

@@ -69,7 +69,7 @@ impl<B: StorageBackend> Freeze for Blocks<B> {
             len,
             end: end.clone(),
         };
-        // In this mode a reader needs no record of the free pages, which only a closed file has.
+        // In this mode a reader needs no record of the free pages, which the last commit may not have saved.
         let database = Builder::new()
             .set_cache_size(cache_bytes)
             .set_concurrency_mode(ConcurrencyMode::SingleWriter)

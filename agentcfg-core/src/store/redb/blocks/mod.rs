@@ -11,7 +11,7 @@
 //!
 //! Each sync writes a seal into the head, the digest of all checksums. A start that finds it right knows, after reading
 //! a thousandth of the file, that no block was replaced together with its checksum. Otherwise the engine verifies the
-//! whole file.
+//! whole file, and no sync seals it before.
 
 mod backend;
 mod checksums;
