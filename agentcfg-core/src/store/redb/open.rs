@@ -65,8 +65,12 @@ pub(super) fn reading_opener(path: &Path, options: &RedbOptions) -> Result<Opene
     Ok(Box::new(move || {
         refuse_empty(&path)?;
         panic_as_damage(|| {
-            let blocks = Blocks::new(FileBackend::new(File::open(&path)?)?);
-            let is_trusted = blocks.is_closed()? || blocks.is_sealed()?;
+            let file = || Ok::<_, OpenError>(Blocks::new(FileBackend::new(File::open(&path)?)?));
+            // With a handle of its own, because the engine locks the file before it reads.
+            let found = file()?;
+            let is_trusted = found.is_closed().unwrap_or(true) || found.is_sealed().unwrap_or(false);
+            drop(found);
+            let blocks = file()?;
             let database = builder(&options)
                 .set_check_integrity_on_open(!is_trusted)
                 .create_with_backend(Overlay::shared(blocks))?;
@@ -105,7 +109,7 @@ pub(super) fn open_verified<B: StorageBackend>(
     drop(found);
     let blocks = Blocks::new(file()?);
     if is_sealed {
-        blocks.set_verified()?;
+        blocks.set_verified();
     }
     let outcome = builder(options)
         .set_check_integrity_on_open(!is_sealed)
@@ -113,7 +117,7 @@ pub(super) fn open_verified<B: StorageBackend>(
     let damage = match outcome {
         Ok(database) => {
             blocks.load_sums()?;
-            blocks.set_verified()?;
+            blocks.set_verified();
             return Ok((database, blocks));
         }
         Err(DatabaseError::Storage(StorageError::Io(error))) => match damage_of(&error) {
@@ -128,7 +132,7 @@ pub(super) fn open_verified<B: StorageBackend>(
     drop(blocks);
     let blocks = Blocks::new(file()?);
     if is_sealed {
-        blocks.set_verified()?;
+        blocks.set_verified();
     }
     let database = builder(options).create_with_backend(blocks.clone())?;
     Ok((database, blocks))

@@ -20,6 +20,8 @@ pub(in super::super) struct Blocks<B>(Arc<Inner<B>>);
 #[derive(Debug)]
 struct Inner<B> {
     file: B,
+    /// Whether the checksums are known to belong together, so that a sync seals them.
+    is_verified: AtomicBool,
     /// Loaded at the first use: the engine locks the file before it uses it.
     state: OnceLock<State>,
 }
@@ -31,8 +33,6 @@ pub(super) struct State {
     /// The logical length as of the last sync.
     synced_len: AtomicU64,
     sums: Sums,
-    /// Whether the checksums are known to belong together, so that a sync seals them.
-    is_verified: AtomicBool,
     /// The head. Each write, resize and sync holds the lock.
     head: Mutex<Head>,
 }
@@ -67,7 +67,6 @@ impl State {
             len: len.into(),
             synced_len: len.into(),
             sums: Sums::default(),
-            is_verified: (len == 0).into(),
             head: Mutex::new(head),
         })
     }
@@ -90,6 +89,7 @@ impl<B: StorageBackend> Blocks<B> {
     pub(in super::super) fn new(file: B) -> Self {
         Self(Arc::new(Inner {
             file,
+            is_verified: AtomicBool::new(false),
             state: OnceLock::new(),
         }))
     }
@@ -116,6 +116,9 @@ impl<B: StorageBackend> Blocks<B> {
             return Ok(state);
         }
         let state = State::read(&self.0.file)?;
+        if state.len() == 0 {
+            self.set_verified();
+        }
         // The engine opens a file on one thread.
         Ok(self.0.state.get_or_init(|| state))
     }
@@ -225,9 +228,9 @@ impl<B: StorageBackend> Blocks<B> {
     }
 
     /// Makes each later sync seal the file. Without this call a file keeps its seal, which does not match after a change.
-    pub(in super::super) fn set_verified(&self) -> io::Result<()> {
-        self.state()?.is_verified.store(true, Ordering::Release);
-        Ok(())
+    /// Nothing is read, so it can be called before the engine locks the file.
+    pub(in super::super) fn set_verified(&self) {
+        self.0.is_verified.store(true, Ordering::Release);
     }
 
     /// Whether the block checksums are those of the last sync. Then each block that matches its checksum has the content
@@ -322,7 +325,7 @@ impl<B: StorageBackend> StorageBackend for Blocks<B> {
     fn sync_data(&self) -> io::Result<()> {
         let state = self.state()?;
         let mut head = lock(&state.head);
-        if state.is_verified.load(Ordering::Acquire) {
+        if self.0.is_verified.load(Ordering::Acquire) {
             head.set_seal(self.digest(state)?);
         }
         let mut parts = state.sums.unwritten(&self.0.file)?;
