@@ -57,7 +57,7 @@ provider agentcfg-cli "" ring
 refuse agentcfg-core "--all-features" hyper http hyper-util axum tower-http tonic prost tokio-postgres
 refuse agentcfg-core "--no-default-features" redb argon2 jsonwebtoken tokio
 # What compiles C comes with the features that need it: published keys and TLS. There is one library of cryptography that does.
-refuse agentcfg-core "--no-default-features --features local-sessions,redb,conformance" ring rustls jsonwebtoken
+refuse agentcfg-core "--no-default-features --features redb,conformance" ring rustls jsonwebtoken
 refuse agentcfg-server "" aws-lc-rs openssl reqwest
 refuse agentcfg-postgres "" redb hyper http tonic
 # etcd is called by gRPC, which needs HTTP/2; without generated code.

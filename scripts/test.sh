@@ -21,6 +21,8 @@ export AGENTCFG_TEST_CLI="$PWD/$programs/dynamic/agentcfg"
 export AGENTCFG_TEST_EXAMPLES="$PWD/target/debug/examples"
 # A run compiles each crate once, for which the files of incremental compilation cost more than they give.
 export CARGO_INCREMENTAL=0
+# Line numbers in the backtraces of failed tests are not worth a tenth of the time of compiling them.
+export CARGO_PROFILE_DEV_DEBUG=false
 # Debian installs these programs outside of PATH.
 servers() { ls -d /usr/lib/postgresql/*/bin 2>/dev/null | sort -V | tail -1 || true; }
 PATH="$PATH:/usr/sbin:$(servers)"
@@ -43,7 +45,7 @@ part_lints() {
     cargo clippy -p agentcfg-core --locked --no-default-features --features engine -- -D warnings
     cargo clippy -p agentcfg-core --locked --no-default-features --features schema -- -D warnings
     cargo clippy -p agentcfg-server --locked --no-default-features -- -D warnings
-    cargo clippy -p agentcfg-server --locked --no-default-features --features process -- -D warnings
+    cargo clippy -p agentcfg-server --locked --no-default-features --features process,tls-ring -- -D warnings
 }
 
 part_documentation() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --locked --all-features; }

@@ -53,6 +53,7 @@ impl Store for Planted {
 
     async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
         let mut found = self.inner.scan(scan).await?;
+        others_run().await;
         if self.fault == Fault::Uncorrected && scan.limit != usize::MAX {
             for (key, record) in scan.with.iter().zip(&mut found.with) {
                 if let (Kind::LogHead, Some(record)) = (key.kind(), record) {
@@ -64,10 +65,18 @@ impl Store for Planted {
     }
 
     async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        others_run().await;
         self.inner.commit(self.spoiled(batch)).await
     }
 
     async fn hold(&self, _: WorkspaceId) -> Result<Option<Hold>, StoreError> {
         Ok(None)
+    }
+}
+
+/// Lets the other clients act between what a client reads and what it commits, where the fault shows.
+async fn others_run() {
+    for _ in 0..8 {
+        tokio::task::yield_now().await;
     }
 }

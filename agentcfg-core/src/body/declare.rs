@@ -208,20 +208,21 @@ macro_rules! schema {
             $(let _ = ($field, std::marker::PhantomData::<$rule>);)+
         };
 
-        #[cfg(feature = "schema")]
-        impl schemars::JsonSchema for $type {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                $name.into()
-            }
+        $crate::model::with_schema::with_schema! {
+            impl schemars::JsonSchema for $type {
+                fn schema_name() -> std::borrow::Cow<'static, str> {
+                    $name.into()
+                }
 
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let properties = [$((
-                    $field,
-                    $crate::body::schema::$mode::$presence::<$rule>(generator, $doc),
-                )),+];
-                let schema = $crate::body::schema::object($about, properties, serde_json::json!($examples));
-                $(let schema = $crate::body::schema::extend(schema, serde_json::json!($also));)?
-                schema
+                fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                    let properties = [$((
+                        $field,
+                        $crate::body::schema::$mode::$presence::<$rule>(generator, $doc),
+                    )),+];
+                    let schema = $crate::body::schema::object($about, properties, serde_json::json!($examples));
+                    $(let schema = $crate::body::schema::extend(schema, serde_json::json!($also));)?
+                    schema
+                }
             }
         }
     };

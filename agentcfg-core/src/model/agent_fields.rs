@@ -78,11 +78,12 @@ macro_rules! agent_fields {
             examples: [AgentConfig::example()],
         }
 
-        #[cfg(feature = "schema")]
-        impl AgentConfig {
-            /// A content with a value in each field, for the examples of schemas.
-            pub(crate) fn example() -> serde_json::Value {
-                serde_json::json!({ $((stringify!($field)): $example,)+ })
+        $crate::model::with_schema::with_schema! {
+            impl AgentConfig {
+                /// A content with a value in each field, for the examples of schemas.
+                pub(crate) fn example() -> serde_json::Value {
+                    serde_json::json!({ $((stringify!($field)): $example,)+ })
+                }
             }
         }
 

@@ -128,21 +128,22 @@ macro_rules! export_lines {
             pub const KINDS: &'static [&'static str] = &[$($kind,)+];
         }
 
-        #[cfg(feature = "schema")]
-        impl schemars::JsonSchema for ExportLine {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                "ExportLine".into()
-            }
+        $crate::model::with_schema::with_schema! {
+            impl schemars::JsonSchema for ExportLine {
+                fn schema_name() -> std::borrow::Cow<'static, str> {
+                    "ExportLine".into()
+                }
 
-            fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                let kinds = [$(($kind, generator.subschema_for::<$record>())),+];
-                let lines = kinds.map(|(kind, record)| schemars::json_schema!({
-                    "type": "object",
-                    "properties": { "kind": { "type": "string", "const": kind }, "record": record },
-                    "required": ["kind", "record"],
-                    "additionalProperties": false,
-                }));
-                schemars::json_schema!({ "description": "One record of a workspace, with its kind.", "oneOf": lines })
+                fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                    let kinds = [$(($kind, generator.subschema_for::<$record>())),+];
+                    let lines = kinds.map(|(kind, record)| schemars::json_schema!({
+                        "type": "object",
+                        "properties": { "kind": { "type": "string", "const": kind }, "record": record },
+                        "required": ["kind", "record"],
+                        "additionalProperties": false,
+                    }));
+                    schemars::json_schema!({ "description": "One record of a workspace, with its kind.", "oneOf": lines })
+                }
             }
         }
     };

@@ -43,6 +43,7 @@ mod version;
 mod webhook;
 mod webhook_url;
 mod whoami;
+pub(crate) mod with_schema;
 pub(crate) mod word_enum;
 mod workspace;
 

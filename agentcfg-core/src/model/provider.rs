@@ -38,9 +38,6 @@ impl Provider {
     pub const OPENAI: Self = Self::fixed("openai");
     /// The length of the longest identifier.
     const MAX: usize = 32;
-    /// The identifiers, as a regular expression.
-    #[cfg(feature = "schema")]
-    const PATTERN: &'static str = "^[a-z][a-z0-9-]{0,31}$";
 
     const fn fixed(name: &str) -> Self {
         let mut text = [0; Self::MAX];
@@ -104,21 +101,6 @@ impl<'de> Deserialize<'de> for Provider {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = <Cow<'de, str>>::deserialize(deserializer)?;
         name.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for Provider {
-    fn schema_name() -> Cow<'static, str> {
-        "Provider".into()
-    }
-
-    fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "type": "string",
-            "description": "A model provider: `openai`, `anthropic`, or one that the deployment has configured.",
-            "pattern": Self::PATTERN,
-        })
     }
 }
 

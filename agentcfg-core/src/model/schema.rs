@@ -20,7 +20,7 @@ use std::borrow::Cow;
 
 use schemars::generate::SchemaSettings;
 use schemars::transform::{Transform, transform_subschemas};
-use schemars::{JsonSchema, Schema, SchemaGenerator};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
 use super::{
@@ -33,7 +33,9 @@ use super::{
     WorkspaceId, WorkspacePatch, WorkspaceView,
 };
 use super::{Budget, BudgetLimit, CallId, Price, UsageCall, UsageRow, Usd};
-use super::{LabelTarget, Message, PromotedLabel, Promotion, Rollback, UserId, Workspace};
+use super::{
+    Comparison, LabelDiff, LabelTarget, Message, PromotedLabel, Promotion, Provider, Rollback, UserId, Workspace,
+};
 use super::{
     NewWebhook, ReplayFrom, Webhook, WebhookDelivery, WebhookId, WebhookPatch, WebhookReplay, WebhookWithSecret,
 };
@@ -149,6 +151,11 @@ schemas! {
         "pattern": "^[a-z0-9_-]+$",
         "examples": ["release-writer"],
     };
+    Provider, inline false => {
+        "type": "string",
+        "description": "A model provider: `openai`, `anthropic`, or one that the deployment has configured.",
+        "pattern": "^[a-z][a-z0-9-]{0,31}$",
+    };
     Label, inline false => {
         "type": "string",
         "description": "A name that points at a version of an agent.",
@@ -210,6 +217,19 @@ impl JsonSchema for ProviderCredential {
         let documentation = "The provider's key: visible ASCII characters.";
         let key = create::required::<rules::Credential>(generator, documentation);
         object("A credential to save.", [("api_key", key)], serde_json::json!([]))
+    }
+}
+
+impl JsonSchema for Comparison {
+    fn schema_name() -> Cow<'static, str> {
+        "Comparison".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A comparison: of two versions of an agent, or of two labels of all agents.",
+            "anyOf": [generator.subschema_for::<AgentDiff>(), generator.subschema_for::<Vec<LabelDiff>>()],
+        })
     }
 }
 

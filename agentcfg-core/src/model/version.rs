@@ -177,20 +177,6 @@ pub enum Comparison {
     Labels(Vec<LabelDiff>),
 }
 
-#[cfg(feature = "schema")]
-impl schemars::JsonSchema for Comparison {
-    fn schema_name() -> std::borrow::Cow<'static, str> {
-        "Comparison".into()
-    }
-
-    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({
-            "description": "A comparison: of two versions of an agent, or of two labels of all agents.",
-            "anyOf": [generator.subschema_for::<AgentDiff>(), generator.subschema_for::<Vec<LabelDiff>>()],
-        })
-    }
-}
-
 body! {
     /// The version to go back to: its number, or a label that points at it.
     ///

@@ -91,18 +91,19 @@ macro_rules! word_enum {
             }
         }
 
-        #[cfg(feature = "schema")]
-        impl schemars::JsonSchema for $name {
-            fn schema_name() -> std::borrow::Cow<'static, str> {
-                stringify!($name).into()
-            }
+        $crate::model::with_schema::with_schema! {
+            impl schemars::JsonSchema for $name {
+                fn schema_name() -> std::borrow::Cow<'static, str> {
+                    stringify!($name).into()
+                }
 
-            fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
-                schemars::json_schema!({
-                    "type": "string",
-                    "description": concat!($($doc, "\n"),*),
-                    "enum": [$($word),+],
-                })
+                fn json_schema(_: &mut schemars::SchemaGenerator) -> schemars::Schema {
+                    schemars::json_schema!({
+                        "type": "string",
+                        "description": concat!($($doc, "\n"),*),
+                        "enum": [$($word),+],
+                    })
+                }
             }
         }
 

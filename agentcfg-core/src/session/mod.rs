@@ -10,9 +10,7 @@ mod answer;
 mod claims;
 #[cfg(feature = "jwks")]
 mod jwks;
-#[cfg(any(feature = "jwks", feature = "local-sessions"))]
 mod jws;
-#[cfg(feature = "local-sessions")]
 mod local;
 mod renewal;
 mod required_claim;
@@ -25,7 +23,6 @@ use serde_json::{Map, Value};
 pub use self::answer::{AnswerRules, read_introspection, read_user_info};
 #[cfg(feature = "jwks")]
 pub use self::jwks::{FetchError, FetchJwks, JwksSessions};
-#[cfg(feature = "local-sessions")]
 pub use self::local::{LocalSessions, MAX_SESSION_SECONDS, MIN_SECRET_BYTES, SESSION_SECONDS, ShortSecret};
 pub use self::renewal::{Renewed, SessionRenewal};
 pub use self::required_claim::{InvalidClaim, RequiredClaim};

@@ -1,6 +1,6 @@
 //! The rules of the service, a module for each noun, through its public interface alone.
 
-#![cfg(all(feature = "local-sessions", feature = "redb"))]
+#![cfg(feature = "redb")]
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod access;
