@@ -4,7 +4,7 @@ use agentcfg_tests::harness::{Server, Studio, until};
 use serde_json::{Value, json};
 
 use crate::calls::Call;
-use crate::fixture::{MANAGED, stage, stage_with};
+use crate::fixture::{MANAGED, new_key, save_key, stage, stage_with};
 use crate::upstream::{Reply, Upstream, events, whole};
 
 /// `PUT /api/budgets` as the owner.
@@ -228,4 +228,33 @@ async fn a_background_response_costs_its_cap_where_no_usage_is_reported() {
     stage.upstream.seen().await;
     let both: f64 = spent(&studio).parse().unwrap();
     assert!((both - usd - 0.0003).abs() < 1e-9, "{both}");
+    // A cap may be written with a fraction of zeros.
+    stage
+        .upstream
+        .next(whole(200, &[("content-type", "application/json")], queued));
+    let sent = json!({"input": "x", "background": true, "max_output_tokens": 1000.0});
+    call(&sent).send().await.whole().await.expect(200);
+    stage.upstream.seen().await;
+    let all: f64 = spent(&studio).parse().unwrap();
+    assert!((0.03..0.0305).contains(&(all - both)), "{all}");
+}
+
+/// Which of several models a gateway chooses, and so what it costs, is not known.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_of_models_is_refused_by_a_budget_that_refuses() {
+    let stage = stage().await;
+    let studio = stage.studio();
+    let key = key(&studio);
+    save_key(&studio, "openai", &new_key());
+    let body = json!({"messages": [], "models": ["gpt-5.5-pro"]});
+    let call = || stage.call_with("openai/v1/chat/completions", &key).json(&body);
+    let place = "scope=workspace&period=month";
+    set(&studio, place, &json!({"limit_usd": "1"}));
+    let refused = call().send().await.whole().await;
+    let text = refused.json()["error"]["message"].to_string();
+    assert_eq!(refused.status, 402, "{text}");
+    assert!(text.contains("list of models"), "{text}");
+    set(&studio, place, &json!({"limit_usd": "1", "action": "warn"}));
+    stage.upstream.next(used(10, 10));
+    call().send().await.whole().await.expect(200);
 }

@@ -5,8 +5,8 @@ use super::serialized_record::SerializedRecord;
 use crate::error::Error;
 
 /// Fields that are left out: identifiers and times, because the entry has them itself, the hash of a secret, and what
-/// the service notes about an agent's history.
-const LEFT_OUT: [&str; 8] = [
+/// the service notes about the history of an agent and a budget.
+const LEFT_OUT: [&str; 9] = [
     "id",
     "workspace_id",
     "agent_id",
@@ -15,6 +15,7 @@ const LEFT_OUT: [&str; 8] = [
     "updated_at",
     "hash",
     "history",
+    "made_at",
 ];
 
 /// The fields of an agent that the change feed shows beside those of the audit log: with them, events are enough to

@@ -246,8 +246,8 @@ impl AgentCfg {
         self.inner.catalogue.get()
     }
 
-    /// Replaces the models, with their prices, of this handle and all its clones while they are in use. Calls that have
-    /// begun are charged by the new prices too. The providers stay, since their credentials belong to the start.
+    /// Replaces the models, with their prices, of this handle and all its clones while they are in use. Calls that
+    /// have reserved of a budget are charged by the prices before, all others by the new ones. The providers stay, since their credentials belong to the start.
     ///
     /// # Errors
     ///

@@ -124,7 +124,12 @@ pub async fn reserved_and_spent(world: World) {
         shown(&only(&service, &ada, workspace).await),
         amounts("0.008", "0.0305", "0")
     );
+    // A call is charged by the prices that it has reserved by, also if its model is in the catalogue no more.
+    let models = service.catalogue();
+    let none = (*models).clone().with_models(Vec::new()).unwrap();
+    service.set_models(&none).unwrap();
     end(meter, tokens(90, 200)).await;
+    service.set_models(&models).unwrap();
     assert_eq!(
         shown(&only(&service, &ada, workspace).await),
         amounts("0.01445", "0", "0")

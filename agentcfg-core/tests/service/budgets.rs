@@ -1,12 +1,12 @@
 //! Budgets on the memory store and on redb.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use agentcfg_core::Settings;
-use agentcfg_core::model::{BudgetPeriod, BudgetScope, UserId};
+use agentcfg_core::model::{AuditFilter, BudgetPeriod, BudgetScope, UserId};
 use agentcfg_core::service::OutputCap;
-use agentcfg_core::store::{Key, Kind};
+use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Scan, Scanned, Store, StoreError, Write};
 
 use super::budget_scenarios::{
     MODEL, begin, end, exact_over_servers, limit, made_beside_calls_of_others, of_scopes_and_periods,
@@ -112,5 +112,103 @@ async fn a_budget_whose_report_is_held_up_does_not_hold_up_the_others() {
             .find(|budget| budget.scope_id.as_deref() == Some("editor"))
             .unwrap();
         assert_eq!(editor.spent_usd.nanos(), round * 3_500_000, "round {round}");
+    }
+}
+
+/// A store in which another server has changed the account of a budget before each of the first commits of a decision.
+struct Busy {
+    inner: Arc<dyn Store>,
+    races: AtomicUsize,
+    reads_of_calls: AtomicUsize,
+}
+
+#[async_trait::async_trait]
+impl Store for Busy {
+    fn inner(&self) -> Option<&dyn Store> {
+        Some(&self.inner)
+    }
+
+    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
+        self.inner.get(keys).await
+    }
+
+    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
+        let is_of_calls = scan.kind == Kind::UsageCall;
+        self.reads_of_calls
+            .fetch_add(usize::from(is_of_calls), Ordering::SeqCst);
+        self.inner.scan(scan).await
+    }
+
+    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
+        let decides = batch.writes.iter().any(|write| matches!(write, Write::Append { .. }));
+        let less = |races: usize| races.checked_sub(1);
+        if decides
+            && self
+                .races
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, less)
+                .is_ok()
+        {
+            return Err(CommitError::Conflict(0));
+        }
+        self.inner.commit(batch).await
+    }
+}
+
+/// How often settling reads calls while so many of its commits lose a race.
+async fn reads_of_settling(races: usize) -> usize {
+    let world = World::new();
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Total);
+    let made = service.set_budget(&ada, workspace, scope, None, period, limit("1"));
+    made.await.unwrap();
+    let (meter, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(1000)))
+        .await
+        .unwrap();
+    service.flush().await.unwrap();
+    std::mem::forget(meter);
+    world.clock.advance_millis(20_000);
+
+    let store = Arc::new(Busy {
+        inner: Arc::clone(&world.store),
+        races: AtomicUsize::new(races),
+        reads_of_calls: AtomicUsize::new(0),
+    });
+    let other = service_on(&world, &(Arc::clone(&store) as Arc<dyn Store>));
+    let settled = other.settle_budgets(&ada, workspace).await.unwrap();
+    assert_eq!(settled[0].unsettled_usd.nanos(), 0);
+    assert_eq!(store.races.load(Ordering::SeqCst), 0, "all of them were lost");
+    store.reads_of_calls.load(Ordering::SeqCst)
+}
+
+#[tokio::test]
+async fn calls_are_read_once_however_often_settling_loses_a_race() {
+    let alone = reads_of_settling(0).await;
+    assert!(alone > 0);
+    assert_eq!(reads_of_settling(5).await, alone);
+}
+
+/// What was spent before a budget was made, or got a lower limit, reaches its thresholds too.
+#[tokio::test]
+async fn a_new_budget_tells_which_thresholds_are_reached() {
+    for world in worlds() {
+        let (service, workspace) = studio(&world).await;
+        let ada = world.user("ada");
+        let (meter, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(100)))
+            .await
+            .unwrap();
+        end(meter, tokens(100, 100)).await;
+        let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Total);
+        let thresholds = async |usd: &str| {
+            let set = service.set_budget(&ada, workspace, scope, None, period, limit(usd));
+            set.await.unwrap();
+            let filter = AuditFilter::default().action("budget.threshold_reached");
+            let log = service.search_audit_log(&ada, workspace, &filter).await.unwrap();
+            let reached = log.iter().map(|entry| entry.changes["threshold"].to.clone());
+            reached.collect::<Vec<_>>()
+        };
+        assert_eq!(thresholds("0.005").await, [50], "0.0035 USD were spent");
+        assert_eq!(thresholds("0.0036").await, [80, 50]);
+        assert_eq!(thresholds("0.0035").await, [100, 80, 50]);
     }
 }

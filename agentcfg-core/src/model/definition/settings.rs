@@ -1,5 +1,6 @@
 //! The settings of model calls.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -60,6 +61,13 @@ impl ModelSettings {
         // The text was read as an object.
         let mut reader = serde_json::Deserializer::from_str(text.get());
         reader.deserialize_map(Members).unwrap_or_default()
+    }
+
+    /// Whether there is a list of models, of which a gateway may choose.
+    pub(crate) fn lists_models(&self) -> bool {
+        let is_list = |name: &str| serde_json::from_str::<Cow<'_, str>>(name).is_ok_and(|name| name == "models");
+        let mut members = self.members().into_iter();
+        members.any(|(name, value)| is_list(name) && value != "null")
     }
 }
 

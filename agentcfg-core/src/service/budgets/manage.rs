@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use super::cache::KnownBudget;
+use super::cache::{KnownBudget, PeriodSlice};
 use super::period;
 use super::reservation::nanos;
+use super::slice::Wish;
 use crate::clock::{DAY, HOUR};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
@@ -174,11 +175,23 @@ impl AgentCfg {
                 .await?
         };
         let known = self.read_budgets(workspace).await?;
+        if let Some(budget) = known.budgets.iter().find(|budget| budget.stored.id == id) {
+            self.note_thresholds(&budget.at(self.now())).await;
+        }
         let shown = self.with_accounts(workspace, known.budgets.iter().filter(|budget| budget.stored.id == id));
         shown
             .await?
             .pop()
             .ok_or_else(|| Error::new(ErrorKind::Conflict, "the budget was removed meanwhile"))
+    }
+
+    /// Makes the events of the thresholds that a budget has reached, so that a new limit tells of what was spent before
+    /// it. Where that fails, the next call makes them.
+    async fn note_thresholds(&self, slice: &PeriodSlice) {
+        let _turn = slice.turn.lock().await;
+        if let Err(error) = self.exchange(slice, Wish::Keep, false).await {
+            tracing::warn!(?error, "could not look for thresholds that a budget has reached");
+        }
     }
 
     async fn try_set_budget(

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::cache::{KnownBudget, KnownBudgets, PeriodSlice};
-use crate::model::{Timestamp, Usd, WorkspaceId};
+use crate::model::{ModelPrices, Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::records::CallGroup;
 
@@ -26,6 +26,8 @@ pub struct Reservation {
     service: AgentCfg,
     parts: Vec<Part>,
     pub(super) output_cap: Option<u64>,
+    /// The prices that the amount is made of.
+    pub(super) prices: Option<ModelPrices>,
 }
 
 /// What is reserved of one budget.
@@ -49,6 +51,7 @@ impl Reservation {
             service,
             parts: Vec::new(),
             output_cap: None,
+            prices: None,
         }
     }
 
@@ -62,6 +65,12 @@ impl Reservation {
     pub fn amount(&self) -> Usd {
         let most = self.parts.iter().map(|part| part.amount).max();
         Usd::from_nanos(most.unwrap_or_default().into())
+    }
+
+    /// The prices of the model when this was reserved. Its call is charged by them, so that a change of the catalogue
+    /// meanwhile makes no call dearer than its reservation.
+    pub(in crate::service) fn prices(&self) -> Option<ModelPrices> {
+        self.prices
     }
 
     pub(super) fn push(&mut self, part: Part) {

@@ -180,12 +180,15 @@ impl AgentCfg {
             catalogue.prices(model).map(|prices| Rate::of(&prices, most, bound))
         };
         let mut reservation = Reservation::new(self.clone());
-        let Some(own) = bound.models.first().and_then(rate) else {
+        let model = bound.models.first();
+        let Some(own) = model.and_then(rate).filter(|_| !call.lists_models) else {
             if let Some(budget) = covering.iter().find(|budget| budget.refuses()) {
-                return Err(without_price(&budget.stored, bound.models.first()));
+                let why = unknown_cost(model, call.lists_models);
+                return Err(not_known(&budget.stored, &why));
             }
             return Ok(Some(reservation));
         };
+        reservation.prices = model.and_then(|model| catalogue.prices(model));
         // The dearest of the models that may be asked. Each of them reserves again before it is asked.
         let dearest = bound
             .models
@@ -339,14 +342,19 @@ fn exceeded(budget: &StoredBudget, now: Timestamp) -> Error {
     Error::new(ErrorKind::BudgetExceeded, message)
 }
 
-/// The refusal of a call whose cost is not known.
-fn without_price(budget: &StoredBudget, model: Option<&&str>) -> Error {
-    let model = match model {
+/// Why the cost of a call is not known.
+fn unknown_cost(model: Option<&&str>, lists_models: bool) -> String {
+    match model {
+        _ if lists_models => "the call has a list of models, and any of them may answer".to_owned(),
         Some(model) => format!("the model {model:?} has no price in the catalogue"),
         None => "the call names no model".to_owned(),
-    };
+    }
+}
+
+/// The refusal of a call whose cost is not known.
+fn not_known(budget: &StoredBudget, why: &str) -> Error {
     let message = format!(
-        "{model}, and the budget of {} ({} USD) refuses calls whose cost is not known",
+        "{why}, and the budget of {} ({} USD) refuses calls whose cost is not known",
         of(budget),
         budget.limit_usd
     );

@@ -1,6 +1,9 @@
 //! Settling what processes held that are gone.
 
+use std::collections::HashMap;
+
 use serde_json::json;
+use uuid::Uuid;
 
 use super::manage::account_key;
 use super::period;
@@ -63,8 +66,9 @@ impl AgentCfg {
         let known = self.read_budgets(workspace).await?;
         let mut open: Vec<_> = known.budgets.iter().map(|budget| &budget.stored).collect();
         let mut rounds = Rounds::default();
+        let mut sums = HashMap::new();
         while !open.is_empty() {
-            open = self.settle_round(&access, open).await?;
+            open = self.settle_round(&access, open, &mut sums).await?;
             if !open.is_empty() {
                 rounds.lost().await?;
             }
@@ -72,11 +76,13 @@ impl AgentCfg {
         self.shown_budgets(workspace).await
     }
 
-    /// Settles budgets, and returns those whose accounts have changed meanwhile.
+    /// Settles budgets, and returns those whose accounts have changed meanwhile. What was added up for them stays in
+    /// `sums`: servers that use a budget change its account more often than the calls can be read.
     async fn settle_round<'a>(
         &self,
         access: &Access,
         budgets: Vec<&'a StoredBudget>,
+        sums: &mut HashMap<SumOf, u64>,
     ) -> Result<Vec<&'a StoredBudget>, Error> {
         let workspace = access.workspace();
         let (own, now) = (self.process_tag()?, self.now());
@@ -90,12 +96,15 @@ impl AgentCfg {
                 continue;
             };
             let gone: Vec<_> = found.value.gone(own, self.gone()).collect();
+            let begin = period::start(budget.period, now).map_or(i64::MIN, Timestamp::unix_millis);
             let gone: Vec<_> = gone
                 .into_iter()
-                .map(|(tag, holder)| HolderGone::of(tag, holder))
+                .map(|(tag, holder)| {
+                    let sum_of = (budget.id, begin, tag, holder.reported_at);
+                    HolderGone::of(sum_of, holder, sums.get(&sum_of).copied())
+                })
                 .collect();
             if !gone.is_empty() {
-                let begin = period::start(budget.period, now).map_or(i64::MIN, Timestamp::unix_millis);
                 unsettled.push(Unsettled {
                     budget,
                     place,
@@ -108,6 +117,9 @@ impl AgentCfg {
             }
         }
         self.add_up(workspace, &mut unsettled).await?;
+        for gone in unsettled.iter().flat_map(|of| &of.gone) {
+            sums.insert(gone.sum_of, gone.spent);
+        }
         let mut raced = Vec::new();
         for Unsettled {
             budget,
@@ -120,7 +132,7 @@ impl AgentCfg {
         {
             let mut account = found.value.clone();
             for gone in gone {
-                account.holders.remove(&gone.process);
+                account.holders.remove(&gone.process());
                 account.spent = account.spent.saturating_add(gone.spent.min(gone.held));
             }
             let before = (found.value.unsettled(own, self.gone()), found.value.spent);
@@ -141,7 +153,13 @@ impl AgentCfg {
     /// Adds up what the calls of processes that are gone have cost that ended after their last reports, and belong to
     /// the current periods of these budgets. The calls are read once, however many budgets and processes there are.
     async fn add_up(&self, workspace: WorkspaceId, unsettled: &mut [Unsettled<'_>]) -> Result<(), Error> {
-        let reports = || unsettled.iter().flat_map(|of| &of.gone).map(|gone| gone.reported_at);
+        let unknown = || {
+            unsettled
+                .iter()
+                .flat_map(|of| &of.gone)
+                .filter(|gone| !gone.is_added_up)
+        };
+        let reports = || unknown().map(HolderGone::reported_at);
         let (Some(first), Some(last)) = (reports().min(), reports().max()) else {
             return Ok(());
         };
@@ -159,7 +177,7 @@ impl AgentCfg {
                     if call.began_at() < of.begin || !of.place.covers_group(&call.group) {
                         continue;
                     }
-                    for gone in of.gone.iter_mut().filter(|gone| gone.made(&call)) {
+                    for gone in of.gone.iter_mut().filter(|gone| !gone.is_added_up && gone.made(&call)) {
                         gone.spent = gone.spent.saturating_add(cost);
                     }
                 }
@@ -181,28 +199,40 @@ struct Unsettled<'a> {
     gone: Vec<HolderGone>,
 }
 
+/// What a sum of calls is of: a budget, the begin of its period, a process that is gone, and its last report.
+type SumOf = (Uuid, i64, ProcessTag, i64);
+
 /// A process that is gone, and what it held of a budget.
 struct HolderGone {
-    process: ProcessTag,
+    sum_of: SumOf,
     held: u64,
-    reported_at: i64,
     /// What its calls have cost since.
     spent: u64,
+    /// Whether that is known from an earlier round.
+    is_added_up: bool,
 }
 
 impl HolderGone {
-    fn of(process: ProcessTag, holder: &SliceHolder) -> Self {
+    fn of(sum_of: SumOf, holder: &SliceHolder, added_up: Option<u64>) -> Self {
         Self {
-            process,
+            sum_of,
             held: holder.held,
-            reported_at: holder.reported_at,
-            spent: 0,
+            spent: added_up.unwrap_or_default(),
+            is_added_up: added_up.is_some(),
         }
+    }
+
+    fn process(&self) -> ProcessTag {
+        self.sum_of.2
+    }
+
+    fn reported_at(&self) -> i64 {
+        self.sum_of.3
     }
 
     /// Whether it has made this call, and did not report it.
     fn made(&self, call: &StoredCall) -> bool {
-        let times = self.reported_at..=self.reported_at.saturating_add(AFTER_REPORT);
-        call.process == self.process && times.contains(&call.ended_at)
+        let times = self.reported_at()..=self.reported_at().saturating_add(AFTER_REPORT);
+        call.process == self.process() && times.contains(&call.ended_at)
     }
 }

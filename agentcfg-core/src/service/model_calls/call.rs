@@ -30,7 +30,7 @@ settable! {
         /// The model that the request names.
         model: Option<&'a str>,
         /// Whether the request has a list of further models, of which a gateway may choose: managed credentials do not
-        /// pay for that.
+        /// pay for that, and budgets that refuse calls do not either. The agent's settings may have one too.
         lists_models: bool,
         /// Whether the agent's model can be filled in. Where it cannot, such as in a form with a file, the agent's
         /// model is ignored.
@@ -102,6 +102,8 @@ pub struct ModelCall {
     pub agent_name: String,
     /// Who calls.
     pub actor: Actor,
+    /// Whether the body as it is sent has a list of models, of which a gateway may choose.
+    pub(in crate::service) lists_models: bool,
     /// The revision of the workspace's budgets when the call was decided; 0 where it never had any.
     pub(in crate::service) budgets: u64,
 }

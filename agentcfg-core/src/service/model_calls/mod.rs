@@ -9,8 +9,8 @@ use super::records::{self, Encoded, Lookup, StoredProviderKey};
 use super::{AgentCfg, Caller, known_provider, no_member};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
-    Actor, AgentId, CredentialSource, Definition, IdRef, Permission, Plan, Provider, ProviderApi, VersionSelector,
-    WorkspaceId,
+    Actor, AgentId, CredentialSource, Definition, IdRef, ModelSettings, Permission, Plan, Provider, ProviderApi,
+    VersionSelector, WorkspaceId,
 };
 use crate::routing::{self, Asked, CatalogueProvider, Purchase, Reason};
 use crate::secret::ProviderCredential;
@@ -24,7 +24,8 @@ struct Decision {
     version: u64,
     label: Option<String>,
     persona_prompt: Option<String>,
-    definition: Option<Definition>,
+    settings: ModelSettings,
+    lists_models: bool,
     workspace: WorkspaceId,
     /// The revision of the workspace's budgets.
     budgets: u64,
@@ -176,10 +177,13 @@ impl AgentCfg {
         let others = fallbacks.iter().map(|(provider, _)| *provider).chain([provider]);
         self.read_other_keys(access, others, &mut own_keys).await?;
 
+        let settings = content.definition.map(|definition| definition.model_settings());
+        let settings = settings.unwrap_or_default();
+        let lists_models = request.lists_models || settings.lists_models();
         let route = |provider, asked: Option<&str>, filled_in| {
             let own_key = own_keys.iter().find(|(of, _)| *of == provider);
             self.route(
-                request,
+                &request.lists_models(lists_models),
                 plan,
                 provider,
                 asked,
@@ -205,7 +209,8 @@ impl AgentCfg {
                 _ => None,
             },
             persona_prompt,
-            definition: content.definition,
+            settings,
+            lists_models,
             workspace: access.workspace(),
             budgets: budgets.map_or(0, |head| head.value.revision),
         })
@@ -362,10 +367,8 @@ impl AgentCfg {
             version: decision.version,
             label: decision.label,
             persona_prompt: decision.persona_prompt,
-            model_settings: decision
-                .definition
-                .map(|definition| definition.model_settings())
-                .unwrap_or_default(),
+            model_settings: decision.settings,
+            lists_models: decision.lists_models,
             workspace: decision.workspace,
             budgets: decision.budgets,
             agent_id: agent_id.to_owned(),

@@ -384,3 +384,36 @@ async fn fallbacks_are_models_that_can_be_called_instead() {
     let call = resolve(&service, "local", vllm, None).await.unwrap();
     assert_eq!(names(&call), ["vllm llama-9", "vllm qwen-9"]);
 }
+
+/// A gateway may choose of a list of models, whether the caller sends it or the agent's settings have it.
+#[tokio::test]
+async fn managed_credentials_pay_for_no_list_of_models_in_the_settings() {
+    let (service, studio) = setup(true).await;
+    let settings = [
+        ("lists", r#"{"models": ["gpt-7-max"]}"#),
+        ("escapes", r#"{"mod\u0065ls": []}"#),
+        ("null", r#"{"models": null}"#),
+        ("other", r#"{"modalities": ["text"]}"#),
+    ];
+    for (agent_id, settings) in settings {
+        let mut new = NewAgent::new(studio.id, agent_id.parse().unwrap(), agent_id);
+        new.model = Some("gpt-5.5".to_owned());
+        let definition = format!(r#"{{"model_settings": {settings}}}"#);
+        new.definition = Some(Definition::from_json(definition.as_bytes()).unwrap());
+        service.create_agent(&ada(&service), new).await.unwrap();
+    }
+    for agent_id in ["lists", "escapes"] {
+        for model in [None, Some("gpt-5.5")] {
+            let error = resolve(&service, agent_id, Provider::OPENAI, model).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Forbidden, "{agent_id}");
+            assert!(error.message().contains("a list of models"), "{error}");
+        }
+    }
+    for agent_id in ["null", "other"] {
+        resolve(&service, agent_id, Provider::OPENAI, None).await.unwrap();
+    }
+    let (ada, key) = (ada(&service), credential(CANARY));
+    let saved = service.save_provider_key(&ada, studio.id, Provider::OPENAI, &key);
+    saved.await.unwrap();
+    resolve(&service, "lists", Provider::OPENAI, None).await.unwrap();
+}

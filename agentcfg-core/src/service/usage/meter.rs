@@ -156,7 +156,9 @@ impl CallMeter {
         let inner = &self.service.inner;
         let millis = |until: i64| u64::try_from(until.saturating_sub(self.started)).unwrap_or_default();
         let catalogue = self.service.catalogue();
-        let prices = self.group.model.as_deref().and_then(|model| catalogue.prices(model));
+        let reserved = self.reservation.as_ref().and_then(Reservation::prices);
+        let listed = || self.group.model.as_deref().and_then(|model| catalogue.prices(model));
+        let prices = reserved.or_else(listed);
         let cost = match &usage {
             Some(usage) => prices.map(|prices| prices.cost(usage)),
             None => Some(Usd::ZERO),

@@ -55,8 +55,8 @@ impl AgentCfg {
         workspace: WorkspaceId,
         filter: &UsageFilter,
     ) -> Result<Vec<UsageRow>, Error> {
-        let access = self.access(caller, workspace, Permission::AnalyticsRead).await?;
         check(filter)?;
+        let access = self.access(caller, workspace, Permission::AnalyticsRead).await?;
         for column in &filter.by {
             if matches!(column, UsageColumn::Key | UsageColumn::User) {
                 require_audit(&access, column.as_str())?;

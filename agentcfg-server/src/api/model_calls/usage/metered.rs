@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use agentcfg_core::AgentCfg;
-use agentcfg_core::model::Provider;
 use agentcfg_core::service::{CallFacts, CallMeter, CostBound, ModelAttempt, ModelCall, Reservation};
 use agentcfg_core::{Error, ErrorKind};
 use bytes::Bytes;
@@ -16,7 +15,7 @@ use hyper::header::{CONTENT_ENCODING, HeaderValue};
 
 use super::answer::AnswerScanner;
 use super::extra_chunk::ExtraChunk;
-use super::output_cap::OutputMembers;
+use super::output_cap::{ChatCap, OutputMembers};
 use super::path::UsagePath;
 use super::request::MeteredBody;
 use super::traced::CallTrace;
@@ -80,14 +79,14 @@ impl Metering<'_> {
     pub async fn reserve(
         &self,
         call: &ModelCall,
-        provider: Provider,
+        attempt: &ModelAttempt,
         models: &[&str],
         sent: &mut MeteredBody,
     ) -> Result<Option<Reservation>, Failure> {
         let Some(path) = sent.path.filter(|_| call.may_have_budgets()) else {
             return Ok(None);
         };
-        let members = OutputMembers::read(path, provider, &sent.body)?;
+        let members = OutputMembers::read(path, ChatCap::of(attempt), &sent.body)?;
         let body = &sent.body;
         let bound = CostBound {
             models,

@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use agentcfg_core::model::Provider;
-use agentcfg_core::service::OutputCap;
+use agentcfg_core::model::{CredentialHeader, Provider};
+use agentcfg_core::service::{ModelAttempt, OutputCap};
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -15,14 +15,40 @@ use crate::http::errors::Failure;
 /// The members of a body that bound what its answers cost.
 #[derive(Debug)]
 pub struct OutputMembers {
-    /// The caps that the path knows, with their places: `None` where they are null.
-    caps: Vec<(Range<usize>, Option<u64>)>,
+    /// The caps that the path knows, with their names and places: `None` where they are null.
+    caps: Vec<(&'static str, Range<usize>, Option<u64>)>,
     /// The name and the place of a cap that is put in.
     insertion: Option<(&'static str, usize)>,
     is_empty: bool,
     has_output: bool,
     /// How many answers are asked for.
     pub answers: u64,
+}
+
+/// The name of the cap that a provider's chat completions know.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChatCap {
+    /// `max_completion_tokens`, of OpenAI and of Azure, whose newer models refuse the other one.
+    New,
+    /// `max_tokens`, which all others with OpenAI's API know.
+    Old,
+}
+
+impl ChatCap {
+    /// The one of a provider. Azure is the one whose credential stands in `api-key`.
+    pub fn of(attempt: &ModelAttempt) -> Self {
+        match attempt.provider == Provider::OPENAI || attempt.credential_header == CredentialHeader::ApiKey {
+            true => Self::New,
+            false => Self::Old,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::New => "max_completion_tokens",
+            Self::Old => "max_tokens",
+        }
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -45,7 +71,7 @@ impl OutputMembers {
     ///
     /// 400 where a cap or the number of answers is there twice or is no whole number: what the call can cost would not
     /// be known.
-    pub fn read(path: UsagePath, provider: Provider, body: &Bytes) -> Result<Self, Failure> {
+    pub fn read(path: UsagePath, chat_cap: ChatCap, body: &Bytes) -> Result<Self, Failure> {
         let mut read = Self {
             caps: Vec::new(),
             insertion: None,
@@ -80,7 +106,7 @@ impl OutputMembers {
         for (name, value) in &names {
             if let Some(value) = value {
                 let place = range(text, value);
-                read.caps.push((place, whole_number(name, value)?));
+                read.caps.push((name, place, whole_number(name, value)?));
             }
         }
         if path == UsagePath::ChatCompletions
@@ -90,9 +116,8 @@ impl OutputMembers {
         }
         if let Some(brace) = text.find('{') {
             let name = match path {
-                // Other providers with OpenAI's API know the older name.
-                UsagePath::ChatCompletions if provider == Provider::OPENAI => Some("max_completion_tokens"),
-                UsagePath::ChatCompletions | UsagePath::Messages => Some("max_tokens"),
+                UsagePath::ChatCompletions => Some(chat_cap.name()),
+                UsagePath::Messages => Some("max_tokens"),
                 UsagePath::Responses => Some("max_output_tokens"),
                 UsagePath::Embeddings => None,
             };
@@ -107,27 +132,29 @@ impl OutputMembers {
         if !self.has_output {
             return OutputCap::NoOutput;
         }
-        let largest = self.caps.iter().filter_map(|(_, cap)| *cap).max();
+        let largest = self.caps.iter().filter_map(|(_, _, cap)| *cap).max();
         largest.map_or(OutputCap::Absent, OutputCap::Given)
     }
 
     /// The changes of the text with which the body has at most this cap.
     fn changes(&self, cap: u64) -> Vec<(Range<usize>, String)> {
         let mut changes: Vec<(Range<usize>, String)> = Vec::new();
-        for (place, given) in &self.caps {
+        for (_, place, given) in &self.caps {
             if given.is_some_and(|given| given > cap) {
                 changes.push((place.clone(), cap.to_string()));
             }
         }
-        if self.cap() == OutputCap::Absent {
-            match (self.caps.first(), self.insertion) {
-                (Some((null, _)), _) => changes.push((null.clone(), cap.to_string())),
-                (None, Some((name, at))) => {
+        if self.cap() == OutputCap::Absent
+            && let Some((name, at)) = self.insertion
+        {
+            let null = self.caps.iter().find(|(known, ..)| *known == name);
+            changes.push(match null {
+                Some((_, null, _)) => (null.clone(), cap.to_string()),
+                None => {
                     let comma = if self.is_empty { "" } else { "," };
-                    changes.push((at..at, format!("\"{name}\":{cap}{comma}")));
+                    (at..at, format!("\"{name}\":{cap}{comma}"))
                 }
-                (None, None) => {}
-            }
+            });
         }
         changes.sort_by_key(|(place, _)| place.start);
         changes
@@ -162,7 +189,7 @@ impl OutputMembers {
 }
 
 /// Reads a whole number, which may be written with a fraction of zeros; `None` for null.
-fn whole_number(name: &str, value: &RawValue) -> Result<Option<u64>, Failure> {
+pub(super) fn whole_number(name: &str, value: &RawValue) -> Result<Option<u64>, Failure> {
     let text = value.get();
     if text == "null" {
         return Ok(None);
@@ -187,7 +214,7 @@ mod tests {
 
     fn read(path: UsagePath, body: &str) -> (OutputMembers, Bytes) {
         let body = Bytes::copy_from_slice(body.as_bytes());
-        (OutputMembers::read(path, Provider::OPENAI, &body).unwrap(), body)
+        (OutputMembers::read(path, ChatCap::New, &body).unwrap(), body)
     }
 
     #[test]
@@ -248,6 +275,13 @@ mod tests {
                 OutputCap::Given(500),
                 r#"{"max_completion_tokens":300,"x":"max_tokens","max_tokens":300}"#,
             ),
+            // OpenAI refuses the older name with a value; null is as good as absent.
+            (
+                ChatCompletions,
+                r#"{"max_tokens":null}"#,
+                OutputCap::Absent,
+                r#"{"max_completion_tokens":300,"max_tokens":null}"#,
+            ),
             (
                 Embeddings,
                 r#"{"max_tokens":5}"#,
@@ -267,7 +301,7 @@ mod tests {
     #[test]
     fn other_providers_get_the_older_name() {
         let body = Bytes::from_static(b"{\"a\":1}");
-        let members = OutputMembers::read(UsagePath::ChatCompletions, "vllm".parse().unwrap(), &body).unwrap();
+        let members = OutputMembers::read(UsagePath::ChatCompletions, ChatCap::Old, &body).unwrap();
         assert_eq!(members.with_cap(body, 7), r#"{"max_tokens":7,"a":1}"#);
     }
 
@@ -288,7 +322,7 @@ mod tests {
         ] {
             let body = Bytes::copy_from_slice(wrong.as_bytes());
             assert!(
-                OutputMembers::read(UsagePath::ChatCompletions, Provider::OPENAI, &body).is_err(),
+                OutputMembers::read(UsagePath::ChatCompletions, ChatCap::New, &body).is_err(),
                 "{wrong}"
             );
         }

@@ -30,6 +30,7 @@ struct Usage {
     completion_tokens_details: Option<Details>,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
+    total_tokens: Option<u64>,
     input_tokens_details: Option<Details>,
     output_tokens_details: Option<Details>,
     cache_creation_input_tokens: Option<u64>,
@@ -74,7 +75,10 @@ impl Reported {
         let Some(input) = usage.prompt_tokens.or(usage.input_tokens) else {
             return;
         };
-        let output = usage.completion_tokens.or(usage.output_tokens).unwrap_or_default();
+        let said = usage.completion_tokens.or(usage.output_tokens).unwrap_or_default();
+        // Some providers count the reasoning in the total alone, beside the completion.
+        let rest = usage.total_tokens.unwrap_or_default().saturating_sub(input);
+        let output = said.max(rest);
         let inputs = usage
             .prompt_tokens_details
             .or(usage.input_tokens_details)
@@ -89,7 +93,11 @@ impl Reported {
             cached_input,
             cache_write: inputs.cache_write_tokens.unwrap_or_default().min(input - cached_input),
             output,
-            reasoning: outputs.reasoning_tokens.unwrap_or_default().min(output),
+            reasoning: outputs
+                .reasoning_tokens
+                .unwrap_or_default()
+                .max(output - said)
+                .min(output),
         };
         (self.has_input, self.is_whole) = (true, true);
     }
@@ -107,6 +115,7 @@ fn read(text: &[u8]) -> Option<Usage> {
         usage.completion_tokens,
         usage.input_tokens,
         usage.output_tokens,
+        usage.total_tokens,
         usage.cache_creation_input_tokens,
         usage.cache_read_input_tokens,
     ];
@@ -157,6 +166,20 @@ mod tests {
             r#"{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":9},"completion_tokens_details":{"reasoning_tokens":3}}"#,
         );
         assert_eq!((odd.usage().cached_input, odd.usage().reasoning), (5, 2));
+    }
+
+    #[test]
+    fn reasoning_beside_the_completion_is_output() {
+        // As xAI reports it, and as Gemini does, which names it nowhere.
+        let tokens = r#""prompt_tokens":32,"completion_tokens":9,"total_tokens":135"#;
+        let details = r#""completion_tokens_details":{"reasoning_tokens":94}"#;
+        for text in [format!("{{{tokens},{details}}}"), format!("{{{tokens}}}")] {
+            let usage = openai(&text).usage();
+            assert_eq!((usage.input, usage.output, usage.reasoning), (32, 103, 94), "{text}");
+        }
+        // A total that is too small changes nothing.
+        let usage = openai(r#"{"prompt_tokens":32,"completion_tokens":9,"total_tokens":5}"#).usage();
+        assert_eq!((usage.output, usage.reasoning), (9, 0));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::super::raw_json::{is_object, present, range};
+use super::output_cap::whole_number;
 use super::path::UsagePath;
 use crate::http::errors::Failure;
 
@@ -41,8 +42,9 @@ struct Members<'a> {
 
 /// The cap of a response that is made in the background.
 #[derive(Debug, Deserialize)]
-struct BackgroundCap {
-    max_output_tokens: Option<u64>,
+struct BackgroundCap<'a> {
+    #[serde(borrow)]
+    max_output_tokens: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -109,7 +111,10 @@ impl MeteredBody {
     /// The most output tokens that are bought after the answer to this body.
     pub fn output_after_the_answer(&self) -> Option<u64> {
         let body = self.is_background.then_some(&self.body)?;
-        serde_json::from_slice::<BackgroundCap>(body).ok()?.max_output_tokens
+        let cap = serde_json::from_slice::<BackgroundCap<'_>>(body)
+            .ok()?
+            .max_output_tokens?;
+        whole_number("max_output_tokens", cap).ok().flatten()
     }
 
     /// Lets the provider answer in a coding that is read here: gzip where the caller takes it, and none where events
