@@ -57,15 +57,16 @@ pub(crate) trait Change<T> {
     fn apply(self, field: &mut T);
 }
 
-impl<T> Change<T> for Option<T> {
+// A value that is equal to the stored one leaves it: equal definitions and numbers can be written in two ways, and a
+// record that changes gets a version.
+impl<T: PartialEq> Change<T> for Option<T> {
     fn apply(self, field: &mut T) {
-        if let Some(value) = self {
+        if let Some(value) = self.filter(|value| value != field) {
             *field = value;
         }
     }
 }
 
-/// A value that is equal to the stored one leaves it, because equal definitions can be written in two ways.
 impl<T: PartialEq> Change<Option<T>> for Patch<T> {
     fn apply(self, field: &mut Option<T>) {
         if self.value().is_none_or(|value| field.as_ref() != Some(value)) {

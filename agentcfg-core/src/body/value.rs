@@ -120,18 +120,22 @@ impl FromJson for u32 {
 
 impl FromJson for u64 {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
+        // The least double that is too large.
+        const END: f64 = 18_446_744_073_709_551_616.0;
         let number = match json {
             Json::Number(number) => number,
-            Json::Huge => return Some(Self::MAX),
+            Json::Huge => Number::from_f64(END)?,
             other => return mismatch(&other, field, "an integer", faults),
         };
         // As in JSON Schema, a number without a fraction is an integer however it is written.
-        let whole = |number: f64| (number.fract() == 0.0 && number >= 0.0).then_some(number as Self);
-        let value = number.as_u64().or_else(|| number.as_f64().and_then(whole));
-        if value.is_none() {
-            faults.push(field, "must be a whole number that is not negative");
+        let whole = number.as_f64().filter(|number| number.fract() == 0.0 && *number >= 0.0);
+        match (number.as_u64(), whole) {
+            (Some(value), _) => return Some(value),
+            (None, Some(number)) if number < END => return Some(number as Self),
+            (None, Some(_)) => faults.push(field, format_args!("must be at most {}", Self::MAX)),
+            (None, None) => faults.push(field, "must be a whole number that is not negative"),
         }
-        value
+        None
     }
 }
 

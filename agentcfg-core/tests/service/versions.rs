@@ -57,6 +57,29 @@ async fn each_change_of_the_content_is_a_version_and_nothing_else() {
     assert_eq!(service.get_agent(&ada, workspace, writer).await.unwrap().version, 3);
 }
 
+/// A record that changed without a version would be another one in its past.
+#[tokio::test]
+async fn a_number_of_the_same_value_leaves_the_record_as_it_is() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    let (service, ada) = (&world.service, world.user("ada"));
+    let sliders = |number: f64| Parameters::from([("x".to_owned(), serde_json::Number::from_f64(number).unwrap())]);
+    let new = NewAgent::new(workspace, "writer".parse().unwrap(), "Writer").parameters(sliders(-0.0));
+    service.create_agent(&ada, new).await.unwrap();
+    let patch = AgentPatch::default().parameters(sliders(0.0));
+    let patched = service
+        .update_agent(&ada, Some(workspace), "writer", patch, ANY)
+        .await
+        .unwrap();
+    assert_eq!(patched.version, 1);
+    let current = service
+        .get_version(&ada, Some(workspace), "writer", VersionSelector::Current)
+        .await
+        .unwrap();
+    let text = |parameters: &Parameters| serde_json::to_string(parameters).unwrap();
+    assert_eq!(text(&patched.value.parameters), text(&current.config.parameters));
+}
+
 #[tokio::test]
 async fn versions_are_listed_newest_first_in_pages() {
     let world = World::new();

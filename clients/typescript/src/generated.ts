@@ -1619,8 +1619,8 @@ export interface Operations {
   diffAgentVersions: {
     query: {
       /**
-       * The agent whose versions are compared. Left out, two labels are, for all agents. One that does not exist is answered
-       * with 404.
+       * The agent whose versions are compared. It is required, unless two labels are compared for all agents of the
+       * workspace that `workspace_id` names. One that does not exist is answered with 404.
        */
       agent_id?: string | undefined;
       /**

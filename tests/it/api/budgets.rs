@@ -113,6 +113,10 @@ fn budgets_are_set_changed_listed_and_removed() {
     );
     assert_eq!(log[0]["target"], json!({"type": "budget", "id": before["id"]}));
     assert_eq!(log[1]["changes"]["action"], json!({"from": "warn", "to": "refuse"}));
+    // A new budget is shown by its own fields alone.
+    let first = log.as_array().unwrap().last().unwrap();
+    let fields: Vec<_> = first["changes"].as_object().unwrap().keys().collect();
+    assert!(fields.iter().all(|field| before.get(*field).is_some()), "{fields:?}");
 }
 
 #[test]

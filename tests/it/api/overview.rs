@@ -106,7 +106,8 @@ fn two_labels_are_compared_for_all_agents() {
     assert_eq!(get(&studio, &format!("{path}&from=staging&to=latest")), json!([]));
     for (query, said) in [
         ("from=1&to=latest", "labels"),
-        ("from=Not+One", "label"),
+        ("from=Not+One", "the query parameter from must be"),
+        ("from=staging&to=Not+One", "the query parameter to must be"),
         ("to=latest", "from"),
     ] {
         let refused = studio
@@ -116,6 +117,10 @@ fn two_labels_are_compared_for_all_agents() {
             .send();
         refused.refused(400, &[said]);
     }
+    // Two labels are of a workspace, which a key has to name too.
+    let key = studio.key("read").key;
+    let refused = studio.server.get("/api/agents/diff?from=staging").bearer(&key).send();
+    refused.refused(400, &["workspace_id is required unless agent_id is given"]);
 }
 
 #[test]

@@ -166,12 +166,12 @@ fn versions_are_listed_compared_rolled_back_and_released() {
         (
             "set_label",
             json!({"agent_id": "writer", "label": "x"}),
-            "either version or from",
+            "version or from is required",
         ),
         (
             "set_label",
             json!({"agent_id": "writer", "label": "x", "version": 1, "from": "y"}),
-            "either version or from",
+            "version and from must not both be given",
         ),
         (
             "set_label",

@@ -4,7 +4,7 @@ use agentcfg_core::model::{
     AgentVersion, AgentVersionDetail, Comparison, Label, Permission, PromptValues, RenderedPrompt, Rollback,
     VersionPage, VersionSelector,
 };
-use agentcfg_core::validate::Valid;
+use agentcfg_core::validate::{Fault, Valid};
 
 use super::tags::VERSIONS;
 use crate::api::answer::{AgentRecord, Json, List as Array};
@@ -12,7 +12,7 @@ use crate::api::call::parameters::{
     AgentId, At, BeforeVersion, ComparedAgent, DiffFrom, DiffTo, IfMatch, Message, Revision, SelectedLabel,
     VersionLimit, VersionNumber, VersionsOf, WorkspaceIdOptional, as_of, selector,
 };
-use crate::api::call::{Call, Optional};
+use crate::api::call::{Call, Optional, Parameter};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Values};
 use crate::api::route::{Needs, Route};
 use crate::http::conditions::unmet;
@@ -83,9 +83,7 @@ impl Endpoint for List {
             ));
         }
         let Some(workspace) = workspace else {
-            return Err(Failure::bad_request(
-                "the query parameter workspace_id is required unless agent_id is given",
-            ));
+            return Err(named_workspace());
         };
         let mut versions = call.service.current_versions(call.caller, Some(workspace)).await?;
         let limit = limit.and_then(|limit| usize::try_from(limit).ok());
@@ -177,13 +175,13 @@ impl Endpoint for Diff {
         (): (),
     ) -> Result<Self::Answer, Failure> {
         let Some(agent_id) = agent_id else {
-            let workspace = match workspace {
-                Some(workspace) => workspace,
-                None => call.service.default_workspace(call.caller).await?,
+            let Some(workspace) = workspace else {
+                return Err(named_workspace());
             };
+            let (from, to) = (label(from, DiffFrom::DOC.name)?, label(to, DiffTo::DOC.name)?);
             let diff = call
                 .service
-                .compare_labels(call.caller, workspace, label(from)?, label(to)?);
+                .compare_labels(call.caller, workspace, from.as_str(), to.as_str());
             return Ok(Json(Comparison::Labels(diff.await?)));
         };
         let diff = call.service.diff_versions(call.caller, workspace, agent_id, from, to);
@@ -191,19 +189,28 @@ impl Endpoint for Diff {
     }
 }
 
+/// 400: what is about all agents of a workspace names the workspace.
+fn named_workspace() -> Failure {
+    Failure::parameter("workspace_id", "is required unless agent_id is given")
+}
+
 /// The label that is compared for all agents.
 ///
 /// # Errors
 ///
-/// 400 for the number of a version, which means another one for each agent.
-fn label(selector: VersionSelector<'_>) -> Result<&str, Failure> {
-    match selector {
-        VersionSelector::Label(label) => Ok(label),
-        VersionSelector::Current => Ok(Label::LATEST),
-        _ => Err(Failure::bad_request(
-            "without agent_id, from and to are labels: the number of a version means another one for each agent",
-        )),
-    }
+/// 400 for the number of a version, which means another one for each agent, and for what is no label.
+fn label(selector: VersionSelector<'_>, parameter: &str) -> Result<Label, Failure> {
+    let text = match selector {
+        VersionSelector::Label(label) => label,
+        VersionSelector::Current => Label::LATEST,
+        _ => {
+            return Err(Failure::bad_request(
+                "without agent_id, from and to are labels: the number of a version means another one for each agent",
+            ));
+        }
+    };
+    let label = text.parse::<Label>();
+    label.map_err(|invalid| Failure::parameter(parameter, invalid.faults().first().map_or("", Fault::rule)))
 }
 
 /// `POST /api/agents/rollback`

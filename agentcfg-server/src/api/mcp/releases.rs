@@ -1,7 +1,7 @@
 //! The tools of versions and labels.
 
 use agentcfg_core::model::{LabelTarget, Patch, Permission, Promotion, Rollback, VersionPage, VersionSelector};
-use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_LIMIT};
+use agentcfg_core::validate::MAX_LIMIT;
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
@@ -12,7 +12,6 @@ use super::tool::{Effect, Tool, agent, list, message, text};
 pub(super) const TOOLS: &[Tool] = &[
     Tool {
         name: "list_versions",
-        title: "List versions",
         description: "Lists the versions of an agent, newest first, with author, message and labels.",
         permission: Permission::AgentsRead,
         effect: Effect::Reads,
@@ -20,21 +19,15 @@ pub(super) const TOOLS: &[Tool] = &[
             json!({
                 "agent_id": text(),
                 "before": {"type": "integer", "minimum": 1},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
             })
         },
         required: &["agent_id"],
-        output: || {
-            list(
-                "versions",
-                json!({"version": {"type": "integer"}, "labels": {"type": "array", "items": text()}}),
-            )
-        },
+        output: || list("versions"),
         run: |tools, arguments| Box::pin(tools.list_versions(arguments)),
     },
     Tool {
         name: "diff_versions",
-        title: "Compare two versions",
         description: "Shows which fields differ between two versions of an agent, and the persona as a unified diff.",
         permission: Permission::AgentsRead,
         effect: Effect::Reads,
@@ -42,7 +35,7 @@ pub(super) const TOOLS: &[Tool] = &[
             json!({
                 "agent_id": text(),
                 "from": {"type": "string", "description": "A version number or a label"},
-                "to": {"type": "string", "description": "As from; left out: the current version"},
+                "to": {"type": "string", "description": "Left out: the current one"},
             })
         },
         required: &["agent_id", "from"],
@@ -57,7 +50,6 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "rollback_agent",
-        title: "Roll an agent back",
         description: "Gives an agent the content of an earlier version again, as a new version.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Replaces,
@@ -76,14 +68,13 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "set_label",
-        title: "Release a version",
         description: "Points a label of an agent at a version, or at the version of another label.",
         permission: Permission::AgentsRelease,
         effect: Effect::Sets,
         input: || {
             json!({
                 "agent_id": text(),
-                "label": {"type": "string", "description": "Such as production"},
+                "label": text(),
                 "version": {"type": "integer", "minimum": 1},
                 "from": {"type": "string", "description": "In place of version: a label, or latest"},
                 "expected_version": {"type": "integer", "minimum": 1, "description": "Only if it points there now"},
@@ -96,7 +87,6 @@ pub(super) const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "promote_label",
-        title: "Release several agents",
         description: "Points the label to at the versions of the label from, in one change, for all agents that have it, those \
                       of a set, or those named.",
         permission: Permission::AgentsRelease,
@@ -112,7 +102,7 @@ pub(super) const TOOLS: &[Tool] = &[
             })
         },
         required: &["from", "to"],
-        output: || list("labels", json!({"agent_id": text(), "version": {"type": "integer"}})),
+        output: || list("labels"),
         run: |tools, arguments| Box::pin(tools.promote_label(arguments)),
     },
 ];
@@ -171,8 +161,12 @@ impl Tools<'_> {
         let target = match (version, from) {
             (Some(version), None) => Some(LabelTarget::new(version)),
             (None, Some(from)) => Some(LabelTarget::of_label(from)),
-            _ => {
-                arguments.fault("either version or from is required".to_owned());
+            (Some(_), Some(_)) => {
+                arguments.fault("version and from must not both be given".to_owned());
+                None
+            }
+            (None, None) => {
+                arguments.fault("version or from is required".to_owned());
                 None
             }
         };

@@ -6,7 +6,6 @@
 use std::pin::Pin;
 
 use agentcfg_core::model::{AgentConfig, FieldValues, LiveStatus, Permission};
-use agentcfg_core::validate::MAX_MESSAGE;
 use serde_json::{Map, Value, json};
 
 use super::arguments::Arguments;
@@ -16,7 +15,6 @@ use super::json::object;
 /// A tool.
 pub(super) struct Tool {
     pub(super) name: &'static str,
-    pub(super) title: &'static str,
     pub(super) description: &'static str,
     /// The permission that the credential must have.
     pub(super) permission: Permission,
@@ -60,7 +58,7 @@ pub(super) fn text() -> Value {
 
 /// The argument for the message of a change.
 pub(super) fn message() -> Value {
-    json!({"type": "string", "maxLength": MAX_MESSAGE, "description": "Why"})
+    json!({"type": "string", "description": "Why"})
 }
 
 pub(super) fn status() -> Value {
@@ -68,13 +66,8 @@ pub(super) fn status() -> Value {
 }
 
 /// An object with a list of objects.
-pub(super) fn list(name: &str, properties: Value) -> Value {
-    let items = json!({"type": "object", "properties": properties});
-    json!({
-        "type": "object",
-        "properties": {name: {"type": "array", "items": items}, "next_offset": {"type": "integer"}},
-        "required": [name],
-    })
+pub(super) fn list(name: &str) -> Value {
+    json!({"type": "object", "properties": {name: {"type": "array", "items": {"type": "object"}}}})
 }
 
 /// The output schema of an agent.
@@ -83,42 +76,26 @@ pub(super) fn agent() -> Value {
         "type": "object",
         "properties": {
             "agent_id": {"type": "string"},
-            "display_name": {"type": "string"},
-            "persona_prompt": {"type": "string"},
-            "is_active": {"type": "boolean"},
             "version": {"type": "integer"},
             "etag": {"type": "string"},
         },
-        "required": ["agent_id", "display_name", "is_active", "version"],
+        "required": ["agent_id", "version"],
     })
-}
-
-/// As [`with_fields`], without what the fields mean: the list says so once.
-pub(super) fn with_short_fields(own: Value) -> Value {
-    let names: Vec<String> = object(own.clone()).keys().cloned().collect();
-    let mut all = object(with_fields(own));
-    for (name, schema) in &mut all {
-        if let (false, Some(schema)) = (names.contains(name), schema.as_object_mut()) {
-            schema.remove("description");
-        }
-    }
-    Value::Object(all)
 }
 
 /// A tool's own arguments, together with the configurable fields of an agent.
 pub(super) fn with_fields(own: Value) -> Value {
     let mut all = object(own);
     for field in AgentConfig::fields() {
-        let mut schema = object(match field.values {
+        let schema = match field.values {
             FieldValues::Words(words) => json!({"type": "string", "enum": words}),
             FieldValues::Texts { max_items } => json!({"type": "array", "items": text(), "maxItems": max_items}),
             FieldValues::Numbers { .. } => json!({"type": "object", "additionalProperties": {"type": "number"}}),
             FieldValues::Object { .. } => json!({"type": "object"}),
             FieldValues::Text { max_length } => json!({"type": "string", "maxLength": max_length}),
             _ => json!({}),
-        });
-        schema.insert("description".to_owned(), json!(field.about));
-        all.insert(field.name.to_owned(), Value::Object(schema));
+        };
+        all.insert(field.name.to_owned(), schema);
     }
     Value::Object(all)
 }
@@ -126,8 +103,8 @@ pub(super) fn with_fields(own: Value) -> Value {
 impl Tool {
     pub(super) fn shown(&self) -> Value {
         let mut properties = object((self.input)());
-        let workspace = json!({"type": "string", "description": "For users of several workspaces"});
-        properties.insert("workspace_id".to_owned(), workspace);
+        // Only users of several workspaces need it. Its absence is an error that says so.
+        properties.insert("workspace_id".to_owned(), text());
         let mut input = Map::new();
         input.insert("type".to_owned(), json!("object"));
         input.insert("properties".to_owned(), Value::Object(properties));
@@ -137,7 +114,6 @@ impl Tool {
         input.insert("additionalProperties".to_owned(), json!(false));
         json!({
             "name": self.name,
-            "title": self.title,
             "description": self.description,
             "inputSchema": input,
             "outputSchema": (self.output)(),

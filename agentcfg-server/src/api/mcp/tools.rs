@@ -1,7 +1,7 @@
 //! The tools of agents and of the audit log, the list of all tools, and the call of one.
 
 use agentcfg_core::model::{AgentConfig, AgentState, Permission};
-use agentcfg_core::validate::{DEFAULT_LIMIT, MAX_AGENT_ID, MAX_LIMIT, MAX_NAME, MAX_TASK_TITLE, quoted};
+use agentcfg_core::validate::{MAX_AGENT_ID, MAX_LIMIT, MAX_NAME, MAX_TASK_TITLE, quoted};
 use agentcfg_core::{AgentCfg, Caller, Error};
 use serde_json::{Map, Value, json};
 
@@ -10,47 +10,40 @@ use super::calls::{ToolError, Tools};
 use super::json::object;
 use super::message::{Request, RpcError};
 use super::releases;
-use super::tool::{Effect, Tool, agent, list, message, status, text, with_fields, with_short_fields};
+use super::tool::{Effect, Tool, agent, list, message, status, text, with_fields};
 use super::usage;
 
 /// The tools of agents and of the audit log, in the order of the list.
 const TOOLS: &[Tool] = &[
     Tool {
         name: "list_agents",
-        title: "List agents",
         description: "Lists agents with their live status, oldest first, without prompts.",
         permission: Permission::AgentsRead,
         effect: Effect::Reads,
         input: || {
             json!({
                 "state": {"type": "string", "enum": AgentState::ALL, "default": AgentState::Active},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
                 "offset": {"type": "integer", "minimum": 0},
             })
         },
         required: &[],
-        output: || {
-            list(
-                "agents",
-                json!({"agent_id": {"type": "string"}, "display_name": {"type": "string"}, "status": status()}),
-            )
-        },
+        output: || list("agents"),
         run: |tools, arguments| Box::pin(tools.list_agents(arguments)),
     },
     Tool {
         name: "get_agent",
-        title: "Get an agent",
-        description: "Returns the whole configuration of an agent, with its persona prompt and the etag that update_agent needs. \
-                      With a label or a version, the configuration is the one of that version, and there is no etag.",
+        description: "Returns the configuration of an agent with its persona prompt, and the etag for update_agent; with a label \
+                      or a version the one of that version, without etag.",
         permission: Permission::AgentsRead,
         effect: Effect::Reads,
         input: || {
             json!({
                 "agent_id": {"type": "string"},
-                "label": {"type": "string", "description": "Such as production"},
+                "label": text(),
                 "version": {"type": "integer", "minimum": 1},
                 "include": {"type": "array", "items": {"type": "string", "enum": ["definition"]},
-                            "description": "A definition beyond 16 KB is left out unless it is named"},
+                            "description": "To have a definition beyond 16 KB"},
             })
         },
         required: &["agent_id"],
@@ -59,54 +52,41 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "list_models",
-        title: "List models",
         description: "Lists the models on offer, and whose credential pays for each.",
         permission: Permission::AgentsRead,
         effect: Effect::Reads,
         input: || json!({}),
         required: &[],
-        output: || {
-            list(
-                "models",
-                json!({"id": {"type": "string"}, "status": {"type": "string"}, "credential": {"type": "string"}}),
-            )
-        },
+        output: || list("models"),
         run: |tools, arguments| Box::pin(tools.list_models(arguments)),
     },
     Tool {
         name: "search_audit_log",
-        title: "Search the audit log",
-        description: "Lists the changes in the workspace, newest first, with actor and changed fields. An entry matches all \
-                      filters. Times are RFC 3339; before is the revision of an entry. Of an entry with very long changes only \
-                      the names of the fields are listed.",
+        description: "Lists the changes in the workspace, newest first, with actor and changed fields. Times are RFC 3339; before is \
+                      the revision of an entry.",
         permission: Permission::AuditLogRead,
         effect: Effect::Reads,
         input: || {
             json!({
                 "actor": text(),
-                "action": {"type": "string", "description": "Such as agent.updated or agent.*"},
+                "action": {"type": "string", "description": "Also agent.*"},
                 "target_type": text(),
                 "target_id": text(),
                 "since": text(),
                 "until": text(),
                 "before": {"type": "integer", "minimum": 1},
-                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT, "default": DEFAULT_LIMIT},
+                "limit": {"type": "integer", "minimum": 1, "maximum": MAX_LIMIT},
                 "offset": {"type": "integer", "minimum": 0},
             })
         },
         required: &[],
-        output: || {
-            list(
-                "entries",
-                json!({"action": {"type": "string"}, "created_at": {"type": "string"}}),
-            )
-        },
+        output: || list("entries"),
         run: |tools, arguments| Box::pin(tools.search_audit_log(arguments)),
     },
     Tool {
         name: "create_agent",
-        title: "Create an agent",
-        description: "Creates an agent. Its agent_id cannot change later.",
+        description: "Creates an agent. Its agent_id cannot change later. role is a job title, persona_prompt the system prompt, \
+                      parameters are sliders of the personality, definition has tools, model_settings and the like.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Adds,
         input: || {
@@ -121,13 +101,12 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "update_agent",
-        title: "Update an agent",
-        description: "Replaces the given fields of an agent whole, parameters too, unless it was changed since etag was read. \
-                      persona_edits change single places of the persona: each find must occur in it exactly once.",
+        description: "Replaces the given fields whole, parameters too, unless the agent was changed since etag was read. In \
+                      persona_edits each find must occur in the persona exactly once.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Replaces,
         input: || {
-            with_short_fields(json!({
+            with_fields(json!({
                 "agent_id": {"type": "string"},
                 "etag": {"type": "string", "description": "From get_agent"},
                 "message": message(),
@@ -146,7 +125,6 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "deactivate_agent",
-        title: "Deactivate an agent",
         description: "Takes an agent out of use. It can be restored.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Replaces,
@@ -163,7 +141,6 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "restore_agent",
-        title: "Restore an agent",
         description: "Makes a deactivated agent active again.",
         permission: Permission::AgentsConfigure,
         effect: Effect::Adds,
@@ -174,7 +151,6 @@ const TOOLS: &[Tool] = &[
     },
     Tool {
         name: "report_status",
-        title: "Report a status",
         description: "Reports what an agent is doing. working needs both task fields, the others take none.",
         permission: Permission::TasksUpdate,
         effect: Effect::Sets,
@@ -190,7 +166,7 @@ const TOOLS: &[Tool] = &[
         output: || {
             json!({
                 "type": "object",
-                "properties": {"agent_id": {"type": "string"}, "status": status()},
+                "properties": {"agent_id": {"type": "string"}, "status": text()},
                 "required": ["agent_id", "status"],
             })
         },
@@ -289,6 +265,14 @@ mod tests {
                 assert!(hints[hint].is_boolean(), "{}: {hint}", tool.name);
             }
         }
+    }
+
+    /// Every client puts the list into the context of its model.
+    #[test]
+    fn the_list_of_all_tools_is_short() {
+        let tools: Vec<Value> = all().map(Tool::shown).collect();
+        let list = json!({"jsonrpc": "2.0", "id": 1, "result": {"tools": tools}}).to_string();
+        assert!(list.len() <= 11_800, "{} bytes", list.len());
     }
 
     #[test]

@@ -14,7 +14,6 @@ const TOP: u32 = 20;
 /// The tools, in the order of the list.
 pub(super) const TOOLS: &[Tool] = &[Tool {
     name: "get_usage",
-    title: "Get usage",
     description: "Adds up model calls, tokens and cost, of 30 days unless from and to (RFC 3339) say otherwise.",
     permission: Permission::AnalyticsRead,
     effect: Effect::Reads,
@@ -29,7 +28,7 @@ pub(super) const TOOLS: &[Tool] = &[Tool {
         })
     },
     required: &[],
-    output: || list("rows", json!({"calls": {"type": "integer"}, "cost_usd": text()})),
+    output: || list("rows"),
     run: |tools, arguments| Box::pin(tools.get_usage(arguments)),
 }];
 

@@ -135,8 +135,8 @@ texts! {
 
     /// The agent whose versions are compared.
     ComparedAgent, "ComparedAgent", "agent_id",
-        "The agent whose versions are compared. Left out, two labels are, for all agents. One that does not exist is answered \
-         with 404.", "\"release-writer\"";
+        "The agent whose versions are compared. It is required, unless two labels are compared for all agents of the workspace \
+         that `workspace_id` names. One that does not exist is answered with 404.", "\"release-writer\"";
 
     /// The agent whose versions are listed.
     VersionsOf, "VersionsOf", "agent_id",
@@ -174,7 +174,7 @@ impl Parameter for DiffFrom {
         "A version, by its number or a label. One that the agent does not have is answered with 404.",
     )
     .required()
-    .example("\"production\"");
+    .example("\"1\"");
 
     fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
         Ok(number_or_label(request.required(&Self::DOC)?))
