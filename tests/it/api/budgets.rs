@@ -137,12 +137,20 @@ fn what_breaks_a_rule_is_refused_by_name() {
             "&scope=agent&period=day",
             "scope_id is required unless the scope is workspace",
         ),
-        ("&scope=agent&scope_id=&period=day", "scope_id"),
-        ("&scope=agent&scope_id=a%00b&period=day", "scope_id"),
+        (
+            "&scope=agent&scope_id=&period=day",
+            "the query parameter scope_id must be 1 to 200 characters",
+        ),
+        (
+            "&scope=agent&scope_id=a%00b&period=day",
+            "the query parameter scope_id must",
+        ),
     ] {
         set(&studio, owner, query, &limit).refused(400, &[said]);
         ask(&studio, owner, "DELETE", query).send().refused(400, &[said]);
     }
+    let faulty = set(&studio, owner, "&scope=user&scope_id=&period=day", &limit).expect(400);
+    assert_eq!(faulty.need("fault-fields"), "scope_id");
     for (limit, said) in [
         (json!({}), "limit_usd is required"),
         (json!({"limit_usd": null}), "limit_usd"),

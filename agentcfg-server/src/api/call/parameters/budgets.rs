@@ -1,8 +1,9 @@
 //! The parameters that identify a budget.
 
 use agentcfg_core::model;
-use agentcfg_core::validate::Faults;
+use agentcfg_core::validate::{Faults, Invalid};
 
+use super::refuse;
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 
@@ -53,11 +54,13 @@ impl Parameter for BudgetScopeId {
     )
     .example("\"release-writer\"");
 
-    fn read(request: &Received<'_>, _: &mut Faults) -> Result<Option<model::UserId>, Failure> {
+    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<model::UserId>, Failure> {
         let id = request.optional(&Self::DOC).map(str::parse).transpose();
-        id.map_err(|rule: agentcfg_core::validate::Invalid| {
-            let rule = rule.to_string().replace("user_id", Self::DOC.name);
-            Failure::bad_request(rule)
-        })
+        Ok(id.unwrap_or_else(|invalid: Invalid| {
+            for fault in invalid.faults() {
+                refuse(&Self::DOC, fault.rule(), faults);
+            }
+            None
+        }))
     }
 }
