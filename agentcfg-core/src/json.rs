@@ -124,8 +124,15 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Json<'_>, Invalid> {
     }
 }
 
+/// How many arrays and objects may lie within each other: as many as the parser takes.
+const MAX_LEVELS: usize = 127;
+
 fn not_json(error: &serde_json::Error) -> Invalid {
-    Invalid::new("body", format!("must be valid JSON: {error}"))
+    let error = error.to_string();
+    match error.starts_with("recursion limit exceeded") {
+        true => Invalid::new("body", format!("must be at most {MAX_LEVELS} levels deep")),
+        false => Invalid::new("body", format!("must be valid JSON: {error}")),
+    }
 }
 
 fn read<'a>(text: &'a str, huge: &[usize]) -> serde_json::Result<Json<'a>> {

@@ -83,8 +83,11 @@ fn deep_nesting_is_refused_and_not_followed() {
     for open in ["[", "{\"a\":"] {
         let body = format!("{{\"x\":{}", open.repeat(100_000));
         let message = fault(AgentPatch::from_json(body.as_bytes()));
-        assert!(message.contains("recursion limit"), "{message}");
+        assert_eq!(message, "body must be at most 127 levels deep");
     }
+    let nested = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+    assert!(crate::json::parse(nested(127).as_bytes()).is_ok());
+    assert!(crate::json::parse(nested(128).as_bytes()).is_err());
 }
 
 proptest! {
