@@ -124,7 +124,10 @@ impl FromJson for u64 {
         const END: f64 = 18_446_744_073_709_551_616.0;
         let number = match json {
             Json::Number(number) => number,
-            Json::Huge => Number::from_f64(END)?,
+            Json::Huge => {
+                faults.push(field, format_args!("must be from 0 to {}", Self::MAX));
+                return None;
+            }
             other => return mismatch(&other, field, "an integer", faults),
         };
         // As in JSON Schema, a number without a fraction is an integer however it is written.

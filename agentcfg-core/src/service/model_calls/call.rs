@@ -30,8 +30,11 @@ settable! {
         /// The model that the request names.
         model: Option<&'a str>,
         /// Whether the request has a list of further models, of which a gateway may choose: managed credentials do not
-        /// pay for that, and budgets that refuse calls do not either. The agent's settings may have one too.
+        /// pay for that, and budgets that refuse calls do not either.
         lists_models: bool,
+        /// Whether the agent's settings can put in such a list: settings are filled in, and the body has no member of that
+        /// name.
+        takes_list_of_models: bool,
         /// Whether the agent's model can be filled in. Where it cannot, such as in a form with a file, the agent's
         /// model is ignored.
         takes_agent_model: bool,
@@ -61,6 +64,7 @@ impl<'a> ModelRequest<'a> {
             is_post: true,
             model: None,
             lists_models: false,
+            takes_list_of_models: true,
             takes_agent_model: true,
             version: VersionSelector::Current,
             takes_persona: true,

@@ -179,7 +179,7 @@ impl AgentCfg {
 
         let settings = content.definition.map(|definition| definition.model_settings());
         let settings = settings.unwrap_or_default();
-        let lists_models = request.lists_models || settings.lists_models();
+        let lists_models = request.lists_models || (request.takes_list_of_models && settings.lists_models());
         let route = |provider, asked: Option<&str>, filled_in| {
             let own_key = own_keys.iter().find(|(of, _)| *of == provider);
             self.route(

@@ -412,6 +412,12 @@ async fn managed_credentials_pay_for_no_list_of_models_in_the_settings() {
     for agent_id in ["null", "other"] {
         resolve(&service, agent_id, Provider::OPENAI, None).await.unwrap();
     }
+    // A call to which the settings add no list is paid for.
+    let request = ModelRequest::new(Provider::OPENAI, "v1/responses").takes_list_of_models(false);
+    let call = service
+        .resolve_model_call(&ada(&service), None, "lists", &request)
+        .await;
+    assert_eq!(call.unwrap().first.source, Source::Managed);
     let (ada, key) = (ada(&service), credential(CANARY));
     let saved = service.save_provider_key(&ada, studio.id, Provider::OPENAI, &key);
     saved.await.unwrap();

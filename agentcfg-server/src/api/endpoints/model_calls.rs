@@ -226,6 +226,7 @@ async fn call_model(
         .is_post(method == Method::POST)
         .model(draft.requested_model())
         .lists_models(draft.lists_models())
+        .takes_list_of_models(draft.takes_list_of_models())
         .takes_agent_model(draft.takes_model())
         .version(version)
         .takes_persona(draft.takes_persona())

@@ -112,6 +112,12 @@ impl Draft {
         self.requested_model.as_deref()
     }
 
+    /// Whether a list of models can be inserted as a setting.
+    pub fn takes_list_of_models(&self) -> bool {
+        let is_list = |range: &Range<usize>| decoded(&self.body[range.clone()]).is_some_and(|name| name == "models");
+        self.opening > 0 && !self.names.iter().any(is_list)
+    }
+
     /// Whether a model can be inserted.
     pub fn takes_model(&self) -> bool {
         self.model.is_some()

@@ -154,6 +154,21 @@ fn a_list_of_models_is_seen() {
 }
 
 #[test]
+fn the_settings_can_add_a_list_of_models_where_the_body_has_none() {
+    for (body, expected) in [
+        (r#"{"input":"models"}"#, true),
+        ("{}", true),
+        (r#"{"models":null}"#, false),
+        (r#"{"m\u006fdels":[]}"#, false),
+    ] {
+        let body = Bytes::copy_from_slice(body.as_bytes());
+        let draft = Draft::read(Format::Responses, &body).unwrap();
+        assert_eq!(draft.takes_list_of_models(), expected, "{body:?}");
+        assert!(!Draft::opaque(&body).unwrap().takes_list_of_models());
+    }
+}
+
+#[test]
 fn a_persona_is_the_first_message() {
     let message = format!(r#"{{"role":"system","content":{}}}"#, persona());
     assert_eq!(

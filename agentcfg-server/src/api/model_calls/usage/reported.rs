@@ -2,6 +2,7 @@
 
 use agentcfg_core::model::TokenUsage;
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::finder::Place;
 
@@ -30,7 +31,8 @@ struct Usage {
     completion_tokens_details: Option<Details>,
     input_tokens: Option<u64>,
     output_tokens: Option<u64>,
-    total_tokens: Option<u64>,
+    total_tokens: Option<Value>,
+    prompt_audio_seconds: Option<Value>,
     input_tokens_details: Option<Details>,
     output_tokens_details: Option<Details>,
     cache_creation_input_tokens: Option<u64>,
@@ -40,6 +42,7 @@ struct Usage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Details {
+    audio_tokens: Option<u64>,
     cached_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
     reasoning_tokens: Option<u64>,
@@ -75,10 +78,9 @@ impl Reported {
         let Some(input) = usage.prompt_tokens.or(usage.input_tokens) else {
             return;
         };
+        let beside = usage.beside_completion(input);
         let said = usage.completion_tokens.or(usage.output_tokens).unwrap_or_default();
-        // Some providers count the reasoning in the total alone, beside the completion.
-        let rest = usage.total_tokens.unwrap_or_default().saturating_sub(input);
-        let output = said.max(rest);
+        let output = said.saturating_add(beside);
         let inputs = usage
             .prompt_tokens_details
             .or(usage.input_tokens_details)
@@ -93,11 +95,7 @@ impl Reported {
             cached_input,
             cache_write: inputs.cache_write_tokens.unwrap_or_default().min(input - cached_input),
             output,
-            reasoning: outputs
-                .reasoning_tokens
-                .unwrap_or_default()
-                .max(output - said)
-                .min(output),
+            reasoning: outputs.reasoning_tokens.unwrap_or_default().max(beside).min(output),
         };
         (self.has_input, self.is_whole) = (true, true);
     }
@@ -108,6 +106,32 @@ impl Reported {
     }
 }
 
+impl Usage {
+    /// The tokens of output that the total has and the completion has not: some providers count reasoning so. What is of
+    /// audio is input, which some count in the total alone as well.
+    fn beside_completion(&self, input: u64) -> u64 {
+        let total = self.total_tokens.as_ref().and_then(Value::as_u64);
+        let completion = self.completion_tokens.or(self.output_tokens);
+        let has_audio = self
+            .prompt_audio_seconds
+            .as_ref()
+            .is_some_and(|seconds| !seconds.is_null());
+        let (Some(total), Some(completion), false) = (total.filter(|total| *total <= MOST), completion, has_audio)
+        else {
+            return 0;
+        };
+        let details = self
+            .prompt_tokens_details
+            .as_ref()
+            .or(self.input_tokens_details.as_ref());
+        let audio = details.and_then(|details| details.audio_tokens).unwrap_or_default();
+        total
+            .saturating_sub(input)
+            .saturating_sub(audio)
+            .saturating_sub(completion)
+    }
+}
+
 fn read(text: &[u8]) -> Option<Usage> {
     let usage: Usage = serde_json::from_slice(text).ok()?;
     let counts = [
@@ -115,7 +139,6 @@ fn read(text: &[u8]) -> Option<Usage> {
         usage.completion_tokens,
         usage.input_tokens,
         usage.output_tokens,
-        usage.total_tokens,
         usage.cache_creation_input_tokens,
         usage.cache_read_input_tokens,
     ];
@@ -177,9 +200,19 @@ mod tests {
             let usage = openai(&text).usage();
             assert_eq!((usage.input, usage.output, usage.reasoning), (32, 103, 94), "{text}");
         }
-        // A total that is too small changes nothing.
-        let usage = openai(r#"{"prompt_tokens":32,"completion_tokens":9,"total_tokens":5}"#).usage();
-        assert_eq!((usage.output, usage.reasoning), (9, 0));
+        for total in ["5", "41", "\"135\"", "-1", "1e99", "null"] {
+            let text = format!(r#"{{"prompt_tokens":32,"completion_tokens":9,"total_tokens":{total}}}"#);
+            let usage = openai(&text).usage();
+            assert_eq!((usage.input, usage.output, usage.reasoning), (32, 9, 0), "{total}");
+        }
+        // Audio that the total has beside the prompt is input, as Mistral reports it.
+        for audio in [
+            r#""prompt_audio_seconds":203"#,
+            r#""prompt_tokens_details":{"audio_tokens":375}"#,
+        ] {
+            let text = format!(r#"{{"prompt_tokens":4,"completion_tokens":87,"total_tokens":466,{audio}}}"#);
+            assert_eq!(openai(&text).usage().output, 87, "{text}");
+        }
     }
 
     #[test]
