@@ -1,10 +1,9 @@
 //! The settings of model calls.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use serde::de::{Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserializer, Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -65,9 +64,12 @@ impl ModelSettings {
 
     /// Whether there is a list of models, of which a gateway may choose.
     pub(crate) fn lists_models(&self) -> bool {
-        let is_list = |name: &str| serde_json::from_str::<Cow<'_, str>>(name).is_ok_and(|name| name == "models");
-        let mut members = self.members().into_iter();
-        members.any(|(name, value)| is_list(name) && value != "null")
+        #[derive(Deserialize)]
+        struct Listed {
+            models: Option<IgnoredAny>,
+        }
+
+        serde_json::from_str::<Listed>(self.as_str()).is_ok_and(|listed| listed.models.is_some())
     }
 }
 

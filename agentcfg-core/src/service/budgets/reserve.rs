@@ -77,6 +77,7 @@ impl fmt::Debug for CostBound<'_> {
 
 /// The cost of a call by the prices of one model.
 struct Rate {
+    prices: ModelPrices,
     /// Billionths of a USD for a token of input, and for one of output of all answers.
     input: u64,
     output: u64,
@@ -86,7 +87,7 @@ struct Rate {
 }
 
 impl Rate {
-    fn of(prices: &ModelPrices, most: Option<u64>, bound: &CostBound<'_>) -> Self {
+    fn of(prices: ModelPrices, most: Option<u64>, bound: &CostBound<'_>) -> Self {
         let dearest = [Some(prices.input), prices.cached_input, prices.cache_write];
         let dearest = dearest.into_iter().flatten().max().unwrap_or_default();
         let output = u64::from(prices.output.unwrap_or_default().nano_usd_per_token());
@@ -96,6 +97,7 @@ impl Rate {
             OutputCap::Given(cap) => (cap, true),
         };
         Self {
+            prices,
             input: dearest.nano_usd_per_token().into(),
             output: output.saturating_mul(bound.answers.max(1)),
             cap,
@@ -177,7 +179,7 @@ impl AgentCfg {
         let catalogue = self.catalogue();
         let rate = |model: &&str| {
             let most = catalogue.model(model).and_then(|model| model.max_output_tokens);
-            catalogue.prices(model).map(|prices| Rate::of(&prices, most, bound))
+            catalogue.prices(model).map(|prices| Rate::of(prices, most, bound))
         };
         let mut reservation = Reservation::new(self.clone());
         let model = bound.models.first();
@@ -188,7 +190,7 @@ impl AgentCfg {
             }
             return Ok(Some(reservation));
         };
-        reservation.prices = model.and_then(|model| catalogue.prices(model));
+        reservation.prices = Some(own.prices);
         // The dearest of the models that may be asked. Each of them reserves again before it is asked.
         let dearest = bound
             .models

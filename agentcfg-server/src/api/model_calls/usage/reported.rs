@@ -42,7 +42,7 @@ struct Usage {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Details {
-    audio_tokens: Option<u64>,
+    audio_tokens: Option<Value>,
     cached_tokens: Option<u64>,
     cache_write_tokens: Option<u64>,
     reasoning_tokens: Option<u64>,
@@ -124,10 +124,10 @@ impl Usage {
             .prompt_tokens_details
             .as_ref()
             .or(self.input_tokens_details.as_ref());
-        let audio = details.and_then(|details| details.audio_tokens).unwrap_or_default();
+        let audio = details.and_then(|details| details.audio_tokens.as_ref()?.as_u64());
         total
             .saturating_sub(input)
-            .saturating_sub(audio)
+            .saturating_sub(audio.unwrap_or_default())
             .saturating_sub(completion)
     }
 }
