@@ -306,7 +306,8 @@ async fn growth() -> Result<(), Failure> {
     let started = Instant::now();
     for number in 0..calls {
         let agent = number * 7 % AGENTS;
-        call(&service, &made, agent, MODELS[number % MODELS.len()], number as u64).await?;
+        let model = MODELS[number / AGENTS % MODELS.len()];
+        call(&service, &made, agent, model, number as u64).await?;
         clock.advance_millis(20);
         if (number + 1) % TOGETHER == 0 || number + 1 == calls {
             service.flush().await?;

@@ -20,7 +20,7 @@ use std::fmt;
 /// }
 /// assert!(verify(FORMAT, None).is_ok() && verify(FORMAT + 1, None).is_err());
 /// ```
-pub const FORMAT: u32 = 6;
+pub const FORMAT: u32 = 7;
 
 /// The version of this build, which the stores and the backups that it makes name.
 ///

@@ -107,17 +107,17 @@ impl StoredCall {
         let millis = i64::try_from(self.duration_ms).unwrap_or(i64::MAX);
         self.ended_at.saturating_sub(millis)
     }
-}
 
-impl StoredCall {
-    /// The length, as it is written, of what it shares with other calls.
-    pub(super) fn texts(&self) -> usize {
-        /// Names of fields, numbers, quotes and commas.
-        const FIXED: usize = 70;
-        let group = &self.group;
-        let optional = [&group.label, &group.key, &group.user, &group.model];
-        let optional = optional.into_iter().flatten().map(|text| text.len() + 7).sum::<usize>();
-        FIXED + group.agent_id.len() + group.provider.as_str().len() + optional + self.path.len()
+    /// What it shares with calls of the same process, the longest texts first.
+    pub(super) fn shared(&self) -> impl Ord + '_ {
+        let CallGroup {
+            agent_id,
+            key,
+            user,
+            model,
+            ..
+        } = &self.group;
+        (self.process, agent_id, key, user, &self.path, model)
     }
 
     /// The call as the API shows it.

@@ -9,7 +9,7 @@ use crate::validate::DEFAULT_LIMIT;
 
 use super::selection::Calls;
 
-/// The blocks that are read at once. Each has some 35 calls at most.
+/// The blocks that are read at once. Each has some 60 calls at most.
 const BLOCKS: usize = 32;
 
 impl AgentCfg {

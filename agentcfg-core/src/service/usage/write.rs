@@ -91,7 +91,7 @@ impl AgentCfg {
                 Some(attempt) => ledger.first(workspace, attempt.calls, usize::MAX),
                 None => ledger.first(workspace, CALLS, BYTES),
             };
-            let blocks = CallBlock::of(calls.iter().map(|of| (of.id, of.call.clone())).collect());
+            let blocks = CallBlock::of(calls.iter().map(|of| (of.id, &of.call)).collect());
             if blocks.is_empty() {
                 break;
             }
