@@ -13,7 +13,7 @@ use super::budget_scenarios::{
     of_the_period_before, reserved_and_spent, settled_after_a_kill, under_a_clock_that_was_ahead,
     written_with_an_unknown_outcome,
 };
-use super::support::{Frozen, World};
+use super::support::{Between, Call, Frozen, World};
 use super::usage_ledger::{service_on, studio, tokens};
 
 fn worlds() -> [World; 2] {
@@ -210,5 +210,37 @@ async fn a_new_budget_tells_which_thresholds_are_reached() {
         assert_eq!(thresholds("0.005").await, [50], "0.0035 USD were spent");
         assert_eq!(thresholds("0.0036").await, [80, 50]);
         assert_eq!(thresholds("0.0035").await, [100, 80, 50]);
+    }
+}
+
+/// Sums of days that are over are read before the attempts. A server writes one of them in between.
+#[tokio::test]
+async fn a_new_budget_counts_calls_that_are_written_days_later() {
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+    for world in worlds() {
+        let (late, workspace) = studio(&world).await;
+        let ada = world.user("ada");
+        let between = Between::new(&world.store);
+        let other = service_on(&world, &(Arc::clone(&between) as Arc<dyn Store>));
+        for is_written in [true, false] {
+            let (meter, _) = begin(&late, &ada, "writer", MODEL, (100, OutputCap::Given(100)))
+                .await
+                .unwrap();
+            end(meter, tokens(100, 100)).await;
+            if is_written {
+                late.flush().await.unwrap();
+            }
+        }
+        world.clock.advance_millis(10 * DAY);
+        // The first one reads the days that are over, the second one the last days.
+        let writes = {
+            let late = late.clone();
+            async move { late.flush().await.unwrap() }
+        };
+        between.before(Call::Scan(Kind::UsageSum), 1, writes);
+        let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Total);
+        let made = other.set_budget(&ada, workspace, scope, None, period, limit("1"));
+        assert_eq!(made.await.unwrap().spent_usd.to_string(), "0.007");
+        assert_eq!(between.left(), 0);
     }
 }

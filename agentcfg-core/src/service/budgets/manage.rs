@@ -2,22 +2,20 @@
 
 use std::sync::Arc;
 
+use uuid::Uuid;
+
 use super::cache::{KnownBudget, PeriodSlice};
 use super::period;
-use super::reservation::nanos;
 use super::slice::Wish;
-use crate::clock::{DAY, HOUR};
+use super::spent_before::SpentBefore;
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     Action, Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, Permission, Success, TargetType, Timestamp,
     Usd, UserId, WorkspaceId,
 };
 use crate::service::change::Change;
-use crate::service::chunked_reads::{self, Chunks};
-use crate::service::records::{
-    self, BudgetAccount, BudgetPlace, BudgetsHead, CallBlock, Stored, StoredBudget, SumTime,
-};
-use crate::service::retry::Attempt;
+use crate::service::records::{self, BudgetAccount, BudgetPlace, BudgetsHead, Stored, StoredBudget};
+use crate::service::retry::{Attempt, Rounds};
 use crate::service::{AgentCfg, Caller};
 use crate::validate::{IntoValid, Invalid};
 
@@ -25,8 +23,6 @@ use crate::validate::{IntoValid, Invalid};
 const MOST: u64 = 500;
 /// More accounts than a budget has.
 const ACCOUNTS: usize = 64;
-/// How long calls last at most that a new budget leaves to the period before, in milliseconds.
-const LONGEST_CALL: i64 = HOUR;
 
 impl BudgetPlace {
     /// The place of a budget that a request names.
@@ -164,15 +160,19 @@ impl AgentCfg {
             .workspace();
         // What has ended here counts in a new budget, and nothing is written here until it is made.
         self.write_usage_of(workspace).await?;
-        let earlier = match self.read(records::budget(workspace, &place)).await? {
-            Some(_) => 0,
-            None => self.begun_earlier(workspace, &place).await?,
-        };
-        let id = {
+        let mut rounds = Rounds::default();
+        let id = loop {
+            let before = match self.read(records::budget(workspace, &place)).await? {
+                Some(_) => None,
+                None => Some(self.spent_before(workspace, &place).await?),
+            };
             let turn = self.inner.ledger.turn(workspace);
             let _turn = turn.lock().await;
-            self.retry_lost_races(|| self.try_set_budget(caller, workspace, (&place, earlier), &limit))
-                .await?
+            let attempt = || self.try_set_budget(caller, workspace, (&place, before.as_ref()), &limit);
+            match self.retry_lost_races(attempt).await? {
+                Some(id) => break id,
+                None => rounds.lost().await?,
+            }
         };
         let known = self.read_budgets(workspace).await?;
         if let Some(budget) = known.budgets.iter().find(|budget| budget.stored.id == id) {
@@ -194,23 +194,25 @@ impl AgentCfg {
         }
     }
 
+    /// `None` where what was read before has changed.
     async fn try_set_budget(
         &self,
         caller: &Caller,
         workspace: WorkspaceId,
-        (place, earlier): (&BudgetPlace, u64),
+        (place, before): (&BudgetPlace, Option<&SpentBefore>),
         limit: &BudgetLimit,
-    ) -> Result<Attempt<uuid::Uuid>, Error> {
+    ) -> Result<Attempt<Option<Uuid>>, Error> {
         let access = self.access(caller, workspace, Permission::BudgetsManage).await?;
         let workspace = access.workspace();
         let (key, head_key) = (records::budget(workspace, place), records::budgets_head(workspace));
         let usage = records::usage_writes(workspace).guarded();
-        let (found, head, usage) = self.read((key.clone(), head_key.clone(), usage)).await?;
+        let late = records::late_usage_writes(workspace);
+        let (found, head, usage, late) = self.read((key.clone(), head_key.clone(), usage, late)).await?;
         let action = limit.action.unwrap_or(BudgetAction::Refuse);
         if let Some(found) = &found
             && (found.value.limit_usd, found.value.action) == (limit.limit_usd, action)
         {
-            return Ok(Attempt::Done(found.value.id));
+            return Ok(Attempt::Done(Some(found.value.id)));
         }
         let now = found
             .as_ref()
@@ -241,8 +243,15 @@ impl AgentCfg {
         let mut change = change.save(key, found, &new)?;
         change = with_head(change, head_key, head, if is_new { 1 } else { 0 })?;
         if is_new {
+            let Some(before) = before else {
+                return Ok(Attempt::Done(None));
+            };
+            let spent = self.spent_with_last_days(workspace, place, before, (late, now));
+            let Some(spent) = spent.await? else {
+                return Ok(Attempt::Done(None));
+            };
             let account = BudgetAccount {
-                spent: self.spent_before(workspace, place, now).await?.saturating_sub(earlier),
+                spent,
                 ..BudgetAccount::default()
             };
             // What is written from now on finds the budget, and counts in it.
@@ -250,7 +259,7 @@ impl AgentCfg {
                 .check(usage.unchanged)
                 .put(account_key(workspace, &new, now), &account)?;
         }
-        self.apply(change).await?.attempt(id)
+        self.apply(change).await?.attempt(Some(id))
     }
 
     /// Removes a budget.
@@ -325,45 +334,6 @@ impl AgentCfg {
             change = change.delete(account);
         }
         self.apply(change).await?.attempt(())
-    }
-
-    /// What calls have cost that ended in the current period and began before it, so that they belong to the one
-    /// before. They end soon after its beginning.
-    async fn begun_earlier(&self, workspace: WorkspaceId, place: &BudgetPlace) -> Result<u64, Error> {
-        let Some(start) = period::start(place.period, self.now()).map(Timestamp::unix_millis) else {
-            return Ok(0);
-        };
-        let mut spent: u64 = 0;
-        let mut pieces = Chunks::of(records::calls_from(workspace, start));
-        while let Some(piece) = pieces.next(self).await? {
-            let blocks = chunked_reads::values::<CallBlock>(piece).await?;
-            for (_, call) in blocks.into_iter().flat_map(CallBlock::into_calls) {
-                if call.ended_at >= start.saturating_add(LONGEST_CALL + CallBlock::SPAN) {
-                    return Ok(spent);
-                }
-                if call.began_at() < start && place.covers_group(&call.group) {
-                    spent = spent.saturating_add(nanos(call.cost.unwrap_or(Usd::ZERO)));
-                }
-            }
-        }
-        Ok(spent)
-    }
-
-    /// What the calls of the period that a budget begins in have cost already.
-    async fn spent_before(&self, workspace: WorkspaceId, place: &BudgetPlace, now: Timestamp) -> Result<u64, Error> {
-        let day = |at: Timestamp| at.unix_millis().div_euclid(DAY);
-        let from = period::start(place.period, now).map_or(0, day);
-        let mut spent: u64 = 0;
-        // All of the last day, also what a server has written whose clock is ahead.
-        let days = (SumTime::Day(from), SumTime::Day(i64::MAX));
-        self.each_sum_of(workspace, days, |_, sum| {
-            if place.covers_group(&sum.group) {
-                spent = spent.saturating_add(nanos(sum.sums.cost));
-            }
-            Ok(())
-        })
-        .await?;
-        Ok(spent)
     }
 }
 

@@ -14,6 +14,7 @@ mod reservation;
 mod reserve;
 mod settle;
 mod slice;
+mod spent_before;
 #[cfg(test)]
 mod tests;
 

@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::budgets::ProcessTag;
 use super::entity::{Entity, EntityKey, NumberKey};
 use super::read::Entries;
+use crate::clock::{DAY, HOUR};
 use crate::error::Error;
 use crate::model::{Actor, CallId, CredentialSource, Provider, Timestamp, TokenUsage, UsageCall, Usd, WorkspaceId};
 use crate::store::{Key, Kind};
@@ -198,6 +199,14 @@ pub(in crate::service) enum SumTime {
 }
 
 impl SumTime {
+    /// Whether the time is over at this moment, in milliseconds.
+    pub(in crate::service) fn is_over(self, now: i64) -> bool {
+        match self {
+            Self::Day(day) => day < now.div_euclid(DAY),
+            Self::Hour(hour) => hour < now.div_euclid(HOUR),
+        }
+    }
+
     /// Its part of the key. The days are before the hours.
     fn item(self) -> String {
         match self {
@@ -237,4 +246,10 @@ impl EntityKey<StoredSum> {
 /// How often the usage of a workspace was written. What is read of it is whole as long as the number stays.
 pub(in crate::service) fn usage_writes(workspace: WorkspaceId) -> NumberKey {
     NumberKey::of(Key::in_workspace(workspace, Kind::Counter, "usage_writes"))
+}
+
+/// How often the usage of a workspace was written with a sum of a day that was over. As long as the number stays, so do the
+/// sums of days that had been over before.
+pub(in crate::service) fn late_usage_writes(workspace: WorkspaceId) -> NumberKey {
+    NumberKey::of(Key::in_workspace(workspace, Kind::Counter, "late_usage_writes"))
 }

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use super::ledger::{OpenSum, PendingWrite, SumKey, WaitingCall};
-use crate::clock::HOUR;
 use crate::error::Error;
 use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
@@ -167,6 +166,11 @@ impl AgentCfg {
                 .check(head.unchanged(budgets.as_ref()))
                 .check(first.unchanged(None))
                 .add(records::usage_writes(workspace), 1, None);
+            let now = self.now().unix_millis();
+            let is_late = |key: &SumKey| matches!(key.time, SumTime::Day(_)) && key.time.is_over(now);
+            if changed.keys().any(is_late) {
+                transaction = transaction.add(records::late_usage_writes(workspace), 1, None);
+            }
             for block in blocks {
                 transaction = transaction.put(block.key(workspace), block)?;
             }
@@ -230,15 +234,9 @@ impl AgentCfg {
 
     /// Forgets the sums of times that are over. If the clock is set back, others are begun.
     fn close_sums(&self, workspace: WorkspaceId) {
-        let hour = self.now().unix_millis().div_euclid(HOUR);
+        let now = self.now().unix_millis();
         let mut sums = self.inner.ledger.sums();
-        sums.retain(|key, _| {
-            let is_over = match key.time {
-                SumTime::Day(of) => of < hour.div_euclid(24),
-                SumTime::Hour(of) => of < hour,
-            };
-            key.workspace != workspace || !is_over
-        });
+        sums.retain(|key, _| key.workspace != workspace || !key.time.is_over(now));
     }
 
     /// The end of the time for which calls are kept.
