@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Stderr, Stdout, Write};
 
 use agentcfg_client::model::{Changes, Timestamp};
+use agentcfg_core::validate::DEFAULT_LIMIT;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Row, Table, presets};
@@ -103,6 +104,15 @@ impl Output {
     pub fn note(&mut self, text: impl std::fmt::Display) {
         // There is no other place for a message.
         let _ = writeln!(self.stderr, "{text}");
+    }
+
+    /// Says that a table may not have all rows, where it has as many as a page without a limit.
+    pub fn note_of_page(&mut self, rows: usize) {
+        if rows as u64 == DEFAULT_LIMIT && !self.is_json() {
+            self.note(format_args!(
+                "These are the newest {rows}. --limit gives more, --before the rest."
+            ));
+        }
     }
 
     /// Prints rows below a header. On a terminal a row has one line, and what does not fit is cut off.

@@ -17,7 +17,7 @@ pub struct Directory {
     #[arg(long, value_name = "NAME")]
     pub set: Option<String>,
     /// Deactivate the agents of the set that have no file any more.
-    #[arg(long)]
+    #[arg(long, requires = "set")]
     pub prune: bool,
     /// The greatest number of agents to deactivate, or `all`. Without it an apply refuses to deactivate all agents of the set,
     /// or several that are more than a third of them.

@@ -123,7 +123,7 @@ Examples:
     Versions {
         #[command(flatten)]
         agent: Agent,
-        /// Show at most this many versions, 1 to 1000.
+        /// Show at most this many versions, 1 to 1000. [default: 100]
         #[arg(long, value_name = "NUMBER")]
         limit: Option<u32>,
         /// Show versions before this one.
@@ -417,7 +417,7 @@ pub struct Audit {
     /// Entries before this revision.
     #[arg(long, value_name = "NUMBER")]
     pub before: Option<u64>,
-    /// At most this many entries, 1 to 1000.
+    /// At most this many entries, 1 to 1000. [default: 100]
     #[arg(long, value_name = "NUMBER")]
     pub limit: Option<u32>,
 }

@@ -31,6 +31,6 @@ pub struct Usage {
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
     /// Only so many values of the first column that is no time: those that cost most. All others are added up.
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..=50))]
+    #[arg(long, value_name = "NUMBER")]
     pub top: Option<u32>,
 }

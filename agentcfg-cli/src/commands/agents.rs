@@ -179,7 +179,13 @@ fn numbers(entries: &[String]) -> Result<Map<String, Value>> {
             ))
         };
         let (name, number) = entry.split_once('=').ok_or_else(wrong)?;
-        let number: Value = serde_json::from_str(number).map_err(|_| wrong())?;
+        let number: Value = serde_json::from_str(number).map_err(|error| match error.to_string() {
+            message if message.starts_with("number out of range") => CommandFailure::error(format_args!(
+                "--parameter {}: the number is out of range",
+                printable(entry)
+            )),
+            _ => wrong(),
+        })?;
         if numbers.insert(name.to_owned(), number).is_some() {
             return Err(CommandFailure::error(format_args!(
                 "--parameter must name {} once",

@@ -39,5 +39,6 @@ pub async fn list(context: &mut Context, filter: Audit) -> Result<Code> {
         let header = ["REVISION", "TIME", "ACTOR", "ACTION", "TARGET", "MESSAGE", "CHANGED"];
         output.table(&header, entries.iter().map(row).collect())
     })?;
+    context.output.note_of_page(entries.len());
     Ok(Code::Done)
 }

@@ -16,7 +16,7 @@ use crate::agent_file::Markers;
 use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::{self, Directory};
 use crate::import::existing::{Outcome, outcome};
-use crate::import::output_file::File;
+use crate::import::output_file::{File, place_files};
 use crate::import::{self, Entry, Format, Node, formats};
 use crate::output::printable;
 use crate::session::Session;
@@ -106,8 +106,12 @@ pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code
         written.push(one);
         exported.lose(&agent_id, paths);
     }
+    for (agent_id, name) in import::make_unique(format, &mut written) {
+        exported.lose(&agent_id, vec![name]);
+    }
     let mut not_held = Vec::new();
-    let files = (format.write)(written, &mut not_held);
+    let mut files = (format.write)(written, &mut not_held);
+    place_files(format, dir, &mut files)?;
     for (agent_id, path) in not_held {
         exported.lose(&agent_id, vec![path]);
     }
@@ -144,15 +148,8 @@ fn changed(
     exported: &mut Exported,
 ) -> Result<Vec<(PathBuf, String)>> {
     let (mut changed, mut refused): (Vec<(PathBuf, String)>, Vec<String>) = (Vec::new(), Vec::new());
-    let mut paths = BTreeSet::new();
     for file in files {
         let path = dir.join(&file.path);
-        if !paths.insert(path.clone()) {
-            return Err(CommandFailure::error(format_args!(
-                "two agents have the file {}",
-                path.display()
-            )));
-        }
         if fs::symlink_metadata(&path).is_err_and(|error| error.kind() == io::ErrorKind::NotFound) {
             changed.push((path, file.text));
             continue;

@@ -71,10 +71,7 @@ fn of_proxy(failure: &CommandFailure, error: &agentcfg_client::Error) -> Option<
         }
         _ => return None,
     };
-    Some(match error.may_have_been_applied() {
-        true => format!("{hint} {MAYBE_APPLIED}"),
-        false => hint.to_owned(),
-    })
+    Some(hint.to_owned())
 }
 
 /// The host in a URL, with the brackets of an IPv6 address removed.
@@ -136,15 +133,18 @@ pub(super) fn hint(failure: &CommandFailure, origins: Option<&Origins>) -> Optio
             .to_owned()
     } else if error.is_forbidden() {
         "`agentcfg whoami` shows the workspaces and permissions of the credential.".to_owned()
-    } else if error.may_have_been_applied() {
-        MAYBE_APPLIED.to_owned()
     } else if error.is_rate_limited() {
         let seconds = error.retry_after()?.as_secs();
         format!("Try again in {} s.", seconds.max(1))
+    } else if error.may_have_been_applied() {
+        return Some(MAYBE_APPLIED.to_owned());
     } else {
         return None;
     };
-    Some(hint)
+    Some(match error.may_have_been_applied() {
+        true => format!("{hint} {MAYBE_APPLIED}"),
+        false => hint,
+    })
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! What a value of a source is, and how it is written there.
 
+use super::definition::refusal_of;
 use super::source_tree::{Entry, Node, Value, put};
 
 /// The kinds of values in the tables.
@@ -288,23 +289,46 @@ fn parts(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<&str> {
 
 /// The servers of a map by names, or of a list with such maps. Names alone refer to servers that are defined elsewhere.
 pub fn servers_of(node: Option<&Node>) -> Vec<Node> {
-    let Some(node) = node else { return Vec::new() };
-    let maps: Vec<&[Entry]> = match &node.value {
-        Value::List(items) => items.iter().map(Node::entries).collect(),
-        _ => vec![node.entries()],
-    };
-    let servers = maps.into_iter().flatten().filter(|entry| is_server(entry));
-    let server = |entry: &Entry| {
-        let name = Entry::new("name", Node::text(&*entry.key));
-        let members = [name].into_iter().chain(entry.node.entries().iter().cloned());
-        Node::at(entry.place, Value::Map(members.collect()))
-    };
-    servers.map(server).collect()
+    let servers = node.map(maps).unwrap_or_default().into_iter().flatten();
+    servers.filter(|entry| is_server(entry)).map(server).collect()
 }
 
-/// Whether an entry is a server by its name. A member `name` of it would be lost.
+/// Whether an entry is a server by its name that the service takes. A member `name` of it would be lost.
 fn is_server(entry: &Entry) -> bool {
+    is_named_server(entry) && refusal(entry).is_none()
+}
+
+fn is_named_server(entry: &Entry) -> bool {
     entry.node.is_map() && entry.node.get("name").is_none()
+}
+
+fn server(entry: &Entry) -> Node {
+    let name = Entry::new("name", Node::text(&*entry.key));
+    let members = [name].into_iter().chain(entry.node.entries().iter().cloned());
+    Node::at(entry.place, Value::Map(members.collect()))
+}
+
+/// Why the service does not take a server.
+fn refusal(entry: &Entry) -> Option<String> {
+    refusal_of("mcp_servers", &Node::list(vec![server(entry)]))
+}
+
+/// The servers that the service does not take, each with the reason.
+pub fn refused_servers(node: &Node) -> Vec<(&Entry, String)> {
+    let entries = maps(node).into_iter().flatten();
+    let refused = |entry| Some((entry, refusal(entry)?));
+    entries
+        .filter(|entry| is_named_server(entry))
+        .filter_map(refused)
+        .collect()
+}
+
+/// The maps of servers by their names.
+fn maps(node: &Node) -> Vec<&[Entry]> {
+    match &node.value {
+        Value::List(items) => items.iter().map(Node::entries).collect(),
+        _ => vec![node.entries()],
+    }
 }
 
 /// The servers as entries by their names.

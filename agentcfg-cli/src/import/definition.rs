@@ -18,22 +18,25 @@ pub fn place_in(definition: &mut Node, path: &str, value: Node) -> bool {
         put(entries, key, value);
     }
     let top = path.split('.').next().unwrap_or(path);
-    let is_allowed = definition.get(top).is_some_and(|value| is_allowed(top, value));
+    let is_allowed = definition
+        .get(top)
+        .is_some_and(|value| refusal_of(top, value).is_none());
     if !is_allowed {
         *definition = before;
     }
     is_allowed
 }
 
-/// Whether the service takes this value under a key of the definition.
-fn is_allowed(key: &str, value: &Node) -> bool {
+/// Why the service does not take this value under a key of the definition.
+pub fn refusal_of(key: &str, value: &Node) -> Option<String> {
     let definition = Node::map(vec![Entry::new(key, value.clone())]);
     let agent = Node::map(vec![
         Entry::new("agent_id", Node::text("x")),
         Entry::new("display_name", Node::text("x")),
         Entry::new("definition", definition),
     ]);
-    AgentSpec::from_json(agent.json().as_bytes()).is_ok()
+    let refused = AgentSpec::from_json(agent.json().as_bytes()).err()?;
+    Some(refused.to_string())
 }
 
 /// Takes the value at a path out, and the maps that it leaves empty.

@@ -1,5 +1,7 @@
 //! The way back through the table of a format: from the fields of an agent to the keys of the format.
 
+use std::collections::BTreeMap;
+use std::iter;
 use std::path::Path;
 
 use super::convert;
@@ -76,6 +78,35 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
         beside,
         directories: format.directories,
     }
+}
+
+/// Gives each agent a name of its own where the tool identifies agents by it: of several with one name, the first keeps it, and
+/// the others have their identifiers. Returns the others, with what they lose.
+pub fn make_unique(format: &Format, agents: &mut [Written]) -> Vec<(String, String)> {
+    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    let mut lost = Vec::new();
+    for agent in agents {
+        let entry = agent
+            .entries
+            .iter_mut()
+            .find(|entry| Some(&*entry.key) == format.unique);
+        let Some((name, entry)) = entry.and_then(|entry| Some((entry.node.scalar()?, entry))) else {
+            continue;
+        };
+        let id = &agent.agent_id;
+        let others = iter::once(id.clone()).chain((2..).map(|number| format!("{id}-{number}")));
+        let is_own = |name: &String| names.get(name).is_none_or(|owner| owner == id);
+        let own = iter::once(name.clone()).chain(others).find(is_own).unwrap_or_default();
+        if own != name {
+            lost.push((
+                id.clone(),
+                format!("the name {name:?}, which {} has, too", names[&name]),
+            ));
+            entry.node = Node::text(&*own);
+        }
+        names.insert(own, id.clone());
+    }
+    lost
 }
 
 /// Whether a value has its place outside the format's own part.

@@ -27,7 +27,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-pub use self::export::export;
+pub use self::export::{export, make_unique};
 pub use self::parse_tree::from_json;
 pub use self::source_tree::{Entry, Node};
 pub use self::table::{Format, Imported, Record, Went, import};
@@ -375,6 +375,17 @@ fn collisions(agent_id: &str, agents: &[Imported]) -> Vec<Problem> {
         let message = format!("{what}: see {}; rename one of them", place_of(first));
         Some(Problem::new(&second.file, second.place, message))
     };
+    let label = |(i, second): (usize, &Imported)| {
+        let has_one = |first: &&Imported| first.labels.iter().any(|label| second.labels.contains(label));
+        let first = agents[..i].iter().find(has_one)?;
+        let label = first.labels.iter().find(|label| second.labels.contains(label))?;
+        let message = format!(
+            "the label {label} is at another version, too: see {}; remove one of them",
+            place_of(first)
+        );
+        Some(Problem::new(&second.file, second.place, message))
+    };
+    let problem = |at: (usize, &Imported)| problem(at).or_else(|| label(at));
     agents.iter().enumerate().filter_map(problem).collect()
 }
 

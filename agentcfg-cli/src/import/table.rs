@@ -60,6 +60,10 @@ pub struct Format {
     pub files: &'static [&'static str],
     /// The hidden directories that its tool reads.
     pub directories: &'static [&'static str],
+    /// Where its tool keeps agents in a project.
+    pub home: Option<&'static str>,
+    /// The key whose values its tool identifies agents by.
+    pub unique: Option<&'static str>,
     pub read: fn(&super::Source<'_>, &mut super::Reading),
     /// The files of agents. What has no place in them is added to the second.
     pub write: fn(Vec<Written>, &mut NotHeld) -> Vec<File>,
@@ -200,6 +204,10 @@ pub fn import(
     let mut kept: Vec<Entry> = beside;
     for entry in &entries {
         tell_large(&file, &entry.node, &entry.key, notes);
+        let kind = format.rows.iter().find(|(key, ..)| *key == entry.key);
+        if kind.is_some_and(|(.., kind)| matches!(kind, As::ServerMap | As::ServerList)) {
+            tell_refused(&file, &entry.node, format, notes);
+        }
     }
     for entry in entries {
         let row = format.rows.iter().find(|(key, ..)| *key == entry.key);
@@ -363,6 +371,14 @@ fn tell_large(file: &Path, node: &Node, path: &str, notes: &mut Vec<Problem>) {
             }
         }
         _ => {}
+    }
+}
+
+/// Warns of servers that are kept for the format alone.
+pub fn tell_refused(file: &Path, servers: &Node, format: &Format, notes: &mut Vec<Problem>) {
+    for (server, reason) in convert::refused_servers(servers) {
+        let message = format!("the server {} is kept for {} alone: {reason}", server.key, format.word);
+        notes.push(Problem::new(file, server.place, message));
     }
 }
 

@@ -7,7 +7,7 @@ use super::super::convert::servers_of;
 use super::super::output_file::{File, Holds, is_allowed};
 use super::super::parse_tree::from_json;
 use super::super::source_tree::{Entry, Node, put};
-use super::super::table::secret_problems;
+use super::super::table::{secret_problems, tell_refused};
 use super::super::{Beside, Reading, Source};
 
 /// The key of the agents in `opencode.json`.
@@ -52,6 +52,9 @@ pub fn add_beside(source: &Source<'_>, reading: &mut Reading, from: usize, (key,
 pub fn keep_beside(source: &Source<'_>, reading: &mut Reading, node: Node) {
     let secrets = secret_problems(source.path, node.entries(), &[]);
     if secrets.is_empty() {
+        if let Some(servers) = node.get("mcpServers") {
+            tell_refused(source.path, servers, source.format, &mut reading.warnings);
+        }
         let beside = Beside { node, is_used: false };
         reading.beside.insert(source.path.to_owned(), beside);
     }

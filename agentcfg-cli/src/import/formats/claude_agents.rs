@@ -32,6 +32,8 @@ pub const FORMAT: Format = Format {
     prefers_jsonc: false,
     files: &[".json"],
     directories: &[],
+    home: None,
+    unique: Some("name"),
     read,
     write,
 };

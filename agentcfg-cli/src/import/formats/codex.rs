@@ -28,6 +28,8 @@ pub const FORMAT: Format = Format {
     prefers_jsonc: false,
     files: &[".toml"],
     directories: &[".codex"],
+    home: Some(".codex/agents"),
+    unique: Some("name"),
     read,
     write,
 };

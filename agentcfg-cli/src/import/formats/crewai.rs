@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use super::super::convert::As;
 use super::super::output_file::{File, Holds, NotHeld, is_allowed};
 use super::super::parse_tree::{Scalars, from_json, from_shared_yaml};
-use super::super::source_tree::{Entry, Node, take};
+use super::super::source_tree::{Entry, Node, put, take};
 use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::yaml_text::to_yaml;
@@ -36,6 +36,8 @@ pub const FORMAT: Format = Format {
     prefers_jsonc: true,
     files: &[".yaml", ".yml", ".jsonc", ".json"],
     directories: &[],
+    home: None,
+    unique: Some("$name"),
     read,
     write,
 };
@@ -53,6 +55,11 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
     match from_json(source.path, source.text) {
         Ok(node) if is_agent(&node) => {
             let mut entries = node.entries().to_vec();
+            // The settings count, and not what is beside them.
+            for setting in settings(&node).filter(|setting| is_mapped(&setting.key)) {
+                entries.retain(|entry| entry.key != setting.key);
+                entries.push(setting.clone());
+            }
             entries.insert(0, Entry::new("$name", Node::text(source.stem())));
             let mut record = Record::new(source.path, node.place, entries, source.stem());
             record.beside.push(Entry::new("$file", Node::text(source.relative)));
@@ -64,7 +71,35 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
 }
 
 fn is_agent(node: &Node) -> bool {
-    TEXTS.iter().any(|key| node.get(key).is_some())
+    let has = |key: &str| node.get(key).is_some() || settings(node).any(|setting| setting.key == key);
+    TEXTS.into_iter().any(has)
+}
+
+fn settings(agent: &Node) -> impl Iterator<Item = &Entry> {
+    agent.get("settings").map(Node::entries).unwrap_or_default().iter()
+}
+
+/// Whether a key has a place outside of the format's own part.
+fn is_mapped(key: &str) -> bool {
+    FORMAT.rows.iter().any(|(row, to, _)| *row == key && *to != Kept)
+}
+
+/// Moves the values of settings back into them.
+fn into_settings(entries: &mut Vec<Entry>) {
+    let Some(at) = entries.iter().position(|entry| entry.key == "settings") else {
+        return;
+    };
+    let mut settings = entries.remove(at);
+    if let Some(members) = settings.node.entries_mut() {
+        for key in members.iter().map(|member| member.key.clone()).collect::<Vec<_>>() {
+            match take(entries, &key) {
+                Some(node) => put(members, &key, node),
+                None if is_mapped(&key) => members.retain(|member| member.key != key),
+                None => {}
+            }
+        }
+    }
+    entries.push(settings);
 }
 
 fn yaml(source: &Source<'_>, reading: &mut Reading) {
@@ -105,6 +140,7 @@ fn write(agents: Vec<Written>, _: &mut NotHeld) -> Vec<File> {
             .beside("$file")
             .and_then(Node::as_text)
             .and_then(|file| [".jsonc", ".json"].into_iter().find(|end| file.ends_with(end)));
+        into_settings(&mut agent.entries);
         if let Some(end) = own {
             let path = agent.path(end);
             files.push(File::new(path, Node::map(agent.entries).pretty(), Holds::Agent));

@@ -81,6 +81,8 @@ pub const FORMAT: Format = Format {
     prefers_jsonc: false,
     files: &[".json"],
     directories: &[],
+    home: None,
+    unique: Some("name"),
     read,
     write,
 };

@@ -46,6 +46,8 @@ pub const CLAUDE_CODE: Format = Format {
     prefers_jsonc: false,
     files: &[".md", ".json"],
     directories: &[".claude", ".claude-plugin"],
+    home: Some(".claude/agents"),
+    unique: Some("name"),
     read: claude_code,
     write,
 };
@@ -74,6 +76,8 @@ pub const COPILOT: Format = Format {
     prefers_jsonc: false,
     files: &[".agent.md", ".chatmode.md", ".md"],
     directories: &[".github"],
+    home: Some(".github/agents"),
+    unique: None,
     read: copilot,
     write,
 };
@@ -102,6 +106,8 @@ pub const OPENCODE: Format = Format {
     prefers_jsonc: false,
     files: &[".md", ".json", ".jsonc"],
     directories: &[".opencode"],
+    home: Some(".opencode/agents"),
+    unique: None,
     read: opencode,
     write,
 };
@@ -320,8 +326,11 @@ fn markdown(source: &Source<'_>, reading: &mut Reading, name: &dyn Fn(&[Entry]) 
 fn objects(source: &Source<'_>, reading: &mut Reading, node: &Node, below: &str, is_defined: bool) {
     let is_agent = |entry: &Entry| entry.node.is_map() && (!is_defined || entry.node.text_of(BODY).is_some());
     let of_key = node.get(below).filter(|node| node.entries().iter().any(is_agent));
-    let is_whole =
-        is_defined && node.entries().iter().any(is_agent) && node.entries().iter().all(|entry| entry.node.is_map());
+    // Without a key around them, an agent has all that the tool requires, or nothing else is in the file.
+    let is_complete = |entry: &Entry| is_agent(entry) && entry.node.text_of("description").is_some();
+    let has_agents = node.entries().iter().any(is_complete)
+        || node.entries().iter().any(is_agent) && node.entries().iter().all(|entry| entry.node.is_map());
+    let is_whole = is_defined && has_agents;
     let agents: Vec<Entry> = match of_key {
         Some(agents) => agents.entries().to_vec(),
         None if is_whole => node.entries().to_vec(),

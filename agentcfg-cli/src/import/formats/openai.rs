@@ -59,6 +59,8 @@ pub const FORMAT: Format = Format {
     prefers_jsonc: false,
     files: &[".json"],
     directories: &[],
+    home: None,
+    unique: None,
     read,
     write,
 };

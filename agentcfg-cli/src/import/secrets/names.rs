@@ -132,5 +132,5 @@ pub fn is_of_credential(name: &str) -> bool {
 fn names_a_credential(name: &str) -> bool {
     let name = name.to_lowercase();
     let last = name.rsplit(['-', '_']).next().unwrap_or_default();
-    NAMES.iter().any(|part| name.contains(part)) || ["pass", "pwd", "pat"].contains(&last)
+    NAMES.iter().any(|part| name.contains(part)) || ["pass", "passphrase", "pwd", "pat"].contains(&last)
 }

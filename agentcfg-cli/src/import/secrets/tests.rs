@@ -8,6 +8,11 @@ fn literals_are_found_and_references_are_not() {
         ("url", "https://user:pass@example.com/mcp"),
         ("url", "https://example.com/mcp?api_key=abcdef123"),
         ("note", "ghp_0123456789abcdef0123"),
+        ("url", "https://x.example.com/?sig=aBcD1234efGH5678ijKL"),
+        ("url", "https://tok_123456@x.example.com/"),
+        ("url", "https://mcp.zapier.com/api/mcp/s/aBcD1234efGH5678/mcp"),
+        ("note", "Server=x;User Id=sa;Password=hunter2abc;"),
+        ("note", "host=db dbname=desk password=hunter"),
     ] {
         assert_eq!(secrets(&[Entry::new(key, Node::text(text))], &[]).len(), 1, "{text}");
     }
@@ -16,6 +21,9 @@ fn literals_are_found_and_references_are_not() {
         "https://example.com/mcp",
         "sk-",
         "You ask for a token.",
+        "Server=x;User Id=sa;Password=${PASSWORD};",
+        "password=hunter",
+        "https://deploy@x.example.com/",
     ] {
         assert!(
             secrets(&[Entry::new("url", Node::text(text))], &[]).is_empty(),
@@ -33,6 +41,9 @@ fn literals_are_found_and_references_are_not() {
     assert_eq!(in_env("DB_PASSWORD", "${DB_PASSWORD:-${OTHER}}"), 0);
     assert_eq!(in_env("DB_HOST", "${DB_HOST:-localhost}"), 0);
     assert_eq!(in_env("DB_PASSWORD", "pw"), 1);
+    assert_eq!(in_env("PASSPHRASE", "correct-horse-battery"), 1);
+    assert_eq!(in_env("X_SECRET", "prefix ${A} hunter2secret"), 1);
+    assert_eq!(in_env("X_SECRET", "Bearer ${A} v2"), 0);
     assert_eq!(in_env("DB_PASSWORD", "correct horse"), 1);
     assert_eq!(in_env("Authorization", "Bearer abc"), 1);
     assert_eq!(in_env("COOKIE_SECURE", "true"), 0);

@@ -37,6 +37,7 @@ const SECRET_URLS: &[&str] = &[
     "hooks.slack.com/services/",
     "hooks.slack.com/workflows/",
     "discord.com/api/webhooks/",
+    "mcp.zapier.com/api/mcp/s/",
 ];
 
 /// The schemes of a header before its credential.
@@ -44,7 +45,7 @@ const SCHEMES: &[&str] = &["bearer ", "basic ", "token ", "apikey "];
 
 /// Whether a text is a secret by itself, or by where it is.
 pub fn is_secret(text: &str, expects: Expected) -> bool {
-    if has_token(text) || has_key(text) || has_password(text) {
+    if has_token(text) || has_key(text) || has_password(text) || is_connection_with_password(text) {
         return true;
     }
     let scheme = SCHEMES.iter().find_map(|scheme| {
@@ -63,8 +64,8 @@ pub fn is_secret(text: &str, expects: Expected) -> bool {
     let rest = without_references(bare);
     if rest.len() < bare.len() {
         // What stands beside a reference is often a name or a scheme.
-        let rest = rest.trim();
-        return expects == Expected::Secret && rest.len() >= 6 && is_mixed(rest) && !rest.contains(char::is_whitespace);
+        let is_odd_word = |word: &str| word.len() >= 6 && is_mixed(word);
+        return expects == Expected::Secret && rest.split_whitespace().any(is_odd_word);
     }
     if bare.contains(char::is_whitespace) {
         return expects == Expected::Secret;
@@ -209,6 +210,20 @@ fn is_variable(text: &str) -> bool {
         && text.split('_').all(|word| changes(word) <= 2)
 }
 
+/// Whether a text is the settings of a connection, such as `Server=db;User Id=app;Password=…` and `host=db password=…`, with
+/// a password.
+fn is_connection_with_password(text: &str) -> bool {
+    let separator = if text.contains(';') { ';' } else { ' ' };
+    let parts = || text.split(separator).map(str::trim).filter(|part| !part.is_empty());
+    let pairs: Option<Vec<_>> = parts().map(|part| part.split_once('=')).collect();
+    let pairs = pairs.filter(|pairs| pairs.len() > 1).unwrap_or_default();
+    pairs.into_iter().any(|(name, value)| {
+        let (name, value) = (name.trim().to_lowercase().replace(' ', "_"), value.trim());
+        let is_password = ["password", "pwd", "accountkey", "sharedaccesskey"].contains(&&*name);
+        is_password && is_literal(value) && !is_placeholder(value)
+    })
+}
+
 /// Whether a URL has a password, or a credential as its user, in its path, or among its parameters.
 fn has_password(text: &str) -> bool {
     let Some((_, rest)) = text.split_once("://") else {
@@ -221,7 +236,7 @@ fn has_password(text: &str) -> bool {
             Some((_, password)) if !password.is_empty() => is_literal(password),
             _ => {
                 let user = user.trim_end_matches(':');
-                user.len() >= 16 && is_mixed(user) && is_literal(user)
+                user.len() >= 10 && is_mixed(user) && is_literal(user)
             }
         });
     let is_of_path = SECRET_URLS.iter().any(|url| {
@@ -233,7 +248,8 @@ fn has_password(text: &str) -> bool {
     let is_credential = |pair: &str| {
         let pair = pair.split_once('=');
         pair.is_some_and(|(name, value)| {
-            (is_of_credential(name) || name == "key") && value.len() >= 6 && is_literal(value)
+            let is_signature = ["key", "sig", "signature"].contains(&name);
+            (is_of_credential(name) || is_signature) && value.len() >= 6 && is_literal(value)
         })
     };
     let parameters = rest.split_once(['?', '#']).map(|(_, query)| query).unwrap_or_default();

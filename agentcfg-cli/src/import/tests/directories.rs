@@ -1,5 +1,6 @@
 //! Which files of a directory are read, and what an export may write.
 
+use super::super::output_file::{File, Holds, place_files};
 use super::*;
 
 /// Writes files, and reads their directory.
@@ -138,4 +139,54 @@ fn an_agent_chooses_no_hidden_file() {
         let files = (format.write)(vec![written], &mut Vec::new());
         assert_eq!(files[0].path, Path::new(path), "{kept}");
     }
+}
+
+/// Where files of an export go: `place_files` with the directory of the export and its files.
+#[track_caller]
+fn placed(word: &str, dir: &Path, files: &[&str]) -> std::result::Result<Vec<String>, String> {
+    let file = |path: &&str| File::new(PathBuf::from(path), String::new(), Holds::Agent);
+    let mut files: Vec<_> = files.iter().map(file).collect();
+    place_files(format(word).unwrap(), dir, &mut files).map_err(|error| error.to_string())?;
+    Ok(files.iter().map(|file| file.path.display().to_string()).collect())
+}
+
+#[test]
+fn an_export_writes_agents_where_their_tool_reads_them() {
+    let root = tempfile::tempdir().unwrap();
+    let project = root.path();
+    for (word, tool, place, new) in [
+        ("claude-code", ".claude", ".claude/agents/a.md", "b.md"),
+        ("opencode", ".opencode", ".opencode/agents/a.md", "b.md"),
+        ("copilot", ".github", ".github/agents/a.agent.md", "b.agent.md"),
+        ("codex", ".codex", ".codex/agents/a.toml", "b.toml"),
+    ] {
+        let below_tool = place.strip_prefix(tool).unwrap().trim_start_matches('/');
+        let name = place.rsplit('/').next().unwrap();
+        for (dir, read, at) in [
+            ("", place, place),
+            (tool, place, below_tool),
+            (&*format!("{tool}/agents"), place, name),
+            (&*format!("{tool}/agents"), below_tool, name),
+        ] {
+            let to = |file: &str| at.replace(name, file);
+            let found = placed(word, &project.join(dir), &[read, new]).unwrap();
+            assert_eq!(found, [at.to_owned(), to(new)], "{word} {dir:?} {read}");
+        }
+        // A directory of no project has them side by side.
+        assert_eq!(placed(word, &project.join("out"), &[new]).unwrap(), [new]);
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_does_not_follow_links_out_of_its_directory() {
+    let root = tempfile::tempdir().unwrap();
+    let (inside, outside) = (root.path().join("in"), root.path().join("out"));
+    fs::create_dir(&inside).unwrap();
+    fs::create_dir(&outside).unwrap();
+    std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
+    std::os::unix::fs::symlink(&inside, root.path().join("other")).unwrap();
+    let refused = placed("claude-code", &inside, &["link/deep/a.md"]).unwrap_err();
+    assert!(refused.contains("leads out of"), "{refused}");
+    assert!(placed("claude-code", &root.path().join("other"), &["deep/a.md"]).is_ok());
 }

@@ -214,3 +214,51 @@ fn comments_and_line_ends_of_the_file_that_is_replaced_stay() {
     let expected = Outcome::Write(new.text.replace('\n', "\r\n"));
     assert_eq!(outcome(claude, dir, &new, before.as_bytes()), expected);
 }
+
+#[test]
+fn settings_of_crewai_and_servers_that_are_kept_stay_where_they_are() {
+    let agent = r#"{"role": "R", "goal": "G", "backstory": "B", "llm": "top", "settings": {"llm": "inner", "x": 1}}"#;
+    let (text, lost) = edited("crewai", "s.json", agent, r#"{"model": "new"}"#);
+    assert!(text.contains(r#""settings": { "llm": "new", "x": 1 }"#), "{text}");
+    assert!(!text.contains("top") && lost.is_empty(), "{text} {lost:?}");
+
+    let servers = "---\nname: a\ndescription: d\nmcpServers:\n  - desk:\n      url: ${DESK}\n  - std:\n      command: o\n---\nx\n";
+    let changed = r#"{"definition.mcp_servers": [{"name": "std", "command": "changed"}]}"#;
+    let (text, _) = edited("claude-code", "a.md", servers, changed);
+    assert!(
+        text.contains(r#"- desk: url: "${DESK}" - std: command: changed"#),
+        "{text}"
+    );
+}
+
+#[test]
+fn agents_of_one_name_get_names_of_their_own() {
+    for word in ["crewai", "langfuse", "claude-code", "codex", "claude-agents"] {
+        let format = format(word).unwrap();
+        let fields = |name: &str| {
+            let json = format!(
+                r#"{{"display_name": "{name}", "role": "r", "description": "d", "persona_prompt": "p", "model": "m"}}"#
+            );
+            from_json(Path::new("agent"), &json).unwrap().entries().to_vec()
+        };
+        let mut written: Vec<_> = [("one", "Same"), ("two", "Same"), ("three", "two")]
+            .into_iter()
+            .map(|(id, name)| export(format, id, fields(name), &mut Vec::new()))
+            .collect();
+        let lost = super::super::make_unique(format, &mut written);
+        let names: Vec<_> = written
+            .iter()
+            .map(|agent| {
+                super::super::source_tree::find(&agent.entries, format.unique.unwrap())
+                    .unwrap()
+                    .json()
+            })
+            .collect();
+        assert_eq!(names, [r#""Same""#, r#""two""#, r#""three""#], "{word}");
+        assert_eq!(
+            lost[0],
+            ("two".to_owned(), r#"the name "Same", which one has, too"#.to_owned())
+        );
+        assert_eq!(lost.len(), 2);
+    }
+}

@@ -185,3 +185,70 @@ fn what_is_too_large_is_named_with_its_place() {
         );
     }
 }
+
+#[test]
+fn a_label_at_two_versions_is_a_problem() {
+    let prompts = r#"[{"name": "m", "version": 1, "prompt": "a", "labels": ["production"]},
+        {"name": "m", "version": 2, "prompt": "b", "labels": ["latest", "production"]}]"#;
+    let (agents, reading) = read_one("langfuse", "a.json", prompts);
+    let [problem] = &reading.problems[..] else {
+        panic!("{reading:?}")
+    };
+    assert!(agents.is_empty() && problem.place.line == 2, "{problem}");
+    assert!(problem.message.contains("the label production") && problem.message.contains("a.json:1;"));
+}
+
+#[test]
+fn what_is_no_agent_in_the_json_of_an_option_is_told() {
+    let option = r#"{"rev": {"description": "d", "prompt": "p"}, "bad": 5, "prompt": "x"}"#;
+    let (agents, reading) = read_one("claude-code", "a.json", option);
+    assert_eq!(agents[0].agent_id, "rev");
+    let reasons: Vec<_> = reading.skipped.iter().map(|skipped| &skipped.reason).collect();
+    assert!(
+        reasons.len() == 2 && reasons[0].contains("bad is no agent"),
+        "{reasons:?}"
+    );
+    // Settings of something else are no agents.
+    let (agents, _) = read_one(
+        "claude-code",
+        "a.json",
+        r#"{"hooks": {"prompt": "p"}, "theme": "dark"}"#,
+    );
+    assert!(agents.is_empty());
+}
+
+#[test]
+fn a_server_that_the_definition_does_not_take_leaves_the_others_in() {
+    let dir = tempfile::tempdir().unwrap();
+    let servers = r#"{"mcpServers": {"desk": {"type": "http", "url": "${DESK}"}, "std": {"command": "npx"}}}"#;
+    fs::write(dir.path().join(".mcp.json"), servers).unwrap();
+    fs::write(dir.path().join("a.md"), "---\nname: a\ndescription: d\n---\nx\n").unwrap();
+    let format = format("claude-code").unwrap();
+    let (agents, reading) = imported(format, dir.path());
+    let definition = agents[0].field("definition").unwrap();
+    let named = definition.get("mcp_servers").and_then(Node::as_list).unwrap();
+    assert_eq!(
+        named.iter().map(|server| server.text_of("name")).collect::<Vec<_>>(),
+        [Some("std")]
+    );
+    let [warning] = &reading.warnings[..] else {
+        panic!("{reading:?}")
+    };
+    let said = "the server desk is kept for claude-code alone: definition.mcp_servers[0].url must";
+    assert!(warning.message.starts_with(said), "{warning}");
+    // The file has both again.
+    let (exported, _) = exported(format, &agents);
+    let written = fs::read_to_string(exported.path().join(".mcp.json")).unwrap();
+    assert_eq!(
+        serde_json::from_str::<serde_json::Value>(&written).unwrap(),
+        serde_json::from_str::<serde_json::Value>(servers).unwrap()
+    );
+}
+
+#[test]
+fn settings_of_crewai_count_before_what_is_beside_them() {
+    let agent = r#"{"role": "R", "goal": "G", "backstory": "B", "llm": "top", "settings": {"llm": "inner", "role": "RS", "x": 1}}"#;
+    let (agents, _) = read_one("crewai", "s.json", agent);
+    let field = |name: &str| agents[0].field(name).and_then(Node::as_text);
+    assert_eq!((field("role"), field("model")), (Some("RS"), Some("inner")));
+}
