@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from agentcfg import NO_RETRIES, AsyncClient, Client, Timeouts, errors
+from agentcfg import NO_RETRIES, AsyncClient, Client, Timeouts, errors, types
 from agentcfg._async_methods import AsyncMethods
 from agentcfg._sync_methods import SyncMethods
 from conftest import Server, Studio
@@ -115,6 +115,31 @@ def test_labels(studio: Studio) -> None:
         owner.remove_agent_label("a", "production")
     page = owner.read_changes(after=listed, limit=1)
     assert (page.value[0]["type"], page.cursor == page.value[0]["cursor"]) == ("label.set", True)
+
+
+def test_the_comparison_of_labels_and_the_current_versions_need_no_agent(studio: Studio) -> None:
+    studio.agent("a", persona_prompt="one")
+    studio.edit("a", persona_prompt="two")
+    compared = [{"agent_id": "a", "from": 1, "to": 2, "versions": 1, "fields": ["persona_prompt"]}]
+
+    def shown(comparison: types.Comparison) -> list[dict[str, Any]]:
+        assert isinstance(comparison, list)
+        return [{name: value for name, value in row.items() if "lines" not in name} for row in comparison]
+
+    # A user of several workspaces, and a client that has not asked for its only one yet.
+    for key, workspace in [(studio.server.token("ada"), studio.workspace), (studio.key(), None)]:
+        with Client(studio.server.url, key, workspace=workspace) as client:
+            assert shown(client.diff_agent_versions("production", to="latest")) == compared
+        with Client(studio.server.url, key, workspace=workspace) as client:
+            assert [row["version"] for row in client.list_agent_versions()] == [2]
+
+    async def run() -> None:
+        async with AsyncClient(studio.server.url, studio.key()) as client:
+            assert shown(await client.diff_agent_versions("production", to="latest")) == compared
+        async with AsyncClient(studio.server.url, studio.key()) as client:
+            assert [row["version"] for row in await client.list_agent_versions()] == [2]
+
+    asyncio.run(run())
 
 
 def test_keys_members_audit_and_export(studio: Studio) -> None:

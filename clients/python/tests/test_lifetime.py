@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import gc
 import json
 import pickle
+import shutil
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +18,7 @@ from agentcfg import AgentCfg, AsyncAgentCfg, Client, errors
 from agentcfg._cache import CacheFile, Saved
 from agentcfg._follower import Follower
 from agentcfg.snapshot import Snapshot
-from conftest import Studio, Watch
+from conftest import SECONDS, Studio, Watch
 from test_follower import released
 
 URL = "http://127.0.0.1:1"
@@ -62,6 +65,49 @@ def test_a_cache_of_deep_arrays_is_no_cache(studio: Studio, tmp_path: Path) -> N
     with AgentCfg(studio.server.url, studio.key(), cache=cache) as cfg:
         assert cfg.agent("a").version == 1
     assert json.loads(cache.read_text())["agents"][0]["agent_id"] == "a"
+
+
+def test_a_cache_that_cannot_be_written_says_why_after_an_early_close(
+    studio: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    studio.agent("a")
+    begun, goes_on = threading.Event(), threading.Event()
+    save = CacheFile.save
+
+    def wait(file: CacheFile, saved: Saved) -> None:
+        begun.set()
+        assert goes_on.wait(SECONDS)
+        save(file, saved)
+
+    monkeypatch.setattr(CacheFile, "save", wait)
+    unseen: list[dict[str, Any]] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: unseen.append(context))
+        cfg = AsyncAgentCfg(studio.server.url, studio.key(), cache=tmp_path / "none" / "agents.json")
+        await cfg.wait_ready()
+        await loop.run_in_executor(None, begun.wait, SECONDS)
+        closing = asyncio.create_task(cfg.close())
+        await asyncio.sleep(0)
+        loop.call_later(0.05, goes_on.set)
+        await closing
+        assert isinstance(cfg.health.cache_error, FileNotFoundError)
+
+    asyncio.run(run())
+    gc.collect()
+    assert unseen == []
+
+
+def test_the_last_state_that_cannot_be_written_says_why(studio: Studio, tmp_path: Path) -> None:
+    studio.agent("a")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    with AgentCfg(studio.server.url, studio.key(), cache=folder / "agents.json") as cfg:
+        Watch(cfg).live()
+        assert cfg.health.cache_error is None
+        shutil.rmtree(folder)
+    assert isinstance(cfg.health.cache_error, FileNotFoundError)
 
 
 def test_a_second_event_loop_follows_again(studio: Studio) -> None:

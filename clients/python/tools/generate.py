@@ -33,6 +33,12 @@ READING = {"renderAgentPrompt"}
 ARGUMENT_HEADERS = {"If-Match", "If-None-Match"}
 # Headers of responses that make an `Answer` of a value.
 ANSWER_HEADERS = {"ETag", "Agent-Version", "Change-Cursor"}
+# The function that reads an answer, by the types that it may have.
+READERS = {
+    frozenset({"object"}): "read_object",
+    frozenset({"array"}): "read_list",
+    frozenset({"array", "object"}): "read_object_or_list",
+}
 # A parameter of streams.
 STREAM_PARAMETERS = {"status"}
 
@@ -192,7 +198,7 @@ def methods(document: Schema, *, is_async: bool) -> str:
     lines.append("from __future__ import annotations\n")
     lines.append("from typing import TypeVar\n")
     lines.append("from . import types")
-    lines.append("from .calls import Answer, Call, answer, read_list, read_object, read_success\n")
+    lines.append("from .calls import Answer, Call, answer, read_list, read_object, read_object_or_list, read_success\n")
     lines.append('T = TypeVar("T")\n')
     lines.append(f'class {kind}Methods:\n    """The endpoints of the API. What differs is how a call is sent."""\n')
     lines.append(f"    {'async ' if is_async else ''}def send(self, call: Call[T]) -> T:")
@@ -281,12 +287,19 @@ def returned(document: Schema, operation: Schema) -> tuple[str, str]:
     name = annotation(schema)
     if name == "Success":
         return "None", "read_success"
-    is_list = schema.get("type") == "array"
-    result = f"list[types.{annotation(schema['items'])}]" if is_list else f"types.{name}"
-    reader = "read_list" if is_list else "read_object"
+    result = f"list[types.{annotation(schema['items'])}]" if schema.get("type") == "array" else f"types.{name}"
+    reader = READERS[frozenset(json_types(document, schema))]
     if ANSWER_HEADERS & set(success.get("headers", {})):
         return f"Answer[{result}]", f"answer({reader})"
     return result, reader
+
+
+def json_types(document: Schema, schema: Schema) -> set[str]:
+    """Return the types that a value of this schema may have."""
+    found = resolved(document, schema)
+    if "anyOf" in found:
+        return {kind for part in found["anyOf"] for kind in json_types(document, part)}
+    return {found["type"]}
 
 
 def resolved(document: Schema, reference: Schema) -> Schema:

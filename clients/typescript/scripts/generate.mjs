@@ -7,8 +7,11 @@ import prettier from "prettier";
 const DOCUMENT = new URL("../../../agentcfg-server/src/api/openapi.json", import.meta.url);
 const OUTPUT = new URL("../src/generated.ts", import.meta.url);
 
-/** Schemas whose names are those of types of the language. */
-const RENAMED = { Error: "ErrorBody", Parameters: "AgentParameters" };
+/** Schemas whose names are those of types of the language or of the package. */
+const RENAMED = { Error: "ErrorBody", Parameters: "AgentParameters", Health: "ServerHealth" };
+
+/** Paths that SDKs of the providers and MCP clients call, not this client. */
+const LEFT_OUT = /^\/(api\/agents\/model-calls\/.*|mcp|openapi\.json)$/;
 
 const document = JSON.parse(await readFile(DOCUMENT, "utf8"));
 
@@ -96,11 +99,19 @@ function schemas() {
   });
 }
 
+/** The form of an answer: an array, an object, or either as the query asks for. */
+function formOf(schema) {
+  const { type, anyOf } = resolve(schema);
+  if (anyOf !== undefined) return new Set(anyOf.map(formOf)).size === 1 ? formOf(anyOf[0]) : "either";
+  if (type !== "array" && type !== "object") throw new Error(`an answer has the type ${type}`);
+  return type;
+}
+
 function operations() {
   const table = [];
   const types = [];
   for (const [path, item] of Object.entries(document.paths)) {
-    if (!path.startsWith("/api/") || path.startsWith("/api/agents/model-calls/")) continue;
+    if (LEFT_OUT.test(path)) continue;
     for (const [method, operation] of Object.entries(item)) {
       if (method === "parameters") continue;
       const query = (operation.parameters ?? []).map(resolve).filter((parameter) => parameter.in === "query");
@@ -110,10 +121,13 @@ function operations() {
       );
       const body = operation.requestBody ? resolve(operation.requestBody).content["application/json"] : undefined;
       const success = Object.entries(operation.responses).find(([status]) => status.startsWith("2"))?.[1];
-      const answer = success ? resolve(success).content?.["application/json"] : undefined;
+      const [[media, answer] = []] = Object.entries(success ? (resolve(success).content ?? {}) : {});
+      const form = answer === undefined ? "none" : media === "application/x-ndjson" ? "lines" : formOf(answer.schema);
       const workspace = query.find(({ name }) => name === "workspace_id");
       const takes = workspace ? (workspace.required ? "required" : "optional") : "none";
-      table.push(`${operation.operationId}: { method: "${method.toUpperCase()}", path: "${path}", workspace: "${takes}" },`);
+      table.push(
+        `${operation.operationId}: { method: "${method.toUpperCase()}", path: "${path}", workspace: "${takes}", answer: "${form}" },`,
+      );
       types.push(
         `${comment(operation.summary)}${operation.operationId}: { query: ${members.length ? `{ ${members.join("\n")} }` : "Record<never, never>"};
          body: ${body ? typeOf(body.schema) : "undefined"}; answer: ${answer ? typeOf(answer.schema) : "undefined"} };`,
@@ -123,13 +137,14 @@ function operations() {
   return `/** The parameters of the query, the body and the answer of each operation. */
 export interface Operations {\n${types.join("\n")}\n}
 
-/** The method and the path of each operation, and whether its query names the workspace. */
+/** The method and the path of each operation, whether its query names the workspace, and the form of its answer. */
 export const OPERATIONS = {\n${table.join("\n")}\n} as const satisfies Record<keyof Operations, OperationAddress>;
 
 export interface OperationAddress {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
   workspace: "required" | "optional" | "none";
+  answer: "array" | "object" | "either" | "lines" | "none";
 }`;
 }
 

@@ -1,6 +1,7 @@
 // The last state, kept for a start without the server: in a file, or in a storage of the browser.
 import { AgentCfgError, InputError } from "./errors.js";
 import type { ReleasedAgent } from "./generated.js";
+import { memberText } from "./json.js";
 import { isNode } from "./transport.js";
 
 /** Where a browser keeps the last state: `localStorage` fits, and so does anything with these two methods. */
@@ -19,6 +20,8 @@ export interface Saved {
   /** When the server confirmed the state last. */
   confirmed_at?: string | undefined;
   agents: ReleasedAgent[];
+  /** The text of `agents` as the server wrote it, because clients that share the cache read more from it than JSON.parse does. */
+  agentsText: string;
 }
 
 /** @internal */
@@ -43,9 +46,21 @@ export function openCache(option: string | URL | CacheStorage, name: string): Ca
 
 /** Reads a state that was kept, unless it is that of another label, workspace or release. @internal */
 export function parseSaved(text: string, label: string, workspaceId: string | undefined): Saved {
-  let saved: Partial<Saved> | null;
+  return { ...parseState(text, label, workspaceId), agentsText: memberText(text, "agents")! };
+}
+
+/** The text that keeps a state. @internal */
+export function savedText({ workspace_id, label, tag, cursor, agentsText }: Saved, confirmed_at: string | undefined): string {
+  const head = JSON.stringify({ format: 1, workspace_id, label, tag, cursor, confirmed_at });
+  return `${head.slice(0, -1)},"agents":${agentsText}}`;
+}
+
+type State = Omit<Saved, "agentsText">;
+
+function parseState(text: string, label: string, workspaceId: string | undefined): State {
+  let saved: Partial<State> | null;
   try {
-    saved = JSON.parse(text) as Partial<Saved> | null;
+    saved = JSON.parse(text) as Partial<State> | null;
   } catch (error) {
     throw new AgentCfgError("the cache is damaged: it is not JSON", { cause: error });
   }
@@ -62,7 +77,7 @@ export function parseSaved(text: string, label: string, workspaceId: string | un
   if (workspaceId !== undefined && workspace_id !== workspaceId) {
     throw new AgentCfgError(`the cache is that of the workspace ${workspace_id}, not of ${workspaceId}`);
   }
-  return saved as Saved;
+  return saved as State;
 }
 
 /** Checks the types of an agent's fields: each would fail where a program uses it, and not here. */
@@ -95,7 +110,7 @@ export async function isBehind(cache: Cache, saved: Saved): Promise<boolean> {
   try {
     const text = await cache.load();
     if (text === undefined) return false;
-    const other = position(parseSaved(text, saved.label, saved.workspace_id).cursor);
+    const other = position(parseState(text, saved.label, saved.workspace_id).cursor);
     const own = position(saved.cursor);
     return own.epoch === other.epoch && own.revision < other.revision;
   } catch {

@@ -1,6 +1,17 @@
 import { systemClock } from "./clock.js";
 import { InputError, type RateLimit } from "./errors.js";
-import { ApiKeys, AuditLog, Budgets, Members, Models, Operators, Usage, Webhooks, Workspaces } from "./rest/administration.js";
+import {
+  ApiKeys,
+  AuditLog,
+  Budgets,
+  Members,
+  Models,
+  Operators,
+  System,
+  Usage,
+  Webhooks,
+  Workspaces,
+} from "./rest/administration.js";
 import { Agents } from "./rest/agents.js";
 import { Caller } from "./rest/caller.js";
 import { Changes } from "./rest/changes.js";
@@ -60,6 +71,8 @@ export class Client {
   readonly models: Models;
   /** All workspaces of the deployment, for its operators. */
   readonly operators: Operators;
+  /** The state of the server. */
+  readonly system: System;
   /** @internal */
   readonly caller: Caller;
 
@@ -85,6 +98,7 @@ export class Client {
     this.members = new Members(caller);
     this.models = new Models(caller);
     this.operators = new Operators(caller);
+    this.system = new System(caller);
   }
 
   /** The workspace of the client's calls. */

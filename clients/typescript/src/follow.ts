@@ -150,7 +150,7 @@ async function* poll(transport: Transport, request: ApiRequest): AsyncGenerator<
   const answer = await transport.sendOnce(request);
   const cursor = answer.headers.get("change-cursor");
   if (cursor === null) throw new UnreadableAnswerError("the answer has no Change-Cursor");
-  for (const event of json(answer) as ChangeEvent[]) yield { type: "change", cursor: event.cursor, event };
+  for (const event of json(answer, "array") as ChangeEvent[]) yield { type: "change", cursor: event.cursor, event };
   yield { type: "bookmark", cursor };
   return {};
 }

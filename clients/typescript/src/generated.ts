@@ -639,7 +639,7 @@ export interface ExportedVersion {
 }
 
 /** The process is up. */
-export interface Health {
+export interface ServerHealth {
   /** Always `ok`. */
   status: "ok";
 }
@@ -1841,7 +1841,7 @@ export interface Operations {
       workspace_id: string;
     };
     body: undefined;
-    answer: undefined;
+    answer: ExportLine;
   };
   /** List the members of a workspace */
   listMembers: {
@@ -2229,75 +2229,82 @@ export interface Operations {
     body: undefined;
     answer: Success;
   };
+  /** See whether the process is up */
+  getHealth: { query: Record<never, never>; body: undefined; answer: ServerHealth };
+  /** Check whether requests can be served */
+  getReadiness: { query: Record<never, never>; body: undefined; answer: Readiness };
 }
 
-/** The method and the path of each operation, and whether its query names the workspace. */
+/** The method and the path of each operation, whether its query names the workspace, and the form of its answer. */
 export const OPERATIONS = {
-  listAgents: { method: "GET", path: "/api/agents/configs", workspace: "required" },
-  createAgent: { method: "POST", path: "/api/agents/configs", workspace: "none" },
-  updateAgent: { method: "PATCH", path: "/api/agents/configs", workspace: "optional" },
-  deleteAgent: { method: "DELETE", path: "/api/agents/configs", workspace: "optional" },
-  restoreAgent: { method: "POST", path: "/api/agents/configs/restore", workspace: "optional" },
-  applyAgents: { method: "POST", path: "/api/agents/apply", workspace: "required" },
-  listAgentStatus: { method: "GET", path: "/api/agents/status", workspace: "required" },
-  reportAgentStatus: { method: "PUT", path: "/api/agents/status", workspace: "optional" },
-  listStatusHistory: { method: "GET", path: "/api/agents/status/history", workspace: "required" },
-  whoAmI: { method: "GET", path: "/api/whoami", workspace: "none" },
-  openSession: { method: "POST", path: "/api/sessions", workspace: "none" },
-  closeSession: { method: "DELETE", path: "/api/sessions", workspace: "none" },
-  listAgentVersions: { method: "GET", path: "/api/agents/versions", workspace: "optional" },
-  getAgentVersion: { method: "GET", path: "/api/agents/version", workspace: "optional" },
-  diffAgentVersions: { method: "GET", path: "/api/agents/diff", workspace: "optional" },
-  rollBackAgent: { method: "POST", path: "/api/agents/rollback", workspace: "optional" },
-  renderAgentPrompt: { method: "POST", path: "/api/agents/prompt", workspace: "optional" },
-  listAgentLabels: { method: "GET", path: "/api/agents/labels", workspace: "required" },
-  setAgentLabel: { method: "PUT", path: "/api/agents/labels", workspace: "optional" },
-  removeAgentLabel: { method: "DELETE", path: "/api/agents/labels", workspace: "optional" },
-  promoteAgentLabels: { method: "POST", path: "/api/agents/labels/promote", workspace: "required" },
-  listReleasedAgents: { method: "GET", path: "/api/agents/released", workspace: "required" },
-  listLabelMoves: { method: "GET", path: "/api/agents/labels/history", workspace: "required" },
-  restoreAgentLabels: { method: "POST", path: "/api/agents/labels/restore", workspace: "required" },
-  listWorkspaces: { method: "GET", path: "/api/workspaces", workspace: "none" },
-  createWorkspace: { method: "POST", path: "/api/workspaces", workspace: "none" },
-  updateWorkspace: { method: "PATCH", path: "/api/workspaces", workspace: "required" },
-  deleteWorkspace: { method: "DELETE", path: "/api/workspaces", workspace: "required" },
-  exportWorkspace: { method: "GET", path: "/api/workspaces/export", workspace: "required" },
-  listMembers: { method: "GET", path: "/api/workspaces/members", workspace: "required" },
-  setMember: { method: "PUT", path: "/api/workspaces/members", workspace: "required" },
-  removeMember: { method: "DELETE", path: "/api/workspaces/members", workspace: "required" },
-  listApiKeys: { method: "GET", path: "/api/api-keys", workspace: "required" },
-  createApiKey: { method: "POST", path: "/api/api-keys", workspace: "none" },
-  revokeApiKey: { method: "DELETE", path: "/api/api-keys", workspace: "none" },
-  rotateApiKey: { method: "POST", path: "/api/api-keys/rotate", workspace: "none" },
-  listAuditLog: { method: "GET", path: "/api/audit-log", workspace: "required" },
-  readChanges: { method: "GET", path: "/api/changes", workspace: "required" },
-  listModels: { method: "GET", path: "/api/models", workspace: "required" },
-  listProviderKeys: { method: "GET", path: "/api/provider-keys", workspace: "required" },
-  saveProviderKey: { method: "PUT", path: "/api/provider-keys", workspace: "required" },
-  deleteProviderKey: { method: "DELETE", path: "/api/provider-keys", workspace: "required" },
-  testProviderKey: { method: "POST", path: "/api/provider-keys/test", workspace: "required" },
-  getUsage: { method: "GET", path: "/api/usage", workspace: "required" },
-  listUsageCalls: { method: "GET", path: "/api/usage/calls", workspace: "required" },
-  listBudgets: { method: "GET", path: "/api/budgets", workspace: "required" },
-  setBudget: { method: "PUT", path: "/api/budgets", workspace: "required" },
-  removeBudget: { method: "DELETE", path: "/api/budgets", workspace: "required" },
-  settleBudgets: { method: "POST", path: "/api/budgets/settle", workspace: "required" },
-  listWebhooks: { method: "GET", path: "/api/webhooks", workspace: "required" },
-  createWebhook: { method: "POST", path: "/api/webhooks", workspace: "none" },
-  updateWebhook: { method: "PATCH", path: "/api/webhooks", workspace: "none" },
-  deleteWebhook: { method: "DELETE", path: "/api/webhooks", workspace: "none" },
-  testWebhook: { method: "POST", path: "/api/webhooks/test", workspace: "none" },
-  replayWebhook: { method: "POST", path: "/api/webhooks/replay", workspace: "none" },
-  rotateWebhookSecret: { method: "POST", path: "/api/webhooks/rotate-secret", workspace: "none" },
-  listWebhookDeliveries: { method: "GET", path: "/api/webhooks/deliveries", workspace: "none" },
-  listAllWorkspaces: { method: "GET", path: "/api/operator/workspaces", workspace: "none" },
-  findApiKey: { method: "GET", path: "/api/operator/api-keys", workspace: "none" },
-  revokeAnyApiKey: { method: "DELETE", path: "/api/operator/api-keys", workspace: "none" },
-  removeUser: { method: "DELETE", path: "/api/operator/users", workspace: "none" },
+  listAgents: { method: "GET", path: "/api/agents/configs", workspace: "required", answer: "array" },
+  createAgent: { method: "POST", path: "/api/agents/configs", workspace: "none", answer: "object" },
+  updateAgent: { method: "PATCH", path: "/api/agents/configs", workspace: "optional", answer: "object" },
+  deleteAgent: { method: "DELETE", path: "/api/agents/configs", workspace: "optional", answer: "object" },
+  restoreAgent: { method: "POST", path: "/api/agents/configs/restore", workspace: "optional", answer: "object" },
+  applyAgents: { method: "POST", path: "/api/agents/apply", workspace: "required", answer: "object" },
+  listAgentStatus: { method: "GET", path: "/api/agents/status", workspace: "required", answer: "array" },
+  reportAgentStatus: { method: "PUT", path: "/api/agents/status", workspace: "optional", answer: "object" },
+  listStatusHistory: { method: "GET", path: "/api/agents/status/history", workspace: "required", answer: "array" },
+  whoAmI: { method: "GET", path: "/api/whoami", workspace: "none", answer: "object" },
+  openSession: { method: "POST", path: "/api/sessions", workspace: "none", answer: "none" },
+  closeSession: { method: "DELETE", path: "/api/sessions", workspace: "none", answer: "none" },
+  listAgentVersions: { method: "GET", path: "/api/agents/versions", workspace: "optional", answer: "array" },
+  getAgentVersion: { method: "GET", path: "/api/agents/version", workspace: "optional", answer: "object" },
+  diffAgentVersions: { method: "GET", path: "/api/agents/diff", workspace: "optional", answer: "either" },
+  rollBackAgent: { method: "POST", path: "/api/agents/rollback", workspace: "optional", answer: "object" },
+  renderAgentPrompt: { method: "POST", path: "/api/agents/prompt", workspace: "optional", answer: "object" },
+  listAgentLabels: { method: "GET", path: "/api/agents/labels", workspace: "required", answer: "array" },
+  setAgentLabel: { method: "PUT", path: "/api/agents/labels", workspace: "optional", answer: "object" },
+  removeAgentLabel: { method: "DELETE", path: "/api/agents/labels", workspace: "optional", answer: "object" },
+  promoteAgentLabels: { method: "POST", path: "/api/agents/labels/promote", workspace: "required", answer: "array" },
+  listReleasedAgents: { method: "GET", path: "/api/agents/released", workspace: "required", answer: "array" },
+  listLabelMoves: { method: "GET", path: "/api/agents/labels/history", workspace: "required", answer: "array" },
+  restoreAgentLabels: { method: "POST", path: "/api/agents/labels/restore", workspace: "required", answer: "array" },
+  listWorkspaces: { method: "GET", path: "/api/workspaces", workspace: "none", answer: "array" },
+  createWorkspace: { method: "POST", path: "/api/workspaces", workspace: "none", answer: "object" },
+  updateWorkspace: { method: "PATCH", path: "/api/workspaces", workspace: "required", answer: "object" },
+  deleteWorkspace: { method: "DELETE", path: "/api/workspaces", workspace: "required", answer: "object" },
+  exportWorkspace: { method: "GET", path: "/api/workspaces/export", workspace: "required", answer: "lines" },
+  listMembers: { method: "GET", path: "/api/workspaces/members", workspace: "required", answer: "array" },
+  setMember: { method: "PUT", path: "/api/workspaces/members", workspace: "required", answer: "object" },
+  removeMember: { method: "DELETE", path: "/api/workspaces/members", workspace: "required", answer: "object" },
+  listApiKeys: { method: "GET", path: "/api/api-keys", workspace: "required", answer: "array" },
+  createApiKey: { method: "POST", path: "/api/api-keys", workspace: "none", answer: "object" },
+  revokeApiKey: { method: "DELETE", path: "/api/api-keys", workspace: "none", answer: "object" },
+  rotateApiKey: { method: "POST", path: "/api/api-keys/rotate", workspace: "none", answer: "object" },
+  listAuditLog: { method: "GET", path: "/api/audit-log", workspace: "required", answer: "array" },
+  readChanges: { method: "GET", path: "/api/changes", workspace: "required", answer: "array" },
+  listModels: { method: "GET", path: "/api/models", workspace: "required", answer: "array" },
+  listProviderKeys: { method: "GET", path: "/api/provider-keys", workspace: "required", answer: "array" },
+  saveProviderKey: { method: "PUT", path: "/api/provider-keys", workspace: "required", answer: "object" },
+  deleteProviderKey: { method: "DELETE", path: "/api/provider-keys", workspace: "required", answer: "object" },
+  testProviderKey: { method: "POST", path: "/api/provider-keys/test", workspace: "required", answer: "object" },
+  getUsage: { method: "GET", path: "/api/usage", workspace: "required", answer: "array" },
+  listUsageCalls: { method: "GET", path: "/api/usage/calls", workspace: "required", answer: "array" },
+  listBudgets: { method: "GET", path: "/api/budgets", workspace: "required", answer: "array" },
+  setBudget: { method: "PUT", path: "/api/budgets", workspace: "required", answer: "object" },
+  removeBudget: { method: "DELETE", path: "/api/budgets", workspace: "required", answer: "object" },
+  settleBudgets: { method: "POST", path: "/api/budgets/settle", workspace: "required", answer: "array" },
+  listWebhooks: { method: "GET", path: "/api/webhooks", workspace: "required", answer: "array" },
+  createWebhook: { method: "POST", path: "/api/webhooks", workspace: "none", answer: "object" },
+  updateWebhook: { method: "PATCH", path: "/api/webhooks", workspace: "none", answer: "object" },
+  deleteWebhook: { method: "DELETE", path: "/api/webhooks", workspace: "none", answer: "object" },
+  testWebhook: { method: "POST", path: "/api/webhooks/test", workspace: "none", answer: "object" },
+  replayWebhook: { method: "POST", path: "/api/webhooks/replay", workspace: "none", answer: "object" },
+  rotateWebhookSecret: { method: "POST", path: "/api/webhooks/rotate-secret", workspace: "none", answer: "object" },
+  listWebhookDeliveries: { method: "GET", path: "/api/webhooks/deliveries", workspace: "none", answer: "array" },
+  listAllWorkspaces: { method: "GET", path: "/api/operator/workspaces", workspace: "none", answer: "array" },
+  findApiKey: { method: "GET", path: "/api/operator/api-keys", workspace: "none", answer: "object" },
+  revokeAnyApiKey: { method: "DELETE", path: "/api/operator/api-keys", workspace: "none", answer: "object" },
+  removeUser: { method: "DELETE", path: "/api/operator/users", workspace: "none", answer: "object" },
+  getHealth: { method: "GET", path: "/healthz", workspace: "none", answer: "object" },
+  getReadiness: { method: "GET", path: "/readyz", workspace: "none", answer: "object" },
 } as const satisfies Record<keyof Operations, OperationAddress>;
 
 export interface OperationAddress {
   method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   path: string;
   workspace: "required" | "optional" | "none";
+  answer: "array" | "object" | "either" | "lines" | "none";
 }

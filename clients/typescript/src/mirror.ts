@@ -1,5 +1,5 @@
 // A live copy of what a label releases.
-import { type Cache, isBehind, parseSaved, type Saved } from "./cache.js";
+import { type Cache, isBehind, parseSaved, type Saved, savedText } from "./cache.js";
 import { Backoff, type Clock } from "./clock.js";
 import { AgentCfgError, GoneError, isRefusal, mayPass, NotReadyError, TimeoutError, UnreadableAnswerError } from "./errors.js";
 import { follow } from "./follow.js";
@@ -176,7 +176,7 @@ export class Mirror {
 
   /** Reads the whole state, in one request: the answer is of one moment. */
   async #read(): Promise<void> {
-    const { transport, label } = this.options;
+    const { transport, label, cache } = this.options;
     const workspaceId = await this.#workspaceId();
     // The tag of another workspace tells nothing about this one.
     if (this.#saved !== undefined && this.#saved.workspace_id !== workspaceId) this.#tag = "";
@@ -193,9 +193,10 @@ export class Mirror {
     if (answer.status === 304 && this.#saved !== undefined) {
       this.#replace({ ...this.#saved, cursor }, "server");
     } else {
-      const agents = json(answer) as ReleasedAgent[];
+      const agents = json(answer, "array") as ReleasedAgent[];
       const tag = tagOf(answer.headers.get("etag"));
-      this.#replace({ format: 1, workspace_id: workspaceId, label, tag, cursor, agents }, "server");
+      const agentsText = cache === undefined ? "" : answer.text;
+      this.#replace({ format: 1, workspace_id: workspaceId, label, tag, cursor, agents, agentsText }, "server");
     }
   }
 
@@ -290,7 +291,7 @@ export class Mirror {
         try {
           const saved = this.#saved;
           if (saved === undefined || (await isBehind(cache, saved))) continue;
-          await cache.save(JSON.stringify({ ...saved, confirmed_at: confirmed }));
+          await cache.save(savedText(saved, confirmed));
         } catch (error) {
           this.options.onError(error as Error);
         }

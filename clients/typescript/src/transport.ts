@@ -12,6 +12,7 @@ import {
   TimeoutError,
   UnreadableAnswerError,
 } from "./errors.js";
+import { jsonText } from "./json.js";
 import { VERSION } from "./version.js";
 
 /** Time limits of calls, in milliseconds. */
@@ -68,6 +69,8 @@ export interface ApiAnswer {
   status: number;
   headers: Headers;
   text: string;
+  /** Whether the request asked for a change. */
+  isOfChange: boolean;
 }
 
 const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
@@ -90,10 +93,10 @@ const UNSENT = new Set([
 export class Transport {
   readonly base: string;
   readonly clock: Clock;
+  readonly attemptMs: number;
   rateLimit: RateLimit | undefined;
   readonly #key: Key | undefined;
   readonly #fetch: typeof globalThis.fetch;
-  readonly #attemptMs: number;
   readonly #totalMs: number;
   readonly #retry: Required<RetryPolicy>;
 
@@ -101,7 +104,7 @@ export class Transport {
     this.base = baseUrl(options.url);
     this.#key = typeof options.key === "string" ? checkedKey(options.key) : options.key;
     this.#fetch = options.fetch ?? ((input, init) => globalThis.fetch(input, init));
-    this.#attemptMs = options.timeouts?.attemptMs ?? 15_000;
+    this.attemptMs = options.timeouts?.attemptMs ?? 15_000;
     this.#totalMs = options.timeouts?.totalMs ?? 45_000;
     this.#retry = { maxRetries: 3, minDelayMs: 100, maxDelayMs: 5_000, ...options.retry };
     this.clock = options.clock;
@@ -133,12 +136,12 @@ export class Transport {
 
   /** Sends a request without repetition, and reads its whole answer. */
   async sendOnce(request: ApiRequest, withinMs = Number.POSITIVE_INFINITY): Promise<ApiAnswer> {
-    const limit = Math.min(request.attemptMs ?? this.#attemptMs, withinMs);
+    const limit = Math.min(request.attemptMs ?? this.attemptMs, withinMs);
     return await this.#within(limit, request, async (signal) => {
       const response = await this.#respond(request, signal);
       const text = await readText(response);
-      if (response.ok || response.status === 304) return { status: response.status, headers: response.headers, text };
-      throw failure(response, text);
+      if (!response.ok && response.status !== 304) throw failure(response, text);
+      return { status: response.status, headers: response.headers, text, isOfChange: !isRead(request) };
     });
   }
 
@@ -149,7 +152,7 @@ export class Transport {
     const forward = () => stream.abort(request.signal.reason);
     if (request.signal.aborted) forward();
     request.signal.addEventListener("abort", forward, { once: true });
-    return await this.#within(this.#attemptMs, request, async (signal) => {
+    return await this.#within(this.attemptMs, request, async (signal) => {
       const giveUp = () => stream.abort(signal.reason);
       signal.addEventListener("abort", giveUp);
       const response = await this.#respond(request, stream.signal);
@@ -269,14 +272,6 @@ function checkedKey(key: string): string {
     throw new InputError("the key holds a space, a line break or another character that cannot be sent");
   }
   return key;
-}
-
-function jsonText(body: unknown): string {
-  try {
-    return JSON.stringify(body);
-  } catch (error) {
-    throw new InputError("the body cannot be written as JSON", { cause: error });
-  }
 }
 
 function queryText(query: ApiRequest["query"]): string {
@@ -443,15 +438,27 @@ export function askedMs(error: unknown): number {
   return error instanceof AgentCfgError ? Math.min(error.retryAfterMs ?? 0, MAX_ASKED_MS) : 0;
 }
 
-/** Reads the JSON of an answer. @internal */
-export function json(answer: ApiAnswer): unknown {
+/** What the JSON of an answer is; `either` is an array or an object. @internal */
+export type JsonForm = "array" | "object" | "either";
+
+/** Reads the JSON of an answer, which must have this form. @internal */
+export function json(answer: ApiAnswer, form: JsonForm): unknown {
+  const unreadable = (message: string, cause?: unknown) => {
+    const error = new UnreadableAnswerError(message, { ...facts(answer), cause });
+    error.mayHaveBeenApplied = answer.isOfChange;
+    return error;
+  };
+  let value: unknown;
   try {
-    return JSON.parse(answer.text) as unknown;
+    value = JSON.parse(answer.text);
   } catch (error) {
     const type = answer.headers.get("content-type") ?? "";
     const message = type.startsWith("application/json")
       ? "the answer is not the JSON that agentcfg promises"
       : `the answer is ${type.slice(0, MAX_QUOTED) || "without a type"}, not the JSON of agentcfg`;
-    throw new UnreadableAnswerError(message, { ...facts(answer), cause: error });
+    throw unreadable(message, error);
   }
+  const found = Array.isArray(value) ? "array" : typeof value === "object" && value !== null ? "object" : undefined;
+  if (found !== undefined && (form === "either" || form === found)) return value;
+  throw unreadable(`the answer is no JSON ${form === "either" ? "array or object" : form}`);
 }

@@ -122,10 +122,15 @@ test("versions are listed, read, compared and rolled back", async () => {
   assert.match(diff.prompt_diff!, /-one\n\+two/);
   const back = await versions.rollback("support", { version: 1 }, { message: "back" });
   assert.deepEqual([back.version, back.value.persona_prompt], [3, "one\n"]);
-  for (const client of [await studio.client(), studio.owner]) {
+  // A client that has not asked for its workspace yet, and a user of several workspaces.
+  for (const client of [() => studio.client(), () => server.session("ada", studio.id)]) {
     assert.deepEqual(
-      (await client.versions.current()).map(({ version }) => version),
+      (await (await client()).versions.current()).map(({ version }) => version),
       [3],
+    );
+    assert.deepEqual(
+      (await (await client()).versions.diffLabels("production", "latest")).map(({ agent_id, from, to }) => [agent_id, from, to]),
+      [["support", 1, 3]],
     );
   }
 });
@@ -171,6 +176,12 @@ test("labels are set, promoted, listed with their history, and restored", async 
   );
   const released = await labels.released("staging", { agent_id: "a" });
   assert.deepEqual([released.value[0]?.version, released.value[0]?.config.model], [1, null]);
+  const all = await labels.released("staging");
+  assert.equal(await labels.releasedIfChanged(all.etag, "staging"), undefined);
+  assert.equal((await labels.releasedIfChanged(released.etag, "staging"))?.etag, all.etag);
+  const { labels: pinned } = await studio.client({ scope: "read", label: "staging" });
+  assert.equal((await pinned.released()).etag, all.etag);
+  assert.equal(await pinned.releasedIfChanged(all.etag), undefined);
   await labels.remove("a", "staging");
   await assert.rejects(labels.remove("a", "staging"), agentcfg.NotFoundError);
   const [restored] = await auditLog.list({ action: "label.restored", limit: 1 });
@@ -237,6 +248,10 @@ test("members, models, provider keys and the workspace itself", async () => {
   );
   assert.equal((await models.list()).find(({ provider }) => provider === "openai")?.credential, "workspace");
   await models.deleteProviderKey("openai");
+  const kinds = new Set<string>();
+  for await (const line of workspaces.export()) kinds.add(line.kind);
+  assert.ok(["workspace", "member", "audit"].every((kind) => kinds.has(kind)));
+  await assert.rejects((await studio.client()).workspaces.export().next(), agentcfg.ForbiddenError);
   await workspaces.update({ name: "Studio 2" });
   assert.ok((await workspaces.list()).some(({ name }) => name === "Studio 2"));
   await assert.rejects(workspaces.delete("Studio"), agentcfg.InvalidRequestError);
@@ -284,6 +299,12 @@ test("changes are read in pages and followed over connections", async () => {
   }, /enough/);
 });
 
+test("the server tells whether it is up and ready", async () => {
+  const { system } = new agentcfg.Client({ url: server.url });
+  assert.deepEqual(await system.health(), { status: "ok" });
+  assert.equal((await system.readiness()).status, "ready");
+});
+
 test("an operator works in all workspaces", async () => {
   const server = await Server.start({ AGENTCFG_OPERATORS: "olga" });
   const studio = await server.studio();
@@ -304,8 +325,8 @@ test("an operator works in all workspaces", async () => {
 });
 
 test("each operation of the document has a method of the client, or a reason to have none", async () => {
-  // A browser signs in with these; an export is a file and not a record.
-  const without = new Set(["openSession", "closeSession", "exportWorkspace"]);
+  // A browser signs in with these.
+  const without = new Set(["openSession", "closeSession"]);
   const sources = ["agents", "versions", "labels", "status", "prompts", "changes", "administration", "caller"];
   const folder = new URL("../../src/rest/", import.meta.url);
   const texts = await Promise.all(sources.map((name) => readFile(new URL(`${name}.ts`, folder), "utf8")));

@@ -277,6 +277,8 @@ test("what cannot be sent is named before", async () => {
   circle["self"] = circle;
   const requests: [Partial<ApiRequest>, object, RegExp][] = [
     [{ ...post, body: circle }, {}, /the body cannot be written as JSON/],
+    [{ ...post, body: { definition: { a: { b: NaN } } } }, {}, /^definition\.a\.b is NaN, which JSON cannot hold$/],
+    [{ ...post, body: { agents: [{}, { x: -Infinity }] } }, {}, /^agents\[1\]\.x is -Infinity, which JSON cannot hold$/],
     [{ query: { name: "\ud800" } }, {}, /a parameter holds half of a surrogate pair/],
     [{}, { key: () => undefined }, /the key is empty/],
   ];

@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping
-from contextlib import AsyncExitStack, suppress
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any, NoReturn, get_args
 
@@ -338,23 +338,27 @@ class Follower:
         if cache is None or saved is None:
             return
         try:
-            saving = asyncio.get_running_loop().run_in_executor(None, cache.save, saved)
-            try:
-                await asyncio.shield(saving)
-            except asyncio.CancelledError:
-                await asyncio.wait({saving})  # the file does not change after the end
-                raise
-            self._holder.cache_failed(None)
-        except OSError as error:
-            self._holder.cache_failed(error)
+            saving = asyncio.get_running_loop().run_in_executor(None, self._write, cache, saved)
         except RuntimeError:
-            pass  # the interpreter ends and starts no thread: `_save_at_end` writes
+            return  # the interpreter ends and starts no thread: `_save_at_end` writes
+        try:
+            await asyncio.shield(saving)
+        except asyncio.CancelledError:
+            await asyncio.wait({saving})  # the file does not change after the end
+            raise
 
     def _save_at_end(self) -> None:
         """Note in the file until when its state was confirmed."""
         as_of = self._holder.health().as_of
         if self._cache is None or self._saved is None or as_of is None:
             return
-        saved = self._saved
-        with suppress(OSError, ValueError):
-            self._cache.save(replace(saved, confirmed_at=as_of.timestamp()))
+        self._write(self._cache, replace(self._saved, confirmed_at=as_of.timestamp()))
+
+    def _write(self, cache: _cache.CacheFile, saved: _cache.Saved) -> None:
+        """Replace the file, and note whether that failed."""
+        try:
+            cache.save(saved)
+        except Exception as error:
+            self._holder.cache_failed(error)
+        else:
+            self._holder.cache_failed(None)

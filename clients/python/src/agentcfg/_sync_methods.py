@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from . import types
-from .calls import Answer, Call, answer, read_list, read_object, read_success
+from .calls import Answer, Call, answer, read_list, read_object, read_object_or_list, read_success
 
 T = TypeVar("T")
 
@@ -334,7 +334,7 @@ class SyncMethods:
             Call(
                 "GET",
                 "/api/agents/diff",
-                read_object,
+                read_object_or_list,
                 query={"agent_id": agent_id, "workspace_id": workspace_id, "from": from_, "to": to},
                 workspace="optional",
             )

@@ -87,7 +87,10 @@ class Call(Generic[T]):
         """Whether the request needs a workspace and names none."""
         if self.workspace == "body":
             return self.body is not None and "workspace_id" not in self.body
-        return self.workspace == "required" and self.query.get("workspace_id") is None
+        is_named = self.query.get("workspace_id") is not None
+        # Where an agent may be left out, the workspace is required without it.
+        is_of_all = "agent_id" in self.query and self.query["agent_id"] is None
+        return not is_named and (self.workspace == "required" or (self.workspace == "optional" and is_of_all))
 
     def in_workspace(self, workspace_id: str | None) -> Call[T]:
         """Return the request with this workspace where it names none itself."""
@@ -294,7 +297,7 @@ def too_long(limit: int, facts: ResponseFacts) -> errors.AnswerError:
     return errors.AnswerError(f"the answer is longer than the {limit} bytes allowed", facts=facts)
 
 
-def _decoded(response: ApiResponse, kind: type[dict[Any, Any] | list[Any]]) -> Any:
+def _decoded(response: ApiResponse, *kinds: type[dict[Any, Any] | list[Any]]) -> Any:
     facts = facts_of(response.status, response.headers)
     content_type = response.headers.get("content-type", "")
     try:
@@ -304,8 +307,9 @@ def _decoded(response: ApiResponse, kind: type[dict[Any, Any] | list[Any]]) -> A
             message = f"the answer is {_quoted(content_type) or 'of no type'}, not the JSON of agentcfg"
             raise errors.AnswerError(message, facts=facts) from None
         raise errors.AnswerError(f"the answer is no JSON: {error}", facts=facts) from None
-    if not isinstance(cast("object", value), kind):
-        raise errors.AnswerError(f"the answer is no JSON {'array' if kind is list else 'object'}", facts=facts)
+    if not isinstance(cast("object", value), kinds):
+        wanted = " or ".join("array" if kind is list else "object" for kind in kinds)
+        raise errors.AnswerError(f"the answer is no JSON {wanted}", facts=facts)
     return value
 
 
@@ -317,6 +321,11 @@ def read_object(response: ApiResponse) -> Any:
 def read_list(response: ApiResponse) -> Any:
     """Read a JSON array."""
     return _decoded(response, list)
+
+
+def read_object_or_list(response: ApiResponse) -> Any:
+    """Read a JSON object or a JSON array."""
+    return _decoded(response, dict, list)
 
 
 def read_line(line: str) -> Any:

@@ -4,6 +4,7 @@ import type {
   Budget,
   BudgetLimit,
   CreatedApiKey,
+  ExportLine,
   Member,
   ModelInfo,
   NewApiKey,
@@ -11,7 +12,9 @@ import type {
   Provider,
   ProviderKeyInfo,
   ProviderKeyTest,
+  Readiness,
   Role,
+  ServerHealth,
   UsageCall,
   UsageRow,
   Webhook,
@@ -167,6 +170,29 @@ export class Workspaces {
   /** Deletes the client's workspace for good. `confirm` is its exact name. */
   async delete(confirm: string, options: CallOptions = {}): Promise<void> {
     await this.caller.call("deleteWorkspace", { confirm }, options);
+  }
+
+  /**
+   * Reads all records of the workspace, one after another, as they were at one revision. Needs the session token of an owner. The
+   * export is never repeated by itself.
+   */
+  async *export(options: CallOptions = {}): AsyncGenerator<ExportLine, void, undefined> {
+    yield* this.caller.lines("exportWorkspace", {}, options);
+  }
+}
+
+/** The state of the server. No credential is needed. */
+export class System {
+  constructor(private readonly caller: Caller) {}
+
+  /** Says whether the process is up. */
+  async health(options: CallOptions = {}): Promise<ServerHealth> {
+    return await this.caller.call("getHealth", {}, options);
+  }
+
+  /** Says whether requests can be served. A server that cannot serve any fails the call with `UnavailableError`. */
+  async readiness(options: CallOptions = {}): Promise<Readiness> {
+    return await this.caller.call("getReadiness", {}, options);
   }
 }
 

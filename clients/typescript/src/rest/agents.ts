@@ -1,6 +1,6 @@
 import { NotFoundError } from "../errors.js";
 import type { Agent, AgentPatch, AppliedAgents, ApplyAgents, NewAgent } from "../generated.js";
-import { type ApiAnswer, facts, json } from "../transport.js";
+import { type ApiAnswer, facts } from "../transport.js";
 import {
   type Caller,
   type CallOptions,
@@ -8,6 +8,7 @@ import {
   type ConditionalOptions,
   etagOf,
   ifMatch,
+  type OperationAnswer,
   type QueryOf,
   type Tagged,
 } from "./caller.js";
@@ -44,7 +45,7 @@ export class Agents {
   /** Reads an active agent. */
   async get(agentId: string, options: CallOptions = {}): Promise<VersionedAgent> {
     const answer = await this.caller.send("listAgents", { agent_id: agentId }, options);
-    const [value] = json(answer) as Agent[];
+    const [value] = answer.value();
     if (value === undefined) {
       throw new NotFoundError(`there is no active agent ${agentId}`, 404, "final", { requestId: facts(answer).requestId });
     }
@@ -66,7 +67,7 @@ export class Agents {
   /** Deactivates an agent. Its history and its labels stay. */
   async delete(agentId: string, options: ConditionalOptions = {}): Promise<void> {
     const query = { agent_id: agentId, message: options.message };
-    await this.caller.send("deleteAgent", query, { headers: ifMatch(options), signal: options.signal });
+    await this.caller.call("deleteAgent", query, { headers: ifMatch(options), signal: options.signal });
   }
 
   /** Brings a deactivated agent back. */
@@ -82,12 +83,12 @@ export class Agents {
   }
 }
 
-function list(answer: ApiAnswer): AgentList {
-  return { value: json(answer) as Agent[], etag: etagOf(answer), cursor: answer.headers.get("change-cursor") ?? undefined };
+function list(answer: OperationAnswer<"listAgents">): AgentList {
+  return { value: answer.value(), etag: etagOf(answer), cursor: answer.headers.get("change-cursor") ?? undefined };
 }
 
-function one(answer: ApiAnswer): VersionedAgent {
-  return versioned(answer, json(answer) as Agent);
+function one(answer: OperationAnswer<"createAgent" | "updateAgent" | "restoreAgent">): VersionedAgent {
+  return versioned(answer, answer.value());
 }
 
 /** The version is 0 where a proxy has removed it. @internal */

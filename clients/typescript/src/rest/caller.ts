@@ -1,6 +1,7 @@
 import { InputError } from "../errors.js";
 import { type OperationAddress, type Operations, OPERATIONS, type WhoAmI } from "../generated.js";
-import { type ApiAnswer, type ApiRequest, etag, json, type Transport } from "../transport.js";
+import { readLines } from "../lines.js";
+import { type ApiAnswer, type ApiRequest, etag, json, type JsonForm, type Transport } from "../transport.js";
 
 /** Options of each call. */
 export interface CallOptions {
@@ -39,6 +40,14 @@ export interface CallSettings {
   isRead?: boolean | undefined;
   attemptMs?: number | undefined;
   repeats?: boolean | undefined;
+  /** The form of the answer, where it follows from the query. */
+  form?: JsonForm | undefined;
+}
+
+/** What an operation answers. @internal */
+export interface OperationAnswer<K extends keyof Operations> extends ApiAnswer {
+  /** Reads the record, or the list of them. */
+  value(): Operations[K]["answer"];
 }
 
 /** Sends operations of the OpenAPI document. @internal */
@@ -63,7 +72,7 @@ export class Caller {
   async #ask(repeats: boolean): Promise<string> {
     const request = { method: "GET", path: OPERATIONS.whoAmI.path };
     const answer = repeats ? await this.transport.send(request) : await this.transport.sendOnce(request);
-    const { workspaces } = json(answer) as WhoAmI;
+    const { workspaces } = json(answer, OPERATIONS.whoAmI.answer) as WhoAmI;
     const [only] = workspaces;
     if (only === undefined || workspaces.length > 1) {
       const ids = workspaces.map(({ id }) => id).join(", ") || "none";
@@ -73,17 +82,36 @@ export class Caller {
   }
 
   /** Sends an operation, and returns its whole answer. */
-  async send<K extends keyof Operations>(name: K, query: QueryOf<K>, settings: CallSettings = {}): Promise<ApiAnswer> {
+  async send<K extends keyof Operations>(name: K, query: QueryOf<K>, settings: CallSettings = {}): Promise<OperationAnswer<K>> {
+    const answer = await this.transport.send(await this.#request(name, query, settings));
+    const form = settings.form ?? (OPERATIONS[name].answer as JsonForm);
+    return { ...answer, value: () => json(answer, form) as Operations[K]["answer"] };
+  }
+
+  /** Sends an operation once, and reads its answer line by line. */
+  async *lines<K extends keyof Operations>(
+    name: K,
+    query: QueryOf<K>,
+    options: CallOptions,
+  ): AsyncGenerator<Operations[K]["answer"], void, undefined> {
+    for await (const line of readLines(this.transport, await this.#request(name, query, options))) {
+      yield line as Operations[K]["answer"];
+    }
+  }
+
+  async #request<K extends keyof Operations>(name: K, query: QueryOf<K>, settings: CallSettings): Promise<ApiRequest> {
     const address: OperationAddress = OPERATIONS[name];
     const all = { ...query } as NonNullable<ApiRequest["query"]>;
-    if (address.workspace === "required") all["workspace_id"] = await this.workspaceId(settings.repeats);
-    if (address.workspace === "optional") all["workspace_id"] ??= this.workspace;
+    // Where an agent may be left out, the workspace is required without it.
+    const isRequired = address.workspace === "required" || (address.workspace === "optional" && all["agent_id"] === undefined);
+    if (isRequired) all["workspace_id"] = await this.workspaceId(settings.repeats);
+    else if (address.workspace === "optional") all["workspace_id"] ??= this.workspace;
     const headers: Record<string, string> = {};
     for (const [header, value] of Object.entries(settings.headers ?? {})) {
       if (/[^\t -~]/.test(value)) throw new InputError(`${header} holds a character that no header may have`);
       headers[header] = value;
     }
-    return await this.transport.send({
+    return {
       method: address.method,
       path: address.path,
       query: all,
@@ -94,7 +122,7 @@ export class Caller {
       ...(settings.isRead === undefined ? {} : { isRead: settings.isRead }),
       ...(settings.repeats === undefined ? {} : { repeats: settings.repeats }),
       ...(settings.attemptMs === undefined ? {} : { attemptMs: settings.attemptMs }),
-    });
+    };
   }
 
   /** Sends an operation, and returns the record that it answers. */
@@ -103,7 +131,7 @@ export class Caller {
     query: QueryOf<K>,
     settings: CallSettings & { body?: Operations[K]["body"] } = {},
   ): Promise<Operations[K]["answer"]> {
-    return json(await this.send(name, query, settings)) as Operations[K]["answer"];
+    return (await this.send(name, query, settings)).value();
   }
 }
 

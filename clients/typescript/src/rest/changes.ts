@@ -1,6 +1,5 @@
 import { type Followed, follow } from "../follow.js";
 import type { ChangeEvent } from "../generated.js";
-import { json } from "../transport.js";
 import type { Caller, CallOptions } from "./caller.js";
 
 /** Events in their order, and the position to read on from. */
@@ -20,7 +19,7 @@ export class Changes {
   async read(after: string, page: { limit?: number; wait?: number } = {}, options: CallOptions = {}): Promise<ChangePage> {
     const attemptMs = page.wait === undefined ? undefined : (page.wait + 15) * 1000;
     const answer = await this.caller.send("readChanges", { after, ...page }, { ...options, attemptMs });
-    return { events: json(answer) as ChangeEvent[], cursor: answer.headers.get("change-cursor") ?? undefined };
+    return { events: answer.value(), cursor: answer.headers.get("change-cursor") ?? undefined };
   }
 
   /**

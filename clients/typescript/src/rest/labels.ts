@@ -7,8 +7,15 @@ import type {
   ReleasedAgent,
   RestoredLabel,
 } from "../generated.js";
-import { json } from "../transport.js";
-import { type Caller, type CallOptions, type ChangeOptions, etagOf, type QueryOf, type Tagged } from "./caller.js";
+import {
+  type Caller,
+  type CallOptions,
+  type ChangeOptions,
+  etagOf,
+  type OperationAnswer,
+  type QueryOf,
+  type Tagged,
+} from "./caller.js";
 
 /** Options of a change that can be tried. */
 export interface TrialOptions extends ChangeOptions {
@@ -21,19 +28,31 @@ export interface ReleasedList extends Tagged<ReleasedAgent[]> {
   readonly cursor: string | undefined;
 }
 
+/** Which of the agents that a label releases are read. */
+type ReleasedQuery = Omit<QueryOf<"listReleasedAgents">, "label">;
+
 /** The labels of versions: what is released. */
 export class Labels {
   constructor(private readonly caller: Caller) {}
 
-  /** Reads what a label releases: all agents that bear it, with their content, at one moment. */
-  async released(
-    label: string,
-    query: Omit<QueryOf<"listReleasedAgents">, "label"> = {},
+  /**
+   * Reads what a label releases: all agents that bear it, with their content, at one moment. A key that is pinned to a label needs
+   * to name none.
+   */
+  async released(label?: string, query: ReleasedQuery = {}, options: CallOptions = {}): Promise<ReleasedList> {
+    return released(await this.caller.send("listReleasedAgents", { ...query, label }, options));
+  }
+
+  /** Reads what a label releases, unless it is still the state with this tag. */
+  async releasedIfChanged(
+    etag: string,
+    label?: string,
+    query: ReleasedQuery = {},
     options: CallOptions = {},
-  ): Promise<ReleasedList> {
-    const answer = await this.caller.send("listReleasedAgents", { ...query, label }, options);
-    const cursor = answer.headers.get("change-cursor") ?? undefined;
-    return { value: json(answer) as ReleasedAgent[], etag: etagOf(answer), cursor };
+  ): Promise<ReleasedList | undefined> {
+    const settings = { ...options, headers: { "if-none-match": etag } };
+    const answer = await this.caller.send("listReleasedAgents", { ...query, label }, settings);
+    return answer.status === 304 ? undefined : released(answer);
   }
 
   /** Lists labels. */
@@ -86,4 +105,8 @@ export class Labels {
       signal: options.signal,
     });
   }
+}
+
+function released(answer: OperationAnswer<"listReleasedAgents">): ReleasedList {
+  return { value: answer.value(), etag: etagOf(answer), cursor: answer.headers.get("change-cursor") ?? undefined };
 }

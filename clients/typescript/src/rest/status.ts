@@ -1,5 +1,4 @@
 import type { AgentStatus, StatusChange, StatusReport } from "../generated.js";
-import { json } from "../transport.js";
 import type { Caller, CallOptions, QueryOf } from "./caller.js";
 
 /** Changes of the status, and the time since which the server that answered has seen all of them. */
@@ -20,7 +19,7 @@ export class Statuses {
   /** Lists the changes of the status in the last 24 hours, the oldest first, and from when on the server has seen them. */
   async history(query: QueryOf<"listStatusHistory"> = {}, options: CallOptions = {}): Promise<StatusHistory> {
     const answer = await this.caller.send("listStatusHistory", query, options);
-    return { changes: json(answer) as StatusChange[], since: answer.headers.get("history-since") ?? undefined };
+    return { changes: answer.value(), since: answer.headers.get("history-since") ?? undefined };
   }
 
   /** Reports what an agent does now. A report expires after two minutes by default: repeat it before. */

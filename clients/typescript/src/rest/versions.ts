@@ -1,5 +1,4 @@
-import type { Agent, AgentDiff, AgentVersion, AgentVersionDetail, LabelDiff, Rollback } from "../generated.js";
-import { json } from "../transport.js";
+import type { AgentDiff, AgentVersion, AgentVersionDetail, LabelDiff, Rollback } from "../generated.js";
 import { type VersionedAgent, versioned } from "./agents.js";
 import { type Caller, type CallOptions, type ConditionalOptions, ifMatch, type QueryOf } from "./caller.js";
 
@@ -28,10 +27,7 @@ export class Versions {
 
   /** Lists the current version of each active agent. */
   async current(options: CallOptions = {}): Promise<AgentVersion[]> {
-    // Without an agent the endpoint needs the workspace, which it has no other way to know.
-    const workspace_id = await this.caller.workspaceId();
-    const query = { workspace_id } as QueryOf<"listAgentVersions">;
-    return await this.caller.call("listAgentVersions", query, options);
+    return await this.caller.call("listAgentVersions", {}, options);
   }
 
   /** Reads one version with its content, also of a deactivated agent. There is no fallback to another one. */
@@ -43,14 +39,12 @@ export class Versions {
   /** Compares two versions, each by its number or a label; `to` is the current one where it is left out. */
   async diff(agentId: string, from: number | string, to?: number | string, options: CallOptions = {}): Promise<AgentDiff> {
     const query = { agent_id: agentId, from: String(from), to: to === undefined ? undefined : String(to) };
-    // With an agent, the answer is the difference of two of its versions.
-    return (await this.caller.call("diffAgentVersions", query, options)) as AgentDiff;
+    return (await this.caller.call("diffAgentVersions", query, { ...options, form: "object" })) as AgentDiff;
   }
 
   /** Compares what two labels point at, for each active agent that has both; `latest` is the current version. */
-  async diffLabels(workspaceId: string, from: string, to: string, options: CallOptions = {}): Promise<LabelDiff[]> {
-    const query = { workspace_id: workspaceId, from, to };
-    return (await this.caller.call("diffAgentVersions", query, options)) as LabelDiff[];
+  async diffLabels(from: string, to: string, options: CallOptions = {}): Promise<LabelDiff[]> {
+    return (await this.caller.call("diffAgentVersions", { from, to }, { ...options, form: "array" })) as LabelDiff[];
   }
 
   /** Gives an agent the content of an earlier version, as a new version. */
@@ -61,6 +55,6 @@ export class Versions {
       headers: ifMatch(options),
       signal: options.signal,
     });
-    return versioned(answer, json(answer) as Agent);
+    return versioned(answer, answer.value());
   }
 }

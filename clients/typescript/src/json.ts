@@ -1,0 +1,58 @@
+// JSON texts: those that are sent, and parts of those that were received.
+import { InputError } from "./errors.js";
+
+/** The text of a body. A number that JSON cannot hold is refused: it would be sent as null. @internal */
+export function jsonText(body: unknown): string {
+  const paths = new Map<unknown, string>();
+  function checked(this: unknown, name: string, value: unknown): unknown {
+    const above = paths.get(this) ?? "";
+    const path = Array.isArray(this) ? `${above}[${name}]` : above === "" ? name : `${above}.${name}`;
+    if (typeof value === "number" && !Number.isFinite(value)) throw new InputError(`${path} is ${value}, which JSON cannot hold`);
+    if (typeof value === "object") paths.set(value, path);
+    return value;
+  }
+  try {
+    return JSON.stringify(body, checked);
+  } catch (error) {
+    if (error instanceof InputError) throw error;
+    throw new InputError("the body cannot be written as JSON", { cause: error });
+  }
+}
+
+/**
+ * The text of a member of an object, as it was written: JSON.parse rounds integers beyond 2^53 and moves keys that are digits to
+ * the front. The text must be that of a valid object; of members with the same name the last one counts.
+ *
+ * @internal
+ */
+export function memberText(text: string, name: string): string | undefined {
+  let depth = 0;
+  let key = "";
+  let start = 0;
+  let found: string | undefined;
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at]!;
+    if (character === '"') {
+      const end = endOfString(text, at);
+      if (depth === 1 && start === 0) key = JSON.parse(text.slice(at, end)) as string;
+      at = end - 1;
+    } else if (depth === 1 && character === ":") {
+      start = at + 1;
+    } else if (depth === 1 && (character === "," || character === "}")) {
+      if (key === name && start > 0) found = text.slice(start, at).trim();
+      start = 0;
+    }
+    if (character === "{" || character === "[") depth += 1;
+    if (character === "}" || character === "]") depth -= 1;
+  }
+  return found;
+}
+
+/** The position after a string that begins here. */
+function endOfString(text: string, begin: number): number {
+  for (let end = text.indexOf('"', begin + 1); ; end = text.indexOf('"', end + 1)) {
+    let escapes = 0;
+    while (text[end - 1 - escapes] === "\\") escapes += 1;
+    if (escapes % 2 === 0) return end + 1;
+  }
+}
