@@ -7,6 +7,8 @@ cd "$(dirname "$0")/.."
 . scripts/package/common.sh
 
 profile=${1:-quick}
+# Packages that are only tested need not be small: the level of their compression.
+[ "$profile" = release ] || export FAST_PACKAGES=1
 [ "$(id -u)" = 0 ] || fail "only root can install packages into a root of their own"
 # The programs of the other tests are the dynamic ones, so that they are built last.
 build_programs static "$profile" "$work/programs/static"

@@ -12,4 +12,4 @@ need dpkg-shlibdeps dpkg-dev
 # The changelog names the version that it belongs to.
 sed -i "1s/([^)]*)/($version-${2:-1})/" "$work/stage/changelog"
 cargo_deb --manifest-path agentcfg-server/Cargo.toml --locked --no-build --no-strip --quiet \
-    --deb-revision "${2:-1}" --output "$1/" ${DEBEMAIL:+--maintainer "${DEBFULLNAME:-The agentcfg contributors} <$DEBEMAIL>"}
+    --deb-revision "${2:-1}" --output "$1/" ${FAST_PACKAGES:+--fast} ${DEBEMAIL:+--maintainer "${DEBFULLNAME:-The agentcfg contributors} <$DEBEMAIL>"}

@@ -51,7 +51,7 @@ blob() { # reads the content of a blob; sets digest and size
     mv "$layout/blob" "$layout/blobs/sha256/$digest"
 }
 type=application/vnd.oci.image
-blob < <(gzip -9n <"$layer")
+blob < <(gzip -"${FAST_PACKAGES:-9}" -n <"$layer")
 layers='[{"mediaType":"'$type'.layer.v1.tar+gzip","digest":"sha256:'$digest'","size":'$size'}]'
 labels='{"org.opencontainers.image.title":"agentcfg","org.opencontainers.image.description":"Configurations, live status and credentials of a fleet of agents","org.opencontainers.image.version":"'$version'","org.opencontainers.image.created":"'$created'","org.opencontainers.image.licenses":"MIT OR Apache-2.0","org.opencontainers.image.source":"'$(sed -n 's/^repository = "\(.*\)"/\1/p' Cargo.toml)'"}'
 blob <<EOF
