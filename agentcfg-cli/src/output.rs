@@ -107,10 +107,10 @@ impl Output {
     }
 
     /// Says that a table may not have all rows, where it has as many as a page without a limit.
-    pub fn note_of_page(&mut self, rows: usize) {
-        if rows as u64 == DEFAULT_LIMIT && !self.is_json() {
+    pub fn note_of_page(&mut self, rows: usize, limit: Option<u32>) {
+        if limit.is_none() && rows as u64 == DEFAULT_LIMIT && !self.is_json() {
             self.note(format_args!(
-                "These are the newest {rows}. --limit gives more, --before the rest."
+                "These are {rows}. There may be more: see --limit and --before."
             ));
         }
     }

@@ -10,6 +10,7 @@ use crate::output::{changed, minute, or_dash};
 use crate::session::parse;
 
 pub async fn list(context: &mut Context, filter: Audit) -> Result<Code> {
+    let limit = filter.limit;
     let filter = AuditFilter::default()
         .actor(filter.actor)
         .action(filter.action)
@@ -39,6 +40,6 @@ pub async fn list(context: &mut Context, filter: Audit) -> Result<Code> {
         let header = ["REVISION", "TIME", "ACTOR", "ACTION", "TARGET", "MESSAGE", "CHANGED"];
         output.table(&header, entries.iter().map(row).collect())
     })?;
-    context.output.note_of_page(entries.len());
+    context.output.note_of_page(entries.len(), limit);
     Ok(Code::Done)
 }

@@ -16,7 +16,7 @@ use crate::agent_file::Markers;
 use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::{self, Directory};
 use crate::import::existing::{Outcome, outcome};
-use crate::import::output_file::{File, place_files};
+use crate::import::output_file::{File, leads_out, place_files};
 use crate::import::{self, Entry, Format, Node, formats};
 use crate::output::printable;
 use crate::session::Session;
@@ -128,6 +128,10 @@ pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code
         return Err(CommandFailure::error(message).hint("Leave out --strict to write what it can hold."));
     }
     let changed = changed(format, dir, files, overwrite, &mut exported)?;
+    if let Some((path, _)) = changed.iter().find(|(path, _)| leads_out(dir, path)) {
+        let message = format_args!("{}: a link on the way leads out of {}", path.display(), dir.display());
+        return Err(CommandFailure::error(message).hint("Export to the directory that the link leads to."));
+    }
     for (path, text) in changed {
         if let Some(parent) = path.parent() {
             fs::create_dir_all(parent).map_err(|error| CommandFailure::io(parent.display(), &error))?;

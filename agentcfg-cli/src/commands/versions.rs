@@ -31,7 +31,7 @@ pub async fn list(context: &mut Context, agent_id: &str, limit: Option<u32>, bef
             versions.iter().map(row).collect(),
         )
     })?;
-    context.output.note_of_page(versions.len());
+    context.output.note_of_page(versions.len(), limit);
     Ok(Code::Done)
 }
 

@@ -83,28 +83,29 @@ pub fn export(format: &Format, agent_id: &str, mut fields: Vec<Entry>, lost: &mu
 /// Gives each agent a name of its own where the tool identifies agents by it: of several with one name, the first keeps it, and
 /// the others have their identifiers. Returns the others, with what they lose.
 pub fn make_unique(format: &Format, agents: &mut [Written]) -> Vec<(String, String)> {
-    let mut names: BTreeMap<String, String> = BTreeMap::new();
+    let is_name = |entry: &&mut Entry| Some(&*entry.key) == format.unique;
+    let named = agents.iter_mut().filter_map(|agent| {
+        let entry = agent.entries.iter_mut().find(is_name)?;
+        Some((&agent.agent_id, entry.node.scalar()?, entry))
+    });
+    let named: Vec<_> = named.collect();
+    let mut owners: BTreeMap<String, &String> = BTreeMap::new();
+    for (id, name, _) in &named {
+        owners.entry(name.clone()).or_insert(id);
+    }
     let mut lost = Vec::new();
-    for agent in agents {
-        let entry = agent
-            .entries
-            .iter_mut()
-            .find(|entry| Some(&*entry.key) == format.unique);
-        let Some((name, entry)) = entry.and_then(|entry| Some((entry.node.scalar()?, entry))) else {
-            continue;
-        };
-        let id = &agent.agent_id;
+    for (id, name, entry) in named {
         let others = iter::once(id.clone()).chain((2..).map(|number| format!("{id}-{number}")));
-        let is_own = |name: &String| names.get(name).is_none_or(|owner| owner == id);
-        let own = iter::once(name.clone()).chain(others).find(is_own).unwrap_or_default();
+        let is_free = |name: &String| owners.get(name).is_none_or(|owner| *owner == id);
+        let own = iter::once(name.clone()).chain(others).find(is_free).unwrap_or_default();
         if own != name {
             lost.push((
                 id.clone(),
-                format!("the name {name:?}, which {} has, too", names[&name]),
+                format!("the name {name:?}, which {} has, too", owners[&name]),
             ));
             entry.node = Node::text(&*own);
+            owners.insert(own, id);
         }
-        names.insert(own, id.clone());
     }
     lost
 }

@@ -39,42 +39,61 @@ impl File {
 
 /// Moves files to where the tool reads them. An agent of a project keeps its place `.claude/agents/a.md` whether the
 /// directory of the export is the project, its `.claude`, or the `agents` in it. Where the directory is that of a project or of
-/// the tool, agents without a place are written to those of the tool.
+/// the tool, new agents without a place are written to those of the tool.
 ///
 /// # Errors
 ///
-/// When two agents have one file, or a link leads out of the directory.
+/// When two agents have one file.
 pub fn place_files(format: &Format, dir: &Path, files: &mut [File]) -> Result<()> {
     let whole = whole(dir);
-    for file in &mut *files {
-        file.path = below(&whole, &file.path);
+    let home: Vec<&str> = format.home.unwrap_or_default().split('/').collect();
+    // How much of the place of its tool the directory is.
+    let within = (1..=home.len())
+        .rev()
+        .find(|count| whole.ends_with(home[..*count].join("/")));
+    let within = within.filter(|_| format.home.is_some()).unwrap_or(0);
+    for file in files.iter_mut().filter(|file| !dir.join(&file.path).exists()) {
+        let of_home = (0..within).map(|from| PathBuf::from(home[from..within].join("/")));
+        let parent = file
+            .path
+            .parent()
+            .filter(|parent| whole.ends_with(parent))
+            .map(Path::to_owned);
+        let rest = of_home
+            .chain(parent)
+            .find_map(|start| file.path.strip_prefix(start).ok());
+        if let Some(rest) = rest.map(Path::to_owned) {
+            file.path = rest;
+        }
     }
     if let (Some(home), Some(tool)) = (format.home, format.directories.first()) {
-        let home = below(&whole, Path::new(home));
-        let is_of_tool = home.components().next() != Some(Component::Normal(tool.as_ref()))
-            || dir.join(tool).is_dir()
-            || files.iter().any(|file| file.path.starts_with(tool));
-        let has_no_place = |file: &&mut File| file.holds == Holds::Agent && file.path.components().count() == 1;
-        for file in files.iter_mut().filter(|_| is_of_tool).filter(has_no_place) {
-            file.path = home.join(&file.path);
+        let is_of_tool = within > 0 || dir.join(tool).is_dir() || files.iter().any(|file| file.path.starts_with(tool));
+        let agents: PathBuf = Path::new(home).components().skip(within).collect();
+        let is_alone = |file: &&mut File| file.holds == Holds::Agent && file.path.components().count() == 1;
+        for file in files.iter_mut().filter(|_| is_of_tool).filter(is_alone) {
+            let placed = agents.join(&file.path);
+            if dir.join(&placed).exists() || !dir.join(&file.path).exists() {
+                file.path = placed;
+            }
         }
     }
     let mut paths = BTreeSet::new();
-    for file in files {
-        let path = dir.join(&file.path);
-        if !paths.insert(&file.path) {
-            return Err(CommandFailure::error(format_args!(
+    match files.iter().find(|file| !paths.insert(&file.path)) {
+        Some(file) => {
+            let path = dir.join(&file.path);
+            Err(CommandFailure::error(format_args!(
                 "two agents have the file {}",
                 path.display()
-            )));
+            )))
         }
-        let real = path.ancestors().skip(1).find_map(|dir| fs::canonicalize(dir).ok());
-        if fs::canonicalize(dir).is_ok_and(|dir| real.is_some_and(|real| !real.starts_with(dir))) {
-            let message = format!("{}: a link on the way leads out of {}", path.display(), dir.display());
-            return Err(CommandFailure::error(message));
-        }
+        None => Ok(()),
     }
-    Ok(())
+}
+
+/// Whether a link on the way to a file leads out of a directory.
+pub fn leads_out(dir: &Path, file: &Path) -> bool {
+    let real = file.ancestors().skip(1).find_map(|dir| fs::canonicalize(dir).ok());
+    fs::canonicalize(dir).is_ok_and(|dir| real.is_some_and(|real| !real.starts_with(dir)))
 }
 
 /// A directory with all its parents, also if it does not exist yet.
@@ -82,16 +101,6 @@ fn whole(dir: &Path) -> PathBuf {
     fs::canonicalize(dir)
         .or_else(|_| std::path::absolute(dir))
         .unwrap_or_else(|_| dir.to_owned())
-}
-
-/// A path without the directories at its start that the directory has at its end.
-fn below(dir: &Path, path: &Path) -> PathBuf {
-    let parts: Vec<Component<'_>> = path.components().collect();
-    let is_shared = |count: &usize| dir.ends_with(parts[..*count].iter().collect::<PathBuf>());
-    // The name of a file is none of a directory; a place may be a directory alone.
-    let most = parts.len() - usize::from(path.extension().is_some());
-    let shared = (1..=most).rev().find(is_shared).unwrap_or(0);
-    parts[shared..].iter().collect()
 }
 
 /// Whether an export may write a path that an agent names: below its directory, and in no hidden file or directory but

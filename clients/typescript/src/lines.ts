@@ -32,7 +32,7 @@ export async function* readLines(transport: Transport, request: ApiRequest): Asy
       }
       if (length > MAX_LINE) throw new UnreadableAnswerError("a line of the answer is longer than the client accepts");
     }
-    if (length > 0) yield parsed(line.join(""));
+    if (length > 0) throw new UnreadableAnswerError("the last line of the answer has no end");
   } finally {
     outer?.removeEventListener("abort", forward);
     // A reader that stops early ends the connection too.

@@ -91,11 +91,11 @@ fn into_settings(entries: &mut Vec<Entry>) {
     };
     let mut settings = entries.remove(at);
     if let Some(members) = settings.node.entries_mut() {
-        for key in members.iter().map(|member| member.key.clone()).collect::<Vec<_>>() {
+        let keys: Vec<_> = members.iter().map(|member| member.key.clone()).collect();
+        for key in keys.into_iter().filter(|key| is_mapped(key)) {
             match take(entries, &key) {
                 Some(node) => put(members, &key, node),
-                None if is_mapped(&key) => members.retain(|member| member.key != key),
-                None => {}
+                None => members.retain(|member| member.key != key),
             }
         }
     }
@@ -140,8 +140,8 @@ fn write(agents: Vec<Written>, _: &mut NotHeld) -> Vec<File> {
             .beside("$file")
             .and_then(Node::as_text)
             .and_then(|file| [".jsonc", ".json"].into_iter().find(|end| file.ends_with(end)));
-        into_settings(&mut agent.entries);
         if let Some(end) = own {
+            into_settings(&mut agent.entries);
             let path = agent.path(end);
             files.push(File::new(path, Node::map(agent.entries).pretty(), Holds::Agent));
             continue;

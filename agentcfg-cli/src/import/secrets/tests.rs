@@ -9,7 +9,6 @@ fn literals_are_found_and_references_are_not() {
         ("url", "https://example.com/mcp?api_key=abcdef123"),
         ("note", "ghp_0123456789abcdef0123"),
         ("url", "https://x.example.com/?sig=aBcD1234efGH5678ijKL"),
-        ("url", "https://tok_123456@x.example.com/"),
         ("url", "https://mcp.zapier.com/api/mcp/s/aBcD1234efGH5678/mcp"),
         ("note", "Server=x;User Id=sa;Password=hunter2abc;"),
         ("note", "host=db dbname=desk password=hunter"),
@@ -23,6 +22,9 @@ fn literals_are_found_and_references_are_not() {
         "You ask for a token.",
         "Server=x;User Id=sa;Password=${PASSWORD};",
         "password=hunter",
+        "host={host} password={password}",
+        "user=required password=required",
+        "https://contoso2024@dev.example.com/contoso2024/_git/x",
         "https://deploy@x.example.com/",
     ] {
         assert!(
@@ -44,6 +46,8 @@ fn literals_are_found_and_references_are_not() {
     assert_eq!(in_env("PASSPHRASE", "correct-horse-battery"), 1);
     assert_eq!(in_env("X_SECRET", "prefix ${A} hunter2secret"), 1);
     assert_eq!(in_env("X_SECRET", "Bearer ${A} v2"), 0);
+    let signed = "AWS4-HMAC-SHA256 Credential=${KEY}/20261101/eu/s3/aws4_request, Signature=${SIGNATURE}";
+    assert_eq!(in_env("Authorization", signed), 0);
     assert_eq!(in_env("DB_PASSWORD", "correct horse"), 1);
     assert_eq!(in_env("Authorization", "Bearer abc"), 1);
     assert_eq!(in_env("COOKIE_SECURE", "true"), 0);

@@ -64,7 +64,11 @@ pub fn is_secret(text: &str, expects: Expected) -> bool {
     let rest = without_references(bare);
     if rest.len() < bare.len() {
         // What stands beside a reference is often a name or a scheme.
-        let is_odd_word = |word: &str| word.len() >= 6 && is_mixed(word);
+        // A word in capitals is the name of a scheme.
+        let is_of_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+');
+        let has_small = |word: &str| word.contains(|c: char| c.is_ascii_lowercase());
+        let is_odd_word =
+            |word: &str| word.len() >= 6 && is_mixed(word) && word.chars().all(is_of_word) && has_small(word);
         return expects == Expected::Secret && rest.split_whitespace().any(is_odd_word);
     }
     if bare.contains(char::is_whitespace) {
@@ -220,7 +224,8 @@ fn is_connection_with_password(text: &str) -> bool {
     pairs.into_iter().any(|(name, value)| {
         let (name, value) = (name.trim().to_lowercase().replace(' ', "_"), value.trim());
         let is_password = ["password", "pwd", "accountkey", "sharedaccesskey"].contains(&&*name);
-        is_password && is_literal(value) && !is_placeholder(value)
+        let is_reference = ['{', '['].iter().any(|open| value.starts_with(*open));
+        is_password && is_literal(value) && !is_reference && !is_placeholder(value) && !is_plain_word(value)
     })
 }
 
@@ -236,7 +241,7 @@ fn has_password(text: &str) -> bool {
             Some((_, password)) if !password.is_empty() => is_literal(password),
             _ => {
                 let user = user.trim_end_matches(':');
-                user.len() >= 10 && is_mixed(user) && is_literal(user)
+                user.len() >= 16 && is_mixed(user) && is_literal(user)
             }
         });
     let is_of_path = SECRET_URLS.iter().any(|url| {

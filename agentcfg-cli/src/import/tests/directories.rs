@@ -1,6 +1,6 @@
 //! Which files of a directory are read, and what an export may write.
 
-use super::super::output_file::{File, Holds, place_files};
+use super::super::output_file::{File, Holds, leads_out, place_files};
 use super::*;
 
 /// Writes files, and reads their directory.
@@ -186,7 +186,37 @@ fn an_export_does_not_follow_links_out_of_its_directory() {
     fs::create_dir(&outside).unwrap();
     std::os::unix::fs::symlink(&outside, inside.join("link")).unwrap();
     std::os::unix::fs::symlink(&inside, root.path().join("other")).unwrap();
-    let refused = placed("claude-code", &inside, &["link/deep/a.md"]).unwrap_err();
-    assert!(refused.contains("leads out of"), "{refused}");
-    assert!(placed("claude-code", &root.path().join("other"), &["deep/a.md"]).is_ok());
+    assert!(leads_out(&inside, &inside.join("link/deep/a.md")));
+    let other = root.path().join("other");
+    assert!(!leads_out(&other, &other.join("deep/a.md")));
+}
+
+#[test]
+fn an_export_writes_agents_where_they_are() {
+    let root = tempfile::tempdir().unwrap();
+    let write = |path: &str| {
+        let path = root.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "").unwrap();
+    };
+    // The name of a directory that is that of another one.
+    write("agents/agents/a.md");
+    write("agents/a.md");
+    let dir = root.path().join("agents");
+    let files = ["agents/a.md", "a.md"];
+    assert_eq!(placed("claude-code", &dir, &files).unwrap(), files);
+    let (crew, file) = (root.path().join("crew"), "crew/config/agents.yaml");
+    assert_eq!(placed("crewai", &crew, &[file]).unwrap(), [file]);
+    assert_eq!(
+        placed("crewai", &crew.join("config"), &[file]).unwrap(),
+        ["agents.yaml"]
+    );
+    // A file of the project beside those of its tool.
+    write("project/.github/workflows/x.yml");
+    write("project/triage.agent.md");
+    let project = root.path().join("project");
+    let placed_both = placed("copilot", &project, &["triage.agent.md", "new.agent.md"]).unwrap();
+    assert_eq!(placed_both, ["triage.agent.md", ".github/agents/new.agent.md"]);
+    let refused = placed("copilot", &project, &["a.md", "a.md"]).unwrap_err();
+    assert!(refused.contains("two agents"), "{refused}");
 }
