@@ -26,7 +26,7 @@ const common = {
   minifySyntax: true,
   minifyWhitespace: true,
   format: "esm",
-  target: ["es2022", "chrome117", "firefox121", "safari17"],
+  target: "es2023",
   charset: "utf8",
   legalComments: "none",
   logLevel: "warning",
@@ -73,7 +73,7 @@ async function small(script, nameCache) {
     nameCache,
     module: true,
     ecma: 2020,
-    compress: { passes: 3, unsafe: true, unsafe_arrows: true },
+    compress: { passes: 3, unsafe: true, unsafe_math: true, unsafe_arrows: true },
     mangle: { reserved: ["top"] },
     format: { comments: false },
   });

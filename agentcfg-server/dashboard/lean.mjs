@@ -117,7 +117,7 @@ const CUTS = [
   [/"function"==typeof t\?r\?r\.__x=.*?:t\.current=r/, "t.current=r"],
   [",l=/(PointerCapture)$|Capture$/i", ""],
   ["e.namespaceURI,32&u.__u?[i]:null,f,i||S(u),32&u.__u,o)", "e.namespaceURI,null,f,i||S(u),0,o)"],
-  ["$===x||l&&t.data==x||(t.data=x)", "$===x||(t.data=x)"],
+  ["$===x||l&&t.data==x||(t.data=x)", '$===x||(t["data"]=x)'],
   ["r.__u&=-161,", ""],
   ["M=r.props,L=i,", "M=r.props,"],
   ["new x(M,L)", "new x(M)"],

@@ -1,13 +1,15 @@
 // Names of properties that the scripts alone use, which the build shortens: nothing of the browser, of the API, of Preact or of
-// what the browser stores is called so, and nothing uses such a name as text. The build fails where one does.
+// what the browser stores is called so, and nothing uses such a name as text. The build fails where one does. A use of the browser's
+// own property of such a name stands in brackets, as in `event["data"]`.
 const OWN = `
-  about above absent also apiKey asked axis bands baseName baseVersion beforeLast beside blocked blocks budgets busy byId
-  called careful conflicts counted cure direction earlier ended extra falling faults filters foot found heights hook ids ifMatch
-  ifNoneMatch kept known last limited look markers may metric needs newest note nothing nullable onBack onCheck onChoose
-  onClear onClose onDecide onEdit onKey onMessage onOpen onPick onPoint onRestore onSave onSort onSend onTable onText onTick onUp
-  others outcomes own ownHeading parts passes peek perhapsDone pieces places planned precise requestId retry retryAfter run
-  running safe said say scale screen series setLeft settings shown slots slow stale steps sum tasks texts theirsName tickRow
-  tone took topic touch touchAll tried typed users usual verb wake wanted what why will words worked
+  about above also apiKey asked axis bands baseName baseVersion beforeLast beside blocked blocks budgets busy buttons
+  byId called careful conflicts counted cure data direction earlier ended extra falling faults filters foot found gap
+  heights hook ids ifMatch ifNoneMatch items kept kind known last limited locked look markers may metric needs newest
+  note nothing nullable onBack onCheck onChoose onClear onClose onDecide onEdit onKey onMessage onOpen onPick onPoint
+  onRestore onSave onSend onSort onTable onText onTick onUp opened others outcomes own ownHeading params parts passes
+  peek perhapsDone pieces places planned precise query requestId retry retryAfter run running safe said say scale screen
+  send series setLeft settings shown slots slow stale steps sum tasks texts theirsName tickRow tone took topic touch
+  touchAll touched trail tried typed unit used users usual verb wake wanted was what why will words worked
 `
   .trim()
   .split(/\s+/);

@@ -15,7 +15,7 @@ test("what needs attention follows from what is read, broken things first", () =
   const now = Date.parse("2026-11-22T14:00:00Z");
   const ago = (length) => new Date(now - length).toISOString();
   const agent = (agent_id, model) => ({ agent_id, display_name: agent_id.toUpperCase(), agent_type: "ai", model, updated_at: ago(DAY) });
-  const nothing = { now, webhooks: [], budgets: [], agents: [], models: [], providers: (id) => id, changes: [], keys: [] };
+  const nothing = { now, webhooks: [], budgets: [], agents: [], models: [], changes: [], keys: [] };
   assert.deepEqual(attention(nothing), []);
   const budget = (used, action) => ({ name: "Writer", budget: { id: `${used}`, action, period: "month" }, look: { used, spent: used * 100, limit: 100, end: null, over: null } });
   const working = (at, task) => ({ agent_id: "a", at: ago(at), status: "working", current_task_id: task, current_task_title: task });
@@ -34,7 +34,7 @@ test("what needs attention follows from what is read, broken things first", () =
     "warn: Writer has used 120 % of its budget",
     "warn: Writer has used 92 % of its budget",
     "warn: A is on the same task for 6 h",
-    "warn: 2 agents have no key for openai",
+    "warn: 2 agents have no key for OpenAI",
     "warn: Key ci expires in 3 days",
   ]);
 });

@@ -125,9 +125,9 @@ test("before the first call the page says how to make one, then its figures are 
   await page.getByRole("button", { name: "Key", exact: true }).click();
   await page.getByRole("table", { name: "Usage by key" }).getByText("Signed-in people").waitFor();
   await page.getByRole("button", { name: "Version", exact: true }).click();
-  await page.getByRole("link", { name: "Writer v2" }).waitFor();
+  await page.getByRole("link", { name: "v2 of Writer" }).waitFor();
   await page.getByText("Show the numbers as a table").click();
-  await page.getByRole("columnheader", { name: "Writer v2" }).waitFor();
+  await page.getByRole("columnheader", { name: "v2 of Writer" }).waitFor();
   assert.deepEqual(await violations(page), []);
   page.faults();
 });

@@ -1,8 +1,7 @@
 /** A model call as an agent, streamed. */
-import { call, failure, send } from "./api";
+import { ApiError, call, failure, send } from "./api";
 import { events } from "./events";
 import { can } from "./session";
-import type { Provider } from "./types";
 
 export interface Answer {
   text: string;
@@ -50,7 +49,7 @@ const ascii = (value: unknown): string =>
   JSON.stringify(value).replace(/[^\x20-\x7e]/g, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`);
 
 export interface Asked {
-  provider: Provider;
+  provider: string;
   /** Names the agent and its version. */
   query: Record<string, string>;
   /** Only where it is not that of the version. */
@@ -120,7 +119,7 @@ export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answ
     for await (const data of events(response)) {
       if (data === "[DONE]") break;
       const chunk = JSON.parse(data) as Chunk;
-      if (chunk.error) throw new Error(chunk.error.message ?? "The provider ended the answer with an error.");
+      if (chunk.error) throw new ApiError(0, chunk.error.message ?? "The provider ended the answer with an error.", null, null);
       const piece = chunk.delta?.text ?? chunk.choices?.[0]?.delta?.content ?? "";
       const usage = chunk.usage ?? chunk.message?.usage;
       if (piece || usage)

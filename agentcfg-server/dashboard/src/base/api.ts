@@ -39,7 +39,6 @@ export class ApiError extends Error {
     readonly retryAfter: number | null,
   ) {
     super(message);
-    this.name = "ApiError";
   }
 }
 
@@ -48,7 +47,6 @@ export class Unreachable extends Error {
   /** The server may have done what it was asked to all the same. */
   constructor(readonly perhapsDone: boolean) {
     super("The server cannot be reached.");
-    this.name = "Unreachable";
   }
 }
 
@@ -81,8 +79,12 @@ function lost(method: string, error: unknown): never {
   throw new Unreachable(method !== "GET" && navigator.onLine);
 }
 
+/** What must hold before a change by the cookie is sent: `same` throws where the cookie is that of another user by now. */
+export const session = { same: (): Promise<void> => Promise.resolve() };
+
 /** Sends a request and gives its response, whatever its status. Throws `Unreachable`. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
+  if (method !== "GET" && options.bearer === undefined) await session.same();
   const headers = new Headers(options.headers);
   if (options.body !== undefined) headers.set("Content-Type", "application/json");
   if (options.ifMatch) headers.set("If-Match", options.ifMatch);
@@ -93,7 +95,6 @@ export async function send(method: string, path: string, options: Options = {}):
       method,
       headers,
       body: options.body === undefined ? null : encode(options.body),
-      credentials: "same-origin",
       redirect: "error",
       signal: options.signal ?? (method === "GET" ? null : AbortSignal.timeout(LONGEST)),
     });

@@ -1,5 +1,6 @@
 /** What needs a person: it is there while it is true, and goes when it is not. */
 import { hookName } from "./audit-words";
+import { providerName } from "./providers";
 import { DAY, list, plural, span, until } from "./text";
 import type { Agent, ApiKey, Model, StatusEntry, Webhook } from "./types";
 import { money, outlookLine, percent, PERIODS, type Budget, type Outlook } from "./usage";
@@ -39,7 +40,6 @@ interface Known {
   budgets: readonly { budget: Budget; name: string; look: Outlook }[];
   agents: readonly Agent[];
   models: readonly Model[];
-  providers: (id: string) => string;
   changes: readonly StatusChange[];
   keys: readonly ApiKey[];
 }
@@ -56,7 +56,7 @@ export const disabledWhy = ({ disabled_reason: reason }: Webhook): string =>
   "Its place is kept: when you enable it, it goes on from there.";
 
 /** What is broken comes first, then the newest. */
-export function attention({ now, webhooks, budgets, agents, models, providers, changes, keys }: Known): Point[] {
+export function attention({ now, webhooks, budgets, agents, models, changes, keys }: Known): Point[] {
   const points: Point[] = [];
   for (const hook of webhooks)
     if (!hook.enabled && hook.disabled_reason)
@@ -93,7 +93,7 @@ export function attention({ now, webhooks, budgets, agents, models, providers, c
       id: `provider ${provider}`,
       tone: "warn",
       name: of.length === 1 ? of[0]!.display_name : plural(of.length, "agent"),
-      after: ` ${of.length === 1 ? "has" : "have"} no key for ${providers(provider)}`,
+      after: ` ${of.length === 1 ? "has" : "have"} no key for ${providerName(provider)}`,
       why: `Neither you nor the server has one: calls are refused.${of.length > 1 ? ` ${list([...of.slice(0, 3).map(({ display_name }) => display_name), ...(of.length > 3 ? [`${of.length - 3} more`] : [])])}.` : ""}`,
       at: Math.max(...of.map(({ updated_at }) => Date.parse(updated_at))),
       cure: { kind: "provider" },

@@ -1,7 +1,7 @@
 /** What was read from the server: shared by the screens, shown at once when it is visited again, and read again when it changes. */
 import { signal, type Signal } from "./signals";
 import { useLayoutEffect } from "preact/hooks";
-import { call, ended, isStatus, lostSince, type Query } from "./api";
+import { call, ended, lostSince, type Query } from "./api";
 
 /** What a change on the server can touch. */
 export type Topic =
@@ -10,11 +10,8 @@ export type Topic =
 export interface State<T> {
   data: T | undefined;
   error: unknown;
-  loading: boolean;
   etag: string | null;
   headers: Headers | null;
-  /** The server has no such endpoint. */
-  absent: boolean;
 }
 
 interface Entry {
@@ -38,7 +35,7 @@ export function readAfter(opened: Promise<unknown>): void {
   for (const entry of entries.values()) entry.stale = true;
 }
 
-const NOTHING: State<never> = { data: undefined, error: null, loading: false, etag: null, headers: null, absent: false };
+const NOTHING: State<never> = { data: undefined, error: null, etag: null, headers: null };
 
 export interface Resource<T> extends State<T> {
   reload: () => Promise<void>;
@@ -72,7 +69,7 @@ export function useResource<T>(topic: Topic, path: string | null, query: Query =
 function find(key: string, topic: Topic, path: string, query: Query): Entry {
   let entry = entries.get(key);
   if (!entry) {
-    entry = { state: signal({ ...NOTHING, loading: true }), topic, path, query, users: 0, stale: true, running: null };
+    entry = { state: signal(NOTHING), topic, path, query, users: 0, stale: true, running: null };
     entries.set(key, entry);
   }
   return entry;
@@ -94,7 +91,6 @@ function load(entry: Entry): Promise<void> {
 async function read(entry: Entry): Promise<void> {
   const before = entry.state.peek();
   entry.stale = false;
-  if (before.data === undefined && !before.loading) entry.state.value = { ...before, loading: true };
   try {
     await opening;
     const answer = await call<unknown>("GET", entry.path, {
@@ -108,16 +104,12 @@ async function read(entry: Entry): Promise<void> {
     entry.state.value = {
       data: answer.data,
       error: null,
-      loading: false,
       etag: answer.etag,
       headers: answer.headers,
-      absent: false,
     };
   } catch (error) {
     entry.stale = true;
-    const absent = isStatus(error, 404, 405);
-    if (absent) entry.stale = false;
-    entry.state.value = { ...entry.state.peek(), error, loading: false, absent };
+    entry.state.value = { ...entry.state.peek(), error };
   }
 }
 
@@ -125,7 +117,6 @@ async function read(entry: Entry): Promise<void> {
 export function invalidate(...topics: Topic[]): void {
   for (const entry of entries.values()) {
     if (topics.length && !topics.includes(entry.topic)) continue;
-    if (entry.state.peek().absent) continue;
     entry.stale = true;
     if (entry.users > 0) void load(entry);
   }

@@ -101,5 +101,3 @@ export function agentsChanged(): void {
   invalidate("agents", "status", "versions", "audit");
   void recheck();
 }
-
-export const PROVIDERS = { anthropic: "Anthropic", openai: "OpenAI" } as const;

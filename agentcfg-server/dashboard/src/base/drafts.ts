@@ -21,6 +21,8 @@ export interface Kept {
   edits?: ReadonlyMap<string, string>;
   /** When it was typed, where it comes from before a reload and was not changed since. */
   restored?: number | undefined;
+  /** Where the browser stores it: each tab has places of its own, which it remembers when it is loaded again. */
+  place?: string | undefined;
 }
 
 export const drafts = signal<ReadonlyMap<string, Kept>>(new Map());
@@ -28,24 +30,25 @@ export const drafts = signal<ReadonlyMap<string, Kept>>(new Map());
 const LONGEST = 7 * DAY;
 const ALL = `agentcfg draft ${root.pathname} `;
 /** What the names of the drafts of this user begin with. */
-let own = "";
-/** Drafts that the browser has no room for. */
+let own = ALL;
+/** Drafts that are not in the storage, such as those that it has no room for. */
 const unstored = new Set<string>();
 
 export function keep(id: string, kept: Kept | null): void {
   const next = new Map(drafts.peek());
-  const place = `${own}${(kept ?? next.get(id))?.base.workspace_id} ${id}`;
-  if (kept) next.set(id, kept);
+  const place = (kept ?? next.get(id))?.place ?? `${own}${kept?.base.workspace_id} ${id} ${Math.random()}`;
+  if (kept) next.set(id, { ...kept, place });
   else next.delete(id);
   drafts.value = next;
   unstored.delete(id);
   try {
-    if (!kept) localStorage.removeItem(place);
-    else
+    if (kept) {
+      sessionStorage[place] = 1;
       localStorage.setItem(
         place,
         `${Date.now()} ${pretty({ ...kept, sides: [...(kept.sides ?? [])], edits: [...(kept.edits ?? [])] })}`,
       );
+    } else localStorage.removeItem(place);
   } catch {
     unstored.add(id);
   }
@@ -63,20 +66,35 @@ function readKept(text: string): Kept {
   };
 }
 
-/** The stored drafts of a user; those that are too old, of whichever user, are removed. */
+/** The places of all users, or of this one. */
+const places = (begin: string): string[] => Object.keys(localStorage).filter((name) => name.startsWith(begin));
+
+/** The stored drafts of a user: this tab's, else the newest ones. Those that are too old, of whichever user, are removed. */
 function stored(): Map<string, Kept> {
+  const time = (place: string): number => parseInt(localStorage.getItem(place)!, 10);
+  const rank = (place: string): number => (sessionStorage[place] ? Infinity : time(place));
+  for (const place of places(ALL)) if (!(time(place) > Date.now() - LONGEST)) localStorage.removeItem(place);
   const found = new Map<string, Kept>();
-  for (const place of Object.keys(localStorage).filter((name) => name.startsWith(ALL))) {
-    const text = localStorage.getItem(place)!;
+  for (const place of places(own).sort((a, b) => rank(a) - rank(b))) {
     try {
-      if (!(parseInt(text, 10) > Date.now() - LONGEST)) localStorage.removeItem(place);
-      else if (place.startsWith(own)) found.set(place.split(" ").at(-1)!, readKept(text));
+      found.set(place.slice(own.length).split(" ")[1]!, { ...readKept(localStorage.getItem(place)!), place });
     } catch {
       localStorage.removeItem(place);
     }
   }
   return found;
 }
+
+/** Where another tab goes on with a draft of this one, this one takes another place; where it removes it, closing this one asks. */
+addEventListener("storage", ({ key, newValue }) => {
+  for (const [id, kept] of drafts.peek())
+    if (kept.place !== key) continue;
+    else if (newValue === null) unstored.add(id);
+    else {
+      delete sessionStorage[key!];
+      keep(id, { ...kept, place: undefined });
+    }
+});
 
 /** Other texts, by what they are for; the page may be closed on one that is `safe`. */
 export const typed = signal<Readonly<Record<string, { safe?: boolean } | null>>>({});
@@ -103,7 +121,9 @@ export function handOver(from: string | undefined, to: string): void {
 }
 
 export function discard(): void {
-  for (const id of drafts.peek().keys()) keep(id, null);
+  for (const place of places(own)) localStorage.removeItem(place);
+  unstored.clear();
+  drafts.value = new Map();
   typed.value = {};
 }
 

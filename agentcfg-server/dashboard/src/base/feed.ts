@@ -23,12 +23,12 @@ interface ChangeEvent {
 
 /** What the tabs tell each other. */
 type Message =
-  | { kind: "hello" }
-  | { kind: "mode"; mode: Mode }
-  | { kind: "all"; statuses: StatusEntry[] }
-  | { kind: "status"; entry: StatusEntry }
-  | { kind: "change"; event: ChangeEvent }
-  | { kind: "reload" };
+  | { type: "hello" }
+  | { type: "mode"; mode: Mode }
+  | { type: "all"; statuses: StatusEntry[] }
+  | { type: "status"; entry: StatusEntry }
+  | { type: "change"; event: ChangeEvent }
+  | { type: "reload" };
 
 const RETRY = 30_000;
 const EACH: [Topic[], number][] = [
@@ -89,7 +89,7 @@ function holdReading(): void {
 }
 
 function hear(message: Message): void {
-  if (message.kind === "mode") {
+  if (message.type === "mode") {
     const before = mode.peek();
     mode.value = message.mode;
     // What was read before the stream was there may have changed in between.
@@ -97,10 +97,10 @@ function hear(message: Message): void {
     begin?.();
     // A stream that ends tells of a lost connection or an ended session before the next reading does.
     if (before === "live" && message.mode === "polling") void recheck();
-  } else if (message.kind === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
-  else if (message.kind === "status") heard.value = new Map(heard.peek()).set(message.entry.agent_id, message.entry);
-  else if (message.kind === "reload") changed(EVERYTHING);
-  else if (message.kind === "change") {
+  } else if (message.type === "all") heard.value = new Map(message.statuses.map((entry) => [entry.agent_id, entry]));
+  else if (message.type === "status") heard.value = new Map(heard.peek()).set(message.entry.agent_id, message.entry);
+  else if (message.type === "reload") changed(EVERYTHING);
+  else if (message.type === "change") {
     const { type, target } = message.event;
     if (target.type === "agent") touched.value = new Map(touched.peek()).set(target.id, Date.now());
     changed(["audit", ...(TOPICS[type.split(".")[0]!] ?? [])]);
@@ -122,7 +122,7 @@ function stream(workspaceId: string, tell: (message: Message) => void) {
     const retry = (delay: number): void => {
       source?.close();
       clearTimeout(silence);
-      tell({ kind: "mode", mode: "polling" });
+      tell({ type: "mode", mode: "polling" });
       waiting = true;
       again = setTimeout(open, delay);
     };
@@ -138,34 +138,34 @@ function stream(workspaceId: string, tell: (message: Message) => void) {
       batch = [];
       // A tab that takes over from another one does not know what came in between.
       const isFirst = begin !== null;
-      tell({ kind: "mode", mode: "live" });
-      if (!isFirst) tell({ kind: "reload" });
+      tell({ type: "mode", mode: "live" });
+      if (!isFirst) tell({ type: "reload" });
     });
     source.addEventListener("change", (event) => {
       alive();
-      tell({ kind: "change", event: JSON.parse(event.data) as ChangeEvent });
+      tell({ type: "change", event: JSON.parse(event["data"]) as ChangeEvent });
     });
     source.addEventListener("status", (event) => {
       alive();
-      const entry = JSON.parse((event as MessageEvent<string>).data) as StatusEntry;
-      if (!first) return tell({ kind: "status", entry });
+      const entry = JSON.parse((event as MessageEvent<string>)["data"]) as StatusEntry;
+      if (!first) return tell({ type: "status", entry });
       // The first ones are the whole list, in one piece of the stream.
       if (batch.push(entry) === 1) {
         setTimeout(() => {
           first = false;
-          tell({ kind: "all", statuses: batch });
+          tell({ type: "all", statuses: batch });
         }, SETTLE);
       }
     });
     source.addEventListener("gone", () => {
-      tell({ kind: "reload" });
+      tell({ type: "reload" });
       retry(1_000);
     });
     source.addEventListener("end", () => retry(2_000));
     // Where it is not closed, the browser connects again by itself.
     source.addEventListener("error", () => {
       if (source?.readyState === EventSource.CLOSED) retry(RETRY);
-      else tell({ kind: "mode", mode: "polling" });
+      else tell({ type: "mode", mode: "polling" });
     });
   };
   open();
@@ -198,17 +198,18 @@ function follow(user: string, workspaceId: string): () => void {
   const lead = (): void => {
     held = stream(workspaceId, tell);
   };
-  channel.addEventListener("message", ({ data }: MessageEvent<Message>) => {
-    if (data.kind !== "hello") hear(data);
+  channel.addEventListener("message", (event: MessageEvent<Message>) => {
+    const message = event["data"];
+    if (message.type !== "hello") hear(message);
     else if (held) {
       held.wake();
-      channel.postMessage({ kind: "mode", mode: mode.peek() } satisfies Message);
-      channel.postMessage({ kind: "all", statuses: [...heard.peek().values()] } satisfies Message);
+      channel.postMessage({ type: "mode", mode: mode.peek() } satisfies Message);
+      channel.postMessage({ type: "all", statuses: [...heard.peek().values()] } satisfies Message);
     }
   });
   wake = () => {
     held?.wake();
-    channel.postMessage({ kind: "hello" } satisfies Message);
+    channel.postMessage({ type: "hello" } satisfies Message);
   };
   wake();
   if (navigator.locks) {
@@ -251,7 +252,9 @@ export function start(): void {
     }, interval);
   }
   document.addEventListener("visibilitychange", () => {
-    if (!document.hidden && phase.peek() === "ready" && mode.peek() === "polling") invalidate();
+    if (document.hidden || phase.peek() !== "ready") return;
+    void recheck();
+    if (mode.peek() === "polling") invalidate();
   });
 }
 

@@ -1,7 +1,7 @@
 /** Who is signed in, and what the session may do in the workspace that is shown. */
 import { derived, signal } from "./signals";
 import { setLimits } from "./agent-fields";
-import { call, ended, isStatus, root } from "./api";
+import { ApiError, call, ended, isStatus, root, session, type Options } from "./api";
 import { forget } from "./cache";
 import { discard, handOver } from "./drafts";
 import { shownWorkspace } from "./route";
@@ -53,6 +53,13 @@ export async function refresh(): Promise<void> {
   }
 }
 
+session.same = async () => {
+  const shown = me.peek()?.id;
+  if (!shown) return;
+  await refresh();
+  if (me.peek()?.id !== shown) throw new ApiError(409, "another user is signed in here", null, null);
+};
+
 /** Asks again who is signed in; that the server cannot be reached is shown by the connection. */
 export const recheck = (): Promise<void> => refresh().catch(() => undefined);
 
@@ -62,19 +69,18 @@ export function without(id: string): void {
   if (now) me.value = { ...now, workspaces: now.workspaces.filter((workspace) => workspace.id !== id) };
 }
 
-export async function signInWithCode(code: string): Promise<void> {
-  await call("POST", "api/sessions", { body: { code }, bearer: "" });
-  await refresh();
-}
-
-export async function signInWithToken(token: string): Promise<void> {
-  await call("POST", "api/sessions", { bearer: token });
-  await refresh();
-}
-
-/** Tells the other tabs of a sign-out, so that they do not go on as if they were signed in. */
+/** Tells the other tabs of a session that begins or ends, so that they do not go on with the one before. */
 const tabs = new BroadcastChannel(`agentcfg ${root.pathname}`);
 tabs.onmessage = () => void (me.peek() && recheck());
+
+async function begin(options: Options): Promise<void> {
+  await call("POST", "api/sessions", options);
+  tabs.postMessage(null);
+  await refresh();
+}
+
+export const signInWithCode = (code: string): Promise<void> => begin({ body: { code }, bearer: "" });
+export const signInWithToken = (token: string): Promise<void> => begin({ bearer: token });
 
 export async function signOut(): Promise<void> {
   await call("DELETE", "api/sessions").catch((error) => {

@@ -1,6 +1,7 @@
 /** The names of what entries of the audit log are about. */
-import { PROVIDERS, useAgents, useKeys, useWebhooks } from "./data";
+import { useAgents, useKeys, useWebhooks } from "./data";
 import { useBudgetName } from "./budget-names";
+import { PROVIDERS } from "./providers";
 import { workspace } from "./session";
 import { PERIODS } from "./usage";
 import { useBudgets } from "./usage-data";

@@ -91,11 +91,9 @@ export interface Member {
   created_at: string;
 }
 
-export type Provider = "anthropic" | "openai";
-
 export interface Model {
   id: string;
-  provider: Provider;
+  provider: string;
   display_name: string;
   status: "available" | "coming_soon";
   credential: "workspace" | "managed" | "none";
@@ -105,7 +103,7 @@ export interface Model {
 }
 
 export interface ProviderKey {
-  provider: Provider;
+  provider: string;
   /** Tells two keys apart, and nothing of either. */
   fingerprint: string;
   created_at: string;

@@ -68,16 +68,20 @@ export function useBehind(): { label: string | undefined; behind: ReadonlySet<st
   }, [agents, labels, versions]);
 }
 
-/** The label that users get, and its moves, newest first. */
-export function useMoves(agent?: string): { label: string | undefined; moves: Release[] } {
+/** The label that users get, and its moves, newest first, with what they are read from. */
+export function useMoves(agent?: string): { label: string | undefined; moves: Release[]; read: Resource<unknown[]> } {
   const { label } = useBehind();
-  const { data } = useResource<Omit<Release, "label">[]>("versions", label ? "api/agents/labels/history" : null, {
+  const labels = useLabels();
+  const versions = useVersions();
+  const found = useResource<Omit<Release, "label">[]>("versions", label ? "api/agents/labels/history" : null, {
     workspace_id: workspace.value!.id,
     label,
     agent_id: agent,
     limit: 200,
   });
-  return { label, moves: useMemo(() => (data ?? []).map((row) => ({ ...row, label: label! })), [data]) };
+  const { data } = found;
+  const moves = useMemo(() => (data ?? []).map((row) => ({ ...row, label: label! })), [data]);
+  return { label, moves, read: label ? found : labels.data ? versions : labels };
 }
 
 /** What the values of a grouping are called. */
@@ -98,7 +102,8 @@ export function useCalled(by: By): (id: string | null, others?: number) => strin
       if (id === null) return { agent: "No agent", version: "No agent", model: "No model named", key: "Signed-in people" }[by];
       if (by !== "version") return named.get(id) ?? id;
       const [agent, version] = id.split(":");
-      return `${named.get(agent!) ?? agent} ${version ? `v${version}` : "without a version"}`;
+      // The name is cut where it is long, the version before it is not.
+      return `${version ? `v${version}` : "No version"} of ${named.get(agent!) ?? agent}`;
     };
   }, [by, agents, models, keys]);
 }

@@ -50,13 +50,14 @@ export function callCost(row: UsageRow | undefined): number | null {
 
 export interface Mean {
   label: string;
-  of: (row: UsageRow) => number;
+  /** Null where it is not known. */
+  of: (row: UsageRow) => number | null;
   kind: "price" | "number" | "time" | "share";
 }
 
 /** The means that two versions are compared by: less is better. */
 export const MEANS: Mean[] = [
-  { label: "Cost of a call", of: (row) => callCost(row) ?? 0, kind: "price" },
+  { label: "Cost of a call", of: callCost, kind: "price" },
   { label: "Output tokens", of: (row) => row.output_tokens / row.calls, kind: "number" },
   { label: "Input tokens", of: (row) => row.input_tokens / row.calls, kind: "number" },
   { label: "First byte", of: (row) => row.first_byte_ms / row.calls, kind: "time" },

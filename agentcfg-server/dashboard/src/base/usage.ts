@@ -182,6 +182,9 @@ const cents = (value: number): string => {
 };
 /** A sum: "$412.86"; what is less than a cent in parts of it. */
 export const money = (value: number): string => (value === 0 || value >= 0.01 ? dollars.format(value) : cents(value));
+/** What calls cost, where one of them has a price. */
+export const costOf = ({ calls, unpriced_calls, cost_usd }: UsageRow): string =>
+  calls && unpriced_calls >= calls ? "–" : money(Number(cost_usd));
 /** A sum that is not known exactly. */
 export const near = (value: number): string => (value < 10 ? money(value) : `$${number(Math.round(value))}`);
 /** The cost of a call: below a dollar in cents. */

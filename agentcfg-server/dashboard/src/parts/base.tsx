@@ -67,6 +67,14 @@ export function LinkButton({
   );
 }
 
+/** Tells whether an element has the pointer or the focus. */
+export const heldBy = (set: (held: boolean) => void) => ({
+  onMouseEnter: () => set(true),
+  onMouseLeave: () => set(false),
+  onFocusIn: () => set(true),
+  onFocusOut: () => set(false),
+});
+
 /** The fills of agents without a colour, and the swatches of the picker. */
 export const SWATCHES = [
   "#cc3f28",

@@ -31,11 +31,13 @@ export function DefinitionView({ id, text, persona }: { id: string; text: string
   const items = definitionItems(definition ?? {});
   return (
     <>
-      {variableNotes(persona, definition).map((note) => (
-        <p key={note} class="hint">
-          {note}
-        </p>
-      ))}
+      {/* What a text that is no JSON declares is not known. */}
+      {(definition || !text.trim()) &&
+        variableNotes(persona, definition).map((note) => (
+          <p key={note} class="hint">
+            {note}
+          </p>
+        ))}
       {items.length > 0 && (
         <Table name="What the definition has" kind="parts-table" columns={[["Part"], ["Name"], ["Details"]]}>
           {items.map(({ part, name, note }, i) => (

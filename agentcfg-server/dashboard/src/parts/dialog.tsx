@@ -1,11 +1,14 @@
 /** Modal dialogs, confirmations and menus, on the browser's own elements. */
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { ended, isStatus } from "../base/api";
 import { copy } from "../base/copy";
+import { tryNow } from "../base/feed";
 import { listening } from "../base/listening";
+import { href } from "../base/route";
 import { Button, cx, Icon } from "./base";
 import { Field, focusFault, Form, Input } from "./fields";
-import { badToast, Failure, toast, useSending } from "./feedback";
+import { badToast, Banner, Failure, toast, useSending } from "./feedback";
 
 /** Ctrl S and Ctrl Enter, which open what is to be confirmed, and confirm it. */
 export const isConfirming = ({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean =>
@@ -28,21 +31,27 @@ interface DialogProps {
   side?: boolean;
 }
 
+/** Opens a dialog; what it returns closes it, and gives the focus back. */
+export function showModal(element: HTMLDialogElement): () => void {
+  const opener = document.activeElement as HTMLElement | null;
+  element.showModal();
+  return () => {
+    element.close();
+    if (opener?.isConnected) opener.focus();
+  };
+}
+
 export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow, wide, locked, side, keys }: DialogProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const heading = useId();
   useEffect(() => {
-    const opener = document.activeElement as HTMLElement | null;
     const element = dialog.current!;
-    element.showModal();
+    const end = showModal(element);
     (
       element.querySelector<HTMLElement>("[data-first]") ??
       element.querySelector<HTMLElement>("input, textarea, select, .dialog-foot button")
     )?.focus();
-    return () => {
-      element.close();
-      if (opener?.isConnected) opener.focus();
-    };
+    return end;
   }, []);
   return (
     <dialog
@@ -80,6 +89,34 @@ export function Dialog({ title, children, foot, note, onClose, onSubmit, narrow,
         )}
       </Form>
     </dialog>
+  );
+}
+
+/** Says that the session has ended, and how to go on in another one. */
+export function Ended() {
+  const [still, setStill] = useState(false);
+  const again = async (): Promise<void> => {
+    await tryNow();
+    setStill(ended.value);
+  };
+  return (
+    <Banner
+      tone="warn"
+      icon="lock"
+      title="Your session has ended."
+      action={
+        <>
+          <a class="button small" href={href("overview")} target="_blank" rel="noopener">
+            Open sign-in
+          </a>
+          <Button small kind="primary" onClick={() => void again()}>
+            Continue
+          </Button>
+        </>
+      }
+    >
+      {still ? "There is no new session yet. " : ""}Sign in in a new tab and come back: this page and your unsaved text stay here.
+    </Banner>
   );
 }
 
@@ -151,7 +188,8 @@ export function FormDialog(props: FormDialogProps) {
           No answer yet. You can close this: what comes of it is told on the page.
         </p>
       )}
-      <Failure what={failed} error={error} kept={kept?.(error)} />
+      {/* What the page says of it is out of reach. */}
+      {isStatus(error, 401) ? ended.value && <Ended /> : <Failure what={failed} error={error} kept={kept?.(error)} />}
     </Dialog>
   );
 }

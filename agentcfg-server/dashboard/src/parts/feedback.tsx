@@ -6,7 +6,7 @@ import { ApiError, Unreachable } from "../base/api";
 import type { Resource } from "../base/cache";
 import { listening } from "../base/listening";
 import { capital, plural } from "../base/text";
-import { Button, cx, Icon, Skeleton } from "./base";
+import { Button, cx, heldBy, Icon, Skeleton } from "./base";
 
 interface ToastData {
   id: number;
@@ -41,13 +41,7 @@ function Toast({ data }: { data: ToastData }) {
     return () => clearTimeout(timer);
   }, [held]);
   return (
-    <div
-      class={cx("toast", data.bad && "bad")}
-      onMouseEnter={() => setHeld(true)}
-      onMouseLeave={() => setHeld(false)}
-      onFocusIn={() => setHeld(true)}
-      onFocusOut={() => setHeld(false)}
-    >
+    <div class={cx("toast", data.bad && "bad")} {...heldBy(setHeld)}>
       <Icon name={data.bad ? "warn" : "check"} />
       <span class="grow">{data.text}</span>
       {data.action && (

@@ -231,9 +231,13 @@ export function useTouched(): { touch: (name: string) => void; touched: (name: s
   };
 }
 
-/** Puts the focus on the first field with an error. */
+/** Puts the focus on the first field with an error, and the error in sight, which may be below a long box. */
 export function focusFault(form: Element | null): void {
-  requestAnimationFrame(() => form?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+  requestAnimationFrame(() => {
+    const field = form?.querySelector<HTMLElement>("[aria-invalid=true]");
+    field?.focus();
+    field?.closest(".field")?.querySelector(".fault")?.scrollIntoView({ block: "center" });
+  });
 }
 
 /** What the filter of agents looks for; the address keeps it. */

@@ -6,6 +6,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import { blocks, lines } from "../base/diff";
 import { number, plural } from "../base/text";
 import { Button, cx } from "./base";
+import { isConfirming } from "./dialog";
 import { Area, Input, type AreaProps } from "./fields";
 
 /** Variables, code and bold words. */
@@ -55,6 +56,8 @@ export function LongArea({ value, rows, stored, ...rest }: AreaProps & { stored:
   const keys = (event: KeyboardEvent): void => {
     const { key } = event;
     const isInBar = event.target instanceof HTMLInputElement;
+    // What is wrong stands below the box.
+    if (isConfirming(event) && rest["aria-invalid"]) setFull(false);
     if (key === "f" && (event.ctrlKey || event.metaKey) && event.target === area()) look();
     else if (key === "Enter" && isInBar) step(event.shiftKey ? -1 : 1);
     else if (key === "Escape" && query !== null) close();

@@ -15,8 +15,8 @@ export interface Crumb {
 interface PageProps {
   title: string;
   /** The screens above this one; the title is the last part. */
-  crumbs?: Crumb[];
-  actions?: ComponentChildren;
+  trail?: Crumb[];
+  buttons?: ComponentChildren;
   children: ComponentChildren;
   /** Where the heading is in the content, the bar has only the breadcrumb. */
   ownHeading?: boolean;
@@ -29,12 +29,12 @@ export const menu = signal(false);
 
 let visited = 0;
 
-export function Page({ title, crumbs = [], actions, children, ownHeading, foot, width }: PageProps) {
+export function Page({ title, trail = [], buttons, children, ownHeading, foot, width }: PageProps) {
   const main = useRef<HTMLElement>(null);
   const visit = visits.value;
   const name = workspace.value?.name;
   // A part of a thing is called by the thing, too.
-  const about = crumbs[1]?.to && crumbs[1].label;
+  const about = trail[1]?.to && trail[1].label;
   useEffect(() => {
     document.title = [title, about, name, "agentcfg"].filter(Boolean).join(" · ");
   }, [title, about, name]);
@@ -49,7 +49,7 @@ export function Page({ title, crumbs = [], actions, children, ownHeading, foot, 
         <button type="button" class="button quiet square opener" aria-label="Open menu" onClick={() => (menu.value = true)}>
           <Icon name="menu" />
         </button>
-        <Crumbs crumbs={crumbs}>
+        <Crumbs trail={trail}>
           {ownHeading ? (
             <span aria-current="page" class="clip" dir="auto">
               {title}
@@ -60,7 +60,7 @@ export function Page({ title, crumbs = [], actions, children, ownHeading, foot, 
             </h1>
           )}
         </Crumbs>
-        <div class="actions">{actions}</div>
+        <div class="actions">{buttons}</div>
       </header>
       <main id="main" ref={main} tabIndex={-1} class={`page ${width ?? ""}`}>
         {children}
@@ -70,11 +70,11 @@ export function Page({ title, crumbs = [], actions, children, ownHeading, foot, 
   );
 }
 
-function Crumbs({ crumbs, children }: { crumbs: Crumb[]; children: ComponentChildren }) {
-  if (!crumbs.length) return <div class="crumbs">{children}</div>;
+function Crumbs({ trail, children }: { trail: Crumb[]; children: ComponentChildren }) {
+  if (!trail.length) return <div class="crumbs">{children}</div>;
   return (
     <nav class="crumbs" aria-label="Breadcrumb">
-      {crumbs.map((crumb) => (
+      {trail.map((crumb) => (
         <span key={crumb.label} class="crumb">
           {crumb.to ? (
             <a class="clip" href={crumb.to}>

@@ -46,7 +46,7 @@ export function AgentScreen() {
 
   if (!agent) {
     return (
-      <Page title={id || "Agent"} crumbs={[{ label: "Agents", to: href("agents") }]}>
+      <Page title={id || "Agent"} trail={[{ label: "Agents", to: href("agents") }]}>
         {read.data && read.error === null ? (
           <Empty
             icon="agents"
@@ -65,8 +65,6 @@ export function AgentScreen() {
   const state: AgentState = { agent, etag: read.etag, version, history, labels };
   const tabs = TABS.filter((name) => {
     if (name === "definition") return agent.agent_type === "ai" || agent.definition;
-    if (name === "history") return !history.absent;
-    if (name === "labels") return !allLabels.absent && !history.absent;
     if (name === "try") return agent.agent_type === "ai" && can("models:invoke") && agent.is_active;
     if (name === "usage") return agent.agent_type === "ai" && can("analytics:read");
     return true;
@@ -81,11 +79,11 @@ export function AgentScreen() {
     <Page
       title={shown === "configuration" ? agent.display_name : TAB_NAMES[shown]}
       ownHeading
-      crumbs={[
+      trail={[
         { label: "Agents", to: href("agents") },
         ...(shown === "configuration" ? [] : [{ label: agent.display_name, to: href("agent", { id }) }]),
       ]}
-      actions={
+      buttons={
         <Menu
           label={`Actions for ${agent.display_name}`}
           items={[

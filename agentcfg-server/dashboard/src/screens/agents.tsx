@@ -11,7 +11,20 @@ import { capital, list, now, number, plural, second } from "../base/text";
 import { money } from "../base/usage";
 import { useBehind, useSpan, useUsage, within } from "../base/usage-data";
 import type { Agent, Label, Status, StatusEntry, Version } from "../base/types";
-import { Avatar, Badge, Button, cx, Empty, LabelBadge, LinkButton, options, STATUS, StatusPill, Time } from "../parts/base";
+import {
+  Avatar,
+  Badge,
+  Button,
+  cx,
+  Empty,
+  heldBy,
+  LabelBadge,
+  LinkButton,
+  options,
+  STATUS,
+  StatusPill,
+  Time,
+} from "../parts/base";
 import { Reading } from "../parts/feedback";
 import { asked, finds, Search, Segments, Select } from "../parts/fields";
 import { Page } from "../parts/page";
@@ -122,16 +135,18 @@ export function Agents() {
   const active = useAgents();
   const deleted = useDeleted();
   const source = deletedShown ? deleted : active;
-  const statuses = useStatuses().data;
+  const live = useStatuses();
+  const statuses = live.data;
   const versions = useVersions();
   const labels = useLabels();
   const models = useModels().data;
   const names = useNames();
 
   const span = useSpan("7d");
-  const usage = useUsage({ ...within(span), by: "agent" }).data;
+  const costs = useUsage({ ...within(span), by: "agent" });
+  const usage = costs.data;
   const rows = useMemo(() => {
-    const costs = new Map(usage?.map((row) => [row.agent, Number(row.cost_usd)]));
+    const spent = new Map(usage?.map((row) => [row.agent, Number(row.cost_usd)]));
     const status = byAgent(statuses);
     const version = byAgent(versions.data);
     const of = new Map<string, Label[]>();
@@ -141,10 +156,12 @@ export function Agents() {
       status: status.get(agent.agent_id),
       version: version.get(agent.agent_id),
       labels: of.get(agent.agent_id) ?? [],
-      cost: costs.get(agent.agent_id) ?? 0,
+      cost: spent.get(agent.agent_id) ?? 0,
     }));
   }, [source.data, statuses, versions.data, labels.data, usage]);
 
+  // Without it the table shows less than there is.
+  const failed = [live, versions, labels, costs].find(({ error }) => error !== null);
   const needs = useNeeds(rows);
   const needing = deletedShown ? undefined : needs.find(([one]) => one === need)?.[3];
   const view = [show, model, tag, query, sort, direction, need].join(" ");
@@ -177,7 +194,7 @@ export function Agents() {
   return (
     <Page
       title="Agents"
-      actions={
+      buttons={
         <>
           {can("agents:configure") && <LinkButton to={href("import")}>Import</LinkButton>}
           <NewAgentLink kind="primary" />
@@ -228,6 +245,7 @@ export function Agents() {
         <Search />
       </div>
       <Reading of={source} what="The agents" />
+      {failed && <Reading of={failed} what="A part of the table" />}
       {source.data && found.length === 0 ? (
         <div class="card">
           {filtered ? (
@@ -243,10 +261,7 @@ export function Agents() {
       ) : !source.data ? null : (
         <div
           class="table-box"
-          onMouseEnter={() => setInside(true)}
-          onMouseLeave={() => setInside(false)}
-          onFocusIn={() => setInside(true)}
-          onFocusOut={() => setInside(false)}
+          {...heldBy(setInside)}
           onKeyDown={(event) => isListKey(event) && onKey(event) && event.preventDefault()}
         >
           {held.waiting > 0 && (

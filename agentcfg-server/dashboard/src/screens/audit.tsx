@@ -120,7 +120,7 @@ export function AuditLog() {
   return (
     <Page
       title="Audit log"
-      actions={
+      buttons={
         <Button
           icon="download"
           busy={busy === "export"}

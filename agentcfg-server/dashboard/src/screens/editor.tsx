@@ -186,7 +186,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
         baseVersion={kept.version}
         theirs={theirs}
         draft={kept.draft}
-        message={state.history.absent ? null : message}
+        message={message}
         onMessage={(text) => hold({ message: text })}
         sides={kept.sides ?? new Map()}
         edits={kept.edits ?? new Map()}
@@ -297,7 +297,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
           base={base}
           draft={draft}
           version={kept?.version ?? state.version}
-          message={state.history.absent ? null : message}
+          message={message}
           onMessage={(text) => hold({ message: text })}
           onClose={() => setReviewing(false)}
           save={() => save(draft, base, kept?.etag ?? state.etag)}
@@ -321,12 +321,12 @@ function Review({
   base: Agent;
   draft: Draft;
   version: number | null;
-  message: string | null;
+  message: string;
   onMessage: (message: string) => void;
   onClose: () => void;
   save: () => Promise<boolean>;
 }) {
-  const fault = messageFault(message ?? "");
+  const fault = messageFault(message);
   return (
     <FormDialog
       wide
@@ -348,7 +348,7 @@ function Review({
           nothing="Nothing differs."
         />
       </div>
-      {message !== null && <MessageField why value={message} onText={onMessage} data-first />}
+      <MessageField why value={message} onText={onMessage} data-first />
     </FormDialog>
   );
 }

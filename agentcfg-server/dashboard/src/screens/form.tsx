@@ -16,9 +16,10 @@ import {
   type Tags,
 } from "../base/config";
 import type { AgentField, Num, Section } from "../base/agent-fields";
-import { PROVIDERS, useModels } from "../base/data";
+import { useModels } from "../base/data";
+import { providerName } from "../base/providers";
 import { count, number } from "../base/text";
-import type { Model, Provider } from "../base/types";
+import type { Model } from "../base/types";
 import { Avatar, Button, cx, Icon, SWATCHES } from "../parts/base";
 import { DefinitionView } from "../parts/definition";
 import { LongArea } from "../parts/long-area";
@@ -91,11 +92,11 @@ function ModelControl({ name, value, set, faults, changed, readOnly }: ControlPr
   const known = models?.find((model) => model.id === value);
   const [typing, setTyping] = useState(false);
   const free = typing || (value !== "" && models !== undefined && !known);
-  const providers = [...new Set(models?.map(({ provider }) => provider))] as Provider[];
+  const providers = [...new Set(models?.map(({ provider }) => provider))];
   const said = known
     ? known.status === "coming_soon"
       ? "Coming soon: calls are refused until it is there."
-      : SAID[known.credential](PROVIDERS[known.provider])
+      : SAID[known.credential](providerName(known.provider))
     : value
       ? "Not in the catalogue. Calls pass it on as it is."
       : "Calls name the model themselves.";
@@ -114,7 +115,7 @@ function ModelControl({ name, value, set, faults, changed, readOnly }: ControlPr
           >
             <option value="">None</option>
             {providers.map((provider) => (
-              <optgroup key={provider} label={PROVIDERS[provider] ?? provider}>
+              <optgroup key={provider} label={providerName(provider)}>
                 {models!
                   .filter((model) => model.provider === provider)
                   .map((model) => (

@@ -38,8 +38,8 @@ export function Import() {
   return (
     <Page
       title="Import"
-      crumbs={[{ label: "Agents", to: href("agents") }]}
-      actions={
+      trail={[{ label: "Agents", to: href("agents") }]}
+      buttons={
         <Button kind="primary" busy={busy} blocked={!changes || messageFault(message) !== null} onClick={() => void send(apply)}>
           Apply
         </Button>

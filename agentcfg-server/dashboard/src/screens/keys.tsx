@@ -77,8 +77,8 @@ export function Keys() {
   return (
     <Page
       title="API keys"
-      crumbs={[{ label: "Settings" }]}
-      actions={
+      trail={[{ label: "Settings" }]}
+      buttons={
         may && (
           <Button kind="primary" icon="plus" onClick={() => openPart("new")}>
             Create key

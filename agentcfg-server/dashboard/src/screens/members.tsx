@@ -57,8 +57,8 @@ export function Members() {
   return (
     <Page
       title="Members"
-      crumbs={[{ label: "Settings" }]}
-      actions={
+      trail={[{ label: "Settings" }]}
+      buttons={
         may && (
           <Button kind="primary" icon="plus" onClick={() => openPart("new")}>
             Add member

@@ -21,7 +21,7 @@ interface Props {
   theirs: { agent: Agent; etag: string | null; version: number | null };
   draft: Draft;
   /** The message of the save, or null where there are none. */
-  message: string | null;
+  message: string;
   onMessage: (message: string) => void;
   sides: ReadonlyMap<string, Side>;
   edits: ReadonlyMap<string, string>;
@@ -140,7 +140,7 @@ export function MergeView(props: Props) {
           </details>
         );
       })}
-      {message !== null && <MessageField why value={message} onText={onMessage} />}
+      <MessageField why value={message} onText={onMessage} />
       <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />
       <SaveBar
         what={found.conflicts.length ? `${decided} of ${plural(found.conflicts.length, "conflict")} decided` : "No conflicts"}

@@ -149,8 +149,8 @@ export function NewAgent() {
   return (
     <Page
       title="New agent"
-      crumbs={[{ label: "Agents", to: href("agents") }]}
-      actions={
+      trail={[{ label: "Agents", to: href("agents") }]}
+      buttons={
         <>
           <Button onClick={cancel}>Cancel</Button>
           <Button type="submit" form="new-agent" kind="primary" busy={busy} blocked={places.full}>

@@ -10,6 +10,7 @@ import { can } from "../base/session";
 import { sheet } from "../base/shortcuts";
 import type { Agent } from "../base/types";
 import { Avatar, Icon } from "../parts/base";
+import { showModal } from "../parts/dialog";
 
 interface Found {
   id: string;
@@ -122,15 +123,7 @@ export function Palette() {
   const chosen = Math.min(at, found.length - 1);
   const close = (): void => void (sheet.value = null);
   // At once, so that no letter that is typed is lost.
-  useLayoutEffect(() => {
-    const opener = document.activeElement as HTMLElement | null;
-    const element = dialog.current!;
-    element.showModal();
-    return () => {
-      element.close();
-      if (opener?.isConnected) opener.focus();
-    };
-  }, []);
+  useLayoutEffect(() => showModal(dialog.current!), []);
   useEffect(() => {
     dialog.current?.querySelector("[aria-selected=true]")?.scrollIntoView({ block: "nearest" });
   }, [chosen, found]);

@@ -1,38 +1,34 @@
 /** The playground: the same message to versions of an agent and models, side by side. */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { ask, type Answer, type Message } from "../base/answer";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { ask, type Message } from "../base/answer";
 import { call } from "../base/api";
 import { useResource } from "../base/cache";
 import { toConfig } from "../base/config";
-import { agentQuery, type AgentState, PROVIDERS, useModels } from "../base/data";
-import { words } from "../base/diff";
-import { drafts, useTyped } from "../base/drafts";
+import { agentQuery, type AgentState, useModels } from "../base/data";
+import { drafts, typed as texts, useTyped } from "../base/drafts";
 import { pretty } from "../base/json-text";
+import { providerName } from "../base/providers";
 import { remembered } from "../base/remembered";
 import { href, route } from "../base/route";
 import { can, me } from "../base/session";
-import { number, plural, short } from "../base/text";
+import { short } from "../base/text";
 import type { Config, FullVersion, Model } from "../base/types";
-import { price, took } from "../base/usage";
-import { Button, cx, LinkButton, options } from "../parts/base";
+import { Button, LinkButton, options } from "../parts/base";
 import { Dialog } from "../parts/dialog";
-import { attempt, Banner, Failure } from "../parts/feedback";
-import { Area, Field, Form, Input, Segments, Select } from "../parts/fields";
-import { Markdown } from "../parts/markdown";
+import { attempt } from "../parts/feedback";
+import { Area, Field, Form, Input, Select } from "../parts/fields";
 import { Snippet } from "../parts/secret";
+import { TurnRow, type Column, type Turn } from "./turn";
 
-/** A version, named by "label x", "version 3", "draft" or "" for the current one, and a model in place of its own. */
-interface Column {
-  id: number;
-  of: string;
-  model: string;
+/** What was sent in this tab, and to what: answers are paid for, and stay while other screens are shown. */
+interface Trial {
+  columns: Column[];
+  turns: Turn[];
+  values: Record<string, string>;
+  safe: true;
 }
 
-interface Turn {
-  text: string;
-  answers: Record<number, Answer>;
-  compared?: boolean;
-}
+const START: Trial = { columns: [{ id: 0, of: "", model: "" }], turns: [], values: {}, safe: true };
 
 interface Variable {
   required?: boolean;
@@ -94,21 +90,24 @@ const filled = (persona: string, declared: Record<string, Variable>, values: Rec
     Object.hasOwn(declared, name) ? values[name] || declared[name]!.default || "" : all,
   );
 
-function cost(answer: Answer, model: Model | undefined): number | null {
-  if (answer.cost !== null) return answer.cost;
-  if (answer.input === null || answer.output === null || model?.input_price == null) return null;
-  return (answer.input * model.input_price + answer.output * (model.output_price ?? 0)) / 1e6;
-}
-
 export function Playground({ state }: { state: AgentState }) {
   const { agent, labels, history, version } = state;
   const models = useModels().data;
   // It stays for the next trial; what was sent already may go with the page.
   const [typed, setTyped] = useTyped<{ text: string; safe: boolean }>(`try ${agent.id}`);
   const text = typed?.text ?? "";
-  const [columns, setColumns] = useState<Column[]>([{ id: 0, of: route.value.params.get("of") ?? "", model: "" }]);
-  const [turns, setTurns] = useState<Turn[]>([]);
-  const [values, setValues] = useState<Record<string, string>>({});
+  const place = `trial ${agent.id}`;
+  const [trial, setTrial] = useTyped<Trial>(place);
+  const hold = (change: (now: Trial) => Partial<Trial>): void => {
+    const now = (texts.peek()[place] ?? START) as Trial;
+    setTrial({ ...now, ...change(now) });
+  };
+  const { columns, turns, values } = trial ?? START;
+  const setColumns = (columns: Column[]): void => hold(() => ({ columns }));
+  useLayoutEffect(() => {
+    const of = route.value.params.get("of");
+    if (of) setColumns([{ ...columns[0]!, of }, ...columns.slice(1)]);
+  }, []);
   const [tried, setTried] = useState(false);
   const [sent, setSent] = useState<unknown>(null);
   const stop = useRef<AbortController | null>(null);
@@ -163,7 +162,7 @@ export function Playground({ state }: { state: AgentState }) {
     stop.current = new AbortController();
     const { signal } = stop.current;
     const at = turns.length;
-    setTurns([...turns, { text, answers: {} }]);
+    hold(() => ({ turns: [...turns, { text, answers: {} }] }));
     setTyped({ text, safe: true });
     columns.forEach((column, i) => {
       const before = turns.flatMap(({ text, answers }): Message[] => {
@@ -183,9 +182,9 @@ export function Playground({ state }: { state: AgentState }) {
         },
         signal,
         (answer) =>
-          setTurns((all) =>
-            all.map((turn, j) => (j === at ? { ...turn, answers: { ...turn.answers, [column.id]: answer } } : turn)),
-          ),
+          hold(({ turns }) => ({
+            turns: turns.map((turn, j) => (j === at ? { ...turn, answers: { ...turn.answers, [column.id]: answer } } : turn)),
+          })),
       );
     });
   };
@@ -224,7 +223,7 @@ export function Playground({ state }: { state: AgentState }) {
                   {...field}
                   value={values[name] ?? ""}
                   placeholder={variable.default}
-                  onText={(value) => setValues({ ...values, [name]: value })}
+                  onText={(value) => hold(() => ({ values: { ...values, [name]: value } }))}
                 />
               )}
             </Field>
@@ -235,7 +234,6 @@ export function Playground({ state }: { state: AgentState }) {
         <div class="answers" style={{ "--columns": columns.length }}>
           {columns.map((column, i) => {
             const { own, id, known, provider } = used[i]!;
-            const called = PROVIDERS[provider] ?? provider;
             return (
               <div key={column.id} class="answers-head">
                 <div class="row">
@@ -283,20 +281,20 @@ export function Playground({ state }: { state: AgentState }) {
                     ? "Reading the version"
                     : !id
                       ? "The version names no model."
-                      : `${column.model ? `Instead of ${own ?? "none"}` : "The version's own model"} · ${called}${known?.credential === "none" ? ": there is no key for it" : known?.credential === "workspace" ? ", paid with your key" : known ? ", paid with the server's key" : ""}`}
+                      : `${column.model ? `Instead of ${own ?? "none"}` : "The version's own model"} · ${providerName(provider)}${known?.credential === "none" ? ": there is no key for it" : known?.credential === "workspace" ? ", paid with your key" : known ? ", paid with the server's key" : ""}`}
                 </p>
               </div>
             );
           })}
           {turns.map((turn, j) => (
-            <Row
+            <TurnRow
               key={j}
               turn={turn}
               place={j + 1}
               columns={columns}
               models={models}
               used={used.map(({ known }) => known)}
-              compare={(compared) => setTurns(turns.map((one) => (one === turn ? { ...one, compared } : one)))}
+              compare={(compared) => hold(() => ({ turns: turns.map((one) => (one === turn ? { ...one, compared } : one)) }))}
             />
           ))}
           {can("agents:release") &&
@@ -354,7 +352,7 @@ export function Playground({ state }: { state: AgentState }) {
             onPick={(place) => {
               const [text, values] = cases[Number(place)]!;
               setTyped({ text, safe: true });
-              setValues(values);
+              hold(() => ({ values }));
             }}
           >
             <option value="">Saved cases</option>
@@ -373,7 +371,7 @@ export function Playground({ state }: { state: AgentState }) {
           </Button>
         )}
         {turns.length > 0 && !running && (
-          <Button kind="quiet" onClick={() => setTurns([])}>
+          <Button kind="quiet" onClick={() => hold(() => ({ turns: [] }))}>
             Start again
           </Button>
         )}
@@ -392,103 +390,5 @@ export function Playground({ state }: { state: AgentState }) {
         </Dialog>
       )}
     </Form>
-  );
-}
-
-function Row({
-  turn,
-  place,
-  columns,
-  models,
-  used,
-  compare,
-}: {
-  turn: Turn;
-  place: number;
-  columns: Column[];
-  models: Model[];
-  used: (Model | undefined)[];
-  compare: (compared: boolean) => void;
-}) {
-  const answers = columns.map(({ id }) => turn.answers[id]);
-  const costs = answers.map((answer, i) => answer && cost(answer, models.find(({ id }) => id === answer.model) ?? used[i]));
-  const done = answers.filter((answer) => answer && !answer.running && !answer.error);
-  const least = (of: (number | null | undefined)[]): number => Math.min(...of.map((value) => value ?? Infinity));
-  const quick = least(done.map((answer) => answer!.took));
-  const cheap = costs.some((value) => value !== costs[0]) ? least(costs) : null;
-  const first = answers[0]?.text ?? "";
-  return (
-    <>
-      <div class="turn">
-        <span class="count">{place}</span>
-        <p class="grow">{turn.text}</p>
-        {done.length > 1 && (
-          <Segments<"answers" | "difference">
-            label="Show"
-            value={turn.compared ? "difference" : "answers"}
-            onPick={(value) => compare(value === "difference")}
-            choices={[
-              ["answers", "Answers"],
-              ["difference", "Difference"],
-            ]}
-          />
-        )}
-      </div>
-      {answers.map((answer, i) => {
-        if (!answer) return <div key={i} class="answer-cell" />;
-        const parts = turn.compared && i > 0 ? words(first, answer.text) : null;
-        const own = answer.error instanceof Error && answer.error.name === "Error";
-        const foot = [
-          answer.first !== null && `first ${took(answer.first)}`,
-          answer.input && `${number(answer.input)} in`,
-          answer.output && plural(answer.output, "token"),
-          answer.version && `v${answer.version}`,
-          answer.attempts > 1 && `${answer.model} answered, as attempt ${answer.attempts}`,
-        ].filter(Boolean);
-        return (
-          <div key={i} class="answer-cell" role="group" aria-label={`Answer ${i + 1}`} aria-busy={answer.running}>
-            {own ? (
-              <Banner tone="bad" title="The call failed.">
-                {(answer.error as Error).message}
-              </Banner>
-            ) : (
-              <Failure what="The call failed." error={answer.error} />
-            )}
-            {parts ? (
-              <p class="compared">
-                {parts.map((part, j) =>
-                  part.added ? <ins key={j}>{part.text}</ins> : part.removed ? <del key={j}>{part.text}</del> : part.text,
-                )}
-              </p>
-            ) : (
-              <Markdown text={answer.text} />
-            )}
-            {answer.running && <span class="caret" aria-hidden="true" />}
-            {answer.ended === "cut" && (
-              <Banner tone="warn" title="The answer is not complete.">
-                The provider ended it early.
-              </Banner>
-            )}
-            {!answer.error && (
-              <p class="hint row answer-foot">
-                <span class="grow">
-                  <span class={cx(done.length > 1 && answer.took === quick && "best")}>
-                    {answer.running ? "Writing," : answer.ended === "stopped" ? "Stopped after" : "Answered in"}{" "}
-                    {took(answer.took)}
-                  </span>
-                  {foot.length > 0 && `, ${foot.join(", ")}`}
-                </span>
-                {costs[i] != null && (
-                  <span class={cx(done.length > 1 && costs[i] === cheap && "best")}>
-                    {answer.cost === null && "≈ "}
-                    {price(costs[i]!)}
-                  </span>
-                )}
-              </p>
-            )}
-          </div>
-        );
-      })}
-    </>
   );
 }

@@ -2,13 +2,14 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { invalidate } from "../base/cache";
-import { PROVIDERS, useAgents, useModels, useProviderKeys } from "../base/data";
+import { useAgents, useModels, useProviderKeys } from "../base/data";
+import { PROVIDERS, providerName } from "../base/providers";
 import { can, workspace } from "../base/session";
 import { capital, date, list, number, plural } from "../base/text";
-import type { Agent, Model, Provider, ProviderKey } from "../base/types";
-import { Badge, Button, Skeleton } from "../parts/base";
+import type { Agent, Model, ProviderKey } from "../base/types";
+import { Badge, Button } from "../parts/base";
 import { Confirm } from "../parts/dialog";
-import { attempt, badToast, Banner, Failure, toast, useSending } from "../parts/feedback";
+import { attempt, badToast, Banner, Failure, Reading, toast, useSending } from "../parts/feedback";
 import { Field, Form, Input } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { Table } from "../parts/rows";
@@ -18,7 +19,6 @@ const PAYS: Record<Model["credential"], string> = {
   managed: "Managed by the server",
   none: "No key, refused",
 };
-const PROVIDER_LIST = Object.keys(PROVIDERS) as Provider[];
 
 export function Providers() {
   const keys = useProviderKeys();
@@ -26,43 +26,31 @@ export function Providers() {
   const agents = useAgents().data ?? [];
   const { name, plan } = workspace.value!;
   const free = plan === "free";
-  const stored = keys.data?.map(({ provider }) => PROVIDERS[provider]) ?? [];
-  const managed = PROVIDER_LIST.filter((provider) =>
-    models.data?.some((model) => model.provider === provider && model.credential === "managed"),
-  ).map((provider) => PROVIDERS[provider]);
+  const stored = keys.data?.map(({ provider }) => providerName(provider)) ?? [];
+  /** Each server has the first ones; that it has further ones is known by their models and keys. */
+  const providers = [
+    ...new Set([...Object.keys(PROVIDERS), ...[...(models.data ?? []), ...(keys.data ?? [])].map(({ provider }) => provider)]),
+  ];
+  const managed = providers
+    .filter((provider) => models.data?.some((model) => model.provider === provider && model.credential === "managed"))
+    .map(providerName);
   const uses = (model: string): Agent[] => agents.filter((agent) => agent.model === model);
   return (
-    <Page title="AI providers" crumbs={[{ label: "Settings" }, { label: "Integrations" }]}>
+    <Page title="AI providers" trail={[{ label: "Settings" }, { label: "Integrations" }]}>
       <Lead>Your own provider keys are sealed on this server and never shown again.</Lead>
       {free && (
         <Banner icon="lock" title="Your own provider keys need Pro, Team or Enterprise.">
           {name} is on {capital(plan)}
           {managed.length > 0 && `: calls of ${list(managed)} models use the server's managed keys`}. Ask an operator of this
           server to change the plan.
-          {stored.length > 0 && ` Your ${stored.join(" and ")} key stays stored and works again after an upgrade.`}
+          {stored.length > 0 && ` Your ${list(stored)} key stays stored and works again after an upgrade.`}
         </Banner>
       )}
-      {(keys.error ?? models.error) !== null && (
-        <Failure
-          what="The provider keys could not be read."
-          error={keys.error ?? models.error}
-          retry={() => {
-            void keys.reload();
-            void models.reload();
-          }}
-        />
-      )}
-      {!keys.data || !models.data ? (
-        !keys.error &&
-        !models.error && (
-          <div class="card">
-            <Skeleton />
-          </div>
-        )
-      ) : (
+      <Reading of={keys.data ? models : keys} what="The provider keys" />
+      {keys.data && models.data && (
         <>
           <div class="providers">
-            {PROVIDER_LIST.map((provider) => {
+            {providers.map((provider) => {
               const own = models.data!.filter((model) => model.provider === provider);
               return (
                 <ProviderCard
@@ -97,7 +85,7 @@ export function Providers() {
                   <td class="third">
                     <code>{model.id}</code>
                   </td>
-                  <td class="third">{PROVIDERS[model.provider] ?? model.provider}</td>
+                  <td class="third">{providerName(model.provider)}</td>
                   <td>{soon ? "No calls yet" : PAYS[model.credential]}</td>
                   <td class="second">{count ? plural(count, "agent") : "None"}</td>
                   <td class="right">{soon ? <Badge>Coming soon</Badge> : "Available"}</td>
@@ -118,13 +106,13 @@ function ProviderCard({
   used,
   free,
 }: {
-  provider: Provider;
+  provider: string;
   stored: ProviderKey | undefined;
   models: Model[];
   used: number;
   free: boolean;
 }) {
-  const name = PROVIDERS[provider];
+  const name = providerName(provider);
   const may = can("provider_keys:manage");
   const [replacing, setReplacing] = useState(false);
   const [deleting, setDeleting] = useState(false);
@@ -190,14 +178,13 @@ function ProviderCard({
       )}
       {entering && (
         <Form onSend={() => key && !fault && void send(save)}>
-          <Field label={`Your ${name} key`} error={fault} hint="You can test, replace or delete it, not read it.">
+          <Field label={`Your ${name} key`} error={fault}>
             {(field) => (
               <div class="row">
                 <Input
                   {...field}
                   mono
                   type="password"
-                  placeholder="Paste the key"
                   value={key}
                   onText={(text) => setKey(text.trim())}
                   autocomplete="off"
@@ -223,7 +210,7 @@ function ProviderCard({
           </Field>
         </Form>
       )}
-      <Failure what="Not saved." error={error} kept="Your key is still in the field." />
+      <Failure what="Not saved." error={error} />
       {stored && may && !replacing && (
         <div class="row">
           <Button onClick={() => void test()}>Test key</Button>

@@ -1,7 +1,7 @@
 /** The frame around the screens: navigation, connection, dialogs of the whole page. */
 import { signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { useStatuses } from "../base/data";
 import { drafts, unsaved } from "../base/drafts";
 import { menu } from "../parts/page";
@@ -15,7 +15,7 @@ import { listen, MAC, sheet } from "../base/shortcuts";
 import { capital, number, plural, second, time } from "../base/text";
 import { useBehind } from "../base/usage-data";
 import { Avatar, Button, cx, Icon, LinkButton, StatusShape } from "../parts/base";
-import { Confirm, Dialog, Menu } from "../parts/dialog";
+import { Confirm, Dialog, Ended, Menu } from "../parts/dialog";
 import { attempt, Banner, Toasts } from "../parts/feedback";
 import { LaterPart } from "../parts/later";
 import { CopyButton, SecretDialog } from "../parts/secret";
@@ -231,33 +231,6 @@ function Notices() {
       )}
       {ended.value && <Ended />}
     </div>
-  );
-}
-
-function Ended() {
-  const [still, setStill] = useState(false);
-  const again = async (): Promise<void> => {
-    await tryNow();
-    setStill(ended.value);
-  };
-  return (
-    <Banner
-      tone="warn"
-      icon="lock"
-      title="Your session has ended."
-      action={
-        <>
-          <a class="button small" href={href("overview")} target="_blank" rel="noopener">
-            Open sign-in
-          </a>
-          <Button small kind="primary" onClick={() => void again()}>
-            Continue
-          </Button>
-        </>
-      }
-    >
-      {still ? "There is no new session yet. " : ""}Sign in in a new tab and come back: this page and your unsaved text stay here.
-    </Banner>
   );
 }
 

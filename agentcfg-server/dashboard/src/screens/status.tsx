@@ -54,7 +54,7 @@ export function StatusBoard() {
   return (
     <Page
       title="Status"
-      actions={
+      buttons={
         <Segments
           label="View"
           value={view}

@@ -173,7 +173,7 @@ function Row({
                     <rect
                       class={long ? "long" : block.status}
                       x={x(block.from) + 0.5}
-                      width={Math.max(1, x(block.to) - x(block.from) - 1)}
+                      width={Math.max(3, x(block.to) - x(block.from) - 1)}
                       y={18 - height / 2}
                       height={height}
                       rx="2"

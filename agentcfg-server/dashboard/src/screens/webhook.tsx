@@ -25,7 +25,7 @@ export function WebhookScreen() {
   const open = hooks.data?.find((hook) => hook.id === route.value.params.get("id"));
   if (open) return <One hook={open} />;
   return (
-    <Page title="Webhook" crumbs={[{ label: "Webhooks", to: href("webhooks") }]}>
+    <Page title="Webhook" trail={[{ label: "Webhooks", to: href("webhooks") }]}>
       {hooks.data ? (
         <Empty
           icon="webhook"
@@ -62,22 +62,24 @@ function One({ hook }: { hook: Webhook }) {
   const [asking, setAsking] = useState<"edit" | "delete" | "rotate" | null>(null);
   const [replaying, setReplaying] = useState<Delivery | "all" | null>(null);
   const [opened, setOpened] = useState<string | null>(null);
-  const [testing, setTesting] = useState(false);
+  const [busy, setBusy] = useState(false);
   const name = hookName(hook.url);
   const done = (): void => invalidate("webhooks", "audit");
 
-  const test = async (): Promise<void> => {
-    setTesting(true);
-    await attempt("The test was not sent.", async () => {
+  const once = async (failed: string, run: () => Promise<void>): Promise<void> => {
+    setBusy(true);
+    await attempt(failed, run);
+    setBusy(false);
+  };
+  const test = (): Promise<void> =>
+    once("The test was not sent.", async () => {
       const { data } = await call<Delivery>("POST", "api/webhooks/test", { query: query(hook) });
       if (arrived(data)) toast(`The test arrived: ${data.status} after ${number(data.duration_ms)} ms.`);
       else badToast(`The test failed: ${data.error ?? `the receiver answered ${data.status}`}.`);
       done();
     });
-    setTesting(false);
-  };
   const enable = (enabled: boolean): Promise<void> =>
-    attempt("Not changed.", async () => {
+    once("Not changed.", async () => {
       await call("PATCH", "api/webhooks", { query: query(hook), body: { enabled } });
       toast(`${name} is ${enabled ? "enabled" : "disabled"}.`);
       done();
@@ -85,11 +87,11 @@ function One({ hook }: { hook: Webhook }) {
   return (
     <Page
       title={name}
-      crumbs={[{ label: "Webhooks", to: href("webhooks") }]}
-      actions={
+      trail={[{ label: "Webhooks", to: href("webhooks") }]}
+      buttons={
         may && (
           <>
-            <Button busy={testing} onClick={() => void test()}>
+            <Button busy={busy} onClick={() => void test()}>
               Send a test
             </Button>
             <Menu
@@ -116,7 +118,7 @@ function One({ hook }: { hook: Webhook }) {
           title={`This webhook was disabled on ${date(Date.parse(hook.updated_at))}.`}
           action={
             may && (
-              <Button small onClick={() => void enable(true)}>
+              <Button small busy={busy} onClick={() => void enable(true)}>
                 Enable
               </Button>
             )

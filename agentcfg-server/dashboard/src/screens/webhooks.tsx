@@ -29,8 +29,8 @@ export function Webhooks() {
   return (
     <Page
       title="Webhooks"
-      crumbs={[{ label: "Settings" }, { label: "Integrations" }]}
-      actions={
+      trail={[{ label: "Settings" }, { label: "Integrations" }]}
+      buttons={
         may &&
         !full && (
           <Button kind="primary" icon="plus" onClick={() => openPart("new")}>

@@ -26,7 +26,7 @@ export function WorkspaceScreen() {
   const may = can("workspace:manage");
   const [erasing, setErasing] = useState(false);
   return (
-    <Page title="Workspace" crumbs={[{ label: "Settings" }]} width="form">
+    <Page title="Workspace" trail={[{ label: "Settings" }]} width="form">
       <Rename key={id} />
       <section class="group">
         <h2>Plan</h2>

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { attention, type Cure, type Point, type StatusChange } from "../../base/attention";
 import { useBudgetName } from "../../base/budget-names";
 import { useResource, type Resource } from "../../base/cache";
-import { PROVIDERS, useAgents, useKeys, useModels, useWebhooks } from "../../base/data";
+import { useAgents, useKeys, useModels, useWebhooks } from "../../base/data";
 import { lastAnswer } from "../../base/api";
 import { href } from "../../base/route";
 import { can, workspace } from "../../base/session";
@@ -37,7 +37,6 @@ export function usePoints(): Point[] {
     budgets: budgets.map((budget) => ({ budget, name: nameOf(budget), look: outlook(budget, now.value, weights) })),
     agents: useAgents().data ?? [],
     models: useModels().data ?? [],
-    providers: (id) => PROVIDERS[id as keyof typeof PROVIDERS] ?? id,
     changes: useStatusHistory().data ?? [],
     keys: allKeys.filter((key) => key.expires_at !== null && isLive(key, now.value) && !isReplaced(key, allKeys)),
   });

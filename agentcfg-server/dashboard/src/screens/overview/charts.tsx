@@ -3,7 +3,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { call } from "../../base/api";
 import { statesAt } from "../../base/attention";
 import { useBudgetName } from "../../base/budget-names";
-import { useAgents, useAudit, useNames, useStatuses } from "../../base/data";
+import { useAgents, useAgentsById, useAudit, useNames, useStatuses } from "../../base/data";
 import { fullHours } from "../../base/lanes";
 import { isBack } from "../../base/releases";
 import { href } from "../../base/route";
@@ -17,6 +17,7 @@ import { BudgetBar, BudgetHead } from "../../parts/budget";
 import { Bars, Plot } from "../../parts/chart";
 import { Failure, Reading } from "../../parts/feedback";
 import { useStatusHistory } from "./attention";
+import { Last } from "./last";
 
 const midnightOf = (at: number): number => Math.floor(at / DAY) * DAY;
 const WEEK = 7;
@@ -29,7 +30,6 @@ export function CostToday() {
   const weights = useWeekdays(budgets.length > 0);
   const nameOf = useBudgetName();
   const [point, setPoint] = useState<number | null>(null);
-  if (hours.absent) return null;
   const today = Array<number>(24).fill(0);
   const usual = Array<number>(24).fill(0);
   for (const row of hours.data ?? []) {
@@ -280,49 +280,46 @@ const RELEASES = 4;
 const FACES = 4;
 
 export function LastReleases() {
-  const { label, moves } = useMoves();
+  const { label, moves, read } = useMoves();
   const names = useNames();
-  const agents = useAgents().data;
+  const byId = useAgentsById();
   return (
-    <section class="card">
-      <header>
-        <h2>Last releases</h2>
-        <a class="link" href={href("releases", { tab: "history" })}>
-          History
-        </a>
-      </header>
-      {moves.length === 0 ? (
+    <Last
+      title="Last releases"
+      what="The last releases"
+      link="History"
+      to={href("releases", { tab: "history" })}
+      of={read}
+      items={moves.slice(0, RELEASES)}
+      none={
         <Empty icon="label" title="Nothing was released yet">
           A label such as <code>production</code> names the version that apps get.
         </Empty>
-      ) : (
-        <ul class="list">
-          {moves.slice(0, RELEASES).map((move) => {
-            const of = move.moves.flatMap(({ agent_id }) => agents?.find((agent) => agent.agent_id === agent_id) ?? []);
-            return (
-              <li key={move.revision}>
-                <ActorMark actor={move.actor} name={names(move.actor)} />
-                <div class="grow">
-                  <a class="block" href={href("releases", { tab: "history", label, revision: move.revision })}>
-                    <b>{names(move.actor)}</b> {isBack(move) ? "moved back" : "moved"} <LabelBadge label={move.label} /> on{" "}
-                    {plural(move.moves.length, "agent")}
-                  </a>
-                  {move.message && <p class="hint clip">{move.message}</p>}
-                </div>
-                <span class="row second faces">
-                  {of.slice(0, FACES).map((agent) => (
-                    <Avatar key={agent.id} of={agent} size={20} />
-                  ))}
-                  {move.moves.length > FACES && <span class="hint">+{move.moves.length - FACES}</span>}
-                </span>
-                <span class="hint">
-                  <Time at={move.created_at} />
-                </span>
-              </li>
-            );
-          })}
-        </ul>
+      }
+      line={(move) => (
+        <li key={move.revision}>
+          <ActorMark actor={move.actor} name={names(move.actor)} />
+          <div class="grow">
+            <a class="block" href={href("releases", { tab: "history", label, revision: move.revision })}>
+              <b>{names(move.actor)}</b> {isBack(move) ? "moved back" : "moved"} <LabelBadge label={move.label} /> on{" "}
+              {plural(move.moves.length, "agent")}
+            </a>
+            {move.message && <p class="hint clip">{move.message}</p>}
+          </div>
+          <span class="row second faces">
+            {move.moves
+              .flatMap(({ agent_id }) => byId.get(agent_id) ?? [])
+              .slice(0, FACES)
+              .map((agent) => (
+                <Avatar key={agent.id} of={agent} size={20} />
+              ))}
+            {move.moves.length > FACES && <span class="hint">+{move.moves.length - FACES}</span>}
+          </span>
+          <span class="hint">
+            <Time at={move.created_at} />
+          </span>
+        </li>
       )}
-    </section>
+    />
   );
 }

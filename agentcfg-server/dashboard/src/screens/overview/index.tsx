@@ -16,7 +16,7 @@ export function Overview() {
   const early = done < LATE && done < steps.length;
   const log = can("audit_log:read");
   return (
-    <Page title="Overview" actions={<NewAgentLink kind="primary" />}>
+    <Page title="Overview" buttons={<NewAgentLink kind="primary" />}>
       <div class="overview">
         <div class="stack">
           {early && <Setup steps={steps} />}

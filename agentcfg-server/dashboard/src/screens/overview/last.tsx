@@ -13,7 +13,7 @@ import { FirstAgent } from "../agents";
 const LAST = 8;
 
 /** The last few of what a resource holds. */
-function Last<T>({
+export function Last<T>({
   title,
   what,
   link,
@@ -27,7 +27,7 @@ function Last<T>({
   what: string;
   link: string;
   to: string;
-  of: Resource<T[]>;
+  of: Resource<unknown[]>;
   items: T[];
   none: ComponentChildren;
   line: (item: T) => ComponentChildren;
@@ -36,7 +36,7 @@ function Last<T>({
     <section class="card">
       <header>
         <h2>{title}</h2>
-        <a class="link" href={href(to)}>
+        <a class="link" href={to}>
           {link}
         </a>
       </header>
@@ -62,7 +62,7 @@ export function LastChanges() {
       title="Last changes"
       what="The last changes"
       link="Audit log"
-      to="audit-log"
+      to={href("audit-log")}
       of={audit}
       items={audit.data ?? []}
       none={<Empty icon="audit" title="No changes yet" />}
@@ -80,7 +80,7 @@ export function LastAgents() {
       title="Agents that changed last"
       what="The agents"
       link="All agents"
-      to="agents"
+      to={href("agents")}
       of={agents}
       items={[...(agents.data ?? [])].sort((a, b) => b.updated_at.localeCompare(a.updated_at)).slice(0, LAST)}
       none={<FirstAgent />}

@@ -16,7 +16,7 @@ export function Releases() {
   return (
     <Page
       title="Releases"
-      actions={
+      buttons={
         <Segments<Tab>
           label="Part"
           value={tab}

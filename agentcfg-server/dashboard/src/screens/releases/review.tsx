@@ -30,7 +30,7 @@ export function Review() {
   const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   if (!of && !picked) {
     return (
-      <Page title="Review" crumbs={[{ label: "Releases", to: href("releases") }]}>
+      <Page title="Review" trail={[{ label: "Releases", to: href("releases") }]}>
         <Empty
           icon="label"
           title="The choice is not known any more"
@@ -156,7 +156,7 @@ function Open({
       : `Promote ${from}`;
   const known = [...new Set(labels.data?.map(({ label }) => label))];
   return (
-    <Page title="Review" crumbs={[{ label: "Releases", to: href("releases") }]} ownHeading>
+    <Page title="Review" trail={[{ label: "Releases", to: href("releases") }]} ownHeading>
       <div ref={page} class="grow-page release-review" onKeyDown={keys}>
         <div class="merge-head">
           <h1 tabIndex={-1}>{title}</h1>

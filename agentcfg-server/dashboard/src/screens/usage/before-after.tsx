@@ -39,6 +39,7 @@ export function BeforeAfter({ rows }: { rows: ReturnType<typeof byVersion> }) {
       <ul class="dumbbells">
         {MEANS.map(({ label, of, kind }) => {
           const [was, is] = [of(before.row), of(after.row)];
+          if (was === null || is === null) return null;
           const ratio = was > 0 ? is / was : is > 0 ? 2 : 1;
           const tone = Math.abs(ratio - 1) < SAME ? "same" : ratio < 1 ? "good" : "warn";
           const at = `${Math.min(98, Math.max(2, 50 * ratio))}%`;

@@ -31,7 +31,7 @@ export function Budgets() {
   const may = can("budgets:manage");
   const weights = useWeekdays((read.data?.length ?? 0) > 0);
   const [removing, setRemoving] = useState<Budget | null>(null);
-  const budgets = read.absent ? [] : read.data;
+  const budgets = read.data;
   const asked = route.value.params.get("budget");
   const chosen = budgets?.find(({ id }) => id === asked);
   const looks = (budgets ?? [])
@@ -44,7 +44,6 @@ export function Budgets() {
       toast("What was not settled is counted by the usage now.");
     });
   if (!budgets && read.error !== null) return <Reading of={read} what="The budgets" />;
-  if (read.absent && !may) return null;
   const add = (
     <Button small icon="plus" onClick={() => open(NEW)}>
       New budget

@@ -4,7 +4,7 @@ import { route, setParams } from "../../base/route";
 import { can } from "../../base/session";
 import { sum, type By, type Metric, type Range } from "../../base/usage";
 import { useCalls, useSpan, useUsage, within } from "../../base/usage-data";
-import { cx, Empty, Skeleton } from "../../parts/base";
+import { cx, Skeleton } from "../../parts/base";
 import { Reading } from "../../parts/feedback";
 import { Segments } from "../../parts/fields";
 import { Page } from "../../parts/page";
@@ -70,17 +70,9 @@ export function Usage() {
   const none = ready && view!.total.calls === 0;
   const last = useCalls({ limit: 1 }, none);
   return (
-    <Page title="Usage" actions={<RangePicker range={range} />}>
+    <Page title="Usage" buttons={<RangePicker range={range} />}>
       {failed ? (
-        failed.absent ? (
-          <div class="card">
-            <Empty icon="usage" title="This server does not count usage">
-              Update it to see what model calls cost.
-            </Empty>
-          </div>
-        ) : (
-          <Reading of={failed} what="The usage" />
-        )
+        <Reading of={failed} what="The usage" />
       ) : !view || (none && !last.data && last.error === null) ? (
         <Skeleton rows={8} tall />
       ) : none && last.data?.length === 0 ? (

@@ -1,7 +1,7 @@
 /** The strip of figures: the pressed one is drawn. */
 import type { ComponentChildren } from "preact";
-import { brief, change, money, percent, took, type Metric, type UsageRow } from "../../base/usage";
-import { number } from "../../base/text";
+import { brief, change, costOf, percent, took, type Metric, type UsageRow } from "../../base/usage";
+import { number, plural } from "../../base/text";
 import type { View } from "./view";
 
 export interface Stat {
@@ -21,7 +21,7 @@ export const shareOfErrors = ({ errors, calls }: UsageRow): number => (calls ? e
 export function figures(total: UsageRow): Stat[] {
   const { calls, errors } = total;
   return [
-    { id: "cost", label: "Cost", value: money(Number(total.cost_usd)), note: null },
+    { id: "cost", label: "Cost", value: costOf(total), note: null },
     { id: "calls", label: "Calls", value: calls < 1e7 ? number(calls) : brief(calls), note: null },
     {
       id: "tokens",
@@ -37,7 +37,7 @@ export function figures(total: UsageRow): Stat[] {
       id: "errors",
       label: "Errors",
       value: calls ? percent(errors / calls) : "0",
-      note: errors > 0 && `${number(errors)} calls`,
+      note: errors > 0 && plural(errors, "call"),
     },
     {
       id: "p95",
@@ -67,7 +67,7 @@ export function Stats({ view, metric, onPick }: { view: View; metric: Metric; on
     calls: before && of(total.calls, before.calls),
     errors: (
       <>
-        {number(total.errors)} calls
+        {plural(total.errors, "call")}
         {Math.abs(apart) >= 0.005 && (
           <>
             , <b>{`${apart > 0 ? "+" : "−"}${Math.abs(apart).toFixed(2)}`}</b>

@@ -4,7 +4,7 @@ import { rowHeights } from "../../base/look";
 import { useAgentsById } from "../../base/data";
 import { href, route, setParams } from "../../base/route";
 import { number } from "../../base/text";
-import { allSeries, brief, keyOf, money, percent, price, type By, type UsageRow } from "../../base/usage";
+import { allSeries, brief, costOf, keyOf, money, percent, price, type By, type UsageRow } from "../../base/usage";
 import { callCost, FEW } from "../../base/usage-versions";
 import { useCalled } from "../../base/usage-data";
 import { Avatar, cx, Empty } from "../../parts/base";
@@ -119,9 +119,7 @@ export function UsageTable({ view }: { view: View }) {
                     {brief(row.input_tokens)} / {brief(row.output_tokens)}
                   </td>
                   <td class="right second">{row.unpriced_calls >= row.calls ? "–" : price(perCall(row))}</td>
-                  <td class="right strong">
-                    {row.unpriced_calls >= row.calls && row.calls ? "No price" : money(Number(row.cost_usd))}
-                  </td>
+                  <td class="right strong">{costOf(row)}</td>
                 </tr>
               );
             }}

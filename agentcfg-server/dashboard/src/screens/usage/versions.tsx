@@ -1,7 +1,7 @@
 /** The versions of an agent that were called, and what their calls cost. */
 import { href, route } from "../../base/route";
 import { date, DAY, moment, now, number, time } from "../../base/text";
-import { brief, HOUR, money, percent, price, took } from "../../base/usage";
+import { brief, costOf, HOUR, percent, price, took } from "../../base/usage";
 import { callCost, FEW, type Band, type byVersion } from "../../base/usage-versions";
 import { cx, LabelBadge } from "../../parts/base";
 import { Table } from "../../parts/rows";
@@ -74,7 +74,7 @@ export function VersionsTable({
               </svg>
             </td>
             <td class="right strong">{cost === null ? "–" : price(cost)}</td>
-            <td class="right">{money(Number(row.cost_usd))}</td>
+            <td class="right">{costOf(row)}</td>
           </tr>
         );
       })}
