@@ -199,13 +199,13 @@ test("answers of the playground stay while another page is shown, and one that b
   await page.getByRole("textbox", { name: "Message" }).fill("Say good morning");
   await page.getByRole("button", { name: "Send to 2" }).click();
   await page.getByText("The answer is not complete.").waitFor();
-  await page.getByText(/Answered in/).first().waitFor();
+  await page.getByRole("button", { name: "Start again" }).waitFor();
   assert.equal(await page.locator(".answers .best").count(), 0);
   await page.getByRole("link", { name: /^History/ }).first().click();
   await page.getByRole("button", { name: /Roll back/ }).first().waitFor();
   await page.goBack();
   await page.locator(".answer-cell").getByText("Good morning", { exact: true }).first().waitFor();
-  assert.equal(await page.locator(".answer-cell").getByText("Good morning", { exact: true }).count(), 2);
+  assert.deepEqual((await page.locator(".answer-cell").allInnerTexts()).map((text) => text.split("\n")[0]), ["Good morning", "Good morning"]);
   page.faults();
 });
 
