@@ -119,7 +119,7 @@ export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answ
     for await (const data of events(response)) {
       if (data === "[DONE]") break;
       const chunk = JSON.parse(data) as Chunk;
-      if (chunk.error) throw new ApiError(0, chunk.error.message ?? "The provider ended the answer with an error.", null, null);
+      if (chunk.error) throw new ApiError(0, chunk.error.message ?? "The provider ended with an error.", null, null);
       const piece = chunk.delta?.text ?? chunk.choices?.[0]?.delta?.content ?? "";
       const usage = chunk.usage ?? chunk.message?.usage;
       if (piece || usage)

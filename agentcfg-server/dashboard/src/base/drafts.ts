@@ -85,11 +85,14 @@ function stored(): Map<string, Kept> {
   return found;
 }
 
-/** Where another tab goes on with a draft of this one, this one takes another place; where it removes it, closing this one asks. */
+/**
+ * Where another tab goes on with a draft of this one, this one takes another place; where it removes it, closing this one asks.
+ * What was typed in the other tab alone stays there.
+ */
 addEventListener("storage", ({ key, newValue }) => {
   for (const [id, kept] of drafts.peek())
-    if (kept.place !== key) continue;
-    else if (newValue === null) unstored.add(id);
+    if (kept.place !== key || !sessionStorage[key!]) continue;
+    else if (!newValue) unstored.add(id);
     else {
       delete sessionStorage[key!];
       keep(id, { ...kept, place: undefined });

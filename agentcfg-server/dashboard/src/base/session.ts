@@ -57,7 +57,7 @@ session.same = async () => {
   const shown = me.peek()?.id;
   if (!shown) return;
   await refresh();
-  if (me.peek()?.id !== shown) throw new ApiError(409, "another user is signed in here", null, null);
+  if (me.peek()?.id !== shown) throw new ApiError(0, "another user is signed in here", null, null);
 };
 
 /** Asks again who is signed in; that the server cannot be reached is shown by the connection. */

@@ -115,7 +115,7 @@ export function errorText(error: unknown): string {
     const wait = error.status === 429 && error.retryAfter ? ` Try again in ${plural(error.retryAfter, "second")}.` : "";
     return (/[.!?]$/.test(message) ? message : `${message}.`) + wait;
   }
-  return error instanceof Unreachable ? error.message : "Something in this page failed. Reload it and try again.";
+  return error instanceof Unreachable ? error.message : "This page failed. Reload it.";
 }
 
 /** What failed, and why. Where no answer came to a change, its outcome is not known: that is said instead. */

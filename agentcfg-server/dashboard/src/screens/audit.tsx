@@ -183,7 +183,7 @@ export function AuditLog() {
       {!audit.data ? null : entries.length === 0 ? (
         <div class="card">
           <Empty icon="audit" title={filtered ? "No entry matches these filters." : "No entries yet"}>
-            {filtered ? undefined : "Every change of the workspace is written here, with who made it."}
+            {filtered ? undefined : "Every change is written here, with who made it."}
           </Empty>
         </div>
       ) : (

@@ -8,7 +8,7 @@ import { keep } from "../base/drafts";
 import { LATEST } from "../base/releases";
 import { go } from "../base/route";
 import { saveFile } from "../base/save-file";
-import { can } from "../base/session";
+import { can, me } from "../base/session";
 import { number, plural } from "../base/text";
 import type { Agent } from "../base/types";
 import { Button, options } from "../parts/base";
@@ -154,8 +154,10 @@ function DeleteMany({ agents: ticked, onClose }: { agents: Agent[]; onClose: () 
   const [failures, setFailures] = useState<[agent: Agent, error: unknown][]>([]);
   const run = async (): Promise<boolean> => {
     const [done, failed]: [Agent[], typeof failures] = [[], []];
+    const user = me.peek()?.id;
     for (const agent of agents)
       try {
+        if (me.peek()?.id !== user) break;
         await call("DELETE", "api/agents/configs", { query: agentQuery(agent) });
         keep(agent.id, null);
         done.push(agent);
@@ -166,7 +168,7 @@ function DeleteMany({ agents: ticked, onClose }: { agents: Agent[]; onClose: () 
     if (done.length)
       toast(`${plural(done.length, "agent")} deleted.`, {
         label: "Undo",
-        run: () => void attempt("Not all are restored.", () => Promise.all(done.map((agent) => restore(agent)))),
+        run: () => void attempt("Not restored.", () => Promise.all(done.map((agent) => restore(agent)))),
       });
     setFailures(failed);
     return failed.length === 0;

@@ -64,9 +64,7 @@ function useSources(columns: Column[], { agent, version }: AgentState): (Source 
   });
   return columns.map(({ of }, i) =>
     of === DRAFT
-      ? draft
-        ? { config: toConfig(draft), version: null }
-        : null
+      ? { config: toConfig(draft!), version: null }
       : of
         ? read[i]!.data
           ? { config: read[i]!.data!.config, version: read[i]!.data!.version }
@@ -102,7 +100,11 @@ export function Playground({ state }: { state: AgentState }) {
     const now = (texts.peek()[place] ?? START) as Trial;
     setTrial({ ...now, ...change(now) });
   };
-  const { columns, turns, values } = trial ?? START;
+  const { turns, values } = trial ?? START;
+  // A draft that was saved since is the current version.
+  const columns = (trial ?? START).columns.map((column) =>
+    column.of === DRAFT && !drafts.value.has(agent.id) ? { ...column, of: "" } : column,
+  );
   const setColumns = (columns: Column[]): void => hold(() => ({ columns }));
   useLayoutEffect(() => {
     const of = route.value.params.get("of");
@@ -123,7 +125,7 @@ export function Playground({ state }: { state: AgentState }) {
   );
   const missing = (name: string): boolean =>
     !!variables.get(name)?.required && variables.get(name)?.default === undefined && !values[name];
-  const running = turns.some(({ answers }) => Object.values(answers).some((answer) => answer.running));
+  const running = !!stop.current && turns.some(({ answers }) => Object.values(answers).some((answer) => answer.running));
   const used = columns.map((column, i) => modelOf(column, sources[i]!, models));
   const blocked = !text.trim() || used.some(({ id, known }) => !id || known?.status === "coming_soon");
 

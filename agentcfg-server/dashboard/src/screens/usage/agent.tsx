@@ -112,7 +112,7 @@ function CallCost({
   const title = `Cost of a call ${span.unit === "day" ? "a day, days in UTC" : "an hour"}`;
   const desc = last
     ? `v${last.version} costs ${now == null ? "nothing that is known" : price(now)} a call${first != null && shown.length > 1 && shown[0]!.version !== last.version ? `, v${shown[0]!.version} cost ${price(first)}` : ""}.`
-    : "The mean of the calls that have a price.";
+    : "The mean of calls with a price.";
   const say = (value: number | null | undefined): string => (value == null ? "No call" : price(value));
   return (
     <section class="card">
