@@ -130,7 +130,7 @@ fn prune_takes_out_the_agents_of_the_set_alone() {
     assert_eq!(desk.json("plan agents", 0)["results"], json!([]));
     desk.ok("apply agents --set docs --prune --prune-limit all");
     assert_eq!(desk.studio.agent_ids(), ["other"]);
-    desk.fails("apply agents --prune", 1, &["set is required when prune is true"]);
+    desk.fails("apply agents --prune", 64, &["--set <NAME>"]);
     desk.fails("plan agents --set Docs", 1, &["set must be 1 to 50 of a-z"]);
 }
 

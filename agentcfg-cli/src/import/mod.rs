@@ -3,8 +3,8 @@
 //! `source_tree` is a value of a source and `parse_tree` reads one. A table of `formats` says where each key goes:
 //! `table` follows it for an import and `export` back, with the kinds of values of `convert` and the paths of
 //! `definition`. `front_matter` reads Markdown, `yaml_text` writes YAML, `secrets` finds what must not be stored, and
-//! `name` makes identifiers. `output_file` is a file of an export; `existing` and `yaml_file` keep what is in the file
-//! that it replaces.
+//! `name` makes identifiers. `output_file` is a file of an export, and `places` says where it goes; `existing` and
+//! `yaml_file` keep what is in the file that it replaces.
 
 mod convert;
 mod definition;
@@ -15,6 +15,7 @@ mod front_matter;
 mod name;
 pub mod output_file;
 mod parse_tree;
+pub mod places;
 mod secrets;
 mod source_tree;
 mod table;

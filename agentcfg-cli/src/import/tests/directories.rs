@@ -1,6 +1,7 @@
 //! Which files of a directory are read, and what an export may write.
 
-use super::super::output_file::{File, Holds, leads_out, place_files};
+use super::super::output_file::{File, Holds};
+use super::super::places::{leads_out, place_files};
 use super::*;
 
 /// Writes files, and reads their directory.
