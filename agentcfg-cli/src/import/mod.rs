@@ -377,9 +377,9 @@ fn collisions(agent_id: &str, agents: &[Imported]) -> Vec<Problem> {
         Some(Problem::new(&second.file, second.place, message))
     };
     let label = |(i, second): (usize, &Imported)| {
-        let has_one = |first: &&Imported| first.labels.iter().any(|label| second.labels.contains(label));
-        let first = agents[..i].iter().find(has_one)?;
-        let label = first.labels.iter().find(|label| second.labels.contains(label))?;
+        let earlier = agents[..i].iter();
+        let mut labels = earlier.flat_map(|first| first.labels.iter().map(move |label| (first, label)));
+        let (first, label) = labels.find(|(_, label)| second.labels.contains(label))?;
         let message = format!(
             "the label {label} is at another version, too: see {}; remove one of them",
             place_of(first)

@@ -17,12 +17,12 @@ use crate::failure::{CommandFailure, Result};
 /// When two agents have one file.
 pub fn place_files(format: &Format, dir: &Path, files: &mut [File]) -> Result<()> {
     let whole = whole(dir);
-    let home: Vec<&str> = format.home.unwrap_or_default().split('/').collect();
+    let home: Vec<&str> = format.home.map(|home| home.split('/').collect()).unwrap_or_default();
     // How much of the place of its tool the directory is.
     let within = (1..=home.len())
         .rev()
-        .find(|count| whole.ends_with(home[..*count].join("/")));
-    let within = within.filter(|_| format.home.is_some()).unwrap_or(0);
+        .find(|count| whole.ends_with(home[..*count].join("/")))
+        .unwrap_or(0);
     for file in files.iter_mut().filter(|file| !dir.join(&file.path).exists()) {
         let of_home = (0..within).map(|from| PathBuf::from(home[from..within].join("/")));
         let parent = file
@@ -37,9 +37,9 @@ pub fn place_files(format: &Format, dir: &Path, files: &mut [File]) -> Result<()
             file.path = rest;
         }
     }
-    if let (Some(home), Some(tool)) = (format.home, format.directories.first()) {
+    if let Some(tool) = home.first() {
         let is_of_tool = within > 0 || dir.join(tool).is_dir() || files.iter().any(|file| file.path.starts_with(tool));
-        let agents: PathBuf = Path::new(home).components().skip(within).collect();
+        let agents = PathBuf::from(home[within..].join("/"));
         let is_alone = |file: &&mut File| file.holds == Holds::Agent && file.path.components().count() == 1;
         for file in files.iter_mut().filter(|_| is_of_tool).filter(is_alone) {
             let placed = agents.join(&file.path);

@@ -204,13 +204,12 @@ pub fn import(
     let mut kept: Vec<Entry> = beside;
     for entry in &entries {
         tell_large(&file, &entry.node, &entry.key, notes);
-        let kind = format.rows.iter().find(|(key, ..)| *key == entry.key);
-        if kind.is_some_and(|(.., kind)| matches!(kind, As::ServerMap | As::ServerList)) {
-            tell_refused(&file, &entry.node, format, notes);
-        }
     }
     for entry in entries {
         let row = format.rows.iter().find(|(key, ..)| *key == entry.key);
+        if let Some((.., As::ServerMap | As::ServerList)) = row {
+            tell_refused(&file, &entry.node, format, notes);
+        }
         let value = row.and_then(|row| value_in(row, &entry.node));
         let Some((row, value)) = row.zip(value) else {
             tell(went, &entry.key, &format!("definition.{}", format.word));

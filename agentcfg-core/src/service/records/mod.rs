@@ -25,7 +25,7 @@ mod users;
 mod webhooks;
 
 pub(super) use self::budgets::*;
-pub(super) use self::call_block::{CallBlock, calls_before, calls_from};
+pub(super) use self::call_block::{CallBlock, NewCallBlock, calls_before, calls_from};
 pub(super) use self::codec::{encode, not_read, not_written};
 pub(super) use self::entity::{Encoded, EncodedKey, Entity, EntityKey, NumberKey, Stored};
 pub(super) use self::history::*;

@@ -9,7 +9,7 @@ use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::budgets::{EndedCost, KnownBudgets};
 use crate::service::for_each::for_each;
-use crate::service::records::{self, CallBlock, Entries, Outcome, StoredSum, SumTime, Transaction};
+use crate::service::records::{self, CallBlock, Entries, NewCallBlock, Outcome, StoredSum, SumTime, Transaction};
 use crate::service::retry::Rounds;
 
 /// The most calls in one commit. Their sums, two a call at most, are fewer writes than an apply may have.
@@ -112,7 +112,7 @@ impl AgentCfg {
     async fn write_calls(
         &self,
         workspace: WorkspaceId,
-        blocks: &[CallBlock],
+        blocks: &[NewCallBlock],
         calls: &[WaitingCall],
         unknown: &mut Option<PendingWrite>,
     ) -> Result<(), Error> {
@@ -172,7 +172,7 @@ impl AgentCfg {
                 transaction = transaction.add(records::late_usage_writes(workspace), 1, None);
             }
             for block in blocks {
-                transaction = transaction.put(block.key(workspace), block)?;
+                transaction = transaction.put(block.key(workspace), block.rows())?;
             }
             for (key, sum) in &changed {
                 let record = StoredSum {

@@ -2,7 +2,8 @@
 
 mod rows;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde::Deserialize;
+use uuid::Uuid;
 
 use self::rows::{Rows, RowsWriter};
 use super::entity::{Entity, EntityKey};
@@ -13,14 +14,23 @@ use crate::model::{CallId, WorkspaceId};
 use crate::store::Kind;
 
 /// Calls of one process that ended within a second, in the order of their identifiers. The key is the last of them.
-#[derive(Debug, Clone)]
-pub(in crate::service) struct CallBlock {
-    calls: Vec<(CallId, StoredCall)>,
-    rows: Rows,
-}
+#[derive(Debug, Clone, Deserialize)]
+#[serde(try_from = "Rows")]
+pub(in crate::service) struct CallBlock(Vec<(CallId, StoredCall)>);
 
 impl Entity for CallBlock {
     const KIND: Kind = Kind::UsageCall;
+}
+
+/// A block that is to be written.
+#[derive(Debug)]
+pub(in crate::service) struct NewCallBlock {
+    last: CallId,
+    rows: Rows,
+}
+
+impl Entity for Rows {
+    const KIND: Kind = CallBlock::KIND;
 }
 
 impl CallBlock {
@@ -33,7 +43,7 @@ impl CallBlock {
     const MANY: usize = 200;
 
     /// The blocks of these calls. The same calls make the same blocks.
-    pub(in crate::service) fn of(mut calls: Vec<(CallId, &StoredCall)>) -> Vec<Self> {
+    pub(in crate::service) fn of(mut calls: Vec<(CallId, &StoredCall)>) -> Vec<NewCallBlock> {
         calls.sort_by_key(|(id, _)| *id);
         let mut blocks = Vec::new();
         let mut rest = &mut calls[..];
@@ -47,8 +57,8 @@ impl CallBlock {
             }
             let mut taken = 0;
             while taken < within && (is_many || taken == 0) {
-                let block = Self::first_of(&second[taken..]);
-                taken += block.calls.len();
+                let (block, count) = NewCallBlock::first_of(&second[taken..]);
+                taken += count;
                 blocks.push(block);
             }
             rest = &mut rest[taken..];
@@ -56,31 +66,46 @@ impl CallBlock {
         blocks
     }
 
-    /// The block of as many of these calls as it can have, from the first on.
-    fn first_of(calls: &[(CallId, &StoredCall)]) -> Self {
-        let process = calls.first().map_or(0, |(_, call)| call.process);
-        let mut rows = RowsWriter::new(process);
-        let belonging = calls
-            .iter()
-            .take_while(|(id, call)| call.process == process && rows.add(*id, call, Self::BYTES));
-        let calls = belonging.map(|(id, call)| (*id, StoredCall::clone(call))).collect();
-        Self::new(calls, rows.finish())
-    }
-
-    fn new(mut calls: Vec<(CallId, StoredCall)>, rows: Rows) -> Self {
-        calls.sort_by_key(|(id, _)| *id);
-        Self { calls, rows }
-    }
-
-    /// The key of the block, which has a call at least.
-    pub(in crate::service) fn key(&self, workspace: WorkspaceId) -> EntityKey<Self> {
-        let last = self.calls.last().map(|(id, _)| id.to_string());
-        EntityKey::in_workspace(workspace, last.unwrap_or_default())
-    }
-
     /// The calls in the order of their identifiers.
     pub(in crate::service) fn into_calls(self) -> Vec<(CallId, StoredCall)> {
-        self.calls
+        self.0
+    }
+}
+
+impl TryFrom<Rows> for CallBlock {
+    type Error = &'static str;
+
+    fn try_from(rows: Rows) -> Result<Self, Self::Error> {
+        let mut calls = rows.calls()?;
+        calls.sort_by_key(|(id, _)| *id);
+        Ok(Self(calls))
+    }
+}
+
+impl NewCallBlock {
+    /// The block of as many of these calls as it can have, from the first on, and their number.
+    fn first_of(calls: &[(CallId, &StoredCall)]) -> (Self, usize) {
+        let process = calls.first().map_or(0, |(_, call)| call.process);
+        let mut rows = RowsWriter::new(process);
+        let belongs =
+            |(id, call): &&(CallId, &StoredCall)| call.process == process && rows.add(*id, call, CallBlock::BYTES);
+        let count = calls.iter().take_while(belongs).count();
+        let last = calls[..count].iter().map(|(id, _)| *id).max();
+        let block = Self {
+            last: last.unwrap_or_else(|| CallId::new(Uuid::nil())),
+            rows: rows.finish(),
+        };
+        (block, count)
+    }
+
+    /// The key of the block.
+    pub(in crate::service) fn key(&self, workspace: WorkspaceId) -> EntityKey<Rows> {
+        EntityKey::in_workspace(workspace, self.last.to_string())
+    }
+
+    /// The block as it is written.
+    pub(in crate::service) fn rows(&self) -> &Rows {
+        &self.rows
     }
 }
 
@@ -115,27 +140,12 @@ fn first_item(millis: i64) -> Box<str> {
     format!("{}-{}", &time[..8], &time[8..]).into()
 }
 
-impl Serialize for CallBlock {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.rows.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for CallBlock {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let rows = Rows::deserialize(deserializer)?;
-        let calls = rows.calls().map_err(de::Error::custom)?;
-        Ok(Self::new(calls, rows))
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD_NO_PAD;
     use proptest::prelude::*;
-    use uuid::Uuid;
 
     use super::*;
     use crate::model::{CredentialSource, Provider, Usd};
@@ -215,12 +225,13 @@ mod tests {
             let blocks = CallBlock::of(calls.iter().map(|(id, call)| (*id, call)).collect());
             let mut read = Vec::new();
             for block in &blocks {
-                let text = serde_json::to_string(block).unwrap();
-                prop_assert!(text.len() <= CallBlock::BYTES || block.calls.len() == 1, "{} bytes", text.len());
+                let text = serde_json::to_string(block.rows()).unwrap();
                 let found = serde_json::from_str::<CallBlock>(&text).unwrap().into_calls();
+                prop_assert!(text.len() <= CallBlock::BYTES || found.len() == 1, "{} bytes", text.len());
                 let (first, last) = (found.first().unwrap().0, found.last().unwrap().0);
                 prop_assert!(last.millis() - first.millis() <= CallBlock::SPAN);
-                prop_assert_eq!(block.key(WorkspaceId::new(Uuid::nil())).last_call().unwrap(), last);
+                let key = EntityKey::<CallBlock>::of(block.key(WorkspaceId::new(Uuid::nil())).into());
+                prop_assert_eq!(key.last_call().unwrap(), last);
                 prop_assert!(found.is_sorted_by_key(|(id, _)| *id));
                 prop_assert!(found.iter().all(|(_, call)| call.process == found[0].1.process));
                 read.extend(found);
@@ -243,7 +254,7 @@ mod tests {
         });
         let calls: Vec<_> = calls.collect();
         let blocks = CallBlock::of(calls.iter().map(|(id, call)| (*id, call)).collect());
-        let length = |block| serde_json::to_string(block).unwrap().len();
+        let length = |block: &NewCallBlock| serde_json::to_string(block.rows()).unwrap().len();
         blocks.iter().map(length).collect()
     }
 
@@ -289,7 +300,7 @@ mod tests {
         let [block] = &CallBlock::of(vec![(id, &call)])[..] else {
             panic!("one block")
         };
-        let written = serde_json::to_value(block).unwrap();
+        let written = serde_json::to_value(block.rows()).unwrap();
         let bytes = STANDARD_NO_PAD.decode(written["c"].as_str().unwrap()).unwrap();
         for end in 1..bytes.len() {
             let mut cut = written.clone();

@@ -16,7 +16,7 @@ use crate::service::records::usage::{CallGroup, StoredCall, StoredTokens};
 /// flags name, the duration and the request. A place that is one past the known groups is of a new one, which follows it.
 /// Numbers are variable-length integers of 7 bits a byte (LEB128); a text is the number of its place in the table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct Rows {
+pub(in crate::service) struct Rows {
     #[serde(rename = "w")]
     process: ProcessTag,
     #[serde(rename = "t")]
