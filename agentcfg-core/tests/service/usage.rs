@@ -7,7 +7,7 @@ use agentcfg_core::service::{CallFacts, ModelRequest};
 use agentcfg_core::store::{Key, Kind, Partition, Scan, Store};
 use agentcfg_core::{ErrorKind, Settings};
 
-use super::support::{Fault, Faulty, Frozen, World, failure, kind};
+use super::support::{Between, Call, Fault, Faulty, Frozen, World, failure, kind};
 use super::usage_ledger::{added_up, call, of_two_servers, service_on, studio, tokens, usage};
 
 #[tokio::test]
@@ -52,6 +52,28 @@ async fn calls_that_are_written_late_count_once() {
         let calls = service.usage_calls(&ada, workspace, &UsageCallFilter::default()).await;
         assert_eq!(calls.unwrap().len(), 4);
     }
+}
+
+#[tokio::test]
+async fn calls_that_end_during_a_write_are_gathered_for_the_next_one() {
+    let world = Arc::new(World::new());
+    let (_, workspace) = studio(&world).await;
+    let store = Between::new(&world.store);
+    let service = service_on(&world, &(Arc::clone(&store) as Arc<dyn Store>));
+    let ada = world.user("ada");
+    const WRITES: usize = 5;
+    call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 1), 10).await;
+    for _ in 0..WRITES {
+        let (service, ada, world) = (service.clone(), ada.clone(), Arc::clone(&world));
+        let one_more = async move { call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 1), 10).await };
+        store.before(Call::Commit(Kind::UsageCall), 0, one_more);
+    }
+    for write in 1..=WRITES {
+        service.flush().await.unwrap();
+        assert_eq!(store.left(), WRITES - write, "one commit for each write");
+    }
+    service.flush().await.unwrap();
+    assert_eq!(usage(&service, &ada, workspace, &[]).await[0].calls, 1 + WRITES as u64);
 }
 
 #[tokio::test(start_paused = true)]

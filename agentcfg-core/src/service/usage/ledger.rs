@@ -101,6 +101,11 @@ impl Ledger {
         lock(&self.waiting).calls.keys().copied().collect()
     }
 
+    /// How many calls of a workspace wait.
+    pub(super) fn count(&self, workspace: WorkspaceId) -> usize {
+        lock(&self.waiting).calls.get(&workspace).map_or(0, VecDeque::len)
+    }
+
     /// The first calls of a workspace, up to a number, and to the one whose texts exceed these bytes.
     pub(super) fn first(&self, workspace: WorkspaceId, most: usize, bytes: usize) -> Vec<WaitingCall> {
         let waiting = lock(&self.waiting);

@@ -79,16 +79,19 @@ impl AgentCfg {
         self.write_waiting_calls(workspace, &mut unknown).await
     }
 
+    /// Writes the calls that wait now. Those that end meanwhile are gathered for the next write: otherwise a busy
+    /// workspace would have one commit after the other, of a few calls each.
     async fn write_waiting_calls(
         &self,
         workspace: WorkspaceId,
         unknown: &mut Option<PendingWrite>,
     ) -> Result<(), Error> {
         let ledger = &self.inner.ledger;
-        loop {
+        let mut left = ledger.count(workspace);
+        while left > 0 {
             let calls = match *unknown {
                 Some(attempt) => ledger.first(workspace, attempt.calls, usize::MAX),
-                None => ledger.first(workspace, CALLS, BYTES),
+                None => ledger.first(workspace, CALLS.min(left), BYTES),
             };
             let blocks = CallBlock::of(calls.iter().map(|of| (of.id, &of.call)).collect());
             if blocks.is_empty() {
@@ -98,6 +101,7 @@ impl AgentCfg {
             // There is no await between the commit and this line: a cancelled caller would leave calls in the queue
             // that are written.
             ledger.forget(workspace, calls.len());
+            left = left.saturating_sub(calls.len());
         }
         self.close_sums(workspace);
         if ledger.sweep_is_due(workspace, self.inner.clock.steady_millis()) {
