@@ -1,5 +1,7 @@
 //! The records of the usage of model calls. Their fields have short names, because there are many.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -87,7 +89,8 @@ impl StoredTokens {
 #[derive(Debug, Clone)]
 pub(in crate::service) struct StoredCall {
     pub(in crate::service) ended_at: i64,
-    pub(in crate::service) group: CallGroup,
+    /// Shared with the sums that it counts in.
+    pub(in crate::service) group: Arc<CallGroup>,
     pub(in crate::service) path: String,
     pub(in crate::service) stream: bool,
     pub(in crate::service) attempts: u32,
@@ -117,25 +120,26 @@ impl StoredCall {
             user,
             model,
             ..
-        } = &self.group;
+        } = &*self.group;
         (self.process, agent_id, key, user, &self.path, model)
     }
 
     /// The call as the API shows it.
     pub(in crate::service) fn shown(self, id: CallId, with_actor: bool) -> UsageCall {
         let tokens = self.tokens;
+        let group = Arc::unwrap_or_clone(self.group);
         UsageCall {
             id,
             ended_at: Timestamp::from_unix_millis(self.ended_at),
-            actor: self.group.actor().filter(|_| with_actor),
-            agent_id: self.group.agent_id,
-            version: self.group.version,
-            label: self.group.label,
-            provider: self.group.provider,
-            model: self.group.model,
+            actor: group.actor().filter(|_| with_actor),
+            agent_id: group.agent_id,
+            version: group.version,
+            label: group.label,
+            provider: group.provider,
+            model: group.model,
             path: self.path,
-            credential: self.group.credential,
-            status: self.group.status.into(),
+            credential: group.credential,
+            status: group.status.into(),
             stream: self.stream,
             attempts: self.attempts,
             estimated: self.estimated,

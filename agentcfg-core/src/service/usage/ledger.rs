@@ -73,7 +73,7 @@ struct Waiting {
 #[derive(Clone)]
 pub(super) struct WaitingCall {
     pub(super) id: CallId,
-    pub(super) call: StoredCall,
+    pub(super) call: Arc<StoredCall>,
     /// The revision of the budgets that it was counted in.
     pub(super) settled: u64,
 }
@@ -83,7 +83,7 @@ pub(super) struct WaitingCall {
 pub(super) struct SumKey {
     pub(super) workspace: WorkspaceId,
     pub(super) time: SumTime,
-    pub(super) group: CallGroup,
+    pub(super) group: Arc<CallGroup>,
 }
 
 /// A sum that this process counts.
@@ -166,13 +166,12 @@ impl Ledger {
 }
 
 impl SumKey {
-    /// The sums that a call counts in.
-    pub(super) fn of(workspace: WorkspaceId, call: &StoredCall) -> [Self; 2] {
-        let hour = call.ended_at.div_euclid(HOUR).max(0);
+    /// The sums that calls of one group and one hour count in.
+    pub(super) fn of(workspace: WorkspaceId, hour: i64, group: &Arc<CallGroup>) -> [Self; 2] {
         [SumTime::Day(hour / 24), SumTime::Hour(hour)].map(|time| Self {
             workspace,
             time,
-            group: call.group.clone(),
+            group: Arc::clone(group),
         })
     }
 }
@@ -209,11 +208,11 @@ impl AgentCfg {
             return;
         }
         waiting.count += 1;
-        waiting
-            .calls
-            .entry(workspace)
-            .or_default()
-            .push_back(WaitingCall { id, call, settled });
+        waiting.calls.entry(workspace).or_default().push_back(WaitingCall {
+            id,
+            call: Arc::new(call),
+            settled,
+        });
         drop(waiting);
         ledger.writer.get_or_init(|| {
             // Where there is no runtime, only `flush` writes.

@@ -1,5 +1,6 @@
 //! The meter of one model call.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::model::into_field::settable;
@@ -179,7 +180,7 @@ impl CallMeter {
             first_byte: first_byte_ms.map(Duration::from_millis),
             duration: Duration::from_millis(duration_ms),
         };
-        let group = CallGroup { status, ..self.group };
+        let group = Arc::new(CallGroup { status, ..self.group });
         let spent = cost.unwrap_or(Usd::ZERO);
         // Before the time of its end is read: a report of what budgets have spent has all calls that ended before it.
         let call = EndedCost {

@@ -2,14 +2,18 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use super::ledger::{OpenSum, PendingWrite, SumKey, WaitingCall};
+use crate::clock::HOUR;
 use crate::error::Error;
 use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::budgets::{EndedCost, KnownBudgets};
 use crate::service::for_each::for_each;
-use crate::service::records::{self, CallBlock, Entries, NewCallBlock, Outcome, StoredSum, SumTime, Transaction};
+use crate::service::records::{
+    self, CallBlock, CallGroup, Entries, NewCallBlock, Outcome, StoredSum, SumTime, Sums, Transaction,
+};
 use crate::service::retry::Rounds;
 
 /// The most calls in one commit. Their sums, two a call at most, are fewer writes than an apply may have.
@@ -93,7 +97,7 @@ impl AgentCfg {
                 Some(attempt) => ledger.first(workspace, attempt.calls, usize::MAX),
                 None => ledger.first(workspace, CALLS.min(left), BYTES),
             };
-            let blocks = CallBlock::of(calls.iter().map(|of| (of.id, &of.call)).collect());
+            let blocks = CallBlock::of(calls.iter().map(|of| (of.id, &*of.call)).collect());
             if blocks.is_empty() {
                 break;
             }
@@ -120,9 +124,14 @@ impl AgentCfg {
         calls: &[WaitingCall],
         unknown: &mut Option<PendingWrite>,
     ) -> Result<(), Error> {
-        let mut changed: HashMap<SumKey, OpenSum> = HashMap::new();
+        let mut counted: HashMap<(i64, &Arc<CallGroup>), Sums> = HashMap::new();
         for WaitingCall { call, .. } in calls {
-            for key in SumKey::of(workspace, call) {
+            let hour = call.ended_at.div_euclid(HOUR).max(0);
+            counted.entry((hour, &call.group)).or_default().count(call);
+        }
+        let mut changed: HashMap<SumKey, OpenSum> = HashMap::new();
+        for ((hour, group), sums) in counted {
+            for key in SumKey::of(workspace, hour, group) {
                 let sum = match changed.entry(key) {
                     Entry::Occupied(entry) => entry.into_mut(),
                     Entry::Vacant(entry) => {
@@ -130,7 +139,7 @@ impl AgentCfg {
                         entry.insert(sum)
                     }
                 };
-                sum.sums.count(call);
+                sum.sums.add(&sums);
             }
         }
         let Some(first) = blocks.first().map(|block| block.key(workspace)) else {
@@ -180,7 +189,7 @@ impl AgentCfg {
             }
             for (key, sum) in &changed {
                 let record = StoredSum {
-                    group: key.group.clone(),
+                    group: (*key.group).clone(),
                     sums: sum.sums.clone(),
                 };
                 transaction = transaction.put(records::usage_sum(workspace, key.time, sum.id), &record)?;
@@ -229,7 +238,7 @@ impl AgentCfg {
         }
         let new = OpenSum {
             id: self.new_id(self.now())?,
-            sums: records::Sums::default(),
+            sums: Sums::default(),
         };
         // It keeps its identifier if the outcome of the commit is unknown.
         sums.insert(key.clone(), new.clone());

@@ -143,6 +143,8 @@ fn first_item(millis: i64) -> Box<str> {
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
+    use std::sync::Arc;
+
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD_NO_PAD;
     use proptest::prelude::*;
@@ -167,7 +169,7 @@ mod tests {
     ) -> StoredCall {
         StoredCall {
             ended_at: id.millis() - earlier,
-            group: CallGroup {
+            group: Arc::new(CallGroup {
                 agent_id: format!("agent-{}", texts % 4),
                 version: u64::from(texts % 3),
                 label: texts.is_multiple_of(2).then(|| "production".to_owned()),
@@ -177,7 +179,7 @@ mod tests {
                 model: Some("gpt-5.5".to_owned()),
                 credential: CredentialSource::Workspace,
                 status: 200,
-            },
+            }),
             path: format!("v1/{}", "x".repeat(usize::from(texts) * 40)),
             stream: texts.is_multiple_of(5),
             attempts: u32::from(texts),
@@ -276,9 +278,12 @@ mod tests {
                 key: Some(format!("4fQ8mZr2LkV7xN0bTy{agent:02}")),
                 user: None,
                 model: Some(format!("claude-sonnet-{model}")),
-                ..call.group
+                ..(*call.group).clone()
             };
-            StoredCall { group, ..call }
+            StoredCall {
+                group: Arc::new(group),
+                ..call
+            }
         });
         assert!(lengths.len() * 4096 < 2_000 * 100, "{lengths:?}");
     }

@@ -1,5 +1,7 @@
 //! The written form of a block of calls: rows in bytes, and a table of the texts that they share.
 
+use std::sync::Arc;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -73,7 +75,7 @@ impl Rows {
 struct RowsReader<'a> {
     rows: &'a Rows,
     rest: &'a [u8],
-    groups: Vec<CallGroup>,
+    groups: Vec<Arc<CallGroup>>,
     millis: i64,
 }
 
@@ -117,7 +119,7 @@ impl RowsReader<'_> {
         Ok((id, call))
     }
 
-    fn group(&mut self) -> Result<CallGroup, &'static str> {
+    fn group(&mut self) -> Result<Arc<CallGroup>, &'static str> {
         let place: usize = self.number()?;
         if place == self.groups.len() {
             let group = CallGroup {
@@ -131,7 +133,7 @@ impl RowsReader<'_> {
                 credential: self.text()?.parse().map_err(|_| "no source of a credential")?,
                 status: self.number()?,
             };
-            self.groups.push(group);
+            self.groups.push(Arc::new(group));
         }
         self.groups.get(place).cloned().ok_or("a call has no group")
     }
@@ -199,7 +201,7 @@ pub(super) struct RowsWriter {
     rows: Rows,
     /// The length of the texts as they are written.
     texts_length: usize,
-    groups: Vec<CallGroup>,
+    groups: Vec<Arc<CallGroup>>,
     millis: i64,
 }
 
@@ -278,9 +280,9 @@ impl RowsWriter {
         self.request(&call.request_id);
     }
 
-    fn group(&mut self, group: &CallGroup) {
+    fn group(&mut self, group: &Arc<CallGroup>) {
         self.place(self.groups.len());
-        self.groups.push(group.clone());
+        self.groups.push(Arc::clone(group));
         let CallGroup {
             agent_id,
             version,
@@ -291,7 +293,7 @@ impl RowsWriter {
             model,
             credential,
             status,
-        } = group;
+        } = &**group;
         self.text(agent_id);
         self.number(*version);
         for text in [label, key, user, model] {
