@@ -33,7 +33,7 @@ use crate::http::response::Reply;
 ///     }
 /// }
 /// ```
-pub trait Endpoint: 'static {
+pub trait Endpoint: Sized + 'static {
     /// Where it is, and what a request for it must bring.
     const ROUTE: Route;
 
@@ -58,9 +58,7 @@ pub trait Endpoint: 'static {
         call: &Call<'_>,
         input: Values<'_, Self>,
         body: Self::Body,
-    ) -> impl Future<Output = Result<Self::Answer, Failure>> + Send
-    where
-        Self: Sized;
+    ) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
 }
 
 /// The values of an endpoint's parameters.
@@ -75,9 +73,7 @@ pub trait Guarded: Endpoint {
     /// # Errors
     ///
     /// 403 without the membership or the role.
-    fn guard(call: &Call<'_>, input: Values<'_, Self>) -> impl Future<Output = Result<(), Failure>> + Send
-    where
-        Self: Sized;
+    fn guard(call: &Call<'_>, input: Values<'_, Self>) -> impl Future<Output = Result<(), Failure>> + Send;
 }
 
 /// An endpoint that is answered without a credential. It is a `GET` and reads nothing of the request.
