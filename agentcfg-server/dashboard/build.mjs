@@ -1,4 +1,4 @@
-// Builds dist/: index.html, app.js, chunk.js, later.js, app.css, icon.svg, and a .gz of each.
+// Builds dist/: index.html, app.js, chunk.js, later.js, app.css, icon.svg, snippets.json, and a .gz of each.
 //   node build.mjs           writes dist/
 //   node build.mjs --check   fails when the files in dist/ are not what the sources give
 //   node build.mjs --watch   writes dist/ after each change
@@ -13,6 +13,7 @@ import { shorten } from "./elements.mjs";
 import { lean } from "./lean.mjs";
 import { FIRST, LIMITS, SCRIPTS } from "./limits.mjs";
 import { mangleProps, noneIsText } from "./names.mjs";
+import { snippets } from "./snippets.mjs";
 
 const here = new URL("./", import.meta.url);
 const dist = new URL("dist/", here);
@@ -176,6 +177,8 @@ async function files(bundle) {
   for (const name of ["index.html", "icon.svg"]) {
     made.set(name, Buffer.from(squeeze(await readFile(new URL(`src/${name}`, here), "utf8"))));
   }
+  const page = await readFile(new URL("../../docs/model-calls.md", here), "utf8");
+  made.set("snippets.json", Buffer.from(`${JSON.stringify(snippets(page))}\n`));
   return made;
 }
 
@@ -187,12 +190,12 @@ async function write(made) {
     await writeFile(new URL(name, dist), content);
     await writeFile(new URL(`${name}.gz`, dist), packed);
     sizes[name] = packed.length;
-    console.log(`${name.padEnd(11)} ${String(content.length).padStart(7)} bytes, ${String(packed.length).padStart(6)} gzip`);
+    console.log(`${name.padEnd(13)} ${String(content.length).padStart(7)} bytes, ${String(packed.length).padStart(6)} gzip`);
   }
   const sums = { first: FIRST, scripts: SCRIPTS, "app.css": ["app.css"] };
   for (const [what, limit] of Object.entries(LIMITS)) {
     const sum = sums[what].reduce((bytes, name) => bytes + sizes[name], 0);
-    console.log(`${what.padEnd(11)} ${String(sum).padStart(6)} of ${limit}`);
+    console.log(`${what.padEnd(13)} ${String(sum).padStart(6)} of ${limit}`);
     if (sum <= limit) continue;
     console.error(`error: ${what}: more than ${limit} bytes`);
     if (!watching) process.exit(1);

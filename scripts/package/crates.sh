@@ -47,7 +47,7 @@ for crate in "${crates[@]}"; do
     if grep -E '(^|/)(node_modules|target)/|^dashboard/src/' <<<"$list" | grep -vx 'dashboard/src/styles/tokens.css'; then
         fail "$archive has files that nothing is built from"
     fi
-    [ "$crate" != agentcfg-server ] || for file in app.css app.js chunk.js icon.svg index.html later.js; do
+    [ "$crate" != agentcfg-server ] || for file in app.css app.js chunk.js icon.svg index.html later.js snippets.json; do
         grep -qx "dashboard/dist/$file" <<<"$list" || fail "$archive has no dashboard/dist/$file"
     done
     echo "ok: $crate: $(wc -l <<<"$list") files, $(stat -c %s "$archive") bytes"

@@ -5,21 +5,93 @@ import { prepare, violations } from "./harness.mjs";
 
 const stage = prepare();
 
-test("a model call is shown in four languages, for the agent, its label and its provider", async () => {
+const tools = (page) => page.getByRole("combobox", { name: "Tool" });
+const box = (page) => page.locator(".snippet", { hasText: "Call a model as the agent" });
+const code = async (page, pattern) => {
+  const shown = box(page).locator("pre").filter({ hasText: pattern });
+  await shown.waitFor();
+  return shown.innerText();
+};
+const offered = (page) => tools(page).locator("option").allInnerTexts();
+
+test("a model call is shown for each tool of the agent's API, with its address, label and provider", async () => {
   const { page } = await stage.studio("unn");
+  const base = `${stage.server.url}/api/agents/model-calls`;
   await page.show("connect");
-  const code = page.locator(".snippet", { hasText: "Call a model as the agent" }).locator("pre");
-  const has = (pattern) => code.filter({ hasText: pattern }).waitFor();
-  await has(/curl '[^']*\/anthropic\/@writer:production\/v1\/messages'/);
-  await page.getByRole("button", { name: "Python" }).click();
-  await has(/client = Anthropic\(base_url="[^"]*\/anthropic\/@writer:production"/);
+  const curl = await code(page, "/v1/messages");
+  assert.ok(curl.startsWith(`curl ${base}/anthropic/@writer:production/v1/messages \\\n`), curl);
+  assert.match(curl, /"max_tokens": 400/);
+  assert.deepEqual(await offered(page), ["curl", "Anthropic SDK, Python", "Anthropic SDK, TypeScript", "Claude Code"]);
+  await tools(page).selectOption("Claude Code");
+  await page.getByLabel("For the agent").selectOption("researcher");
+  const claude = await code(page, "@researcher");
+  assert.ok(claude.startsWith(`export ANTHROPIC_BASE_URL=${base}/anthropic/@researcher\n`), claude);
+  assert.match(claude, /^export ANTHROPIC_MODEL=claude-opus-5-5$/m);
+
+  // The SDK stays the SDK where the API is another one.
+  await tools(page).selectOption("Anthropic SDK, Python");
   await page.getByLabel("For the agent").selectOption("code-reviewer");
-  await has(/client = OpenAI\(base_url="[^"]*\/openai\/@code-reviewer\/v1"[\s\S]*chat\.completions\.create/);
-  await page.getByRole("button", { name: "TypeScript" }).click();
-  await has(/fetch\("[^"]*\/openai\/@code-reviewer\/v1\/chat\/completions"/);
+  const python = await code(page, "from openai import OpenAI");
+  assert.ok(python.includes(`base_url="${base}/openai/@code-reviewer/v1"`), python);
+  assert.match(python, /create\(model="",/);
+  assert.deepEqual(await offered(page), ["curl", "OpenAI SDK, Python", "OpenAI SDK, TypeScript", "LangChain and LangGraph, Python", "Vercel AI SDK, TypeScript", "LiteLLM, Python", "Cursor"]);
+  for (const tool of await offered(page)) {
+    await tools(page).selectOption(tool);
+    await page.getByRole("heading", { name: `Call a model as the agent, with ${tool}`, exact: true }).waitFor();
+    const text = await box(page).locator("pre").innerText();
+    assert.ok(text.includes(`${base}/openai/@code-reviewer/v1`), text);
+    assert.doesNotMatch(text, /max_tokens|agents\.example\.com|\{url\}|\{model\}|writer/, tool);
+    if (tool !== "Cursor") assert.match(text, /AGENTCFG_API_KEY/, tool);
+    if (tool === "Cursor") assert.match(text, /gpt-5\.5/);
+  }
+  await tools(page).selectOption("Vercel AI SDK, TypeScript");
   await page.reload();
-  await has(/await fetch/);
+  await code(page, "createOpenAI");
   assert.deepEqual(await violations(page), []);
+
+  // A model that is not in the catalogue is called by the API of OpenAI.
+  await page.getByLabel("For the agent").selectOption("onboarding");
+  await code(page, `${base}/openai/@onboarding/v1`);
+  await tools(page).selectOption("Cursor");
+  await code(page, "here a/model-of-another-catalogue");
+  page.faults();
+  await page.context().close();
+});
+
+test("a snippet is chosen and copied by keyboard, in a narrow window, too", async () => {
+  const { page } = await stage.studio("vera");
+  await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.show("connect?agent=code-reviewer");
+  await code(page, "/v1/responses");
+  await tools(page).focus();
+  await page.keyboard.type("Lang");
+  const text = await code(page, "create_agent");
+  assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), 390);
+  const chosen = await tools(page).boundingBox();
+  assert.ok(chosen.x >= 0 && chosen.x + chosen.width <= 390, JSON.stringify(chosen));
+  await page.keyboard.press("Tab");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Copy");
+  await page.keyboard.press("Enter");
+  await box(page).getByRole("status").getByText("Copied").waitFor({ state: "attached" });
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), text);
+  assert.deepEqual(await violations(page), []);
+  page.faults();
+  await page.context().close();
+});
+
+test("where the snippets cannot be read the page says so, and tries again", async () => {
+  const { page } = await stage.studio("wilma");
+  page.expect(503, "/snippets.json");
+  await page.route("**/snippets.json", (route) => route.fulfill({ status: 503, body: "" }));
+  await page.show("connect");
+  await page.getByRole("alert").getByText("The code of a model call could not be read.").waitFor();
+  await page.getByText("Follow changes").waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.unroute("**/snippets.json");
+  await page.getByRole("button", { name: "Try again" }).click();
+  await code(page, "@writer:production");
+  assert.equal(await page.getByRole("alert").count(), 0);
   page.faults();
   await page.context().close();
 });

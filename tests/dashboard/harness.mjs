@@ -105,7 +105,7 @@ export async function open(browser, server, options = {}) {
 }
 
 export async function visit(context, server, base = server.url) {
-  if (FILES) await context.route(/\/[a-z]+\.(js|css)$/, (route) => route.fulfill({ path: join(FILES, new URL(route.request().url()).pathname.split("/").at(-1)) }));
+  if (FILES) await context.route(/\/([a-z]+\.(js|css)|snippets\.json)$/, (route) => route.fulfill({ path: join(FILES, new URL(route.request().url()).pathname.split("/").at(-1)) }));
   const page = await context.newPage();
   page.setDefaultTimeout(WAIT);
   const found = [];

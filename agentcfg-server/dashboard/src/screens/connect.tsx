@@ -17,12 +17,12 @@ export function Connect() {
   const picked = agent?.agent_id ?? "AGENT_ID";
   const id = workspace.value!.id;
   const at = (path: string): string => new URL(path, root).href;
-  const header = '  -H "Authorization: Bearer $API_KEY"';
+  const header = '  -H "Authorization: Bearer $AGENTCFG_API_KEY"';
   return (
     <Page title="Connect" width="text">
       <Lead>
-        Commands and settings for this server and this workspace. Put a key of the page API keys into <code>API_KEY</code>. All
-        else is in the{" "}
+        Commands and settings for this server and this workspace. Put a key of the page API keys into{" "}
+        <code>AGENTCFG_API_KEY</code>. All else is in the{" "}
         <a class="link" href={at("docs")}>
           API reference
         </a>
@@ -59,7 +59,7 @@ export function Connect() {
         />
         <Snippet
           title="MCP client (Claude Code)"
-          text={`claude mcp add --transport http agentcfg '${at("mcp")}' \\\n  --header "Authorization: Bearer $API_KEY"`}
+          text={`claude mcp add --transport http agentcfg '${at("mcp")}' \\\n  --header "Authorization: Bearer $AGENTCFG_API_KEY"`}
         />
       </div>
     </Page>

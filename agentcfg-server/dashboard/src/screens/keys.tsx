@@ -210,7 +210,7 @@ function show(key: NewApiKey, old?: string): void {
       ...limitParts(key),
       ...(old ? [old] : []),
     ],
-    command: `export API_KEY='${key.key}'\ncurl '${agents.href}' \\\n  -H "Authorization: Bearer $API_KEY"`,
+    command: `export AGENTCFG_API_KEY='${key.key}'\ncurl '${agents.href}' \\\n  -H "Authorization: Bearer $AGENTCFG_API_KEY"`,
   });
 }
 

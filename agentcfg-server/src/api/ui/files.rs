@@ -12,7 +12,7 @@ pub(super) struct File {
 }
 
 /// All files, the page first.
-pub(super) static FILES: LazyLock<[File; 6]> = LazyLock::new(|| {
+pub(super) static FILES: LazyLock<[File; 7]> = LazyLock::new(|| {
     [
         File {
             name: "index.html",
@@ -37,6 +37,10 @@ pub(super) static FILES: LazyLock<[File; 6]> = LazyLock::new(|| {
         File {
             name: "icon.svg",
             content: embedded!("image/svg+xml", "/dashboard/dist/icon.svg"),
+        },
+        File {
+            name: "snippets.json",
+            content: embedded!("application/json", "/dashboard/dist/snippets.json"),
         },
     ]
 });
