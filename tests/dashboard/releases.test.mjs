@@ -111,6 +111,26 @@ test("a review moves nothing that was moved since, and shows the new state", asy
   page.faults();
 });
 
+test("a review names the picked agents that it leaves out, as they were moved or deleted meanwhile", async () => {
+  const { page, id, labels, move } = await studio("bror");
+  await page.show("releases/review?from=staging&to=production&agents=researcher,support-triage");
+  await page.getByText("production moves on 2 agents.").waitFor();
+  await move("researcher", "production", 3);
+  page.expect(412, "/api/agents/labels/promote");
+  await page.getByRole("button", { name: "Promote to production" }).click();
+  await page.getByText("Not moved, as production is there already: Researcher.").waitFor();
+  await page.getByRole("heading", { level: 1, name: "Promote staging to production on 1 agent", exact: true }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  await page.getByRole("button", { name: "Promote to production" }).click();
+  await page.getByText("production is moved on 1 agent.").waitFor();
+  assert.equal((await labels("production")).researcher, 3);
+  await stage.server.call("bror", "DELETE", `/api/agents/configs?workspace_id=${id}&agent_id=researcher`);
+  page.expect(404, "/api/agents/labels/promote");
+  await page.show("releases/review?from=staging&to=production&agents=researcher,support-triage");
+  await page.getByRole("alert").getByText("Agent \"researcher\" not found.").waitFor();
+  page.faults();
+});
+
 test("a label that moves back is warned about, and the history puts it back", async () => {
   const { page, labels } = await studio("cilla");
   await page.show("releases/review?of=writer&to=staging&version=1");

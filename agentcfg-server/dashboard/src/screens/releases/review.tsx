@@ -6,7 +6,7 @@ import { messageFault } from "../../base/config";
 import { useAgents, useAgentsById, useHistory, useLabels, useNames } from "../../base/data";
 import { LATEST } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
-import { plural } from "../../base/text";
+import { list, plural } from "../../base/text";
 import type { Agent } from "../../base/types";
 import { Avatar, Button, cx, Empty, LinkButton, Message, options, Skeleton, Time } from "../../parts/base";
 import { Views } from "../../parts/comparison";
@@ -92,6 +92,8 @@ function Open({
   }, [from, to, version, of, picks, again]);
 
   const changes = plan?.moves.filter((move) => move.from !== move.to) ?? [];
+  // They were picked, and may have been moved meanwhile: what is left out is named.
+  const same = picked === "all" ? [] : (plan?.moves.filter((move) => move.from === move.to) ?? []);
   const chosen = changes.filter(({ agent_id }) => !left.has(agent_id));
   const open = changes.find(({ agent_id }) => agent_id === params.get("agent")) ?? changes[0];
   useEffect(() => {
@@ -217,6 +219,12 @@ function Open({
             {moved && <Fault>{moved}</Fault>}
             <Failure what="It cannot be moved." error={refused} retry={() => setAgain((n) => n + 1)} />
             {!plan && refused === null && !fault && <Skeleton rows={4} />}
+            {changes.length > 0 && same.length > 0 && (
+              <p class="prose">
+                Not moved, as {to} is there already:{" "}
+                {list(same.map(({ agent_id }) => byId.get(agent_id)?.display_name ?? agent_id))}.
+              </p>
+            )}
             {plan && changes.length === 0 && (
               <p class="prose">
                 {plan.moves.length
