@@ -80,6 +80,32 @@ test("the timeline shows what agents did, and names each block by keyboard", asy
   page.faults();
 });
 
+test("an agent that reports the same since the server began has a lane from then on", async () => {
+  const { page } = await stage.studio("rasmus");
+  const hours = 3;
+  const since = new Date(Date.now() - hours * 3_600_000).toISOString();
+  await page.route(/\/api\/agents\/status\/history/, async (route) => {
+    const answer = await route.fetch();
+    const changes = (await answer.json()).filter(({ agent_id }) => !["writer", "support-triage"].includes(agent_id));
+    await route.fulfill({ response: answer, json: changes, headers: { ...answer.headers(), "history-since": since } });
+  });
+  await page.show("status?view=timeline");
+  const lane = page.getByRole("group", { name: `Writer: ${hours} h · 1 task.` });
+  await lane.focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByRole("status").filter({ hasText: /^Writer: Draft the autumn release post, .*, 3 h, task-2291$/ }).waitFor();
+  await page.getByRole("group", { name: "Support triage: No work." }).focus();
+  await page.keyboard.press("ArrowLeft");
+  await page.getByRole("status").filter({ hasText: /^Support triage: idle, .*, 3 h$/ }).waitFor();
+  // What is offline has no report, and what has changed since has its own beginning.
+  await page.getByRole("group", { name: "Onboarding guide: No work." }).focus();
+  await page.keyboard.press("ArrowLeft");
+  assert.equal(await page.getByRole("status").filter({ hasText: /^Onboarding guide/ }).count(), 0);
+  await page.getByRole("group", { name: /^Researcher: \d+ (s|min) · 1 task/ }).waitFor();
+  assert.deepEqual(await violations(page), []);
+  page.faults();
+});
+
 test("the overview names what needs attention, and it goes when it is cured", async () => {
   const { page, id } = await stage.studio("ottilie");
   await page.show("overview");

@@ -1,14 +1,14 @@
 /** What needs a person, each with one way to cure it. */
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import { attention, type Cure, type Point, type StatusChange } from "../../base/attention";
 import { useBudgetName } from "../../base/budget-names";
 import { useResource, type Resource } from "../../base/cache";
-import { useAgents, useKeys, useModels, useWebhooks } from "../../base/data";
+import { byAgent, useAgents, useKeys, useModels, useWebhooks } from "../../base/data";
 import { lastAnswer } from "../../base/api";
 import { href } from "../../base/route";
 import { can, workspace } from "../../base/session";
 import { ago, DAY, now, second, span } from "../../base/text";
-import type { ApiKey } from "../../base/types";
+import type { ApiKey, StatusEntry } from "../../base/types";
 import { outlook } from "../../base/usage";
 import { useBudgets, useWeekdays } from "../../base/usage-data";
 import { Button, cx, Icon, LinkButton, Skeleton } from "../../parts/base";
@@ -18,10 +18,22 @@ import { isLive, isReplaced, Rotate } from "../keys";
 /** With more agents than this the changes of their status are not read here. */
 export const MOST_LANES = 1_000;
 
-/** The changes of the live status of the last 24 hours. */
+/**
+ * The changes of the live status of the last 24 hours. An agent that has reported the same since the server began has none: its
+ * first one is what it reports, at that time.
+ */
 export function useStatusHistory(): Resource<StatusChange[]> {
   const few = (useAgents().data?.length ?? Infinity) <= MOST_LANES;
-  return useResource("status", few ? "api/agents/status/history" : null, { workspace_id: workspace.value!.id });
+  const query = { workspace_id: workspace.value!.id };
+  const history = useResource<StatusChange[]>("status", few ? "api/agents/status/history" : null, query);
+  const { data: now } = useResource<StatusEntry[]>("status", few ? "api/agents/status" : null, query);
+  const data = useMemo(() => {
+    const at = history.headers?.get("History-Since");
+    const changed = byAgent(history.data);
+    const same = at && now?.filter(({ agent_id, status }) => status !== "offline" && !changed.has(agent_id));
+    return history.data && [...(same || []).map((entry) => ({ ...entry, at: at! })), ...history.data];
+  }, [history.data, now]);
+  return { ...history, data };
 }
 
 /** What needs a person now, as far as the role may know it. */
