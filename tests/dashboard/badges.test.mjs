@@ -10,9 +10,10 @@ test("the navigation shows disabled webhooks, keys that end, budgets near their 
   await stage.server.call("nora", "PUT", `/api/budgets?workspace_id=${id}&scope=workspace&period=month`, { limit_usd: 10 });
   const hook = { id: "h", workspace_id: id, url: "https://example.com/in", types: ["agent.*"], description: null, ordered: false, cursor: "c", created_at: "2026-01-01T00:00:00Z", updated_at: "2026-01-02T00:00:00Z" };
   await page.route(/\/api\/webhooks\?/, (route) => route.fulfill({ json: [{ ...hook, enabled: false, disabled_reason: "failing" }, { ...hook, id: "by-hand", enabled: false, disabled_reason: null }] }));
+  let spent = "9.5";
   await page.route(/\/api\/budgets\?/, async (route) => {
     const answer = await route.fetch();
-    await route.fulfill({ response: answer, json: (await answer.json()).map((budget) => ({ ...budget, spent_usd: "9.5" })) });
+    await route.fulfill({ response: answer, json: (await answer.json()).map((budget) => ({ ...budget, spent_usd: spent })) });
   });
   await page.route(/\/api\/whoami/, async (route) => {
     const answer = await route.fetch();
@@ -23,10 +24,13 @@ test("the navigation shows disabled webhooks, keys that end, budgets near their 
   const place = (name) => page.getByRole("navigation").getByRole("link", { name });
   await place("Webhooks 1 disabled").waitFor();
   await place("API keys 1 expiring").waitFor();
-  await place("Usage 1 near the limit").waitFor();
+  await place("Usage 1 budget near limit").waitFor();
   await place("Agents 10 of 10").waitFor();
   await place(/^Overview \d open$/).waitFor();
   assert.deepEqual(await violations(page), []);
+  spent = "10";
+  await page.reload();
+  await place("Usage 1 budget over").waitFor();
   page.faults();
   await page.context().close();
 });

@@ -32,6 +32,8 @@ export interface Point {
   cure: Cure;
   /** The ids of the agents that it is about. */
   about?: (string | null)[];
+  /** Whether nothing is left of the budget. */
+  full?: boolean;
 }
 
 interface Known {
@@ -81,6 +83,7 @@ export function attention({ now, webhooks, budgets, agents, models, changes, key
         at: now + look.used,
         cure: { kind: "budget", id: budget.id },
         about: budget.scope === "agent" ? [budget.scope_id] : [],
+        full: look.used >= 1,
       });
   const without = new Map<string, Agent[]>();
   for (const agent of agents) {

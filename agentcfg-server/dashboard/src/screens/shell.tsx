@@ -32,7 +32,7 @@ const GROUPS = ["", "Settings", "Integrations"];
 /** Where the navigation says what needs a person, and in which words. */
 const WARNINGS = {
   webhook: ["webhooks", "disabled"],
-  budget: ["usage", "near the limit"],
+  budget: ["usage", "near limit"],
   key: ["api-keys", "expiring"],
   provider: ["ai-providers", "missing"],
 } as const;
@@ -50,8 +50,10 @@ function Navigation() {
   const points = usePoints();
   if (points.length) counts["overview"] = `${number(points.length)} open`;
   for (const [kind, [place, said]] of Object.entries(WARNINGS)) {
-    const found = points.filter(({ cure }) => cure.kind === kind).length;
-    if (found) counts[place] = `${number(found)} ${said}`;
+    const found = points.filter(({ cure }) => cure.kind === kind);
+    const over = found.filter(({ full }) => full).length;
+    const many = over || found.length;
+    if (many) counts[place] = `${kind === "budget" ? plural(many, kind) : number(many)} ${over ? "over" : said}`;
   }
   const warned = Object.values(WARNINGS).flatMap(([place]) => counts[place] ?? []);
   if (full) warned.push(counts["agents"]!);
