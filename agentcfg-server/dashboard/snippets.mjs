@@ -1,12 +1,12 @@
-// The code of model calls that the dashboard shows: what docs/model-calls.md has for each tool. The page puts the address of
-// the agent in the place of {url}, which ends before the /v1, and the name of its model in that of {model}.
+// The code of model calls that the dashboard shows: what docs/model-calls.md has for each tool. The dashboard puts the
+// address of the agent in the place of {url}, which ends before the /v1, and the name of its model in that of {model}.
 
 const LANGUAGES = { sh: "", python: ", Python", ts: ", TypeScript" };
 /** The agents of the page: the API that each calls, and its model. */
 const AGENTS = { "@writer:production": ["openai", "gpt-5.5"], "@poet:production": ["anthropic", "claude-sonnet-5-5"] };
 const ADDRESS = /https:\/\/agents\.example\.com\/api\/agents\/model-calls\/(\w+)\/(@\w+:production)/g;
 
-/** Gives {id, name, api, text} of each. The SDKs of both APIs have the same id, so that the choice outlasts that of the agent. */
+/** Gives {id, name, api, text} of each. The id is the same for both APIs: an SDK stays chosen where the agent changes. */
 export function snippets(page) {
   const found = [];
   const [, ...chapters] = page.split(/^## /m);

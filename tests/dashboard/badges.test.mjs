@@ -24,7 +24,7 @@ test("the navigation shows disabled webhooks, keys that end, budgets near their 
   const place = (name) => page.getByRole("navigation").getByRole("link", { name });
   await place("Webhooks 1 disabled").waitFor();
   await place("API keys 1 expiring").waitFor();
-  await place("Usage 1 budget near limit").waitFor();
+  await place("Usage 1 budget low").waitFor();
   await place("Agents 10 of 10").waitFor();
   await place(/^Overview \d open$/).waitFor();
   assert.deepEqual(await violations(page), []);

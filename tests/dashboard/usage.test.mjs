@@ -107,7 +107,7 @@ test("before the first call the page says how to make one, then its figures are 
   const { page, id } = await stage.studio("ulla");
   await page.show("usage");
   await page.getByRole("heading", { name: "No model call yet" }).waitFor();
-  await page.getByRole("button", { name: "Python" }).click();
+  await page.getByRole("combobox", { name: "Tool" }).selectOption("Anthropic SDK, Python");
   await page.getByText("client.messages.create").waitFor();
   for (let i = 0; i < 3; i += 1) await callModel("ulla", id, "writer");
   await callModel("ulla", id, "support-triage");

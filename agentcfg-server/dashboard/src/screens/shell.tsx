@@ -32,7 +32,7 @@ const GROUPS = ["", "Settings", "Integrations"];
 /** Where the navigation says what needs a person, and in which words. */
 const WARNINGS = {
   webhook: ["webhooks", "disabled"],
-  budget: ["usage", "near limit"],
+  budget: ["usage", "low"],
   key: ["api-keys", "expiring"],
   provider: ["ai-providers", "missing"],
 } as const;
