@@ -222,7 +222,10 @@ function Open({
             {changes.length > 0 && same.length > 0 && (
               <p class="prose">
                 Not moved, as {to} is there already:{" "}
-                {list(same.map(({ agent_id }) => byId.get(agent_id)?.display_name ?? agent_id))}.
+                {same.length > 20
+                  ? plural(same.length, "agent")
+                  : list(same.map(({ agent_id }) => byId.get(agent_id)?.display_name ?? agent_id))}
+                .
               </p>
             )}
             {plan && changes.length === 0 && (
