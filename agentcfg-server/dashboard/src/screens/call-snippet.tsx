@@ -26,6 +26,8 @@ export function CallSnippet({ agent }: { agent: Agent | undefined }) {
   const all = read.data?.filter(({ api }) => (api === "anthropic") === (provider === "anthropic"));
   if (!all) return <Reading of={read} what="The code of a model call" rows={4} tall />;
   const { id, name, text } = all.find(({ id }) => id === route.value.params.get("client")) ?? all[0]!;
+  // A model is any text, and the code may be pasted into a shell.
+  const model = agent?.model?.match(/^[\w.:/@-]+$/)?.[0] ?? "MODEL";
   const path = `api/agents/model-calls/${provider}/@${agent?.agent_id ?? "AGENT_ID"}${label ? ":production" : ""}`;
   return (
     <>
@@ -37,7 +39,7 @@ export function CallSnippet({ agent }: { agent: Agent | undefined }) {
       </label>
       <Snippet
         title={`Call a model as the agent, with ${name}`}
-        text={text.replace("{url}", new URL(path, root).href).replace("{model}", agent?.model ?? "MODEL")}
+        text={text.replace("{url}", new URL(path, root).href).replace("{model}", model)}
       />
     </>
   );
