@@ -5,7 +5,7 @@
 //   node build.mjs --arrange looks for a better order of the functions, for some minutes
 import zopfli from "@gfx/zopfli";
 import { build, context } from "esbuild";
-import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, readdir, writeFile } from "node:fs/promises";
 import { gunzipSync, gzipSync } from "node:zlib";
 import { minify } from "terser";
 import { arrange, search } from "./arrange.mjs";
@@ -211,6 +211,7 @@ async function check(made) {
     if (!plain?.equals(content)) wrong.push(name);
     if (!packed || !gunzipSync(packed).equals(content)) wrong.push(`${name}.gz`);
   }
+  for (const name of await readdir(dist)) if (!made.has(name.replace(/\.gz$/, ""))) wrong.push(name);
   if (wrong.length) {
     console.error(`error: dist/ is not what the sources give: ${wrong.join(", ")}; run npm run build`);
     process.exit(1);
