@@ -77,6 +77,21 @@ async fn calls_that_end_during_a_write_are_gathered_for_the_next_one() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn calls_that_fill_a_commit_are_written_at_once() {
+    let world = World::new();
+    let (service, workspace) = studio(&world).await;
+    let ada = world.user("ada");
+    for (calls, millis, written) in [(1, 200, 0), (500, 1, 501), (1, 200, 501), (0, 100, 502)] {
+        for _ in 0..calls {
+            call(&world, &service, &ada, "writer", "gpt-5.5", tokens(1, 1), 0).await;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(millis)).await;
+        let rows = usage(&service, &ada, workspace, &[]).await;
+        assert_eq!(rows.first().map_or(0, |row| row.calls), written);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_workspace_whose_calls_are_held_up_does_not_hold_up_the_others() {
     let world = World::new();
     let (_, frozen) = studio(&world).await;

@@ -16,7 +16,10 @@ use crate::service::records::{CallGroup, ProcessTag, StoredCall, SumTime, Sums};
 use crate::service::{AgentCfg, Inner};
 use crate::sync::lock;
 
-/// How long calls are gathered before they are written together.
+/// The most calls in one commit. Their sums, two a call at most, are fewer writes than an apply may have.
+pub(super) const CALLS: usize = 500;
+/// How long calls are gathered before they are written together, unless they fill a commit before: many commits in a
+/// row would hold up the calls in flight.
 const GATHER: Duration = Duration::from_millis(250);
 /// The pause after a failure of the store, which doubles with each failure after it.
 const AFTER_FAILURE: Duration = Duration::from_millis(50);
@@ -36,6 +39,8 @@ pub(in crate::service) struct Ledger {
     /// One lock for each workspace, held while its calls are written.
     turns: Mutex<HashMap<WorkspaceId, Turn>>,
     wake: Arc<Notify>,
+    /// Notified when the calls of a workspace fill a commit.
+    full: Arc<Notify>,
     writer: OnceLock<()>,
     /// What identifies this process among the writers of usage.
     process: OnceLock<ProcessTag>,
@@ -208,19 +213,25 @@ impl AgentCfg {
             return;
         }
         waiting.count += 1;
-        waiting.calls.entry(workspace).or_default().push_back(WaitingCall {
+        let calls = waiting.calls.entry(workspace).or_default();
+        calls.push_back(WaitingCall {
             id,
             call: Arc::new(call),
             settled,
         });
+        let fills_a_commit = calls.len().is_multiple_of(CALLS);
         drop(waiting);
         ledger.writer.get_or_init(|| {
             // Where there is no runtime, only `flush` writes.
             if let Ok(runtime) = Handle::try_current() {
-                runtime.spawn(write_on(Arc::downgrade(&self.inner), Arc::clone(&ledger.wake)));
+                let notified = [&ledger.wake, &ledger.full].map(Arc::clone);
+                runtime.spawn(write_on(Arc::downgrade(&self.inner), notified));
             }
         });
         ledger.wake.notify_one();
+        if fills_a_commit {
+            ledger.full.notify_one();
+        }
     }
 }
 
@@ -239,11 +250,14 @@ impl Drop for Ledger {
 }
 
 /// Writes the calls soon after they were noted, until the service is dropped or shut down.
-async fn write_on(service: Weak<Inner>, wake: Arc<Notify>) {
+async fn write_on(service: Weak<Inner>, [wake, full]: [Arc<Notify>; 2]) {
     let (mut pause, mut after_failure) = (GATHER, AFTER_FAILURE);
     loop {
         wake.notified().await;
-        tokio::time::sleep(pause).await;
+        match pause {
+            GATHER => drop(tokio::time::timeout(GATHER, full.notified()).await),
+            _ => tokio::time::sleep(pause).await,
+        }
         let Some(inner) = service.upgrade() else { return };
         let service = AgentCfg::of(inner);
         if service.inner.lifetime.check().is_err() {

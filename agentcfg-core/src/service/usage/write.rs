@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use super::ledger::{OpenSum, PendingWrite, SumKey, WaitingCall};
+use super::ledger::{CALLS, OpenSum, PendingWrite, SumKey, WaitingCall};
 use crate::clock::HOUR;
 use crate::error::Error;
 use crate::model::{Timestamp, Usd, WorkspaceId};
@@ -16,8 +16,6 @@ use crate::service::records::{
 };
 use crate::service::retry::Rounds;
 
-/// The most calls in one commit. Their sums, two a call at most, are fewer writes than an apply may have.
-const CALLS: usize = 500;
 /// The bytes of the texts in one commit, which the last call may exceed: paths can be long.
 const BYTES: usize = 1 << 20;
 /// The most workspaces whose calls are written at the same time.
