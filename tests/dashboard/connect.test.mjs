@@ -63,7 +63,7 @@ test("a snippet is chosen and copied by keyboard, in a narrow window, too", asyn
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.setViewportSize({ width: 390, height: 844 });
   await page.show("connect?agent=code-reviewer");
-  await code(page, "/v1/responses");
+  await code(page, "/v1/chat/completions");
   await tools(page).focus();
   await page.keyboard.type("Lang");
   const text = await code(page, "create_agent");

@@ -26,17 +26,23 @@ const SWEPT: usize = 64;
 const SWEEPS: usize = 8;
 
 impl AgentCfg {
-    /// Writes all calls that have ended. What cannot be written is kept for the next call.
+    /// Writes all calls that have ended, also those that end meanwhile. What cannot be written is kept for the next call.
     ///
     /// # Errors
     ///
     /// When storage fails, for the first workspace whose calls were not written.
     pub(in crate::service) async fn write_usage(&self) -> Result<(), Error> {
-        for_each(self.inner.ledger.workspaces(), AT_ONCE, |workspace| {
-            let service = self.clone();
-            async move { service.write_usage_of(workspace).await }
-        })
-        .await
+        loop {
+            let workspaces = self.inner.ledger.workspaces();
+            if workspaces.is_empty() {
+                return Ok(());
+            }
+            for_each(workspaces, AT_ONCE, |workspace| {
+                let service = self.clone();
+                async move { service.write_usage_of(workspace).await }
+            })
+            .await?;
+        }
     }
 
     /// As [`Self::write_usage`], of the workspaces whose calls no other task writes now.
