@@ -26,13 +26,13 @@ export function useStatusHistory(): Resource<StatusChange[]> {
   const few = (useAgents().data?.length ?? Infinity) <= MOST_LANES;
   const query = { workspace_id: workspace.value!.id };
   const history = useResource<StatusChange[]>("status", few ? "api/agents/status/history" : null, query);
-  const { data: now } = useResource<StatusEntry[]>("status", few ? "api/agents/status" : null, query);
+  const { data: live } = useResource<StatusEntry[]>("status", few ? "api/agents/status" : null, query);
   const data = useMemo(() => {
     const at = history.headers?.get("History-Since");
     const changed = byAgent(history.data);
-    const same = at && now?.filter(({ agent_id, status }) => status !== "offline" && !changed.has(agent_id));
+    const same = at && live?.filter(({ agent_id, status }) => status !== "offline" && !changed.has(agent_id));
     return history.data && [...(same || []).map((entry) => ({ ...entry, at: at! })), ...history.data];
-  }, [history.data, now]);
+  }, [history.data, live]);
   return { ...history, data };
 }
 
