@@ -173,9 +173,9 @@ pub fn message_of_provider(body: &Value) -> Option<&str> {
         members.unwrap_or_default()
     };
     let error = &body["error"];
-    let is_openai = members(body) == ["error"] && members(error) == ["code", "message", "param", "type"];
-    let is_anthropic = members(body) == ["error", "request_id", "type"]
-        && members(error) == ["message", "type"]
+    let is_openai = members(body) == ["error"] && members(error) == ["message", "type", "param", "code"];
+    let is_anthropic = members(body) == ["type", "error", "request_id"]
+        && members(error) == ["type", "message"]
         && body["type"] == "error";
     (is_openai || is_anthropic).then(|| error["message"].as_str())?
 }

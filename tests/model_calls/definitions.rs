@@ -179,7 +179,7 @@ async fn a_prompt_is_what_a_call_would_fill_in() {
     studio.change("writer", &change).expect(200);
     let text = render("", Some(json!({"variables": {"p": "x"}}))).expect(200);
     let expected =
-        r#"{"agent_id":"writer","version":2,"model":null,"prompt":"For x.","model_settings":{"a":[2],"b":1}}"#;
+        r#"{"agent_id":"writer","version":2,"model":null,"prompt":"For x.","model_settings":{"b":1,"a":[2]}}"#;
     assert_eq!(String::from_utf8(text.plain_body()).unwrap(), expected);
     for body in [None, Some(json!({})), Some(json!({"variables": null}))] {
         render("", body).refused(400, &["variables.p is required"]);

@@ -50,15 +50,15 @@ fn every_message_is_signed_as_standard_webhooks_describes() {
     assert_eq!(messages[0].id(), format!("{id}.{epoch}.{revision}"));
     let (first, second) = (messages[0].json(), messages[1].json());
     let keys: Vec<_> = first.as_object().unwrap().keys().map(String::as_str).collect();
-    assert_eq!(keys, ["data", "timestamp", "type"]);
+    assert_eq!(keys, ["type", "timestamp", "data"]);
     let data: Vec<_> = first["data"].as_object().unwrap().keys().map(String::as_str).collect();
     let all = [
-        "actor",
-        "previous_revision",
+        "workspace_id",
         "revision",
+        "previous_revision",
+        "actor",
         "target",
         "version",
-        "workspace_id",
     ];
     assert_eq!(data, all);
     assert_eq!(

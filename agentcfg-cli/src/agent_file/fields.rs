@@ -1,16 +1,13 @@
 //! The fields of an agent by name, in the order of the record.
 
-use std::fmt;
-
 use agentcfg_client::model::{AgentConfig, AgentPatch, AgentSpec};
 use agentcfg_core::validate::Invalid;
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// The configurable fields of an agent as JSON values. The names and their order are those of [`AgentConfig`], so a
 /// field that it gains is here without another line.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Fields(Vec<(String, Value)>);
+pub struct Fields(Map<String, Value>);
 
 impl Fields {
     /// The field that has other values where it is absent and where it is empty.
@@ -25,17 +22,14 @@ impl Fields {
     }
 
     pub fn of(config: &AgentConfig) -> Result<Self, serde_json::Error> {
-        let text = serde_json::to_string(config)?;
-        let mut fields: Self = serde_json::from_str(&text)?;
+        let mut fields: Map<String, Value> = serde_json::from_str(&serde_json::to_string(config)?)?;
         // A field that the record leaves out is one without a value.
         for (at, field) in AgentConfig::fields().iter().enumerate() {
-            if fields.0.iter().all(|(name, _)| name != field.name) {
-                fields
-                    .0
-                    .insert(at.min(fields.0.len()), (field.name.to_owned(), Value::Null));
+            if !fields.contains_key(field.name) {
+                fields.shift_insert(at.min(fields.len()), field.name.to_owned(), Value::Null);
             }
         }
-        Ok(fields)
+        Ok(Self(fields))
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
@@ -48,12 +42,11 @@ impl Fields {
     }
 
     pub fn get(&self, name: &str) -> &Value {
-        let field = self.0.iter().find(|(field, _)| field == name);
-        field.map_or(&Value::Null, |(_, value)| value)
+        self.0.get(name).unwrap_or(&Value::Null)
     }
 
     pub fn set(&mut self, name: &str, value: Value) {
-        if let Some((_, field)) = self.0.iter_mut().find(|(field, _)| field == name) {
+        if let Some(field) = self.0.get_mut(name) {
             *field = value;
         }
     }
@@ -63,37 +56,13 @@ impl Fields {
         let changed: Map<String, Value> = self
             .0
             .iter()
-            .filter(|(name, value)| before.get(name) != value)
-            .cloned()
+            .filter(|(name, value)| before.get(name) != *value)
+            .map(|(name, value)| (name.clone(), value.clone()))
             .collect();
         if changed.is_empty() {
             return Ok(None);
         }
         let patch = AgentPatch::from_json(Value::Object(changed).to_string().as_bytes())?;
         Ok(Some(patch.into_inner()))
-    }
-}
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct InOrder;
-
-        impl<'de> Visitor<'de> for InOrder {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the fields of an agent")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Fields, A::Error> {
-                let mut fields = Vec::new();
-                while let Some(field) = map.next_entry()? {
-                    fields.push(field);
-                }
-                Ok(Fields(fields))
-            }
-        }
-
-        deserializer.deserialize_map(InOrder)
     }
 }

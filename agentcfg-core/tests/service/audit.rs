@@ -119,16 +119,16 @@ async fn every_mutation_writes_exactly_one_entry_with_what_changed() {
     assert_eq!(
         names,
         [
-            "action",
-            "actor",
-            "changes",
-            "created_at",
             "id",
+            "workspace_id",
+            "actor",
+            "action",
+            "target",
+            "created_at",
+            "changes",
+            "revision",
             "message",
             "request_id",
-            "revision",
-            "target",
-            "workspace_id"
         ]
     );
 }

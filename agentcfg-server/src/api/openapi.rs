@@ -11,7 +11,7 @@ mod call_refusals;
 mod docs;
 mod document;
 mod failures;
-mod ordered_json;
+mod json_tree;
 mod rpc;
 mod schemas;
 mod tests;

@@ -70,14 +70,14 @@ export interface Agent {
   capabilities: Capabilities;
   /** Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. */
   parameters: AgentParameters;
+  /** Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object. */
+  definition?: Definition | undefined;
   /** False once the agent was deleted, until it is restored. */
   is_active: boolean;
   /** Creation time. */
   created_at: Timestamp;
   /** Time of the latest change; equals `created_at` until there is one. */
   updated_at: Timestamp;
-  /** Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object. */
-  definition?: Definition | undefined;
 }
 
 /** The content of an agent: the fields that a workspace configures. Each version of an agent has one. */
@@ -141,29 +141,29 @@ export interface AgentLabel {
  */
 export interface AgentPatch {
   /** Accepted only with the value that the record has. */
+  workspace_id?: string | undefined;
+  /** Accepted only with the value that the record has. */
   agent_id?: AgentId | undefined;
-  /** AI or human. */
-  agent_type?: AgentType | undefined;
-  /** Capability tags. Their order and any repetition are preserved. */
-  capabilities?: Capabilities | undefined;
-  /** Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits. */
-  color?: string | null | undefined;
-  /** Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object. */
-  definition?: (Definition | null) | undefined;
-  /** What the agent is for. */
-  description?: string | null | undefined;
   /** Name for people. Something in it has to be visible. */
   display_name?: string | undefined;
-  /** Name of the model that the agent runs on; it is not checked against any catalogue. */
-  model?: string | null | undefined;
-  /** Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. */
-  parameters?: AgentParameters | undefined;
-  /** System prompt that gives the agent its personality. */
-  persona_prompt?: string | null | undefined;
   /** Job title shown next to the name. */
   role?: string | null | undefined;
-  /** Accepted only with the value that the record has. */
-  workspace_id?: string | undefined;
+  /** What the agent is for. */
+  description?: string | null | undefined;
+  /** AI or human. */
+  agent_type?: AgentType | undefined;
+  /** Name of the model that the agent runs on; it is not checked against any catalogue. */
+  model?: string | null | undefined;
+  /** Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits. */
+  color?: string | null | undefined;
+  /** System prompt that gives the agent its personality. */
+  persona_prompt?: string | null | undefined;
+  /** Capability tags. Their order and any repetition are preserved. */
+  capabilities?: Capabilities | undefined;
+  /** Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. */
+  parameters?: AgentParameters | undefined;
+  /** Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object. */
+  definition?: (Definition | null) | undefined;
 }
 
 /** A set, and the agents that belong to it. */
@@ -176,30 +176,30 @@ export interface AgentSet {
 
 /** An agent as an apply wants it: what is left out is null, empty, or the default. */
 export interface AgentSpec {
+  /** Accepted only with the workspace of the request. */
+  workspace_id?: string | undefined;
   /** Identifier of the agent, which is created where there is none. */
   agent_id: AgentId;
   /** Name for people. Something in it has to be visible. */
   display_name: string;
-  /** AI or human. Left out: `ai`. */
-  agent_type?: AgentType | undefined;
-  /** Capability tags. Their order and any repetition are preserved. Left out: `[]`. */
-  capabilities?: Capabilities | undefined;
-  /** Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits. */
-  color?: string | null | undefined;
-  /** Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object. */
-  definition?: (Definition | null) | undefined;
-  /** What the agent is for. */
-  description?: string | null | undefined;
-  /** Name of the model that the agent runs on; it is not checked against any catalogue. */
-  model?: string | null | undefined;
-  /** Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. Left out: `{}`. */
-  parameters?: AgentParameters | undefined;
-  /** System prompt that gives the agent its personality. */
-  persona_prompt?: string | null | undefined;
   /** Job title shown next to the name. */
   role?: string | null | undefined;
-  /** Accepted only with the workspace of the request. */
-  workspace_id?: string | undefined;
+  /** What the agent is for. */
+  description?: string | null | undefined;
+  /** AI or human. Left out: `ai`. */
+  agent_type?: AgentType | undefined;
+  /** Name of the model that the agent runs on; it is not checked against any catalogue. */
+  model?: string | null | undefined;
+  /** Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits. */
+  color?: string | null | undefined;
+  /** System prompt that gives the agent its personality. */
+  persona_prompt?: string | null | undefined;
+  /** Capability tags. Their order and any repetition are preserved. Left out: `[]`. */
+  capabilities?: Capabilities | undefined;
+  /** Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. Left out: `{}`. */
+  parameters?: AgentParameters | undefined;
+  /** Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object. */
+  definition?: (Definition | null) | undefined;
 }
 
 /** What one agent is doing. */
@@ -271,6 +271,12 @@ export interface ApiKey {
   environment: Environment;
   /** How much the key may do. */
   scope: Scope;
+  /** The permissions of the scope that the key has, if it has not all of them. */
+  permissions?: Array<Permission> | undefined;
+  /** The agents that the key is limited to, if it is. */
+  agents?: Array<AgentId> | undefined;
+  /** The label that its model calls, prompts and releases are pinned to, if they are. */
+  label?: Label | undefined;
   /** Requests that the key may make per minute. */
   rate_limit: number;
   /** When the key stops working by itself; null for never. */
@@ -281,12 +287,6 @@ export interface ApiKey {
   last_used_at: Timestamp | null;
   /** When the key was revoked; null while it was not. */
   revoked_at: Timestamp | null;
-  /** The agents that the key is limited to, if it is. */
-  agents?: Array<AgentId> | undefined;
-  /** The label that its model calls, prompts and releases are pinned to, if they are. */
-  label?: Label | undefined;
-  /** The permissions of the scope that the key has, if it has not all of them. */
-  permissions?: Array<Permission> | undefined;
 }
 
 /** What an apply did to one agent. */
@@ -316,15 +316,15 @@ export type ApplyAction = "create" | "update" | "restore" | "deactivate" | "none
 export interface ApplyAgents {
   /** The agents, each of them once. There may be none if `prune` is true. */
   agents: Array<AgentSpec>;
-  /** The cursor of the state that the change is based on: it is refused if one of its agents has changed since. */
-  base?: string | null | undefined;
+  /** The set that the agents belong to from now on. An agent belongs to one set at most. */
+  set?: string | null | undefined;
   /**
    * Whether to deactivate the agents of the set that are not among the agents, and to take them out of it. Left out:
    * `false`.
    */
   prune?: boolean | undefined;
-  /** The set that the agents belong to from now on. An agent belongs to one set at most. */
-  set?: string | null | undefined;
+  /** The cursor of the state that the change is based on: it is refused if one of its agents has changed since. */
+  base?: string | null | undefined;
 }
 
 /** The record of one change. */
@@ -477,6 +477,12 @@ export interface CreatedApiKey {
   environment: Environment;
   /** How much the key may do. */
   scope: Scope;
+  /** The permissions of the scope that the key has, if it has not all of them. */
+  permissions?: Array<Permission> | undefined;
+  /** The agents that the key is limited to, if it is. */
+  agents?: Array<AgentId> | undefined;
+  /** The label that its model calls, prompts and releases are pinned to, if they are. */
+  label?: Label | undefined;
   /** Requests that the key may make per minute. */
   rate_limit: number;
   /** When the key stops working by itself; null for never. */
@@ -489,12 +495,6 @@ export interface CreatedApiKey {
   revoked_at: Timestamp | null;
   /** The plaintext to send as bearer credential. Only a hash of it is kept. */
   key: string;
-  /** The agents that the key is limited to, if it is. */
-  agents?: Array<AgentId> | undefined;
-  /** The label that its model calls, prompts and releases are pinned to, if they are. */
-  label?: Label | undefined;
-  /** The permissions of the scope that the key has, if it has not all of them. */
-  permissions?: Array<Permission> | undefined;
 }
 
 /** Whose credential a model call uses. */
@@ -505,48 +505,48 @@ export type CredentialSource = "workspace" | "managed" | "none";
  * are checked; every other one is kept as it is.
  */
 export interface Definition {
-  /** Models to ask where the agent's cannot be. */
-  fallback_models?: Array<string> | undefined;
+  /** Names or descriptions of tools. */
+  tools?: Array<string | Record<string, unknown>> | undefined;
   /** MCP servers, each with a url or a command, or both. */
   mcp_servers?:
     | Array<{
         /** No two servers have the same. */
         name: string;
-        /** A command. */
-        command?: string | undefined;
         /** An http or https URL. */
         url?: string | undefined;
+        /** A command. */
+        command?: string | undefined;
         [name: string]: unknown;
       }>
     | undefined;
-  /** Texts by name. */
-  metadata?: Record<string, string> | undefined;
+  /** Names or descriptions of skills. */
+  skills?: Array<string | Record<string, unknown>> | undefined;
+  /** The schema of what the agent answers. */
+  output_schema?: Record<string, unknown> | undefined;
   /**
    * Members that the body of a model call gets where it lacks them. It must not have model, messages, input, system,
    * instructions, prompt and stream.
    */
   model_settings?: Record<string, unknown> | undefined;
-  /** The schema of what the agent answers. */
-  output_schema?: Record<string, unknown> | undefined;
-  /** Names or descriptions of skills. */
-  skills?: Array<string | Record<string, unknown>> | undefined;
-  /** Names or descriptions of tools. */
-  tools?: Array<string | Record<string, unknown>> | undefined;
+  /** Models to ask where the agent's cannot be. */
+  fallback_models?: Array<string> | undefined;
   /** The variables of the persona, by name. */
   variables?:
     | Record<
         string,
         {
-          /** The value where a call gives none. */
-          default?: string | undefined;
           /** What it is for. */
           description?: string | undefined;
+          /** The value where a call gives none. */
+          default?: string | undefined;
           /** Whether a call must give a value, unless there is a default. */
           required?: boolean | undefined;
           [name: string]: unknown;
         }
       >
     | undefined;
+  /** Texts by name. */
+  metadata?: Record<string, string> | undefined;
   [name: string]: unknown;
 }
 
@@ -701,16 +701,16 @@ export interface LabelRestore {
 
 /** The version that a label is to point at. */
 export type LabelTarget = {
-  /** The number of the version that the label must point at now; null when it must not exist. */
-  expected_version?: number | null | undefined;
-  /** Another label, whose version is taken. `latest` is the current version. */
-  label?: (Label | null) | undefined;
   /** The number of the version. */
   version?: number | null | undefined;
+  /** Another label, whose version is taken. `latest` is the current version. */
+  label?: (Label | null) | undefined;
+  /** The number of the version that the label must point at now; null when it must not exist. */
+  expected_version?: number | null | undefined;
 } & (
   | {
-      label?: null | undefined;
       version: number;
+      label?: null | undefined;
     }
   | {
       label: string;
@@ -735,10 +735,10 @@ export interface Member {
   role: Role;
   /** When the user became a member. */
   created_at: Timestamp;
-  /** The claim `email` of the user's token at the last sign-in, if it had one. */
-  email?: string | undefined;
   /** The claim `name` of the user's token at the last sign-in, if it had one. */
   name?: string | undefined;
+  /** The claim `email` of the user's token at the last sign-in, if it had one. */
+  email?: string | undefined;
 }
 
 /** A model on offer. */
@@ -776,24 +776,24 @@ export interface NewAgent {
   agent_id: AgentId;
   /** Name for people. Something in it has to be visible. */
   display_name: string;
-  /** AI or human. Left out: `ai`. */
-  agent_type?: AgentType | undefined;
-  /** Capability tags. Their order and any repetition are preserved. Left out: `[]`. */
-  capabilities?: Capabilities | undefined;
-  /** Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits. */
-  color?: string | null | undefined;
-  /** Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object. */
-  definition?: (Definition | null) | undefined;
-  /** What the agent is for. */
-  description?: string | null | undefined;
-  /** Name of the model that the agent runs on; it is not checked against any catalogue. */
-  model?: string | null | undefined;
-  /** Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. Left out: `{}`. */
-  parameters?: AgentParameters | undefined;
-  /** System prompt that gives the agent its personality. */
-  persona_prompt?: string | null | undefined;
   /** Job title shown next to the name. */
   role?: string | null | undefined;
+  /** What the agent is for. */
+  description?: string | null | undefined;
+  /** AI or human. Left out: `ai`. */
+  agent_type?: AgentType | undefined;
+  /** Name of the model that the agent runs on; it is not checked against any catalogue. */
+  model?: string | null | undefined;
+  /** Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits. */
+  color?: string | null | undefined;
+  /** System prompt that gives the agent its personality. */
+  persona_prompt?: string | null | undefined;
+  /** Capability tags. Their order and any repetition are preserved. Left out: `[]`. */
+  capabilities?: Capabilities | undefined;
+  /** Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. Left out: `{}`. */
+  parameters?: AgentParameters | undefined;
+  /** Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object. */
+  definition?: (Definition | null) | undefined;
 }
 
 /** What a new API key is to be. */
@@ -806,17 +806,17 @@ export interface NewApiKey {
   environment: Environment;
   /** How much the key may do. */
   scope: Scope;
+  /** The permissions of the scope that the key has. Null or left out: all of them. */
+  permissions?: Array<Permission> | null | undefined;
   /**
    * The agents that the key is limited to, which need not exist yet. Null or left out: all agents and the workspace
    * itself.
    */
   agents?: Array<AgentId> | null | undefined;
-  /** When the key is to stop working: a moment in the future, with any UTC offset. Null or left out: never. */
-  expires_at?: string | null | undefined;
   /** The label that its model calls, prompts and releases are pinned to. Null or left out: none. */
   label?: (Label | null) | undefined;
-  /** The permissions of the scope that the key has. Null or left out: all of them. */
-  permissions?: Array<Permission> | null | undefined;
+  /** When the key is to stop working: a moment in the future, with any UTC offset. Null or left out: never. */
+  expires_at?: string | null | undefined;
   /** Requests per minute. Null or left out: 100. */
   rate_limit?: number | null | undefined;
 }
@@ -833,15 +833,15 @@ export interface NewWebhook {
   workspace_id: string;
   /** Where the events are sent to, by `https` and port 443 unless the deployment makes an exception for the host. */
   url: string;
-  /** Note for people. */
-  description?: string | null | undefined;
-  /** Whether each event waits until the one before it was delivered or given up. Left out: `false`. */
-  ordered?: boolean | undefined;
   /**
    * Which events it gets. Types other than `agent.*`, `agents.*` and `label.*` need `audit_log:read`. Left out:
    * `["agent.*","agents.*","label.*"]`.
    */
   types?: EventTypes | undefined;
+  /** Note for people. */
+  description?: string | null | undefined;
+  /** Whether each event waits until the one before it was delivered or given up. Left out: `false`. */
+  ordered?: boolean | undefined;
 }
 
 /** What a new workspace starts with. */
@@ -906,10 +906,10 @@ export interface Promotion {
   to: Label;
   /** The agents; left out, each active agent that has the label `from`. */
   agent_ids?: Array<AgentId> | null | undefined;
-  /** The cursor of the state that the change is based on: it is refused if `from` or `to` has moved since. */
-  base?: string | null | undefined;
   /** The set whose agents are promoted, those that have the label `from`; not together with `agent_ids`. */
   set?: string | null | undefined;
+  /** The cursor of the state that the change is based on: it is refused if `from` or `to` has moved since. */
+  base?: string | null | undefined;
 }
 
 /** The values to render a prompt with. */
@@ -1021,14 +1021,14 @@ export interface RoleChange {
 
 /** The version to go back to: its number, or a label that points at it. */
 export type Rollback = {
-  /** A label that points at the version. */
-  label?: (Label | null) | undefined;
   /** The number of the version. */
   version?: number | null | undefined;
+  /** A label that points at the version. */
+  label?: (Label | null) | undefined;
 } & (
   | {
-      label?: null | undefined;
       version: number;
+      label?: null | undefined;
     }
   | {
       label: string;
@@ -1147,6 +1147,30 @@ export interface UsageCall {
 
 /** Sums over model calls. A field of a grouping is there where it was asked for. */
 export interface UsageRow {
+  /** The beginning of the hour in which the calls ended. */
+  hour?: (Timestamp | null) | undefined;
+  /** The day in UTC on which the calls ended, such as `2026-11-20`. */
+  day?: string | null | undefined;
+  /** Identifier of the agent. */
+  agent?: string | null | undefined;
+  /** The number of the agent's version. */
+  version?: number | null | undefined;
+  /** The label that selected the version; null where none did. */
+  label?: string | null | undefined;
+  /** The model; null where the call named none. */
+  model?: string | null | undefined;
+  /** The provider. */
+  provider?: (Provider | null) | undefined;
+  /** Identifier of the API key; null for a user's calls. */
+  key?: string | null | undefined;
+  /** Identifier of the user; null for calls with an API key. */
+  user?: string | null | undefined;
+  /** Whose credential paid. */
+  credential?: (CredentialSource | null) | undefined;
+  /** The status of the answers. 502 and 504 are answers of this service, and 499 is a caller that left before the answer. */
+  status?: number | null | undefined;
+  /** There, and true, where the row is that of all values beyond `top`. */
+  other?: boolean | undefined;
   /** Calls, each attempt of one as a call of its own. */
   calls: number;
   /** Calls with a status of 400 and above. */
@@ -1175,30 +1199,6 @@ export interface UsageRow {
   p50_ms: number;
   /** 95 % of the calls took at most this many milliseconds, within 10 %. */
   p95_ms: number;
-  /** Identifier of the agent. */
-  agent?: string | null | undefined;
-  /** Whose credential paid. */
-  credential?: (CredentialSource | null) | undefined;
-  /** The day in UTC on which the calls ended, such as `2026-11-20`. */
-  day?: string | null | undefined;
-  /** The beginning of the hour in which the calls ended. */
-  hour?: (Timestamp | null) | undefined;
-  /** Identifier of the API key; null for a user's calls. */
-  key?: string | null | undefined;
-  /** The label that selected the version; null where none did. */
-  label?: string | null | undefined;
-  /** The model; null where the call named none. */
-  model?: string | null | undefined;
-  /** There, and true, where the row is that of all values beyond `top`. */
-  other?: boolean | undefined;
-  /** The provider. */
-  provider?: (Provider | null) | undefined;
-  /** The status of the answers. 502 and 504 are answers of this service, and 499 is a caller that left before the answer. */
-  status?: number | null | undefined;
-  /** Identifier of the user; null for calls with an API key. */
-  user?: string | null | undefined;
-  /** The number of the agent's version. */
-  version?: number | null | undefined;
 }
 
 /** A webhook without its secret. */
@@ -1253,16 +1253,16 @@ export interface WebhookDelivery {
 
 /** Changes to a webhook; absent fields stay. */
 export interface WebhookPatch {
-  /** Note for people. */
-  description?: string | null | undefined;
-  /** Whether events are sent. A webhook that is enabled again goes on from its cursor. */
-  enabled?: boolean | undefined;
-  /** Whether each event waits until the one before it was delivered or given up. */
-  ordered?: boolean | undefined;
-  /** Which events it gets. */
-  types?: EventTypes | undefined;
   /** Where the events are sent to. */
   url?: string | undefined;
+  /** Which events it gets. */
+  types?: EventTypes | undefined;
+  /** Note for people. */
+  description?: string | null | undefined;
+  /** Whether each event waits until the one before it was delivered or given up. */
+  ordered?: boolean | undefined;
+  /** Whether events are sent. A webhook that is enabled again goes on from its cursor. */
+  enabled?: boolean | undefined;
 }
 
 /** Moves the cursor of a webhook back, so that the events after it are sent again. */

@@ -80,6 +80,45 @@ fn a_definition_is_shown_as_it_was_sent() {
 }
 
 #[test]
+fn every_answer_keeps_the_order_of_its_keys() {
+    let studio = Studio::open();
+    create(&studio, "writer", r#"{"z":1,"a":{"y":2,"b":[{"q":1,"c":2}]}}"#).expect(201);
+    let changed = r#"{"definition":{"z":2,"a":{"y":2,"b":[{"q":1,"c":2}]}}}"#;
+    studio.on_agent("PATCH", "writer").text(changed).send().expect(200);
+    let id = studio.id;
+    let apply = r#"{"agents":[{"agent_id":"writer","display_name":"Agent","definition":{"z":3,"a":{"y":2,"b":[{"q":1,"c":2}]}}}]}"#;
+    let tool = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"get_agent","arguments":{{"workspace_id":"{id}","agent_id":"writer"}}}}}}"#
+    );
+    let server = studio.server;
+    let requests = [
+        server.get(format!(
+            "/api/agents/diff?workspace_id={id}&agent_id=writer&from=1&to=2"
+        )),
+        server.get(format!("/api/audit-log?workspace_id={id}&target_type=agent")),
+        server.get(format!("/api/changes?workspace_id={id}&after=start")),
+        server.get(format!("/api/agents/released?workspace_id={id}&label=latest")),
+        server.get(format!("/api/workspaces/export?workspace_id={id}")),
+        server
+            .post(format!("/api/agents/apply?workspace_id={id}&dry_run=true"))
+            .text(apply),
+        server
+            .post("/mcp")
+            .header("accept", "application/json, text/event-stream")
+            .text(tool),
+    ];
+    for request in requests {
+        let answer = request.bearer(&studio.owner).send().expect(200);
+        // A tool answers JSON within a text.
+        let text = String::from_utf8(answer.plain_body()).unwrap().replace('\\', "");
+        for member in [r#""a":{"y":2,"b":[{"q":1,"c":2}]}"#, r#"{"z":"#] {
+            assert!(text.contains(member), "{member} in {text}");
+        }
+        assert!(!text.contains(r#"{"a":"#), "{text}");
+    }
+}
+
+#[test]
 fn a_patch_replaces_it_whole_and_null_removes_it() {
     let studio = Studio::open();
     studio

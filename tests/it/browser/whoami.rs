@@ -25,15 +25,15 @@ fn a_user_sees_every_workspace_with_its_role() {
     let first = &workspaces[0];
     let fields: Vec<_> = first.as_object().unwrap().keys().cloned().collect();
     let expected = [
-        "active_agents",
-        "agent_limit",
         "id",
-        "limits",
         "name",
-        "permissions",
         "plan",
         "role",
         "scope",
+        "permissions",
+        "active_agents",
+        "agent_limit",
+        "limits",
     ];
     assert_eq!(fields, expected);
     assert_eq!(

@@ -56,16 +56,16 @@ fn every_kind_of_change_writes_one_entry_with_actor_action_and_target() {
         assert_eq!(
             fields,
             [
-                "action",
-                "actor",
-                "changes",
-                "created_at",
                 "id",
-                "message",
-                "request_id",
-                "revision",
+                "workspace_id",
+                "actor",
+                "action",
                 "target",
-                "workspace_id"
+                "created_at",
+                "changes",
+                "revision",
+                "message",
+                "request_id"
             ]
         );
     }

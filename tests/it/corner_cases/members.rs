@@ -35,7 +35,7 @@ async fn members_have_a_user_a_role_and_a_date_and_come_in_the_order_of_joining(
     let target = format!("/api/workspaces/members?workspace_id={}", studio.id);
     let raw = studio.server.get(target).bearer(&studio.owner).send().json();
     let fields: Vec<_> = raw[0].as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["created_at", "role", "user_id"]);
+    assert_eq!(fields, ["user_id", "role", "created_at"]);
 }
 
 #[test]

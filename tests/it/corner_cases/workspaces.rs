@@ -58,12 +58,12 @@ fn a_workspace_has_five_fields_and_a_listed_one_the_role_too() {
         .json(&json!({"name": "x"}));
     assert_eq!(
         fields(&request.send().expect(201).json()),
-        ["created_at", "id", "name", "plan", "updated_at"]
+        ["id", "name", "plan", "created_at", "updated_at"]
     );
     let list = studio.server.get("/api/workspaces").bearer(&studio.owner).send().json();
     assert_eq!(
         fields(&list[0]),
-        ["created_at", "id", "name", "plan", "role", "updated_at"]
+        ["id", "name", "plan", "created_at", "updated_at", "role"]
     );
     let list = studio
         .server
@@ -71,7 +71,7 @@ fn a_workspace_has_five_fields_and_a_listed_one_the_role_too() {
         .bearer(studio.key("read").key)
         .send()
         .json();
-    assert_eq!(fields(&list[0]), ["created_at", "id", "name", "plan", "updated_at"]);
+    assert_eq!(fields(&list[0]), ["id", "name", "plan", "created_at", "updated_at"]);
     assert_eq!(list.as_array().unwrap().len(), 1);
 }
 

@@ -16,7 +16,7 @@ fn a_release_moves_a_label_and_can_be_taken_back() {
     };
     let first = put(1, "&message=First").expect(200).json();
     let fields: Vec<_> = first.as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["actor", "agent_id", "label", "updated_at", "version"]);
+    assert_eq!(fields, ["agent_id", "label", "version", "updated_at", "actor"]);
     assert_eq!(studio.audit()[0]["message"], "First");
     put(2, "").expect(200);
     put(1, "").expect(200);

@@ -35,7 +35,7 @@ fn what_a_label_releases_is_one_request() {
     set(&studio, "a", "production", 2);
     let rows = released(&studio, "");
     let fields: Vec<_> = rows[0].as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["agent_id", "config", "label", "updated_at", "version"]);
+    assert_eq!(fields, ["agent_id", "label", "version", "updated_at", "config"]);
     let of = |row: &Value| json!([row["agent_id"], row["version"], row["config"]["role"]]);
     assert_eq!(
         [of(&rows[0]), of(&rows[1])],
@@ -118,7 +118,7 @@ fn a_label_has_a_history_and_can_go_back() {
     promote(json!({"from": "latest", "to": "production"})).expect(200);
     let rows = history("");
     let fields: Vec<_> = rows[0].as_object().unwrap().keys().collect();
-    assert_eq!(fields, ["actor", "created_at", "message", "moves", "revision"]);
+    assert_eq!(fields, ["revision", "created_at", "actor", "message", "moves"]);
     assert_eq!(
         (&rows[0]["message"], &rows[0]["moves"]),
         (

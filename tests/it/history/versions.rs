@@ -67,13 +67,13 @@ fn versions_are_listed_and_read() {
     let list = on(&studio, "GET", "versions", "a", "").send().expect(200).json();
     let fields: Vec<_> = list[0].as_object().unwrap().keys().collect();
     let row = [
-        "actor",
         "agent_id",
+        "version",
         "created_at",
-        "labels",
+        "actor",
         "message",
         "restored_from",
-        "version",
+        "labels",
     ];
     assert_eq!(fields, row);
     assert_eq!((&list[0]["version"], &list[1]["version"]), (&json!(2), &json!(1)));

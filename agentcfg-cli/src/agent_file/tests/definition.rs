@@ -50,33 +50,24 @@ agent_id: writer
 display_name: Writer
 agent_type: ai
 definition:
-  empty: null
-  examples:
-    - |-
-      Q: 1 + 1?
-      A: 2
-    - |2+
-
-        end
-
-  flag: true
-  matrix:
-    -
-      - 1
-      - -2.5
-    - []
+  tools:
+    - search
+    - name: fetch
+      input:
+        type: object
+        required: []
   mcp_servers:
     - name: docs
       url: "https://example.com/mcp"
   model_settings:
-    "on": {}
+    temperature: 0.2
+    top_k: 1.0e+300
     stop:
       - "yes"
       - "12:30"
       - "null"
       - ""
-    temperature: 0.2
-    top_k: 1.0e+300
+    "on": {}
   prompt: |
     # Task
 
@@ -85,12 +76,21 @@ definition:
       - "short"
 
     {{team}} reads them.
-  tools:
-    - search
-    - input:
-        required: []
-        type: object
-      name: fetch
+  examples:
+    - |-
+      Q: 1 + 1?
+      A: 2
+    - |2+
+
+        end
+
+  matrix:
+    -
+      - 1
+      - -2.5
+    - []
+  empty: null
+  flag: true
 ---
 "#
     );

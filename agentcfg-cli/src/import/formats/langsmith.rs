@@ -142,31 +142,11 @@ fn write(agents: Vec<Written>, not_held: &mut NotHeld) -> Vec<File> {
                 not_held.extend(row.map(|(_, to, _)| (agent.agent_id.clone(), to.path())));
             }
         }
-        if let Some(manifest) = entries.iter_mut().find(|entry| entry.key == "manifest") {
-            sort(&mut manifest.node);
-        }
         match (agent.beside("$bare"), find(&entries, "manifest")) {
             (Some(_), Some(manifest)) => manifest.clone(),
             _ => Node::map(entries),
         }
     })
-}
-
-/// Orders the members of constructors as LangChain writes them, because a file of an agent sorts its keys.
-fn sort(node: &mut Node) {
-    const ORDER: [&str; 4] = ["lc", "type", "id", "kwargs"];
-    let is_constructor = class(node).is_some();
-    match &mut node.value {
-        Value::Map(entries) => {
-            if is_constructor {
-                let place = |key: &str| ORDER.iter().position(|known| *known == key);
-                entries.sort_by_key(|entry| place(&entry.key).unwrap_or(ORDER.len()));
-            }
-            entries.iter_mut().for_each(|entry| sort(&mut entry.node));
-        }
-        Value::List(items) => items.iter_mut().for_each(sort),
-        _ => {}
-    }
 }
 
 /// Puts a value back into the manifest, from which [`read`] took it. Returns whether the manifest has a place for it.

@@ -150,7 +150,7 @@ impl Tools<'_> {
         };
         // A change of the present state needs the etag of a reading of it.
         let mut members = shown(&VersionedAgent::new(then, wanted.version), definition)?;
-        members.remove("etag");
+        members.shift_remove("etag");
         Ok(members)
     }
 
@@ -314,7 +314,7 @@ fn brief(mut entry: AuditEntry) -> Result<Map<String, Value>, ToolError> {
     let count = changes.len();
     let names: Vec<String> = changes.into_keys().take(MOST_NAMES).collect();
     let mut shown = filled(&entry)?;
-    shown.remove("changes");
+    shown.shift_remove("changes");
     shown.insert("changed_fields".to_owned(), json!(names));
     shown.insert("changed_fields_count".to_owned(), json!(count));
     Ok(shown)

@@ -79,7 +79,7 @@ pub(super) struct Refused {
 pub(super) struct RpcError {
     code: i32,
     message: String,
-    data: Option<Value>,
+    data: Option<Box<Value>>,
     status: StatusCode,
 }
 
@@ -155,14 +155,16 @@ impl RpcError {
             Era::Legacy => RESOURCE_NOT_FOUND,
         };
         Self {
-            data: Some(json!({ "uri": shown })),
+            data: Some(Box::new(json!({ "uri": shown }))),
             ..Self::new(code, format!("resource {shown:?} not found"))
         }
     }
 
     fn unsupported(requested: &str) -> Self {
         Self {
-            data: Some(json!({"supported": supported_versions(), "requested": requested})),
+            data: Some(Box::new(
+                json!({"supported": supported_versions(), "requested": requested}),
+            )),
             ..Self::malformed(UNSUPPORTED_VERSION, "Unsupported protocol version")
         }
     }
@@ -331,7 +333,7 @@ pub(super) fn response(
         Err(error) => {
             let mut shown = json!({"code": error.code, "message": error.message});
             if let Some(data) = error.data {
-                shown["data"] = data;
+                shown["data"] = *data;
             }
             message.insert("error".to_owned(), shown);
             error.status

@@ -1,24 +1,25 @@
 //! The refusals of model calls in the document: in the forms of the providers.
 
 use agentcfg_core::model::ProviderApi;
+use serde_json::Value;
 
-use super::ordered_json::OrderedJson;
+use super::json_tree::{JsonTree, object, parse, reference};
 use crate::api::model_calls::in_form_of;
 
 /// The JSON Schema of a refusal with this status. A path whose provider is not known is refused in no provider's form.
-pub(super) fn schema(status: u16) -> OrderedJson {
+pub(super) fn schema(status: u16) -> Value {
     match status {
         404 => {
-            let forms = vec![forms(), OrderedJson::reference("schemas", "Error")];
-            OrderedJson::object().with("anyOf", OrderedJson::Array(forms))
+            let forms = vec![forms(), reference("schemas", "Error")];
+            object().with("anyOf", Value::Array(forms))
         }
         _ => forms(),
     }
 }
 
 /// Both forms.
-fn forms() -> OrderedJson {
-    OrderedJson::parse(
+fn forms() -> Value {
+    parse(
         r#"{
         "anyOf": [
             {
@@ -61,6 +62,6 @@ fn forms() -> OrderedJson {
 }
 
 /// A refusal with this status, as the document shows it.
-pub(super) fn example(status: u16, message: &str) -> OrderedJson {
-    OrderedJson::parse(&in_form_of(ProviderApi::OpenAi, status, message, "").to_string())
+pub(super) fn example(status: u16, message: &str) -> Value {
+    parse(&in_form_of(ProviderApi::OpenAi, status, message, "").to_string())
 }

@@ -3,9 +3,10 @@
 mod markdown;
 mod page;
 mod schema;
+mod spaced_json;
 mod tests;
 
-use super::ordered_json::OrderedJson;
+use serde_json::Value;
 
 /// The colours and fonts of the dashboard, then what the page does with them.
 const STYLE: &str = concat!(
@@ -14,7 +15,7 @@ const STYLE: &str = concat!(
 );
 
 /// The files by their names in `api/docs`.
-pub(super) fn files(document: &OrderedJson) -> [(&'static str, String); 4] {
+pub(super) fn files(document: &Value) -> [(&'static str, String); 4] {
     let reference = markdown::reference(document);
     [
         ("docs.html", page::page(&reference)),

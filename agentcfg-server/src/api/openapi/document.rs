@@ -1,9 +1,10 @@
 //! The generation of the OpenAPI document.
 
 use agentcfg_core::model::{Permission, Role, Scope};
+use serde_json::Value;
 
 use super::failures::{self, FAILURES, headers};
-use super::ordered_json::OrderedJson;
+use super::json_tree::{JsonTree, object, parse, reference};
 use super::rpc;
 use super::schemas::Schemas;
 use crate::api::answer::AnswerBody;
@@ -31,44 +32,42 @@ const REQUEST_ID: ParameterDoc = ParameterDoc::header(
 .example(r#""ci-run-4711""#);
 
 /// The OpenAPI document of all endpoints.
-pub(super) fn document() -> OrderedJson {
-    let frame = OrderedJson::parse(FRAME);
+pub(super) fn document() -> Value {
+    let frame = parse(FRAME);
     let part = |name: &str| frame.get(name).cloned().unwrap_or_else(|| panic!("{name} is missing"));
     let mut schemas = Schemas::new();
     let info = part("info")
         .with("version", env!("CARGO_PKG_VERSION"))
         .with("description", INFO.trim_end());
-    let bearer = OrderedJson::object().with("bearer", OrderedJson::Array(Vec::new()));
-    OrderedJson::object()
+    let bearer = object().with("bearer", Value::Array(Vec::new()));
+    object()
         .with("openapi", part("openapi"))
         .with("info", info)
         .with("servers", part("servers"))
-        .with("security", OrderedJson::Array(vec![bearer]))
+        .with("security", Value::Array(vec![bearer]))
         .with("tags", tags())
         .with("paths", paths(&mut schemas))
         .with("components", components(&schemas, part("headers")))
         .with("x-unrouted-responses", part("x-unrouted-responses"))
 }
 
-fn tags() -> OrderedJson {
+fn tags() -> Value {
     let mut tags = Vec::new();
     for endpoint in endpoints::all() {
         if !tags.contains(&endpoint.doc.tag) {
             tags.push(endpoint.doc.tag);
         }
     }
-    let tags = tags.iter().map(|tag| {
-        OrderedJson::object()
-            .with("name", tag.name)
-            .with("description", tag.description)
-    });
-    OrderedJson::Array(tags.collect())
+    let tags = tags
+        .iter()
+        .map(|tag| object().with("name", tag.name).with("description", tag.description));
+    Value::Array(tags.collect())
 }
 
-fn paths(schemas: &mut Schemas) -> OrderedJson {
-    let mut paths = OrderedJson::object();
+fn paths(schemas: &mut Schemas) -> Value {
+    let mut paths = object();
     for endpoint in endpoints::all() {
-        let new = || OrderedJson::object().with("parameters", OrderedJson::Array(vec![component(&REQUEST_ID)]));
+        let new = || object().with("parameters", Value::Array(vec![component(&REQUEST_ID)]));
         let method = endpoint.route.method.to_lowercase();
         for known in endpoint.doc.paths {
             let path = endpoint
@@ -76,25 +75,22 @@ fn paths(schemas: &mut Schemas) -> OrderedJson {
                 .prefix
                 .map(|prefix| format!("{}{}", prefix.text, known.rest));
             let path = path.unwrap_or_else(|| panic!("{} has no prefix", endpoint.doc.id));
-            paths
-                .entry(&path, new)
-                .add(&method, operation(endpoint, Some(known), schemas));
+            paths.entry(&path, new)[&method] = operation(endpoint, Some(known), schemas);
         }
-        let path = paths.entry(endpoint.route.path, new);
-        path.add(&method, operation(endpoint, None, schemas));
+        paths.entry(endpoint.route.path, new)[&method] = operation(endpoint, None, schemas);
     }
     paths
 }
 
-fn component(parameter: &ParameterDoc) -> OrderedJson {
+fn component(parameter: &ParameterDoc) -> Value {
     match parameter.component {
-        Some(name) => OrderedJson::reference("parameters", name),
+        Some(name) => reference("parameters", name),
         None => panic!("{} is no component", parameter.name),
     }
 }
 
 /// An endpoint, or one of its known paths.
-fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> OrderedJson {
+fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> Value {
     let doc = &endpoint.doc;
     let needs = endpoint.route.needs;
     let (id, summary, description) = match known {
@@ -108,7 +104,7 @@ fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Sch
         None => written(parameter, schemas),
     });
     let parameters: Vec<_> = parameters.collect();
-    OrderedJson::object()
+    object()
         .with("operationId", id)
         .with("tags", vec![doc.tag.name])
         .with("summary", summary)
@@ -118,10 +114,7 @@ fn operation(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Sch
             needs.permission().map(|permission| permission.as_str()),
         )
         .with("x-accepted-credentials", credentials(needs).to_vec())
-        .with_some(
-            "security",
-            (needs == Needs::Nothing).then(|| OrderedJson::Array(Vec::new())),
-        )
+        .with_some("security", (needs == Needs::Nothing).then(|| Value::Array(Vec::new())))
         .with_some("parameters", (!parameters.is_empty()).then_some(parameters))
         .with_some("requestBody", request_body(endpoint, known, schemas))
         .with("responses", responses(endpoint, schemas))
@@ -155,7 +148,7 @@ fn sentence(needs: Needs) -> String {
     }
 }
 
-fn written(parameter: &ParameterDoc, schemas: &Schemas) -> OrderedJson {
+fn written(parameter: &ParameterDoc, schemas: &Schemas) -> Value {
     let location = match parameter.location {
         Location::Query => "query",
         Location::Path => "path",
@@ -167,44 +160,41 @@ fn written(parameter: &ParameterDoc, schemas: &Schemas) -> OrderedJson {
         Shape::Text if parameter.is_required => schema.with("minLength", 1),
         _ => schema,
     };
-    OrderedJson::object()
+    object()
         .with("name", parameter.name)
         .with("in", location)
         .with("description", parameter.description)
         .with_some("required", parameter.is_required.then_some(true))
         .with("schema", schema)
-        .with_some("example", parameter.example.map(OrderedJson::parse))
+        .with_some("example", parameter.example.map(parse))
 }
 
-fn examples(examples: &[Example], value: impl Fn(&str) -> OrderedJson) -> Option<OrderedJson> {
-    let all = examples
-        .iter()
-        .fold(OrderedJson::object(), |node, Example(name, json)| {
-            node.with(name, OrderedJson::object().with("value", value(json)))
-        });
+fn examples(examples: &[Example], value: impl Fn(&str) -> Value) -> Option<Value> {
+    let all = examples.iter().fold(object(), |node, Example(name, json)| {
+        node.with(name, object().with("value", value(json)))
+    });
     (!examples.is_empty()).then_some(all)
 }
 
 /// An example of an answer.
-pub(super) fn answer_example(shown: &AnswerBody, json: &str, schemas: &Schemas) -> OrderedJson {
-    match (shown, OrderedJson::parse(json)) {
-        (AnswerBody::Value(schema), example @ OrderedJson::Object(_)) => schemas.completed(*schema, example),
-        (
-            AnswerBody::List(schema) | AnswerBody::Lines(schema) | AnswerBody::Events(schema),
-            OrderedJson::Array(items),
-        ) => OrderedJson::Array(items.into_iter().map(|item| schemas.completed(*schema, item)).collect()),
+pub(super) fn answer_example(shown: &AnswerBody, json: &str, schemas: &Schemas) -> Value {
+    match (shown, parse(json)) {
+        (AnswerBody::Value(schema), example @ Value::Object(_)) => schemas.completed(*schema, example),
+        (AnswerBody::List(schema) | AnswerBody::Lines(schema) | AnswerBody::Events(schema), Value::Array(items)) => {
+            Value::Array(items.into_iter().map(|item| schemas.completed(*schema, item)).collect())
+        }
         (_, example) => example,
     }
 }
 
-fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> Option<OrderedJson> {
+fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut Schemas) -> Option<Value> {
     let json = |schema| {
-        OrderedJson::object()
+        object()
             .with("schema", schema)
-            .with_some("examples", examples(endpoint.doc.bodies, OrderedJson::parse))
+            .with_some("examples", examples(endpoint.doc.bodies, parse))
     };
     let body = |is_required: bool, description: &str, content| {
-        OrderedJson::object()
+        object()
             .with("required", is_required)
             .with("description", description)
             .with("content", content)
@@ -215,45 +205,43 @@ fn request_body(endpoint: &Definition, known: Option<&KnownPath>, schemas: &mut 
         Content::Json(schema) | Content::OptionalJson(schema) => Some(body(
             matches!(endpoint.content, Content::Json(_)),
             "A JSON object. A field that is not described, and any name given twice, is refused.",
-            OrderedJson::object().with("application/json", json(schemas.reference(schema))),
+            object().with("application/json", json(schemas.reference(schema))),
         )),
         Content::Rpc => Some(body(
             true,
             "A JSON-RPC 2.0 message of the Model Context Protocol.",
-            OrderedJson::object().with("application/json", json(rpc::message())),
+            object().with("application/json", json(rpc::message())),
         )),
         Content::ModelCall => Some(match known {
             Some(known) => {
-                let example = OrderedJson::object().with("value", OrderedJson::parse(known.body));
-                let json = OrderedJson::object()
+                let example = object().with("value", parse(known.body));
+                let json = object()
                     .with("schema", any_object())
-                    .with("examples", OrderedJson::object().with("call", example));
-                let content = OrderedJson::object().with("application/json", json);
+                    .with("examples", object().with("call", example));
+                let content = object().with("application/json", json);
                 body(true, "The body for the provider, a JSON object.", content)
             }
             None => body(
                 false,
                 "The body for the provider. Bodies of other media types are forwarded as well, but not at the paths of \
                  `chat/completions`, `responses` and `messages`, where it must be a JSON object.",
-                OrderedJson::object().with("application/json", json(OrderedJson::object())),
+                object().with("application/json", json(object())),
             ),
         }),
     }
 }
 
 /// The schema of an object with members of any name.
-fn any_object() -> OrderedJson {
-    OrderedJson::object()
-        .with("type", "object")
-        .with("additionalProperties", true)
+fn any_object() -> Value {
+    object().with("type", "object").with("additionalProperties", true)
 }
 
-fn responses(endpoint: &Definition, schemas: &mut Schemas) -> OrderedJson {
+fn responses(endpoint: &Definition, schemas: &mut Schemas) -> Value {
     let answer = &endpoint.answer;
     let is_counted = endpoint.route.needs != Needs::Nothing;
     let mut responses = vec![(answer.status, success(endpoint, is_counted, schemas))];
     if answer.is_conditional {
-        let known = OrderedJson::object()
+        let known = object()
             .with("description", "The caller has the current version already.")
             .with("headers", headers(is_counted, &["ETag", "Change-Cursor", "Vary"]));
         responses.push((304, known));
@@ -266,15 +254,15 @@ fn responses(endpoint: &Definition, schemas: &mut Schemas) -> OrderedJson {
             (Content::Rpc, 400) => rpc::malformed(),
             (Content::Rpc, 404) => rpc::unknown_method(),
             (Content::ModelCall, _) => failures::of_model_call(endpoint, status),
-            _ => OrderedJson::reference("responses", failures::component(endpoint, status)),
+            _ => reference("responses", failures::component(endpoint, status)),
         };
         responses.push((status, response));
     }
-    let node = |node: OrderedJson, (status, response): (u16, OrderedJson)| node.with(&status.to_string(), response);
-    responses.into_iter().fold(OrderedJson::object(), node)
+    let node = |node: Value, (status, response): (u16, Value)| node.with(&status.to_string(), response);
+    responses.into_iter().fold(object(), node)
 }
 
-fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> OrderedJson {
+fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> Value {
     let answer = &endpoint.answer;
     let mut names = Vec::new();
     if answer.is_tagged {
@@ -297,57 +285,51 @@ fn success(endpoint: &Definition, is_counted: bool, schemas: &mut Schemas) -> Or
         answer_example(&answer.shown, json, schemas)
     });
     let json = |schema| {
-        let media_type = OrderedJson::object()
+        let media_type = object()
             .with("schema", schema)
             .with_some("examples", known_examples.clone());
-        OrderedJson::object().with("application/json", media_type)
+        object().with("application/json", media_type)
     };
     let content = match answer.shown {
         AnswerBody::Value(schema) => json(schemas.reference(schema)),
-        AnswerBody::List(schema) => json(
-            OrderedJson::object()
-                .with("type", "array")
-                .with("items", schemas.reference(schema)),
-        ),
+        AnswerBody::List(schema) => json(object().with("type", "array").with("items", schemas.reference(schema))),
         AnswerBody::Lines(schema) => {
-            let line = OrderedJson::object().with("schema", schemas.reference(schema));
-            OrderedJson::object().with("application/x-ndjson", line)
+            let line = object().with("schema", schemas.reference(schema));
+            object().with("application/x-ndjson", line)
         }
         AnswerBody::Events(schema) => {
-            let events = OrderedJson::object()
-                .with("type", "array")
-                .with("items", schemas.reference(schema));
-            let text = OrderedJson::object().with("type", "string");
-            json(events).with("text/event-stream", OrderedJson::object().with("schema", text))
+            let events = object().with("type", "array").with("items", schemas.reference(schema));
+            let text = object().with("type", "string");
+            json(events).with("text/event-stream", object().with("schema", text))
         }
-        AnswerBody::Fixed(Some(name), _) => json(OrderedJson::reference("schemas", name)),
-        AnswerBody::Fixed(None, schema) => json(OrderedJson::parse(schema)),
+        AnswerBody::Fixed(Some(name), _) => json(reference("schemas", name)),
+        AnswerBody::Fixed(None, schema) => json(parse(schema)),
         AnswerBody::Nothing => {
-            let cookie = OrderedJson::object()
+            let cookie = object()
                 .with("description", "The cookie of the session.")
-                .with("schema", OrderedJson::object().with("type", "string"));
-            headers.add("Set-Cookie", cookie);
-            return OrderedJson::object()
+                .with("schema", object().with("type", "string"));
+            headers["Set-Cookie"] = cookie;
+            return object()
                 .with("description", endpoint.doc.answer)
                 .with("headers", headers);
         }
         AnswerBody::Relayed => {
-            let text = OrderedJson::object().with("type", "string");
-            let name = OrderedJson::object()
+            let text = object().with("type", "string");
+            let name = object()
                 .with("description", "The provider's name for the exchange.")
                 .with("schema", text.clone());
-            headers.add("X-Provider-Request-Id", name);
-            json(OrderedJson::object()).with("text/event-stream", OrderedJson::object().with("schema", text))
+            headers["X-Provider-Request-Id"] = name;
+            json(object()).with("text/event-stream", object().with("schema", text))
         }
     };
-    OrderedJson::object()
+    object()
         .with("description", endpoint.doc.answer)
         .with("headers", headers)
         .with("content", content)
 }
 
-fn components(schemas: &Schemas, headers: OrderedJson) -> OrderedJson {
-    let mut parameters = OrderedJson::object();
+fn components(schemas: &Schemas, headers: Value) -> Value {
+    let mut parameters = object();
     let of_endpoints = endpoints::all().flat_map(|endpoint| endpoint.parameters);
     for parameter in of_endpoints.chain([&REQUEST_ID]) {
         if let Some(name) = parameter.component {
@@ -356,20 +338,20 @@ fn components(schemas: &Schemas, headers: OrderedJson) -> OrderedJson {
     }
     let failures = FAILURES.iter();
     let failures = failures.filter(|failure| !failures::is_of_model_calls_alone(failure.component));
-    let responses = failures.fold(OrderedJson::object(), |node, failure| {
+    let responses = failures.fold(object(), |node, failure| {
         node.with(failure.component, failure.component())
     });
-    let bearer = OrderedJson::object()
+    let bearer = object()
         .with("type", "http")
         .with("scheme", "bearer")
         .with("bearerFormat", "API key or session JWT")
         .with("description", format!("{CREDENTIALS}\n{}", holders()));
-    OrderedJson::object()
+    object()
         .with("schemas", schemas.components())
         .with("parameters", parameters)
         .with("headers", headers)
         .with("responses", responses)
-        .with("securitySchemes", OrderedJson::object().with("bearer", bearer))
+        .with("securitySchemes", object().with("bearer", bearer))
 }
 
 /// A table of the roles and scopes that have each permission that an endpoint requires.

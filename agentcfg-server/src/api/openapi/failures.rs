@@ -1,7 +1,9 @@
 //! The failures that endpoints share, and the rules for which endpoint has which.
 
+use serde_json::Value;
+
 use super::call_refusals;
-use super::ordered_json::OrderedJson;
+use super::json_tree::{JsonTree, object, reference};
 use crate::api::call::Content;
 use crate::api::endpoint::Definition;
 use crate::api::endpoints;
@@ -301,40 +303,40 @@ pub(super) const FAILURES: &[FailureDoc] = &[
 const RATE: [&str; 3] = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset"];
 
 /// References to the header fields of an answer.
-pub(super) fn headers(is_counted: bool, others: &[&str]) -> OrderedJson {
+pub(super) fn headers(is_counted: bool, others: &[&str]) -> Value {
     let rate = if is_counted { &RATE[..] } else { &[] };
     let names = ["X-Request-Id"].iter().chain(rate).chain(others);
-    names.fold(OrderedJson::object(), |node, component| {
+    names.fold(object(), |node, component| {
         // `Retry-After` and `ETag` have two descriptions: where they are always sent, and where they are sent
         // sometimes.
         let name = component.strip_suffix("-Sometimes").unwrap_or(component);
-        node.with(name, OrderedJson::reference("headers", component))
+        node.with(name, reference("headers", component))
     })
 }
 
 impl FailureDoc {
-    pub(super) fn component(&self) -> OrderedJson {
-        let body = |message: &str| OrderedJson::object().with("error", message);
-        self.response(OrderedJson::reference("schemas", "Error"), body)
+    pub(super) fn component(&self) -> Value {
+        let body = |message: &str| object().with("error", message);
+        self.response(reference("schemas", "Error"), body)
     }
 
     /// The failure of a model call, in the form of the provider.
-    pub(super) fn of_model_call(&self, status: u16) -> OrderedJson {
+    pub(super) fn of_model_call(&self, status: u16) -> Value {
         self.response(call_refusals::schema(status), |message| {
             call_refusals::example(status, message)
         })
     }
 
-    fn response(&self, schema: OrderedJson, body: impl Fn(&str) -> OrderedJson) -> OrderedJson {
+    fn response(&self, schema: Value, body: impl Fn(&str) -> Value) -> Value {
         let examples = self.examples.iter();
-        let examples = examples.fold(OrderedJson::object(), |node, (name, message)| {
-            node.with(name, OrderedJson::object().with("value", body(message)))
+        let examples = examples.fold(object(), |node, (name, message)| {
+            node.with(name, object().with("value", body(message)))
         });
-        let json = OrderedJson::object().with("schema", schema).with("examples", examples);
-        OrderedJson::object()
+        let json = object().with("schema", schema).with("examples", examples);
+        object()
             .with("description", self.description)
             .with("headers", headers(self.is_counted, self.headers))
-            .with("content", OrderedJson::object().with("application/json", json))
+            .with("content", object().with("application/json", json))
     }
 }
 
@@ -373,13 +375,10 @@ pub(super) fn is_of_model_calls_alone(name: &str) -> bool {
 }
 
 /// The failure of a model call.
-pub(super) fn of_model_call(endpoint: &Definition, status: u16) -> OrderedJson {
+pub(super) fn of_model_call(endpoint: &Definition, status: u16) -> Value {
     let name = component(endpoint, status);
     let described = FAILURES.iter().find(|failure| failure.component == name);
-    described.map_or_else(
-        || OrderedJson::reference("responses", name),
-        |failure| failure.of_model_call(status),
-    )
+    described.map_or_else(|| reference("responses", name), |failure| failure.of_model_call(status))
 }
 
 /// The component that describes a failure of an endpoint.

@@ -157,30 +157,30 @@ class AgentPatch(TypedDict, total=False):
     a nullable one.
     """
 
-    agent_id: AgentId
-    """Accepted only with the value that the record has."""
-    agent_type: AgentType
-    """AI or human."""
-    capabilities: Capabilities
-    """Capability tags. Their order and any repetition are preserved."""
-    color: str | None
-    """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
-    definition: Definition | None
-    """Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object."""
-    description: str | None
-    """What the agent is for."""
-    display_name: str
-    """Name for people. Something in it has to be visible."""
-    model: str | None
-    """Name of the model that the agent runs on; it is not checked against any catalogue."""
-    parameters: Parameters
-    """Personality sliders: a number under each name. Integers that fit into 64 bits stay integers."""
-    persona_prompt: str | None
-    """System prompt that gives the agent its personality."""
-    role: str | None
-    """Job title shown next to the name."""
     workspace_id: str
     """Accepted only with the value that the record has."""
+    agent_id: AgentId
+    """Accepted only with the value that the record has."""
+    display_name: str
+    """Name for people. Something in it has to be visible."""
+    role: str | None
+    """Job title shown next to the name."""
+    description: str | None
+    """What the agent is for."""
+    agent_type: AgentType
+    """AI or human."""
+    model: str | None
+    """Name of the model that the agent runs on; it is not checked against any catalogue."""
+    color: str | None
+    """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
+    persona_prompt: str | None
+    """System prompt that gives the agent its personality."""
+    capabilities: Capabilities
+    """Capability tags. Their order and any repetition are preserved."""
+    parameters: Parameters
+    """Personality sliders: a number under each name. Integers that fit into 64 bits stay integers."""
+    definition: Definition | None
+    """Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object."""
 
 
 class AgentSet(TypedDict):
@@ -204,27 +204,27 @@ class AgentSpecRequired(TypedDict):
 class AgentSpec(AgentSpecRequired, total=False):
     """An agent as an apply wants it: what is left out is null, empty, or the default."""
 
-    agent_type: AgentType
-    """AI or human. Left out: `ai`."""
-    capabilities: Capabilities
-    """Capability tags. Their order and any repetition are preserved. Left out: `[]`."""
-    color: str | None
-    """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
-    definition: Definition | None
-    """Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object."""
+    workspace_id: str
+    """Accepted only with the workspace of the request."""
+    role: str | None
+    """Job title shown next to the name."""
     description: str | None
     """What the agent is for."""
+    agent_type: AgentType
+    """AI or human. Left out: `ai`."""
     model: str | None
     """Name of the model that the agent runs on; it is not checked against any catalogue."""
+    color: str | None
+    """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
+    persona_prompt: str | None
+    """System prompt that gives the agent its personality."""
+    capabilities: Capabilities
+    """Capability tags. Their order and any repetition are preserved. Left out: `[]`."""
     parameters: Parameters
     """Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. Left out: `{}`.
     """
-    persona_prompt: str | None
-    """System prompt that gives the agent its personality."""
-    role: str | None
-    """Job title shown next to the name."""
-    workspace_id: str
-    """Accepted only with the workspace of the request."""
+    definition: Definition | None
+    """Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object."""
 
 
 class AgentStatus(TypedDict):
@@ -316,12 +316,12 @@ class ApiKeyRequired(TypedDict):
 class ApiKey(ApiKeyRequired, total=False):
     """An API key without its secret."""
 
+    permissions: list[Permission]
+    """The permissions of the scope that the key has, if it has not all of them."""
     agents: list[AgentId]
     """The agents that the key is limited to, if it is."""
     label: Label
     """The label that its model calls, prompts and releases are pinned to, if they are."""
-    permissions: list[Permission]
-    """The permissions of the scope that the key has, if it has not all of them."""
 
 
 class AppliedAgent(TypedDict):
@@ -361,15 +361,15 @@ class ApplyAgentsRequired(TypedDict):
 class ApplyAgents(ApplyAgentsRequired, total=False):
     """The agents as they are to be, all in one change."""
 
-    base: str | None
-    """The cursor of the state that the change is based on: it is refused if one of its agents has changed since.
-    """
+    set: str | None
+    """The set that the agents belong to from now on. An agent belongs to one set at most."""
     prune: bool
     """Whether to deactivate the agents of the set that are not among the agents, and to take them out of it. Left out:
     `false`.
     """
-    set: str | None
-    """The set that the agents belong to from now on. An agent belongs to one set at most."""
+    base: str | None
+    """The cursor of the state that the change is based on: it is refused if one of its agents has changed since.
+    """
 
 
 class AuditEntry(TypedDict):
@@ -547,12 +547,12 @@ class CreatedApiKeyRequired(TypedDict):
 class CreatedApiKey(CreatedApiKeyRequired, total=False):
     """A new API key together with its plaintext, which no other answer ever shows."""
 
+    permissions: list[Permission]
+    """The permissions of the scope that the key has, if it has not all of them."""
     agents: list[AgentId]
     """The agents that the key is limited to, if it is."""
     label: Label
     """The label that its model calls, prompts and releases are pinned to, if they are."""
-    permissions: list[Permission]
-    """The permissions of the scope that the key has, if it has not all of them."""
 
 
 CredentialSource = Literal["workspace", "managed", "none"]
@@ -564,24 +564,24 @@ class Definition(TypedDict, total=False):
     here are checked; every other one is kept as it is.
     """
 
-    fallback_models: list[str]
-    """Models to ask where the agent's cannot be."""
+    tools: list[str | dict[str, Any]]
+    """Names or descriptions of tools."""
     mcp_servers: list[dict[str, Any]]
     """MCP servers, each with a url or a command, or both."""
-    metadata: dict[str, str]
-    """Texts by name."""
+    skills: list[str | dict[str, Any]]
+    """Names or descriptions of skills."""
+    output_schema: dict[str, Any]
+    """The schema of what the agent answers."""
     model_settings: dict[str, Any]
     """Members that the body of a model call gets where it lacks them. It must not have model, messages, input, system,
     instructions, prompt and stream.
     """
-    output_schema: dict[str, Any]
-    """The schema of what the agent answers."""
-    skills: list[str | dict[str, Any]]
-    """Names or descriptions of skills."""
-    tools: list[str | dict[str, Any]]
-    """Names or descriptions of tools."""
+    fallback_models: list[str]
+    """Models to ask where the agent's cannot be."""
     variables: dict[str, dict[str, Any]]
     """The variables of the persona, by name."""
+    metadata: dict[str, str]
+    """Texts by name."""
 
 
 DisabledReason = Literal["gone", "failing"]
@@ -793,12 +793,12 @@ class LabelRestore(LabelRestoreRequired, total=False):
 class LabelTarget(TypedDict, total=False):
     """The version that a label is to point at."""
 
-    expected_version: int | None
-    """The number of the version that the label must point at now; null when it must not exist."""
-    label: Label | None
-    """Another label, whose version is taken. `latest` is the current version."""
     version: int | None
     """The number of the version."""
+    label: Label | None
+    """Another label, whose version is taken. `latest` is the current version."""
+    expected_version: int | None
+    """The number of the version that the label must point at now; null when it must not exist."""
 
 
 class Limits(TypedDict):
@@ -826,10 +826,10 @@ class MemberRequired(TypedDict):
 class Member(MemberRequired, total=False):
     """A user's membership in a workspace."""
 
-    email: str
-    """The claim `email` of the user's token at the last sign-in, if it had one."""
     name: str
     """The claim `name` of the user's token at the last sign-in, if it had one."""
+    email: str
+    """The claim `email` of the user's token at the last sign-in, if it had one."""
 
 
 class ModelInfo(TypedDict):
@@ -875,25 +875,25 @@ class NewAgent(NewAgentRequired, total=False):
 
     workspace_id: str
     """The workspace to create the agent in."""
-    agent_type: AgentType
-    """AI or human. Left out: `ai`."""
-    capabilities: Capabilities
-    """Capability tags. Their order and any repetition are preserved. Left out: `[]`."""
-    color: str | None
-    """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
-    definition: Definition | None
-    """Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object."""
+    role: str | None
+    """Job title shown next to the name."""
     description: str | None
     """What the agent is for."""
+    agent_type: AgentType
+    """AI or human. Left out: `ai`."""
     model: str | None
     """Name of the model that the agent runs on; it is not checked against any catalogue."""
+    color: str | None
+    """Avatar colour: a hash sign followed by 3, 4, 6 or 8 hexadecimal digits."""
+    persona_prompt: str | None
+    """System prompt that gives the agent its personality."""
+    capabilities: Capabilities
+    """Capability tags. Their order and any repetition are preserved. Left out: `[]`."""
     parameters: Parameters
     """Personality sliders: a number under each name. Integers that fit into 64 bits stay integers. Left out: `{}`.
     """
-    persona_prompt: str | None
-    """System prompt that gives the agent its personality."""
-    role: str | None
-    """Job title shown next to the name."""
+    definition: Definition | None
+    """Tools, MCP servers, settings of the model and whatever else belongs to the agent, as a JSON object."""
 
 
 class NewApiKeyRequired(TypedDict):
@@ -912,16 +912,16 @@ class NewApiKey(NewApiKeyRequired, total=False):
 
     workspace_id: str
     """The workspace that the key is to open."""
+    permissions: list[Permission] | None
+    """The permissions of the scope that the key has. Null or left out: all of them."""
     agents: list[AgentId] | None
     """The agents that the key is limited to, which need not exist yet. Null or left out: all agents and the workspace
     itself.
     """
-    expires_at: str | None
-    """When the key is to stop working: a moment in the future, with any UTC offset. Null or left out: never."""
     label: Label | None
     """The label that its model calls, prompts and releases are pinned to. Null or left out: none."""
-    permissions: list[Permission] | None
-    """The permissions of the scope that the key has. Null or left out: all of them."""
+    expires_at: str | None
+    """When the key is to stop working: a moment in the future, with any UTC offset. Null or left out: never."""
     rate_limit: int | None
     """Requests per minute. Null or left out: 100."""
 
@@ -946,14 +946,14 @@ class NewWebhook(NewWebhookRequired, total=False):
 
     workspace_id: str
     """The workspace whose events it gets."""
-    description: str | None
-    """Note for people."""
-    ordered: bool
-    """Whether each event waits until the one before it was delivered or given up. Left out: `false`."""
     types: EventTypes
     """Which events it gets. Types other than `agent.*`, `agents.*` and `label.*` need `audit_log:read`. Left out:
     `["agent.*","agents.*","label.*"]`.
     """
+    description: str | None
+    """Note for people."""
+    ordered: bool
+    """Whether each event waits until the one before it was delivered or given up. Left out: `false`."""
 
 
 class NewWorkspace(TypedDict):
@@ -1023,10 +1023,10 @@ class Promotion(PromotionRequired, total=False):
 
     agent_ids: list[AgentId] | None
     """The agents; left out, each active agent that has the label `from`."""
-    base: str | None
-    """The cursor of the state that the change is based on: it is refused if `from` or `to` has moved since."""
     set: str | None
     """The set whose agents are promoted, those that have the label `from`; not together with `agent_ids`."""
+    base: str | None
+    """The cursor of the state that the change is based on: it is refused if `from` or `to` has moved since."""
 
 
 class PromptValues(TypedDict, total=False):
@@ -1154,10 +1154,10 @@ class RoleChange(TypedDict):
 class Rollback(TypedDict, total=False):
     """The version to go back to: its number, or a label that points at it."""
 
-    label: Label | None
-    """A label that points at the version."""
     version: int | None
     """The number of the version."""
+    label: Label | None
+    """A label that points at the version."""
 
 
 class RotateApiKey(TypedDict, total=False):
@@ -1321,32 +1321,32 @@ class UsageRowRequired(TypedDict):
 class UsageRow(UsageRowRequired, total=False):
     """Sums over model calls. A field of a grouping is there where it was asked for."""
 
-    agent: str | None
-    """Identifier of the agent."""
-    credential: CredentialSource | None
-    """Whose credential paid."""
-    day: str | None
-    """The day in UTC on which the calls ended, such as `2026-11-20`."""
     hour: Timestamp | None
     """The beginning of the hour in which the calls ended."""
-    key: str | None
-    """Identifier of the API key; null for a user's calls."""
+    day: str | None
+    """The day in UTC on which the calls ended, such as `2026-11-20`."""
+    agent: str | None
+    """Identifier of the agent."""
+    version: int | None
+    """The number of the agent's version."""
     label: str | None
     """The label that selected the version; null where none did."""
     model: str | None
     """The model; null where the call named none."""
-    other: bool
-    """There, and true, where the row is that of all values beyond `top`."""
     provider: Provider | None
     """The provider."""
+    key: str | None
+    """Identifier of the API key; null for a user's calls."""
+    user: str | None
+    """Identifier of the user; null for calls with an API key."""
+    credential: CredentialSource | None
+    """Whose credential paid."""
     status: int | None
     """The status of the answers. 502 and 504 are answers of this service, and 499 is a caller that left before the
     answer.
     """
-    user: str | None
-    """Identifier of the user; null for calls with an API key."""
-    version: int | None
-    """The number of the agent's version."""
+    other: bool
+    """There, and true, where the row is that of all values beyond `top`."""
 
 
 class Webhook(TypedDict):
@@ -1404,16 +1404,16 @@ class WebhookDelivery(TypedDict):
 class WebhookPatch(TypedDict, total=False):
     """Changes to a webhook; absent fields stay."""
 
-    description: str | None
-    """Note for people."""
-    enabled: bool
-    """Whether events are sent. A webhook that is enabled again goes on from its cursor."""
-    ordered: bool
-    """Whether each event waits until the one before it was delivered or given up."""
-    types: EventTypes
-    """Which events it gets."""
     url: str
     """Where the events are sent to."""
+    types: EventTypes
+    """Which events it gets."""
+    description: str | None
+    """Note for people."""
+    ordered: bool
+    """Whether each event waits until the one before it was delivered or given up."""
+    enabled: bool
+    """Whether events are sent. A webhook that is enabled again goes on from its cursor."""
 
 
 class WebhookReplay(TypedDict):

@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value;
 
 use super::schema::{limits, referred, type_of};
-use crate::api::openapi::ordered_json::OrderedJson;
+use super::spaced_json;
+use crate::api::openapi::json_tree::JsonTree;
 
 /// What is encoded in the URL of an example: all but the characters that a path or a query can have.
 const IN_URLS: &AsciiSet = &NON_ALPHANUMERIC
@@ -21,7 +23,7 @@ const COOKIES: &str = "cookies.txt";
 const METHODS: [&str; 5] = ["get", "post", "put", "patch", "delete"];
 
 /// The API as one text: each group with its operations, then the failures and the types.
-pub(super) fn reference(document: &OrderedJson) -> String {
+pub(super) fn reference(document: &Value) -> String {
     let mut text = Text::default();
     let info = document.get("info");
     let said = |name: &str| info.map(|info| info.text(name)).unwrap_or_default();
@@ -49,7 +51,7 @@ pub(super) fn reference(document: &OrderedJson) -> String {
 }
 
 /// The index of the documentation for language models, as llmstxt.org describes it.
-pub(super) fn index(document: &OrderedJson) -> String {
+pub(super) fn index(document: &Value) -> String {
     let mut text = Text::default();
     let info = document.get("info");
     let said = |name: &str| info.map(|info| info.text(name)).unwrap_or_default();
@@ -148,20 +150,20 @@ impl Text {
     }
 }
 
-fn tags(document: &OrderedJson) -> &[OrderedJson] {
-    document.get("tags").map(OrderedJson::items).unwrap_or_default()
+fn tags(document: &Value) -> &[Value] {
+    document.get("tags").map(Value::items).unwrap_or_default()
 }
 
 /// An operation and where it is.
 struct Operation<'a> {
     method: &'a str,
     path: &'a str,
-    node: &'a OrderedJson,
+    node: &'a Value,
 }
 
 /// All operations, in the order of the document.
-fn operations(document: &OrderedJson) -> impl Iterator<Item = Operation<'_>> {
-    let paths = document.get("paths").into_iter().flat_map(OrderedJson::members);
+fn operations(document: &Value) -> impl Iterator<Item = Operation<'_>> {
+    let paths = document.get("paths").into_iter().flat_map(Value::members);
     paths.flat_map(|(path, item)| {
         let methods = item.members().filter(|(method, _)| METHODS.contains(method));
         methods.map(move |(method, node)| Operation { method, path, node })
@@ -169,27 +171,27 @@ fn operations(document: &OrderedJson) -> impl Iterator<Item = Operation<'_>> {
 }
 
 /// A component, where the node refers to one.
-fn resolved<'a>(document: &'a OrderedJson, node: &'a OrderedJson) -> &'a OrderedJson {
+fn resolved<'a>(document: &'a Value, node: &'a Value) -> &'a Value {
     document.resolve(node.text("$ref")).unwrap_or(node)
 }
 
 impl<'a> Operation<'a> {
     fn is_of(&self, tag: &str) -> bool {
-        let tags = self.node.get("tags").map(OrderedJson::items).unwrap_or_default();
+        let tags = self.node.get("tags").map(Value::items).unwrap_or_default();
         tags.iter().any(|name| name.as_str() == Some(tag))
     }
 
-    fn parameters(&self, document: &'a OrderedJson) -> impl Iterator<Item = &'a OrderedJson> {
-        let parameters = self.node.get("parameters").map(OrderedJson::items).unwrap_or_default();
+    fn parameters(&self, document: &'a Value) -> impl Iterator<Item = &'a Value> {
+        let parameters = self.node.get("parameters").map(Value::items).unwrap_or_default();
         parameters.iter().map(move |parameter| resolved(document, parameter))
     }
 
     /// The JSON of the body, if there is one: its schema and its examples.
-    fn body(&self) -> Option<&'a OrderedJson> {
+    fn body(&self) -> Option<&'a Value> {
         self.node.get("requestBody")?.get("content")?.get("application/json")
     }
 
-    fn describe(&self, document: &OrderedJson, text: &mut Text) {
+    fn describe(&self, document: &Value, text: &mut Text) {
         text.line(&format!("### {}", self.node.text("summary")));
         text.line(&format!("`{} {}`", self.method.to_uppercase(), self.path));
         text.paragraph(self.node.text("description"));
@@ -207,7 +209,7 @@ impl<'a> Operation<'a> {
         self.describe_answers(text);
     }
 
-    fn describe_body(&self, document: &OrderedJson, body: &OrderedJson, text: &mut Text) {
+    fn describe_body(&self, document: &Value, body: &Value, text: &mut Text) {
         let schema = body.get("schema").unwrap_or(body);
         let fields = resolved(document, schema);
         let own = self.node.get("requestBody").map(|body| body.text("description"));
@@ -220,16 +222,16 @@ impl<'a> Operation<'a> {
     }
 
     fn describe_answers(&self, text: &mut Text) {
-        let answers = self.node.get("responses").into_iter().flat_map(OrderedJson::members);
+        let answers = self.node.get("responses").into_iter().flat_map(Value::members);
         let (mut good, mut failures) = (Vec::new(), Vec::new());
         for (status, answer) in answers {
             if let Some(name) = referred(answer) {
                 failures.push(format!("{status} [{name}](#failures)"));
                 continue;
             }
-            let content = answer.get("content").into_iter().flat_map(OrderedJson::members);
+            let content = answer.get("content").into_iter().flat_map(Value::members);
             let shown: Vec<_> = content.map(|(kind, content)| shown(kind, content)).collect();
-            let headers = answer.get("headers").into_iter().flat_map(OrderedJson::members);
+            let headers = answer.get("headers").into_iter().flat_map(Value::members);
             let headers: Vec<_> = headers
                 .map(|(name, _)| name)
                 .filter(|name| !is_usual(name))
@@ -244,20 +246,20 @@ impl<'a> Operation<'a> {
         }
         text.table(["status", "answer", "body", "header fields"], &good);
         text.paragraph(&format!("**Failures:** {}", failures.join(", ")));
-        let content = self.node.get("responses").into_iter().flat_map(OrderedJson::members);
+        let content = self.node.get("responses").into_iter().flat_map(Value::members);
         let examples =
             content.filter_map(|(_, answer)| answer.get("content")?.get("application/json")?.get("examples"));
         if let Some(example) = examples
-            .flat_map(OrderedJson::members)
+            .flat_map(Value::members)
             .next()
             .and_then(|(_, example)| example.get("value"))
         {
-            text.code("json", &format!("{example:#}"));
+            text.code("json", &spaced_json::lines(example));
         }
     }
 
     /// A line that makes this request with what is required and the first example of a body.
-    fn curl(&self, document: &OrderedJson) -> String {
+    fn curl(&self, document: &Value) -> String {
         let mut path = self.path.to_owned();
         let mut query = Vec::new();
         // Where nothing is required, one of two parameters is: the workspace, or what leads to it.
@@ -311,7 +313,7 @@ impl<'a> Operation<'a> {
 
     /// Whether an answer sets the cookie of a session, or removes it.
     fn sets_cookie(&self) -> bool {
-        let mut answers = self.node.get("responses").into_iter().flat_map(OrderedJson::members);
+        let mut answers = self.node.get("responses").into_iter().flat_map(Value::members);
         answers.any(|(_, answer)| {
             answer
                 .get("headers")
@@ -324,7 +326,7 @@ impl<'a> Operation<'a> {
         let accepted = self
             .node
             .get("x-accepted-credentials")
-            .map(OrderedJson::items)
+            .map(Value::items)
             .unwrap_or_default();
         let accepts = |kind| accepted.iter().any(|accepted| accepted.as_str() == Some(kind));
         match (accepts("api_key"), accepts("session")) {
@@ -336,7 +338,7 @@ impl<'a> Operation<'a> {
 }
 
 /// The example of a parameter, as it stands in a URL.
-fn example_of(document: &OrderedJson, parameter: &OrderedJson) -> Option<String> {
+fn example_of(document: &Value, parameter: &Value) -> Option<String> {
     if parameter.text("name") == "workspace_id" {
         return Some("$WORKSPACE_ID".to_owned());
     }
@@ -348,9 +350,9 @@ fn example_of(document: &OrderedJson, parameter: &OrderedJson) -> Option<String>
 }
 
 /// A body between single quotes of a shell, with the workspace of the variable.
-fn in_quotes(body: &OrderedJson) -> String {
+fn in_quotes(body: &Value) -> String {
     let own = body.text("workspace_id");
-    let text = body.to_string().replace('\'', r"'\''");
+    let text = spaced_json::line(body).replace('\'', r"'\''");
     match own {
         "" => text,
         id => text.replacen(id, r#"'"$WORKSPACE_ID"'"#, 1),
@@ -362,7 +364,7 @@ fn is_usual(name: &str) -> bool {
     name == "X-Request-Id" || name.starts_with("X-RateLimit-") || matches!(name, "Content-Encoding" | "Vary")
 }
 
-fn shown(kind: &str, content: &OrderedJson) -> String {
+fn shown(kind: &str, content: &Value) -> String {
     let of = content.get("schema").map(type_of).unwrap_or_default();
     match kind {
         "application/json" => of,
@@ -370,7 +372,7 @@ fn shown(kind: &str, content: &OrderedJson) -> String {
     }
 }
 
-fn parameter_row(document: &OrderedJson, parameter: &OrderedJson) -> [String; 6] {
+fn parameter_row(document: &Value, parameter: &Value) -> [String; 6] {
     let schema = parameter.get("schema").unwrap_or(parameter);
     [
         format!("`{}`", parameter.text("name")),
@@ -383,12 +385,12 @@ fn parameter_row(document: &OrderedJson, parameter: &OrderedJson) -> [String; 6]
 }
 
 /// Whether most callers need the parameter: it is required, or its description says when it is not.
-fn is_usual_query(parameter: &OrderedJson) -> bool {
-    let description = parameter.get("description").and_then(OrderedJson::as_str);
+fn is_usual_query(parameter: &Value) -> bool {
+    let description = parameter.get("description").and_then(Value::as_str);
     is_required_query(parameter) || description.is_some_and(|text| text.contains("It is required, unless"))
 }
 
-fn is_required_query(parameter: &OrderedJson) -> bool {
+fn is_required_query(parameter: &Value) -> bool {
     parameter.text("in") == "query" && parameter.get("required").is_some()
 }
 
@@ -396,9 +398,9 @@ fn is_required(is_required: bool) -> String {
     (if is_required { "yes" } else { "no" }).to_owned()
 }
 
-fn fields_table(document: &OrderedJson, schema: &OrderedJson, text: &mut Text) {
-    let required = schema.get("required").map(OrderedJson::items).unwrap_or_default();
-    let fields = schema.get("properties").into_iter().flat_map(OrderedJson::members);
+fn fields_table(document: &Value, schema: &Value, text: &mut Text) {
+    let required = schema.get("required").map(Value::items).unwrap_or_default();
+    let fields = schema.get("properties").into_iter().flat_map(Value::members);
     let rows: Vec<_> = fields
         .map(|(name, field)| {
             let target = resolved(document, field);
@@ -418,26 +420,26 @@ fn fields_table(document: &OrderedJson, schema: &OrderedJson, text: &mut Text) {
     text.table(["field", "required", "type", "limits", "meaning"], &rows);
 }
 
-fn describe_failures(document: &OrderedJson, text: &mut Text) {
+fn describe_failures(document: &Value, text: &mut Text) {
     text.line("## Failures");
     text.paragraph("Each has the body `{\"error\": \"…\"}`, whose text names what is wrong.");
     let mut statuses: BTreeMap<&str, &str> = BTreeMap::new();
     let unrouted = document.get("x-unrouted-responses");
     let answers = operations(document).filter_map(|operation| operation.node.get("responses"));
-    for (status, answer) in answers.chain(unrouted).flat_map(OrderedJson::members) {
+    for (status, answer) in answers.chain(unrouted).flat_map(Value::members) {
         statuses.extend(referred(answer).map(|name| (name, status)));
     }
     let components = document
         .resolve("#/components/responses")
         .into_iter()
-        .flat_map(OrderedJson::members);
+        .flat_map(Value::members);
     let mut rows: Vec<_> = components
         .map(|(name, failure)| {
             let json = failure
                 .get("content")
                 .and_then(|content| content.get("application/json"));
             let examples = json.and_then(|json| json.get("examples"));
-            let messages = examples.into_iter().flat_map(OrderedJson::members);
+            let messages = examples.into_iter().flat_map(Value::members);
             let messages: Vec<_> = messages
                 .filter_map(|(_, example)| Some(format!("`{}`", example.get("value")?.text("error"))))
                 .collect();
@@ -454,13 +456,13 @@ fn describe_failures(document: &OrderedJson, text: &mut Text) {
 }
 
 /// The types, except those that are the body of an operation and nothing else: these are where the operation is.
-fn describe_types(document: &OrderedJson, text: &mut Text) {
+fn describe_types(document: &Value, text: &mut Text) {
     text.line("## Types");
     let types = document.resolve("#/components/schemas");
     let bodies: Vec<_> = operations(document)
         .filter_map(|operation| referred(operation.body()?.get("schema")?))
         .collect();
-    for (name, schema) in types.into_iter().flat_map(OrderedJson::members) {
+    for (name, schema) in types.into_iter().flat_map(Value::members) {
         let is_used = types.is_some_and(|types| types.members().any(|(_, other)| uses(other, name)));
         if bodies.contains(&name) && !is_used {
             continue;
@@ -485,13 +487,13 @@ fn describe_types(document: &OrderedJson, text: &mut Text) {
 }
 
 /// A row for an object that has a `kind` and a `record`.
-fn kind_row(kind: &OrderedJson) -> [String; 2] {
+fn kind_row(kind: &Value) -> [String; 2] {
     let property = |name| kind.get("properties").and_then(|properties| properties.get(name));
     ["kind", "record"].map(|name| property(name).map(type_of).unwrap_or_default())
 }
 
 /// Whether a schema refers to a type, at any depth.
-fn uses(node: &OrderedJson, name: &str) -> bool {
+fn uses(node: &Value, name: &str) -> bool {
     referred(node) == Some(name)
         || node.items().iter().any(|item| uses(item, name))
         || node.members().any(|(_, value)| uses(value, name))

@@ -1,6 +1,8 @@
 //! What a JSON Schema allows, in words.
 
-use crate::api::openapi::ordered_json::OrderedJson;
+use serde_json::Value;
+
+use crate::api::openapi::json_tree::JsonTree;
 
 /// Where the section of a type is, as a link.
 pub(super) fn link(name: &str) -> String {
@@ -8,12 +10,12 @@ pub(super) fn link(name: &str) -> String {
 }
 
 /// The name of the component that a reference leads to.
-pub(super) fn referred(schema: &OrderedJson) -> Option<&str> {
+pub(super) fn referred(schema: &Value) -> Option<&str> {
     schema.text("$ref").rsplit('/').next().filter(|name| !name.is_empty())
 }
 
 /// The type of a value, with links to the types of the document.
-pub(super) fn type_of(schema: &OrderedJson) -> String {
+pub(super) fn type_of(schema: &Value) -> String {
     if let Some(name) = referred(schema) {
         return link(name);
     }
@@ -36,8 +38,8 @@ pub(super) fn type_of(schema: &OrderedJson) -> String {
         name => name.to_owned(),
     };
     match schema.get("type") {
-        Some(OrderedJson::Array(names)) => {
-            let names: Vec<_> = names.iter().filter_map(OrderedJson::as_str).map(named).collect();
+        Some(Value::Array(names)) => {
+            let names: Vec<_> = names.iter().filter_map(Value::as_str).map(named).collect();
             names.join(" or ")
         }
         Some(name) => named(name.as_str().unwrap_or_default()),
@@ -46,12 +48,12 @@ pub(super) fn type_of(schema: &OrderedJson) -> String {
 }
 
 /// Whether this is a schema that names a type, rather than `false` or the schema of anything.
-fn is_schema(node: &OrderedJson) -> bool {
+fn is_schema(node: &Value) -> bool {
     node.members().next().is_some()
 }
 
 /// The limits of a value, those of the type that it refers to included.
-pub(super) fn limits(document: &OrderedJson, schema: &OrderedJson) -> String {
+pub(super) fn limits(document: &Value, schema: &Value) -> String {
     let target = document.resolve(schema.text("$ref")).unwrap_or(schema);
     let mut limits = Vec::new();
     if let Some(words) = target.get("enum") {
@@ -89,9 +91,9 @@ pub(super) fn limits(document: &OrderedJson, schema: &OrderedJson) -> String {
     limits.join("; ")
 }
 
-fn range(least: Option<&OrderedJson>, most: Option<&OrderedJson>, unit: &str) -> Option<String> {
+fn range(least: Option<&Value>, most: Option<&Value>, unit: &str) -> Option<String> {
     // Every count is at least 0.
-    let least = least.map(OrderedJson::to_string).filter(|least| least != "0");
+    let least = least.map(Value::to_string).filter(|least| least != "0");
     match (least, most) {
         (Some(least), Some(most)) => Some(format!("{least}–{most}{unit}")),
         (Some(least), None) => Some(format!("at least {least}{unit}")),
@@ -101,12 +103,12 @@ fn range(least: Option<&OrderedJson>, most: Option<&OrderedJson>, unit: &str) ->
 }
 
 /// The pattern of a text, where it says more than the format, or more than that no character is U+0000.
-fn pattern(schema: &OrderedJson) -> Option<&str> {
+fn pattern(schema: &Value) -> Option<&str> {
     let pattern = schema.get("pattern")?.as_str()?;
     (schema.get("format").is_none() && !pattern.contains(r"\u0000")).then_some(pattern)
 }
 
 /// A value without the quotes of a string.
-fn plain(value: &OrderedJson) -> String {
+fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }

@@ -10,7 +10,7 @@ use crate::api::endpoints::DOCUMENT;
 
 static REFERENCE: LazyLock<String> = LazyLock::new(|| markdown::reference(&document()));
 
-fn document() -> OrderedJson {
+fn document() -> Value {
     serde_json::from_str(DOCUMENT).unwrap()
 }
 
