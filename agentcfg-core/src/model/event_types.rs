@@ -81,6 +81,9 @@ impl Default for EventTypes {
 
 impl FromJson for EventTypes {
     fn from_json(json: Json<'_>, field: &dyn Display, faults: &mut Faults) -> Option<Self> {
-        Vec::from_json(json, field, faults).map(Self::new)
+        let before = faults.count();
+        let types = Vec::from_json(json, field, faults)?;
+        // What stands for an element that is no text is no type.
+        (faults.count() == before).then(|| Self::new(types))
     }
 }

@@ -145,8 +145,9 @@ impl SharedLimiter {
 #[async_trait]
 impl RateLimiter for SharedLimiter {
     async fn hit(&self, subject: Subject<'_>, limit: u32, at: Moment) -> RateDecision {
-        /// The pause after a failure of the counter, so that not every request waits for its timeout.
-        const PAUSE: i64 = 1000;
+        /// The pause after a failure of the counter, so that not every request waits for its timeout. It begins with the
+        /// request, and is longer than the timeout.
+        const PAUSE: i64 = 2000;
         let state = &*self.state;
         if at.steady_millis >= state.ask_again_at.load(Ordering::Relaxed) || !state.is_alone() {
             match self.hit_shared(subject, limit).await {
@@ -199,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_counter_that_does_not_answer_is_tried_again_after_a_second() {
+    async fn a_counter_that_does_not_answer_is_tried_again_after_two_seconds() {
         let place = Arc::new(Place(Mutex::new(vec![Some(2), Some(3), None, Some(1)])));
         let limiter = SharedLimiter::new(place);
         let state = limiter.state();
@@ -207,11 +208,11 @@ mod tests {
         let decision = limiter.hit(key, 2, at(0)).await;
         assert!(decision.allowed && decision.status.remaining == 0 && decision.retry_after_millis == 59_999);
         assert!(!limiter.hit(key, 2, at(0)).await.allowed);
-        for passed in [0, 10, 999] {
-            assert_eq!(limiter.hit(key, 2, at(passed)).await.allowed, passed < 999);
+        for passed in [0, 10, 1999] {
+            assert_eq!(limiter.hit(key, 2, at(passed)).await.allowed, passed < 1999);
             assert!(state.is_alone());
         }
-        assert!(limiter.hit(key, 2, at(1000)).await.allowed);
+        assert!(limiter.hit(key, 2, at(2000)).await.allowed);
         assert!(!state.is_alone());
         assert_eq!(state.counted_alone(), 3);
     }

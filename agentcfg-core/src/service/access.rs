@@ -38,6 +38,7 @@ enum Basis {
         id: token::Id,
         version: u64,
         scope: Scope,
+        granted: PermissionSet,
         expires_at: Option<Timestamp>,
     },
     /// The membership of a user at this version.
@@ -89,6 +90,7 @@ impl Access {
                 id,
                 version: facts.version,
                 scope: facts.scope,
+                granted: facts.granted,
                 expires_at: facts.expires_at(),
             },
             acting_as: None,
@@ -235,7 +237,7 @@ impl Access {
             return Ok(());
         }
         Err(match (&self.basis, self.role) {
-            (Basis::ApiKey { scope, .. }, _) => lacks_scope(*scope, permission),
+            (Basis::ApiKey { scope, granted, .. }, _) => lacks_scope(*scope, *granted, permission),
             (_, Some(role)) => lacks(format_args!("the role {role}"), permission),
             (_, None) => lacks("the caller", permission),
         })
@@ -420,7 +422,7 @@ impl AgentCfg {
 
     async fn only_workspace(&self, user_id: &UserId, groups: &[UserId]) -> Result<WorkspaceId, Error> {
         let mut found = BTreeSet::new();
-        let groups = self.groups_that_count(user_id, groups).await?;
+        let (groups, _) = self.groups_that_count(user_id, groups).await?;
         for id in std::iter::once(user_id).chain(groups) {
             let entries = Entries::<Membership>::of(records::memberships(id)).limit(2);
             for membership in self.scan(entries).await?.into_keys() {

@@ -13,15 +13,20 @@ use super::records::{self, EntityKey, Stored, StoredUser, Transaction};
 use super::{AgentCfg, Settings};
 use crate::error::Error;
 use crate::model::{Member, UserId, WorkspaceId};
-use crate::validate::Invalid;
+use crate::validate::{GROUP, Invalid, is_group_id};
 
-const PREFIX: &str = "group:";
 /// The most groups of a user that count: more than fit into most tokens, and each is a record to read.
 const MOST: usize = 1000;
 
-/// Whether a member's identifier is that of a group.
-pub(super) fn is_group(user_id: &str) -> bool {
-    user_id.starts_with(PREFIX)
+/// Refuses the identifier of a group where a user is meant.
+pub(super) fn require_user(user_id: &str) -> Result<(), Invalid> {
+    match is_group_id(user_id) {
+        true => Err(Invalid::new(
+            "user_id",
+            "must not begin with group:, which stands for a group",
+        )),
+        false => Ok(()),
+    }
 }
 
 /// The groups that the claims of a token name. A name that could be no member is passed over.
@@ -33,7 +38,7 @@ pub(super) fn of_claims(settings: &Settings, claims: &Map<String, Value>) -> Arc
         _ => Vec::new(),
     };
     let groups = names.into_iter().filter(|name| !name.is_empty());
-    let groups = groups.filter_map(|name| format!("{PREFIX}{name}").parse().ok());
+    let groups = groups.filter_map(|name| format!("{GROUP}{name}").parse().ok());
     let distinct: BTreeSet<UserId> = groups.collect();
     if distinct.len() > MOST {
         tracing::warn!(
@@ -66,7 +71,7 @@ pub(super) fn is_removed(user: Option<&Stored<StoredUser>>) -> bool {
 impl AgentCfg {
     /// Refuses the identifier of a group where no claim names groups.
     pub(super) fn check_group(&self, user_id: &UserId) -> Result<(), Error> {
-        let Some(name) = user_id.strip_prefix(PREFIX) else {
+        let Some(name) = user_id.strip_prefix(GROUP) else {
             return Ok(());
         };
         let rule = match (&self.settings().groups_claim, name) {
@@ -90,17 +95,19 @@ impl AgentCfg {
         }
     }
 
-    /// The groups of a user that count: none, where an operator has removed the user.
+    /// The groups of a user that count, which are none where an operator has removed the user; and whether there is a
+    /// record of the user.
     pub(super) async fn groups_that_count<'a>(
         &self,
         user_id: &UserId,
         groups: &'a [UserId],
-    ) -> Result<&'a [UserId], Error> {
+    ) -> Result<(&'a [UserId], bool), Error> {
         if groups.is_empty() {
-            return Ok(groups);
+            return Ok((groups, true));
         }
         let user = self.read(records::user(user_id)).await?;
-        Ok(if is_removed(user.as_ref()) { &[] } else { groups })
+        let groups = if is_removed(user.as_ref()) { &[] } else { groups };
+        Ok((groups, user.is_some()))
     }
 }
 

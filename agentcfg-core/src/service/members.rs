@@ -2,7 +2,7 @@
 
 use super::access::Access;
 use super::change::Change;
-use super::groups::{is_group, is_removed};
+use super::groups::is_removed;
 use super::profiles::with_profile;
 use super::records::{self, EntityKey, Entries, Membership, Outcome, Stored};
 use super::retry::Attempt;
@@ -10,6 +10,7 @@ use super::{AgentCfg, Caller, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::word_enum::OpenSet;
 use crate::model::{Action, Member, Permission, Role, Success, TargetType, Timestamp, UserId, WorkspaceId};
+use crate::validate::is_group_id;
 
 impl AgentCfg {
     /// The members of a workspace in the order in which they joined, with the names and addresses that the tokens of
@@ -48,7 +49,7 @@ impl AgentCfg {
     /// The owner who has been in the workspace for the longest time; `None` while it is being deleted.
     pub(super) async fn first_owner(&self, workspace: WorkspaceId) -> Result<Option<UserId>, Error> {
         let mut members = self.members_in_order(workspace).await?.into_iter();
-        let owner = members.find(|member| member.role == Role::Owner && !is_group(&member.user_id));
+        let owner = members.find(|member| member.role == Role::Owner && !is_group_id(&member.user_id));
         Ok(owner.map(|owner| owner.user_id))
     }
 
@@ -206,7 +207,7 @@ fn count_owners<'a>(
     after: Option<Role>,
 ) -> Change<'a> {
     // A group may have no users, so that it never is the last owner.
-    let owners = |role: Option<Role>| i64::from(role == Some(Role::Owner) && !is_group(user_id));
+    let owners = |role: Option<Role>| i64::from(role == Some(Role::Owner) && !is_group_id(user_id));
     match owners(after) - owners(before) {
         0 => change,
         delta => change.add(records::further_owners(id), delta, None),

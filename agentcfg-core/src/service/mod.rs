@@ -61,6 +61,7 @@ mod swapped;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod text_lines;
 mod usage;
 mod versions;
 mod weak_map;

@@ -5,14 +5,14 @@
 
 use super::access::Access;
 use super::chunked_reads::Chunks;
-use super::groups::is_group;
+use super::groups::require_user;
 use super::members::member_removed;
 use super::records::{self, EntityKey, Entries, Membership, Outcome, StoredUser, Transaction, WorkspacePlace};
 use super::retry::Attempt;
 use super::{AgentCfg, Caller, no_api_key, not_found};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Actor, ApiKey, ApiKeyId, IdRef, Role, Success, UserId, Workspace, WorkspaceId};
-use crate::validate::{Invalid, quoted};
+use crate::validate::quoted;
 
 /// How many workspaces an error names at most.
 const NAMED: usize = 5;
@@ -156,9 +156,7 @@ impl AgentCfg {
     /// ```
     pub async fn remove_user(&self, caller: &Caller, user_id: &UserId) -> Result<Success, Error> {
         let operator = self.operator(caller)?;
-        if is_group(user_id) {
-            return Err(Invalid::new("user_id", "must not begin with group:, which stands for a group").into());
-        }
+        require_user(user_id)?;
         self.refuse_last_owner(user_id).await?;
         // First the mark, so that no group lets the user in any more, and no workspace of the user's can follow.
         self.retry_lost_races(|| self.try_mark_removed(user_id)).await?;

@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 use crate::model::into_field::settable;
 use crate::model::{AllowedHost, Permission, PermissionSet, Plan, PlanLimits, Scope, WorkspaceCreation};
 use crate::session::RequiredClaim;
-use crate::validate::{DEFAULT_PERSONA_PROMPT, Faults, Invalid, MAX_PERSONA_PROMPT, MAX_USER_ID, is_user_id, quoted};
+use crate::validate::{
+    DEFAULT_PERSONA_PROMPT, Faults, Invalid, MAX_PERSONA_PROMPT, MAX_USER_ID, is_group_id, is_user_id, quoted,
+};
 
 settable! {
     /// The settings of a deployment.
@@ -124,12 +126,17 @@ impl Settings {
             let rule = format_args!("must be 1 to {MAX_PERSONA_PROMPT}, got {given}");
             faults.push("max_persona_prompt", rule);
         }
-        for operator in self.operators.iter().filter(|name| !is_user_id(name)) {
-            let rule = format_args!(
-                "must be user ids of 1 to {MAX_USER_ID} characters, got {}",
-                quoted(operator)
-            );
-            faults.push("operators", rule);
+        for operator in &self.operators {
+            if !is_user_id(operator) {
+                let rule = format_args!(
+                    "must be user ids of 1 to {MAX_USER_ID} characters, got {}",
+                    quoted(operator)
+                );
+                faults.push("operators", rule);
+            } else if is_group_id(operator) {
+                let rule = format_args!("must be user ids, and {} stands for a group", quoted(operator));
+                faults.push("operators", rule);
+            }
         }
         if self.groups_claim.as_deref() == Some("") {
             faults.push("groups_claim", "must not be empty: no token has a claim without a name");
@@ -155,7 +162,7 @@ mod tests {
     #[test]
     fn values_that_admit_nothing_are_refused_by_name() {
         type Change = fn(&mut Settings);
-        let cases: [(Change, &str); 8] = [
+        let cases: [(Change, &str); 9] = [
             (
                 |s| s.session_rate_limit = 0,
                 "session_rate_limit must be at least 1, got 0",
@@ -183,6 +190,10 @@ mod tests {
             (
                 |s| s.operators = ["ad\na".to_owned()].into(),
                 "operators must be user ids of 1 to 200 characters, got \"ad\\na\"",
+            ),
+            (
+                |s| s.operators = ["group:staff".to_owned()].into(),
+                "operators must be user ids, and \"group:staff\" stands for a group",
             ),
             (
                 |s| s.groups_claim = Some(String::new()),

@@ -132,6 +132,10 @@ impl AgentCfg {
         let now = self.now();
         let day = now.plus_millis(LONGEST);
         let life = self.inner.sessions.cookie_life();
+        // The token may be taken for some seconds more. The cookie could not.
+        if session.expires_at.is_some_and(|end| end <= now) {
+            return Err(unauthorized().because("the session token is in the leeway after its end"));
+        }
         let kept = match life {
             CookieLife::Own | CookieLife::Token => None,
             CookieLife::Verified => {
@@ -191,7 +195,7 @@ impl AgentCfg {
     ///
     /// # Errors
     ///
-    /// When storage fails.
+    /// [`ErrorKind::Invalid`] for the identifier of a group, which no user has.
     ///
     /// ```
     /// # include!(concat!(env!("CARGO_MANIFEST_DIR"), "/doctests/studio.rs"));
@@ -203,6 +207,7 @@ impl AgentCfg {
     /// # Ok(()) }) }
     /// ```
     pub async fn make_login_code(&self, user_id: &UserId) -> Result<LoginCode, Error> {
+        groups::require_user(user_id)?;
         let mut code = token::random_text(CODE, self.entropy())?;
         code.push('-');
         code.push_str(&URL_SAFE_NO_PAD.encode(user_id.as_str()));
@@ -369,6 +374,7 @@ impl AgentCfg {
         }
         let session = UserSession {
             expires_at: Some(stored.expires_at),
+            valid_until: Some(stored.expires_at),
             browser: Some(Arc::from(hash)),
             groups,
             profile: None,

@@ -1,6 +1,5 @@
 //! Versions of agents: reading and comparing them.
 
-use similar::TextDiff;
 use uuid::Uuid;
 
 use super::access::Access;
@@ -11,7 +10,7 @@ use super::chunked_reads;
 use super::past::{PastAgent, is_there};
 use super::records::{self, Content, Encoded, Entries, Stored, StoredLabels, StoredVersion, VersionHead};
 use super::serialized_record::SerializedRecord;
-use super::{AgentCfg, Caller, diff, not_found};
+use super::{AgentCfg, Caller, diff, not_found, text_lines};
 use crate::error::{Error, ErrorKind};
 use crate::model::{
     AgentConfig, AgentDiff, AgentId, AgentVersion, AgentVersionDetail, AsOf, IdRef, Label, Permission, StoredAgent,
@@ -383,9 +382,10 @@ fn prompt_diff((from, before): (u64, Option<String>), (to, after): (u64, Option<
         return None;
     }
     let names = (format!("version {from}"), format!("version {to}"));
-    let diff = TextDiff::from_lines(&before, &after);
-    let mut unified = diff.unified_diff();
-    Some(unified.context_radius(CONTEXT).header(&names.0, &names.1).to_string())
+    Some(text_lines::compare(&before, &after, |diff| {
+        let mut unified = diff.unified_diff();
+        unified.context_radius(CONTEXT).header(&names.0, &names.1).to_string()
+    }))
 }
 
 #[cfg(test)]
@@ -405,6 +405,11 @@ mod tests {
         assert_eq!(diff(Some("a\nb\n"), Some("a\nc\n")).as_deref(), Some(changed));
         let made = "--- version 1\n+++ version 2\n@@ -0,0 +1 @@\n+a\n\\ No newline at end of file\n";
         assert_eq!(diff(None, Some("a")).as_deref(), Some(made));
+        let returned = "--- version 1\n+++ version 2\n@@ -1,2 +1,2 @@\n-a\rb\r\n-d\r\n\\ No newline at end of file\n+a\rc\r\n+d\r\n";
+        assert_eq!(
+            diff(Some("a\rb\r\nd\r"), Some("a\rc\r\nd\r\n")).as_deref(),
+            Some(returned)
+        );
     }
 
     #[test]

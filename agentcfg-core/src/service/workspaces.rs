@@ -173,8 +173,11 @@ impl AgentCfg {
             views.insert(view.workspace.id, (view, active_agents));
         }
         let own: BTreeSet<_> = views.keys().copied().collect();
-        for group in self.groups_that_count(user_id, groups).await? {
+        let (groups, is_known) = self.groups_that_count(user_id, groups).await?;
+        let mut is_in_by_group = false;
+        for group in groups {
             for (view, active_agents) in self.memberships_of(group).await? {
+                is_in_by_group = true;
                 let id = view.workspace.id;
                 // The user's own membership wins, and of several groups the highest role.
                 let is_higher = views.get(&id).is_none_or(|(known, _)| known.role < view.role);
@@ -182,6 +185,9 @@ impl AgentCfg {
                     views.insert(id, (view, active_agents));
                 }
             }
+        }
+        if is_in_by_group && !is_known {
+            self.note_user(user_id).await;
         }
         let mut views: Vec<_> = views.into_values().collect();
         views.sort_unstable_by_key(|(view, _)| order(view));

@@ -59,12 +59,7 @@ pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -
     {
         return Err(SessionError::Invalid("it is no access token"));
     }
-    for name in ["exp", "nbf"] {
-        if !answer.get(name).is_none_or(Value::is_number) {
-            return Err(bad_answer(&format!("its answer has a {name} that is no number")));
-        }
-    }
-    claims::check_times(&answer, LEEWAY_SECONDS, now)?;
+    check_times(&answer, now)?;
     let says_otherwise = |name: &str, agrees: &dyn Fn() -> bool| answer.contains_key(name) && !agrees();
     if let Some(issuer) = rules.issuer
         && says_otherwise("iss", &|| claims::is_issued_by(&answer, issuer))
@@ -83,17 +78,28 @@ pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -
 ///
 /// ```
 /// use agentcfg_core::session::read_user_info;
-/// assert_eq!(read_user_info(br#"{"id": "ada", "email": "ada@example.com"}"#)?.user_id, "ada");
-/// # Ok::<(), agentcfg_core::session::SessionError>(())
+/// let now = "2026-11-20T09:30:00Z".parse()?;
+/// assert_eq!(read_user_info(br#"{"id": "ada", "email": "ada@example.com"}"#, now)?.user_id, "ada");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
 /// # Errors
 ///
 /// [`SessionError::Unavailable`] when the answer names no user; [`SessionError::Invalid`] when it names one
-/// that cannot be a user of this service.
-pub fn read_user_info(body: &[u8]) -> Result<Session, SessionError> {
+/// that cannot be a user of this service, and when it is not valid now (`exp`, `nbf`).
+pub fn read_user_info(body: &[u8], now: Timestamp) -> Result<Session, SessionError> {
     let answer = json::object(body).map_err(|fault| bad_answer(&format!("its answer {fault}")))?;
+    check_times(&answer, now)?;
     user(&answer, &["sub", "id"])
+}
+
+fn check_times(answer: &Map<String, Value>, now: Timestamp) -> Result<(), SessionError> {
+    for name in ["exp", "nbf"] {
+        if !answer.get(name).is_none_or(Value::is_number) {
+            return Err(bad_answer(&format!("its answer has a {name} that is no number")));
+        }
+    }
+    claims::check_times(answer, LEEWAY_SECONDS, now)
 }
 
 fn user(answer: &Map<String, Value>, names: &[&str]) -> Result<Session, SessionError> {
@@ -172,10 +178,15 @@ mod tests {
 
     #[test]
     fn a_user_url_names_the_user() {
-        let ask = |body: &str| read_user_info(body.as_bytes());
+        let ask = |body: &str| read_user_info(body.as_bytes(), Timestamp::from_unix_millis(1_000_000));
+        assert!(ask(r#"{"id": "ada", "exp": 991, "nbf": 1010}"#).is_ok());
+        for ended in [r#"{"id": "ada", "exp": 990}"#, r#"{"id": "ada", "nbf": 1011}"#] {
+            assert!(matches!(ask(ended), Err(SessionError::Invalid(_))), "{ended}");
+        }
         assert_eq!(ask(r#"{"id": "ada"}"#).unwrap().user_id, "ada");
         assert_eq!(ask(r#"{"sub": "ada", "id": "row-7"}"#).unwrap().user_id, "ada");
         for useless in [
+            r#"{"id": "ada", "exp": "2000"}"#,
             r#"{"id": 7}"#,
             r#"{"email": "a@b"}"#,
             r#"{"user": {"id": "ada"}}"#,

@@ -85,6 +85,23 @@ pub const MAX_LOGIN_CODE: usize = 1200;
 /// ```
 pub const MAX_OVERLAP: u32 = 2_592_000;
 
+/// What the identifier of a member begins with that stands for a group of the identity provider.
+///
+/// ```
+/// assert_eq!(agentcfg_core::validate::GROUP, "group:");
+/// ```
+pub const GROUP: &str = "group:";
+
+/// Whether the identifier of a member stands for a group. No user has such an identifier.
+///
+/// ```
+/// use agentcfg_core::validate::is_group_id;
+/// assert!(is_group_id("group:staff") && !is_group_id("ada"));
+/// ```
+pub fn is_group_id(user_id: &str) -> bool {
+    user_id.starts_with(GROUP)
+}
+
 /// Whether a text can be a user's identifier: 1–200 characters, no control characters.
 ///
 /// ```

@@ -249,6 +249,12 @@ async fn a_user_who_came_in_by_a_group_alone_can_be_removed() {
     create("first").await.unwrap();
     service.remove_user(&root, &"dan".parse().unwrap()).await.unwrap();
     assert_eq!(kind(create("second").await), ErrorKind::Forbidden);
+    // So can one who has only looked which workspaces there are.
+    let token = json!({"sub": "fay", "groups": ["staff"]}).to_string();
+    let fay = service.authenticate(&token).await.unwrap();
+    assert_eq!(service.list_workspaces(&fay).await.unwrap().len(), 1);
+    service.remove_user(&root, &"fay".parse().unwrap()).await.unwrap();
+    assert!(service.list_workspaces(&fay).await.unwrap().is_empty());
 }
 
 #[tokio::test]

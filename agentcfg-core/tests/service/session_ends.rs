@@ -1,9 +1,11 @@
 //! What ends the sessions of browsers: a restore, and other rules of admission.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use agentcfg_core::clock::Clock;
-use agentcfg_core::session::LocalSessions;
+use agentcfg_core::model::{After, NewWorkspace, Timestamp};
+use agentcfg_core::session::{CookieLife, LocalSessions, Session, SessionError, SessionVerifier};
 use agentcfg_core::store::{Check, Key, MemoryStore, Store};
 use agentcfg_core::{AgentCfg, ErrorKind, Settings};
 use serde_json::json;
@@ -43,6 +45,49 @@ async fn sessions_do_not_outlive_the_secret_of_their_tokens() {
         .sessions(LocalSessions::new(&[9; 32]).unwrap())
         .build();
     assert!(!is_in(&other, &cookie).await);
+}
+
+/// A verifier that takes a token for as long as the leeway after its end.
+struct Lenient;
+
+#[async_trait::async_trait]
+impl SessionVerifier for Lenient {
+    async fn verify(&self, token: &str, _: Timestamp) -> Result<Session, SessionError> {
+        Ok(Session::new("ada").expires_at(token.parse().unwrap()))
+    }
+
+    fn ready(&self) -> Result<(), SessionError> {
+        Ok(())
+    }
+
+    fn cookie_life(&self) -> CookieLife {
+        CookieLife::Token
+    }
+}
+
+#[tokio::test]
+async fn a_token_in_its_leeway_reads_the_feed_and_opens_no_session() {
+    let clock = clock();
+    let service = AgentCfg::builder(MemoryStore::new())
+        .clock(clock.clone())
+        .sessions(Lenient)
+        .build();
+    let ada = service.trusted_user("ada").unwrap();
+    let studio = service
+        .create_workspace(&ada, NewWorkspace::new("Studio"))
+        .await
+        .unwrap()
+        .id;
+    let token = clock.now().plus_millis(-3000).to_string();
+    let caller = service.authenticate(&token).await.unwrap();
+    assert!(service.changes(&caller, studio, After::Start, 10).await.is_ok());
+    let watch = service.watch(&caller, studio, After::Now).await.unwrap();
+    assert_eq!(watch.expires_in(), Some(Duration::from_secs(7)));
+    let refused = service.open_browser_session(&caller, &token).await.unwrap_err();
+    assert_eq!(refused.kind(), ErrorKind::Unauthorized);
+    clock.advance_millis(7000);
+    let page = service.changes(&caller, studio, After::Start, 10).await;
+    assert_eq!(page.unwrap_err().kind(), ErrorKind::Unauthorized);
 }
 
 /// A session was opened with a token that is accepted no longer: of another provider, or without a claim that is

@@ -28,6 +28,11 @@ impl<S> PullBody<S> {
             piece: Some(next(source)),
         }
     }
+
+    /// A body without content, for an answer to `HEAD`.
+    pub fn empty(next: fn(S) -> NextPiece<S>) -> Self {
+        Self { next, piece: None }
+    }
 }
 
 impl<S> HttpBody for PullBody<S> {

@@ -165,7 +165,7 @@ impl RemoteCheck {
                 };
                 read_introspection(body, rules, now)
             }
-            Self::User { .. } => read_user_info(body),
+            Self::User { .. } => read_user_info(body, now),
         }
     }
 }

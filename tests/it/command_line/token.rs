@@ -8,9 +8,11 @@ use agentcfg_tests::harness::{Run, Server, run, scratch};
 fn a_group_is_no_user() {
     let dir = scratch();
     let data = dir.path().join("data");
-    Run::new(["token", "--user", "group:dev", "--data", data.to_str().unwrap()])
-        .finish()
-        .failed_with(&["--user must be a user"]);
+    for command in ["token", "login-link"] {
+        Run::new([command, "--user", "group:dev", "--data", data.to_str().unwrap()])
+            .finish()
+            .failed_with(&["--user must be a user"]);
+    }
 }
 
 #[test]

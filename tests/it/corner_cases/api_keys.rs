@@ -240,7 +240,11 @@ fn write_keys_configure_agents_only_if_the_deployment_allows_it() {
         let request = server.post("/api/agents/configs").bearer(credential);
         request.json(&studio.agent(id, &Value::Null)).send()
     };
-    create(&studio.key("write").key, "a").refused(403, &["agents:configure"]);
+    create(&studio.key("write").key, "a").refused(403, &["an API key of scope write lacks", "agents:configure"]);
+    let limited = studio
+        .key_with(&json!({"scope": "admin", "permissions": ["agents:read"]}))
+        .key;
+    create(&limited, "a").refused(403, &["that is limited to some permissions", "agents:configure"]);
     create(&studio.key("admin").key, "b").expect(201);
     create(&studio.member("member"), "c").expect(201);
 }

@@ -94,6 +94,16 @@ fn an_export_has_what_the_lists_show() {
     log.reverse();
     assert_eq!(of_kind(&lines, "audit"), log);
     assert_eq!(log.last().unwrap()["action"], "workspace.exported");
+    // Nothing leaves the server by `HEAD`, so that it is no export.
+    let target = format!("/api/workspaces/export?workspace_id={}", studio.id);
+    let head = studio
+        .server
+        .request("HEAD", target)
+        .bearer(&studio.owner)
+        .send()
+        .expect(200);
+    assert_eq!(head.need("content-type"), "application/x-ndjson");
+    assert_eq!(studio.audit().len(), log.len());
     assert_eq!(
         log.last().unwrap()["target"],
         json!({"type": "workspace", "id": studio.id})

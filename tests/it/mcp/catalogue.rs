@@ -148,6 +148,33 @@ fn an_agent_with_a_persona_is_a_prompt() {
     }
     let resource = ask_pinned("resources/read", json!({"uri": "agentcfg://agents/writer/prompt"}));
     assert_eq!(resource["result"]["contents"][0]["text"], "You write.\n");
+    // So do the lists.
+    studio
+        .change("writer", &json!({"persona_prompt": null, "description": "Now"}))
+        .expect(200);
+    studio
+        .change("silent", &json!({"persona_prompt": "You speak."}))
+        .expect(200);
+    let listed = ask_pinned("prompts/list", json!({}))["result"]["prompts"].clone();
+    let names: Vec<_> = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|prompt| &prompt["name"])
+        .collect();
+    assert_eq!(names, ["writer"]);
+    let listed = ask_pinned("resources/list", json!({}))["result"]["resources"].clone();
+    let names = listed
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|resource| resource["name"].as_str().unwrap());
+    let prompts: Vec<_> = names.filter(|name| name.ends_with("/prompt")).collect();
+    assert_eq!(prompts, ["writer/prompt"]);
+    let unknown = ask_pinned("prompts/get", json!({"name": "silent"}));
+    let message = unknown["error"]["message"].as_str().unwrap();
+    assert!(message.contains("has no label"), "{message}");
+    studio.change("silent", &json!({"persona_prompt": null})).expect(200);
     let refused = ask_pinned("prompts/get", json!({"name": "writer@latest"}));
     assert!(
         refused["error"]["message"].as_str().unwrap().contains("pinned"),

@@ -14,13 +14,16 @@ use crate::model::{
     Usd, UserId, WorkspaceId,
 };
 use crate::service::change::Change;
-use crate::service::records::{self, BudgetAccount, BudgetPlace, BudgetsHead, Stored, StoredBudget};
+use crate::service::records::{self, BudgetAccount, BudgetPlace, BudgetsHead, ProcessTag, Stored, StoredBudget};
 use crate::service::retry::{Attempt, Rounds};
 use crate::service::{AgentCfg, Caller};
 use crate::validate::{IntoValid, Invalid};
 
 /// The most budgets of a workspace.
 const MOST: u64 = 500;
+/// How often accounts are read until they agree with what this process has reported. One that has no report of this
+/// process any more agrees never.
+const READS: usize = 4;
 /// More accounts than a budget has.
 const ACCOUNTS: usize = 64;
 
@@ -84,29 +87,42 @@ impl AgentCfg {
         workspace: WorkspaceId,
         budgets: impl Iterator<Item = &Arc<KnownBudget>> + Clone,
     ) -> Result<Vec<Budget>, Error> {
-        let now = self.now();
-        let keys = budgets
-            .clone()
-            .map(|budget| account_key(workspace, &budget.stored, now));
-        let accounts = self.read(keys.collect::<Vec<_>>()).await?;
-        let shown = budgets.zip(accounts).map(|(budget, account)| {
-            let account = account.map(|account| account.value).unwrap_or_default();
-            self.shown(budget, &account, now)
-        });
-        shown.collect()
+        let (now, own) = (self.now(), self.process_tag()?);
+        let mut left = READS;
+        loop {
+            left -= 1;
+            let keys = budgets
+                .clone()
+                .map(|budget| account_key(workspace, &budget.stored, now));
+            let accounts = self.read(keys.collect::<Vec<_>>()).await?;
+            let shown = budgets.clone().zip(accounts).map(|(budget, account)| {
+                let account = account.map(|account| account.value).unwrap_or_default();
+                // What this process has not reported yet is known here.
+                let slice = budget.at(now);
+                let slice = slice.lock();
+                let unreported = slice
+                    .not_in(&account, own)
+                    .or_else(|| (left == 0).then(|| slice.unreported()))?;
+                Some(self.shown(budget, &account, (unreported, slice.open()), own, now))
+            });
+            if let Some(shown) = shown.collect() {
+                return Ok(shown);
+            }
+        }
     }
 
-    fn shown(&self, budget: &KnownBudget, account: &BudgetAccount, now: Timestamp) -> Result<Budget, Error> {
-        let (own, gone) = (self.process_tag()?, self.gone());
-        // What this process has not reported yet is known here.
-        let slice = budget.at(now);
-        let (unreported, open) = {
-            let slice = slice.lock();
-            (slice.unreported(), slice.open())
-        };
+    fn shown(
+        &self,
+        budget: &KnownBudget,
+        account: &BudgetAccount,
+        (unreported, open): (u64, u64),
+        own: ProcessTag,
+        now: Timestamp,
+    ) -> Budget {
+        let gone = self.gone();
         let usd = |nanos: u64| Usd::from_nanos(nanos.into());
         let stored = &budget.stored;
-        Ok(Budget {
+        Budget {
             id: stored.id,
             scope: stored.scope,
             scope_id: stored.scope_id.clone(),
@@ -119,7 +135,7 @@ impl AgentCfg {
             resets_at: period::end(stored.period, now),
             created_at: stored.created_at,
             updated_at: stored.updated_at,
-        })
+        }
     }
 
     /// Makes a budget, or changes its limit and action. Calls of all servers are held to it from then on; a

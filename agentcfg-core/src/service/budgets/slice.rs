@@ -58,6 +58,8 @@ pub(super) struct Slice {
     beyond: u64,
     /// The number of the last report.
     report: u64,
+    /// The number of the last one that was taken over: what it says is in the account, and not here any more.
+    taken_over: u64,
     /// The reports whose outcome is not known. Each of them checks that the account is as it was read, so at most one
     /// is committed, which may be one that was given up.
     undecided: Vec<Report>,
@@ -190,6 +192,18 @@ impl Slice {
         self.spent.saturating_add(self.beyond)
     }
 
+    /// What was spent and is not in this reading of the account, which may have a report that was not taken over yet.
+    /// `None` where the account was read before the report that was taken over last.
+    pub(super) fn not_in(&self, account: &BudgetAccount, own: ProcessTag) -> Option<u64> {
+        let reported = account.holders.get(&own).map_or(0, |own| own.report);
+        if reported < self.taken_over {
+            return None;
+        }
+        let counted = self.undecided.iter().find(|report| report.number == reported);
+        let counted = counted.map_or(0, |report| report.spent.saturating_add(report.beyond));
+        Some(self.unreported().saturating_sub(counted))
+    }
+
     /// What calls in flight have reserved.
     pub(super) fn open(&self) -> u64 {
         self.open
@@ -234,6 +248,7 @@ impl Slice {
     fn take_over(&mut self, report: Report) {
         self.spent = self.spent.saturating_sub(report.spent);
         self.beyond = self.beyond.saturating_sub(report.beyond);
+        self.taken_over = report.number;
         self.undecided.clear();
     }
 

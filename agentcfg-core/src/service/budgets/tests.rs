@@ -360,6 +360,35 @@ fn a_process_that_does_not_report_may_not_reserve() {
     assert!(slice.is_due(5_000));
 }
 
+#[test]
+fn what_is_spent_is_counted_once_whenever_the_account_was_read() {
+    let limit = Limit {
+        nanos: 1_000,
+        refuses: true,
+    };
+    let at = Moment { now: 0, steady: 0 };
+    let (mut before, mut slice) = (BudgetAccount::default(), Slice::default());
+    slice.exchange(&mut before, 1, limit, at, take(100));
+    slice.exchanged(&before, 1, 0);
+    assert!(slice.reserve(30, 0));
+    slice.settle(30, 20);
+    let shown = |slice: &Slice, account: &BudgetAccount| Some(account.spent + slice.not_in(account, 1)?);
+    assert_eq!(shown(&slice, &before), Some(20));
+    let mut after = before.clone();
+    slice.exchange(&mut after, 1, limit, at, Wish::Report);
+    // The report is on its way, and may be committed already.
+    assert_eq!((shown(&slice, &before), shown(&slice, &after)), (Some(20), Some(20)));
+    slice.charge(5);
+    assert_eq!((shown(&slice, &before), shown(&slice, &after)), (Some(25), Some(25)));
+    slice.exchanged(&after, 1, 0);
+    assert_eq!(shown(&slice, &after), Some(25));
+    assert_eq!(
+        shown(&slice, &before),
+        None,
+        "it was read before the report was committed"
+    );
+}
+
 /// Two calls wait, each in a process whose part is too small. Both ask, and one of them gets both parts.
 #[test]
 fn parts_that_are_too_small_alone_pay_for_one_call_together() {

@@ -21,9 +21,10 @@ pub(in crate::service) fn unauthorized() -> Error {
     Error::new(ErrorKind::Unauthorized, "invalid credentials")
 }
 
-/// The refusal of an API key that lacks a permission, of which its scope, or a limit of the key, is the reason.
-pub(in crate::service) fn lacks_scope(scope: Scope, permission: Permission) -> Error {
-    match scope.permissions().contains(permission) {
+/// The refusal of an API key that lacks a permission. The reason is its scope, which has these permissions in this
+/// deployment, or a limit of the key.
+pub(in crate::service) fn lacks_scope(scope: Scope, granted: PermissionSet, permission: Permission) -> Error {
+    match granted.contains(permission) {
         true => lacks("an API key that is limited to some permissions or agents", permission),
         false => lacks(format_args!("an API key of scope {scope}"), permission),
     }
@@ -76,6 +77,8 @@ pub(in crate::service) struct KeyFacts {
     pub(in crate::service) permissions: PermissionSet,
     pub(in crate::service) rate_limit: u32,
     pub(in crate::service) scope: Scope,
+    /// What the scope may do in this deployment.
+    pub(in crate::service) granted: PermissionSet,
     pub(in crate::service) limits: KeyLimits,
     /// When the key expires, in milliseconds since the Unix epoch; `i64::MAX` for never. An `Option` would take twice
     /// the memory.
@@ -92,11 +95,12 @@ impl KeyFacts {
         stamp: Option<Stamp>,
         settings: &Settings,
     ) -> Self {
-        let permissions = permissions_of(stored, settings.permissions_of(stored.scope));
+        let granted = settings.permissions_of(stored.scope);
         Self {
             version,
             workspace_id: stored.workspace_id,
-            permissions,
+            permissions: permissions_of(stored, granted),
+            granted,
             limits: KeyLimits::of(stored),
             rate_limit: stored.rate_limit,
             scope: stored.scope,
@@ -131,6 +135,8 @@ impl KeyFacts {
 pub(in crate::service) struct UserSession {
     /// When it ends; `None` for a user whom the embedding app has authenticated.
     pub(in crate::service) expires_at: Option<Timestamp>,
+    /// Until when requests are served: that is later than the end, where the clock of the provider is another one.
+    pub(in crate::service) valid_until: Option<Timestamp>,
     /// The hash of the cookie, if it is a browser session.
     pub(in crate::service) browser: Option<Arc<str>>,
     /// The groups that the token names, as they stand among members.
@@ -259,7 +265,7 @@ impl Caller {
     pub fn check_scope(&self, permission: Permission) -> Result<(), Error> {
         match &self.kind {
             CallerKind::ApiKey(ApiKeyCaller { facts, .. }) if !facts.permissions.contains(permission) => {
-                Err(lacks_scope(facts.scope, permission))
+                Err(lacks_scope(facts.scope, facts.granted, permission))
             }
             CallerKind::ApiKey(_) | CallerKind::User { .. } => Ok(()),
         }
@@ -394,6 +400,14 @@ impl Caller {
         match &self.kind {
             CallerKind::ApiKey(key) => key.facts.expires_at(),
             CallerKind::User { session, .. } => session.expires_at,
+        }
+    }
+
+    /// Until when requests of this caller are served.
+    pub(in crate::service) fn valid_until(&self) -> Option<Timestamp> {
+        match &self.kind {
+            CallerKind::ApiKey(key) => key.facts.expires_at(),
+            CallerKind::User { session, .. } => session.valid_until,
         }
     }
 

@@ -46,7 +46,6 @@ use crate::error::Error;
 use crate::model::{RateStatus, UserId};
 use crate::rate_limit::{MemoryLimiter, RateDecision, RateLimited, RateLimiter, Subject};
 use crate::token::{self, Parts};
-use crate::validate::Invalid;
 
 /// Where requests are counted in rate windows.
 pub(super) enum RateCounting {
@@ -269,9 +268,7 @@ impl AgentCfg {
     /// ```
     pub fn trusted_user(&self, user_id: &str) -> Result<Caller, Error> {
         let user_id: UserId = user_id.parse()?;
-        if groups::is_group(&user_id) {
-            return Err(Invalid::new("user_id", "must not begin with group:, which stands for a group").into());
-        }
+        groups::require_user(&user_id)?;
         Ok(Caller::user(user_id, UserSession::default()))
     }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use super::caller::{Caller, KeyFacts, UserSession, unauthorized};
 use super::key_table::Verified;
-use crate::clock::Moment;
+use crate::clock::{Moment, SECOND};
 use crate::error::{Error, ErrorKind};
 use crate::service::records::{self, Encoded, Profile, StoredApiKey};
 use crate::service::{AgentCfg, groups};
-use crate::session::{Session, SessionError};
+use crate::session::{CookieLife, LEEWAY_SECONDS, Session, SessionError};
 use crate::store::Stamp;
 use crate::token::{self, Parts};
-use crate::validate::Invalid;
+use crate::validate::{Invalid, is_group_id};
 
 impl AgentCfg {
     /// The caller behind a key, by its record as it is stored now.
@@ -72,8 +72,13 @@ impl AgentCfg {
         let user_id = verified.user_id.parse();
         let user_id = user_id.map_err(|error: Invalid| unauthorized().because(error))?;
         let profile = Profile::of_claims(&verified.claims);
+        let leeway = match self.inner.sessions.cookie_life() {
+            CookieLife::Own => 0,
+            CookieLife::Token | CookieLife::Verified => i64::from(LEEWAY_SECONDS) * SECOND,
+        };
         let session = UserSession {
             expires_at: verified.expires_at,
+            valid_until: verified.expires_at.map(|end| end.plus_millis(leeway)),
             browser: None,
             groups: groups::of_claims(&self.settings(), &verified.claims),
             profile: (profile != Profile::default()).then(|| Arc::new(profile)),
@@ -93,7 +98,7 @@ impl AgentCfg {
             .because(error),
         })?;
         let settings = self.settings();
-        if groups::is_group(&session.user_id) {
+        if is_group_id(&session.user_id) {
             return Err(refused("its user has the identifier of a group"));
         }
         let required = &settings.required_claims;

@@ -313,7 +313,7 @@ impl AgentCfg {
                     cursor: Cursor::new(epoch, workspace, revision),
                     has_more: is_full,
                     permissions: part.access.permissions(),
-                    expires_at: part.access.key_expires_at().or_else(|| caller.expires_at()),
+                    expires_at: part.access.key_expires_at().or_else(|| caller.valid_until()),
                 });
             }
         }
@@ -398,7 +398,7 @@ impl AgentCfg {
     /// Requires that the session of a user has not expired.
     fn require_session(&self, caller: &Caller) -> Result<(), Error> {
         match &caller.kind {
-            CallerKind::User { session, .. } if session.expires_at.is_some_and(|end| end <= self.now()) => {
+            CallerKind::User { session, .. } if session.valid_until.is_some_and(|end| end <= self.now()) => {
                 Err(unauthorized())
             }
             _ => Ok(()),

@@ -1,13 +1,13 @@
 //! The comparison of two labels: what moving one to where the other points would change, for each agent.
 
-use similar::{ChangeTag, TextDiff};
+use similar::ChangeTag;
 
 use super::super::blocking::blocking;
 use super::super::chunked_reads::RECORDS;
 use super::super::lists::Pair;
 use super::super::records::{self, StoredVersion};
 use super::super::serialized_record::SerializedRecord;
-use super::super::{AgentCfg, Caller, diff};
+use super::super::{AgentCfg, Caller, diff, text_lines};
 use crate::error::Error;
 use crate::model::{Changes, Label, LabelDiff, Permission, WorkspaceId};
 use crate::validate::Invalid;
@@ -116,13 +116,15 @@ impl Lines {
     fn between(before: &str, after: &str) -> Self {
         let mut lines = Self::default();
         if before != after {
-            for change in TextDiff::from_lines(before, after).iter_all_changes() {
-                match change.tag() {
-                    ChangeTag::Insert => lines.added += 1,
-                    ChangeTag::Delete => lines.removed += 1,
-                    ChangeTag::Equal => {}
+            text_lines::compare(before, after, |diff| {
+                for change in diff.iter_all_changes() {
+                    match change.tag() {
+                        ChangeTag::Insert => lines.added += 1,
+                        ChangeTag::Delete => lines.removed += 1,
+                        ChangeTag::Equal => {}
+                    }
                 }
-            }
+            });
         }
         lines
     }

@@ -16,7 +16,7 @@ use super::access::Access;
 use super::agent_labels::Labels;
 use super::agents::agent_key;
 use super::change::Change;
-use super::records::{self, EntityKey, Entries, StoredLabel, StoredLabels};
+use super::records::{self, EntityKey, Entries, Stored, StoredLabel, StoredLabels};
 use super::retry::Attempt;
 use super::versions::is_version;
 use super::{AgentCfg, Caller, not_found};
@@ -120,7 +120,11 @@ impl AgentCfg {
         let access = self
             .access_default(caller, workspace, Permission::AgentsRelease)
             .await?;
-        let (agent, labels) = self.labels_of(&access, agent_id).await?;
+        let (found, labels) = self.labels_of(&access, agent_id).await?;
+        // What `latest` names is a decision on the agent's record.
+        let is_latest = target.label.as_ref().is_some_and(Label::is_latest);
+        let is_current = is_latest.then(|| found.unchanged());
+        let agent = found.value;
         let agent_id = agent.agent.agent_id.clone();
         let current = agent.version();
         let version = match (target.version, &target.label) {
@@ -158,8 +162,8 @@ impl AgentCfg {
         let changes = Changes::from([moved(&agent_id, label, present, Some(version))]);
         let change = Change::new(&access, now, Action::LabelSet, TargetType::Agent, agent_id.as_str());
         let change = change.audit_changes(&changes)?.about_version(version);
-        let change =
-            change.extended(|transaction| labels.set(label, &stored).write(transaction.check_all(is_there)))?;
+        let checks = is_there.into_iter().chain(is_current);
+        let change = change.extended(|transaction| labels.set(label, &stored).write(transaction.check_all(checks)))?;
         self.apply(change).await?.attempt(stored.shown(&agent_id, label))
     }
 
@@ -190,7 +194,7 @@ impl AgentCfg {
                 .access_default(caller, workspace, Permission::AgentsRelease)
                 .await?;
             let (agent, labels) = self.labels_of(&access, agent_id).await?;
-            let agent_id = agent.agent.agent_id.as_str();
+            let agent_id = agent.value.agent.agent_id.as_str();
             let version = labels.version(&label).ok_or_else(|| no_label(agent_id, &label))?;
             let changes = Changes::from([moved(agent_id, &label, Some(version), None)]);
             let change = Change::new(&access, self.now(), Action::LabelRemoved, TargetType::Agent, agent_id);
@@ -201,11 +205,15 @@ impl AgentCfg {
         .await
     }
 
-    async fn labels_of(&self, access: &Access, agent_id: IdRef<'_, AgentId>) -> Result<(StoredAgent, Labels), Error> {
+    async fn labels_of(
+        &self,
+        access: &Access,
+        agent_id: IdRef<'_, AgentId>,
+    ) -> Result<(Stored<StoredAgent>, Labels), Error> {
         let agent_key = agent_key(access, agent_id)?;
         let key = records::labels(access.workspace(), agent_id.as_str());
         let (agent, found) = self.read((agent_key, key.clone())).await?;
-        let agent = agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?.value;
+        let agent = agent.ok_or_else(|| not_found("agent", agent_id.as_str()))?;
         Ok((agent, Labels::of(key, found)))
     }
 }

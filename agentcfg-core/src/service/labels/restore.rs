@@ -78,11 +78,12 @@ impl AgentCfg {
         let (label, now) = (&restore.label, self.now());
         let last = self.read(records::revision(workspace)).await?;
         is_there(restore.revision, last)?;
+        since.read_to(self, last).await?;
         if let Some(base) = restore.base {
-            self.require_unmoved(base, workspace, last, &[label], access.limits())
+            // Up to the entry that the decision is about, which may be later than `last`.
+            self.require_unmoved(base, workspace, since.read(), &[label], access.limits())
                 .await?;
         }
-        since.read_to(self, last).await?;
         let moved_since = || {
             let all = since.versions().iter();
             all.filter(|(agent_id, _)| access.limits().includes(agent_id))

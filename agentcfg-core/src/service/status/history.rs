@@ -1,7 +1,8 @@
 //! The changes of live statuses in the last 24 hours, as this server saw them. They are in memory alone.
 //!
 //! An agent's report that counts no longer is a change to `offline`, noted when the agent reports again or when the
-//! history is read, at the time at which the report ended.
+//! history is read, at the time at which the report ended. So is a report that was removed, because its agent was
+//! deactivated and restored.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -14,6 +15,9 @@ use crate::sync::lock;
 
 /// How far back changes are kept, in milliseconds.
 const KEPT: i64 = DAY;
+
+/// For how long, in milliseconds, a list of statuses may lack a report that this server has taken.
+const ON_ITS_WAY: i64 = SECOND;
 
 /// The greatest number of changes of one agent.
 const OF_AGENT: usize = 288;
@@ -96,15 +100,18 @@ impl AgentCfg {
         }
         // Other servers take reports too, and so did this one before its last start.
         let statuses = self.statuses(&access);
-        let reports = match &statuses.current(self, &access).await?.table {
-            Some(table) => table.reports(),
-            None => Vec::new(),
+        let (reports, unreported) = match &statuses.current(self, &access).await?.table {
+            Some(table) => (table.reports(), table.unreported()),
+            None => Default::default(),
         };
         let (now, ttl) = (self.now(), self.status_ttl());
         let is_asked = |agent: &AgentId| agent_id.is_none_or(|asked| agent == asked) && limits.includes(agent);
         let mut histories = lock(&self.inner.status_history.0);
         for report in reports {
             histories.note(workspace, report, now, ttl);
+        }
+        for agent_id in unreported {
+            histories.note_absent(workspace, &agent_id, now, ttl);
         }
         Ok(histories.read(workspace, is_asked, since, now, ttl))
     }
@@ -114,6 +121,9 @@ impl AgentCfg {
         let (now, ttl) = (self.now(), self.status_ttl());
         let mut histories = lock(&self.inner.status_history.0);
         for event in events {
+            if event.reported_at.is_none() {
+                histories.note_absent(workspace, &event.agent_id, now, ttl);
+            }
             // An entry that is offline has no report that counts: the end of the last one follows from it.
             if let (Some(at), true) = (event.reported_at, event.status != LiveStatus::Offline) {
                 let change = StatusChange {
@@ -161,7 +171,11 @@ impl Histories {
         let before = agent.changes.len();
         agent.end(change.at, ttl);
         agent.reported_at = Some(change.at);
-        let shows_the_same = agent.changes.back().is_some_and(|last| is_same(last, &change));
+        let shows_the_same = match agent.changes.back() {
+            Some(last) => is_same(last, &change),
+            // Before any report an agent is offline.
+            None => change.status == LiveStatus::Offline,
+        };
         if !shows_the_same {
             agent.changes.push_back(change);
         }
@@ -169,6 +183,20 @@ impl Histories {
         self.changes = (self.changes + agent.changes.len()).saturating_sub(before);
         if self.changes > OF_ALL {
             self.drop_old(workspace, now);
+        }
+    }
+
+    /// Notes that an agent has no report, so that the last one, if it still counts, was removed.
+    fn note_absent(&mut self, workspace: WorkspaceId, agent_id: &AgentId, now: Timestamp, ttl: i64) {
+        let history = self.workspaces.get_mut(&workspace);
+        let Some(agent) = history.and_then(|history| history.agents.get_mut(agent_id)) else {
+            return;
+        };
+        if agent.reported_at.is_some_and(|last| last.plus_millis(ON_ITS_WAY) < now) {
+            let before = agent.changes.len();
+            agent.end(now, ttl);
+            agent.go_offline(now);
+            self.changes += agent.changes.len() - before;
         }
     }
 
@@ -223,14 +251,22 @@ impl Histories {
 impl AgentHistory {
     /// Notes that the last report counts no longer, if that is so at this time.
     fn end(&mut self, now: Timestamp, ttl: i64) {
-        let (Some(reported), Some(last)) = (self.reported_at, self.changes.back()) else {
-            return;
-        };
-        let end = reported.plus_millis(ttl);
-        if end <= now && last.status != LiveStatus::Offline {
+        if let Some(end) = self
+            .reported_at
+            .map(|reported| reported.plus_millis(ttl))
+            .filter(|end| *end <= now)
+        {
+            self.go_offline(end);
+        }
+    }
+
+    /// Adds the change to offline at this time, unless the agent is offline.
+    fn go_offline(&mut self, at: Timestamp) {
+        let last = self.changes.back().filter(|last| last.status != LiveStatus::Offline);
+        if let Some(agent_id) = last.map(|last| last.agent_id.clone()) {
             self.changes.push_back(StatusChange {
-                agent_id: last.agent_id.clone(),
-                at: end,
+                agent_id,
+                at,
                 status: LiveStatus::Offline,
                 current_task_id: None,
                 current_task_title: None,
@@ -238,10 +274,16 @@ impl AgentHistory {
         }
     }
 
-    /// Drops what is too old, and the oldest of too many.
+    /// Drops what is too old, and the oldest of too many. The last of the old changes tells what the agent was when the
+    /// 24 hours began, so it is kept; where there is none, the agent was offline.
     fn forget(&mut self, now: Timestamp) {
         let oldest = now.plus_millis(-KEPT);
-        while self.changes.len() > OF_AGENT || self.changes.front().is_some_and(|change| change.at < oldest) {
+        let is_old = |change: Option<&StatusChange>| change.is_some_and(|change| change.at < oldest);
+        while self.changes.len() > OF_AGENT || is_old(self.changes.get(1)) {
+            self.changes.pop_front();
+        }
+        let first = self.changes.front();
+        if is_old(first) && first.is_some_and(|first| first.status == LiveStatus::Offline) {
             self.changes.pop_front();
         }
     }
@@ -329,6 +371,57 @@ mod tests {
         assert_eq!(shown(&histories.read(workspace, |_| true, None, at(5), TTL)), [""; 0]);
         let later = histories.read(workspace, |_| true, None, at(70), TTL);
         assert_eq!(shown(&later), ["a 60 offline -"]);
+    }
+
+    #[test]
+    fn a_status_that_lasts_longer_than_a_day_is_known() {
+        let (mut histories, workspace) = histories();
+        let (day, hour) = (24 * 3600, 3600);
+        for second in (0..day + hour).step_by(60) {
+            histories.note(workspace, change("a", second, LiveStatus::Idle, None), at(second), TTL);
+        }
+        let now = at(day + hour - 1);
+        assert_eq!(shown(&histories.read(workspace, |_| true, None, now, TTL)), [""; 0]);
+        // The same report again is no change, and its end is one.
+        histories.note(
+            workspace,
+            change("a", day + hour, LiveStatus::Idle, None),
+            at(day + hour),
+            TTL,
+        );
+        let all = histories.read(workspace, |_| true, None, at(day + 2 * hour), TTL);
+        assert_eq!(shown(&all), [format!("a {} offline -", day + hour + 120)]);
+        histories.read(workspace, |_| true, None, at(3 * day), TTL);
+        assert_eq!(histories.changes, 0);
+    }
+
+    #[test]
+    fn a_first_report_of_offline_is_no_change() {
+        let (mut histories, workspace) = histories();
+        for (second, status) in [(1, LiveStatus::Offline), (2, LiveStatus::Idle)] {
+            histories.note(workspace, change("a", second, status, None), at(second), TTL);
+        }
+        let all = histories.read(workspace, |_| true, None, at(3), TTL);
+        assert_eq!(shown(&all), ["a 2 idle -"]);
+    }
+
+    #[test]
+    fn a_report_that_was_removed_is_a_change_to_offline() {
+        let (mut histories, workspace) = histories();
+        let agent: AgentId = "a".parse().unwrap();
+        histories.note_absent(workspace, &agent, at(1), TTL);
+        histories.note(workspace, change("a", 10, LiveStatus::Idle, None), at(10), TTL);
+        // The list may have been read before the report.
+        histories.note_absent(workspace, &agent, at(11), TTL);
+        histories.note_absent(workspace, &agent, at(12), TTL);
+        histories.note_absent(workspace, &agent, at(13), TTL);
+        histories.note(workspace, change("a", 20, LiveStatus::Idle, None), at(20), TTL);
+        let all = histories.read(workspace, |_| true, None, at(21), TTL);
+        assert_eq!(shown(&all), ["a 10 idle -", "a 12 offline -", "a 20 idle -"]);
+        // A report that has ended before ended at its own time.
+        histories.note_absent(workspace, &agent, at(500), TTL);
+        let later = histories.read(workspace, |_| true, Some(at(21)), at(500), TTL);
+        assert_eq!(shown(&later), ["a 140 offline -"]);
     }
 
     #[test]

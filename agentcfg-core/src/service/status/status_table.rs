@@ -314,6 +314,15 @@ impl Table {
         reports.collect()
     }
 
+    /// The agents without a report.
+    pub(super) fn unreported(&self) -> Vec<AgentId> {
+        let rows = self.rows.iter().enumerate();
+        let unreported = rows.filter(|(_, row)| row.report.is_none());
+        unreported
+            .map(|(i, _)| AgentId::wrap(self.agent_id(i).into()))
+            .collect()
+    }
+
     pub(super) fn entries(&self) -> Vec<AgentStatus> {
         (0..self.rows.len()).map(|i| self.entry(i)).collect()
     }

@@ -107,6 +107,49 @@ async fn a_rollback_by_label_takes_the_version_that_its_commit_finds() {
 }
 
 #[tokio::test]
+async fn a_label_that_is_set_to_the_latest_version_names_what_its_commit_finds() {
+    let scene = Scene::of(1).await;
+    let agent = id(0);
+    // A version that is named by its number stays it.
+    for (target, role, expected) in [
+        (LabelTarget::of_label("latest".parse().unwrap()), "second", 2),
+        (LabelTarget::new(1), "third", 1),
+    ] {
+        let by = scene.other.clone();
+        scene.between.before(Call::Commit(Kind::AgentLabels), 0, async move {
+            by.edit(&id(0), role).await
+        });
+        let to = Some(scene.workspace);
+        let set = scene.service.set_label(&scene.ada, to, &*agent, "live", target);
+        assert_eq!(set.await.unwrap().version, expected);
+        assert_eq!(scene.between.left(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_label_that_has_moved_since_the_base_is_not_restored() {
+    let scene = Scene::of(2).await;
+    let other = scene.other.clone();
+    let list = async || {
+        let all = AgentFilter::default();
+        let list = scene.service.list_agents(&scene.ada, scene.workspace, &all);
+        list.await.unwrap().value
+    };
+    let before = list().await.revision();
+    other.label(&id(0), "live", 1).await;
+    let base = list().await.cursor();
+    // Another one moves the label after the head of the log was read and before its entries are.
+    scene.between.before(Call::Scan(Kind::LogEntry), 0, async move {
+        other.label(&id(1), "live", 1).await
+    });
+    let restore = LabelRestore::new("live".parse().unwrap(), before).base(base);
+    let restored = scene.service.restore_label(&scene.ada, scene.workspace, restore, false);
+    assert_eq!(kind(restored.await), ErrorKind::Precondition);
+    assert_eq!(scene.between.left(), 0);
+    assert_eq!(scene.labels("live").await, [(id(0), 1), (id(1), 1)]);
+}
+
+#[tokio::test]
 async fn an_apply_is_decided_on_the_whole_set_that_its_commit_finds() {
     let scene = Scene::of(3).await;
     let other = scene.other.clone();

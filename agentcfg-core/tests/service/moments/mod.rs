@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcfg_core::model::{
-    AgentFilter, AgentId, AgentPatch, AgentSpec, ApplyAction, ApplyAgents, AsOf, AuditFilter, LabelTarget,
-    Precondition, Promotion, Rollback, RotateApiKey, Scope, SetName, VersionSelector, WorkspaceId,
+    AgentFilter, AgentId, AgentPatch, AgentSpec, ApplyAction, ApplyAgents, AsOf, AuditFilter, LabelRestore,
+    LabelTarget, Precondition, Promotion, Rollback, RotateApiKey, Scope, SetName, VersionSelector, WorkspaceId,
 };
 use agentcfg_core::store::Kind;
 use agentcfg_core::{AgentCfg, Caller, ErrorKind, Settings};

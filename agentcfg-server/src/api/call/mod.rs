@@ -14,9 +14,9 @@ use agentcfg_core::validate::Faults;
 use agentcfg_core::webhook::Transport;
 use agentcfg_core::{AgentCfg, Caller};
 use bytes::Bytes;
-use hyper::Uri;
 use hyper::header::{HeaderMap, HeaderValue};
 use hyper::http::request::Parts;
+use hyper::{Method, Uri};
 
 pub use self::body::{Body, Content, Optional, Passed, Rpc};
 use crate::api::credential::{Credential, SessionCredential};
@@ -96,6 +96,11 @@ impl<'a> Call<'a> {
             .credential
             .session()
             .filter(|_| self.caller.key_workspace().is_none())
+    }
+
+    /// Whether the answer is sent without its body.
+    pub fn is_head(&self) -> bool {
+        self.rest.head.method == Method::HEAD
     }
 
     /// Runs long work until the client has been gone for [`PATIENCE`].

@@ -46,7 +46,8 @@ impl Endpoint for List {
     .answer(
         "The agents, in the order of `created_at` and then of `id`.",
         &[Example("agents", r"[{}]"), Example("none", r#"[]"#)],
-    );
+    )
+    .failures(&[410]);
 
     type Input = (
         WorkspaceId,

@@ -84,7 +84,7 @@ impl Endpoint for Set {
             r#"{"version": 2}"#,
         )],
     )
-    .failures(&[412, 422]);
+    .failures(&[410, 412, 422]);
 
     type Input = (AgentId, MovedLabel, WorkspaceIdOptional, Message);
     type Body = Valid<LabelTarget>;

@@ -110,7 +110,7 @@ macro_rules! other_methods {
                  the answer is streamed back. It needs the workspace's own provider key: managed access pays for `POST` alone.",
             )
             .answer(ANSWER, &[])
-            .failures(&[502, 504]);
+            .failures(&[410, 502, 504]);
 
             fn method() -> Method {
                 Method::$variant
@@ -173,7 +173,7 @@ impl CalledMethod for Post {
     )
     .bodies(&[Example("chat", r#"{"messages": [{"role": "user", "content": "Draft the notes for 2.4."}], "stream": true}"#)])
     .answer(ANSWER, &[])
-    .failures(&[402, 502, 504])
+    .failures(&[402, 410, 502, 504])
     .paths(KNOWN);
 
     fn method() -> Method {

@@ -137,7 +137,7 @@ impl Endpoint for Restore {
         "The labels that moved, by agent. `version` is null where the label is removed.",
         &[Example("restored", "[{}]"), Example("nothing_to_do", "[]")],
     )
-    .failures(&[412, 422]);
+    .failures(&[410, 412, 422]);
 
     type Input = (WorkspaceId, DryRun, Message);
     type Body = Valid<LabelRestore>;

@@ -112,7 +112,8 @@ impl Endpoint for Get {
             "version",
             r#"{"version": 2, "labels": ["staging"]}"#,
         )],
-    );
+    )
+    .failures(&[410]);
 
     type Input = (AgentId, WorkspaceIdOptional, VersionNumber, SelectedLabel, At, Revision);
     type Body = ();
@@ -163,7 +164,7 @@ impl Endpoint for Diff {
             }"#,
         )],
     )
-    .failures(&[404]);
+    .failures(&[404, 410]);
 
     type Input = (ComparedAgent, WorkspaceIdOptional, DiffFrom, DiffTo);
     type Body = ();
@@ -236,7 +237,8 @@ impl Endpoint for RollBack {
             "restored",
             r#"{"persona_prompt": "You write release notes.", "updated_at": "2026-11-20T11:12:00.480Z"}"#,
         )],
-    );
+    )
+    .failures(&[410]);
 
     type Input = (AgentId, WorkspaceIdOptional, Message, IfMatch);
     type Body = Valid<Rollback>;
@@ -278,7 +280,8 @@ impl Endpoint for Prompt {
             "rendered",
             r#"{"prompt": "You write short, factual release notes."}"#,
         )],
-    );
+    )
+    .failures(&[410]);
 
     type Input = (AgentId, WorkspaceIdOptional, VersionNumber, SelectedLabel);
     type Body = Optional<Valid<PromptValues>>;

@@ -2,7 +2,9 @@
 //!
 //! Both belong to the one workspace of the caller. A user of several workspaces has empty lists.
 
-use agentcfg_core::model::{Agent, AgentFilter, VersionSelector, WorkspaceId};
+use std::collections::HashMap;
+
+use agentcfg_core::model::{Agent, AgentConfig, AgentFilter, AgentId, Label, VersionSelector, WorkspaceId};
 use agentcfg_core::validate::{quoted, shown};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 use serde_json::{Map, Value, json};
@@ -30,8 +32,8 @@ pub(super) fn templates() -> Map<String, Value> {
 
 /// Answers `resources/list`.
 pub(super) async fn resources(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> RpcResult {
-    let (offset, agents) = listed(service, caller, params).await?;
-    let Some(agents) = agents else {
+    let (offset, rows) = listed(service, caller, params).await?;
+    let Some(rows) = rows else {
         return Ok(object(json!({"resources": []})));
     };
     let mut resources = Vec::new();
@@ -39,15 +41,15 @@ pub(super) async fn resources(service: &AgentCfg, caller: &Caller, params: &Map<
         resources
             .push(json!({"uri": STATUS, "name": "status", "title": "Live status of all agents", "mimeType": JSON}));
     }
-    for agent in &agents {
+    for Row { agent, prompted } in &rows {
         let (id, title) = (&agent.agent_id, &agent.display_name);
         resources.push(json!({"uri": format!("{AGENTS}{id}"), "name": id, "title": title, "mimeType": JSON}));
-        if persona(agent).is_some() {
+        if prompted.as_ref().and_then(persona).is_some() {
             let uri = format!("{AGENTS}{id}/prompt");
             resources.push(json!({"uri": uri, "name": format!("{id}/prompt"), "title": format!("Prompt of {title}"), "mimeType": TEXT}));
         }
     }
-    Ok(paged("resources", resources, offset, agents.len()))
+    Ok(paged("resources", resources, offset, rows.len()))
 }
 
 /// Answers `resources/read`.
@@ -88,11 +90,12 @@ pub(super) async fn read(service: &AgentCfg, caller: &Caller, params: &Map<Strin
 
 /// Answers `prompts/list`: each agent with a persona is a prompt.
 pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<String, Value>) -> RpcResult {
-    let (offset, agents) = listed(service, caller, params).await?;
-    let Some(agents) = agents else {
+    let (offset, rows) = listed(service, caller, params).await?;
+    let Some(rows) = rows else {
         return Ok(object(json!({"prompts": []})));
     };
-    let prompts = agents.iter().filter(|agent| persona(agent).is_some()).map(|agent| {
+    let prompted = rows.iter().filter_map(|row| row.prompted.as_ref());
+    let prompts = prompted.filter(|agent| persona(agent).is_some()).map(|agent| {
         json!({
             "name": agent.agent_id,
             "title": agent.display_name,
@@ -100,7 +103,7 @@ pub(super) async fn prompts(service: &AgentCfg, caller: &Caller, params: &Map<St
             "arguments": [{"name": "task", "description": "What the agent is to do", "required": false}],
         })
     });
-    Ok(paged("prompts", prompts.collect(), offset, agents.len()))
+    Ok(paged("prompts", prompts.collect(), offset, rows.len()))
 }
 
 /// Answers `prompts/get`. A name may end with `@` and a label: then the persona is that of the version at the label. An
@@ -109,7 +112,7 @@ pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<Str
     let name = params.get("name").and_then(Value::as_str);
     let name = name.ok_or_else(|| RpcError::invalid_params("name is required and must be a string"))?;
     let task = task(params.get("arguments"))?;
-    let unknown = || RpcError::invalid_params(format!("unknown prompt {}", quoted(name)));
+    let unknown = |why: &str| RpcError::invalid_params(format!("unknown prompt {}: {why}", quoted(name)));
     let workspace = service.default_workspace(caller).await?;
     // No identifier has this character.
     let (agent_id, label) = match name.split_once('@') {
@@ -117,10 +120,10 @@ pub(super) async fn prompt(service: &AgentCfg, caller: &Caller, params: &Map<Str
         None => (name, None),
     };
     let agent = match prompted(service, caller, workspace, (agent_id, label)).await {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown()),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Err(unknown(error.message())),
         other => other?,
     };
-    let persona = persona(&agent).ok_or_else(unknown)?;
+    let persona = persona(&agent).ok_or_else(|| unknown("the agent has no persona prompt"))?;
     let text = match task {
         Some(task) => format!("{persona}\n\n{task}"),
         None => persona.to_owned(),
@@ -177,12 +180,19 @@ fn persona(agent: &Agent) -> Option<&str> {
     agent.persona_prompt.as_deref().filter(|persona| !persona.is_empty())
 }
 
+/// An agent of a list.
+struct Row {
+    agent: Agent,
+    /// The agent as its prompt shows it, if it has a version for that.
+    prompted: Option<Agent>,
+}
+
 /// A page of the active agents of the caller's only workspace, with its offset; no agents for a user of several.
 async fn listed(
     service: &AgentCfg,
     caller: &Caller,
     params: &Map<String, Value>,
-) -> Result<(u64, Option<Vec<Agent>>), RpcError> {
+) -> Result<(u64, Option<Vec<Row>>), RpcError> {
     let no_page = || RpcError::invalid_params("there is no page with this cursor");
     let offset = match params.get("cursor") {
         None | Some(Value::Null) => 0,
@@ -193,8 +203,37 @@ async fn listed(
         return Ok((offset, None));
     };
     let filter = AgentFilter::default().offset(offset).limit(PAGE);
-    let list = service.list_agents(caller, workspace, &filter).await?;
-    Ok((offset, Some(list.value.decode()?)))
+    let agents = service.list_agents(caller, workspace, &filter).await?.value.decode()?;
+    let mut released = match caller.pinned_label() {
+        Some(label) => Some(released(service, caller, workspace, label).await?),
+        None => None,
+    };
+    let row = |agent: Agent| {
+        let prompted = match &mut released {
+            None => Some(agent.clone()),
+            Some(released) => {
+                let config = released.remove(&*agent.agent_id);
+                config.map(|config| agent.clone().with_config(config))
+            }
+        };
+        Row { agent, prompted }
+    };
+    Ok((offset, Some(agents.into_iter().map(row).collect())))
+}
+
+/// What a label releases, by agent.
+async fn released(
+    service: &AgentCfg,
+    caller: &Caller,
+    workspace: WorkspaceId,
+    label: &Label,
+) -> Result<HashMap<AgentId, AgentConfig>, Error> {
+    let list = service.released(caller, workspace, &**label, None).await?;
+    let released = list.value.decode()?;
+    Ok(released
+        .into_iter()
+        .map(|agent| (agent.agent_id, agent.config))
+        .collect())
 }
 
 async fn only_workspace(service: &AgentCfg, caller: &Caller) -> Result<Option<WorkspaceId>, Error> {

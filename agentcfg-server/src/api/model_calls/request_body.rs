@@ -66,6 +66,7 @@ impl Draft {
             Format::Messages => "system",
         };
         let (text, members) = object(body, Some(name))?;
+        members.require_once()?;
         let persona = match format {
             Format::ChatCompletions => members.persona.and_then(|list| first_message(text, list)),
             Format::Responses | Format::Messages => missing(text, name, members.persona),
@@ -86,9 +87,10 @@ impl Draft {
     ///
     /// # Errors
     ///
-    /// 400 when its model has more than [`LONGEST_MODEL`] characters.
+    /// 400 when it names two models, and when its model has more than [`LONGEST_MODEL`] characters.
     pub fn opaque(body: &Bytes) -> Result<Self, Failure> {
         let members = object(body, None).map(|(_, members)| members).unwrap_or_default();
+        members.require_once()?;
         Ok(Self {
             body: body.clone(),
             requested_model: model(members.model)?,
@@ -337,9 +339,16 @@ fn object<'a>(body: &'a [u8], persona: Option<&'static str>) -> Result<(&'a str,
             "the body must have at most {MOST_MEMBERS} members"
         )));
     }
-    match members.twice {
-        Some(name) => Err(Failure::bad_request(format!("{name} must not appear more than once"))),
-        None => Ok((text, members)),
+    Ok((text, members))
+}
+
+impl Members<'_> {
+    /// Refuses a body in which a member that is looked for is twice: a provider might take the other one.
+    fn require_once(&self) -> Result<(), Failure> {
+        match self.twice {
+            Some(name) => Err(Failure::bad_request(format!("{name} must not appear more than once"))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -134,6 +134,11 @@ fn long_models_and_many_members_are_refused() {
         assert!(refused(format, &long).contains("at most 256 characters"));
     }
     assert!(Draft::opaque(&Bytes::from(long)).is_err());
+    let twice = Draft::opaque(&Bytes::from_static(br#"{"m\u006fdel":"a","model":"b"}"#));
+    assert_eq!(
+        twice.map(|_| ()).unwrap_err().message,
+        "model must not appear more than once"
+    );
     assert!(requested(&format!(r#"{{"model":"{}"}}"#, "m".repeat(256))).is_some());
     let many: String = (0..10_001).map(|number| format!("\"{number}\":0,")).collect();
     assert!(refused(Format::Responses, &format!("{{{many}\"a\":1}}")).contains("at most 10000 members"));

@@ -108,7 +108,7 @@ pub(super) const FAILURES: &[FailureDoc] = &[
     FailureDoc {
         component: "Gone",
         description: "The position in the change feed is of another epoch of the store, or from the future: read the list again and go \
-         on from its `Change-Cursor`.",
+         on from its `Change-Cursor`. Or what is asked for was removed, because it is older than the history that is kept.",
         is_counted: true,
         headers: &[],
         examples: &[(

@@ -6,7 +6,7 @@ use agentcfg_core::AgentCfg;
 use agentcfg_core::model::UserId;
 
 use super::error::CommandError;
-use super::preconditions::require_local_provider;
+use super::preconditions::{require_local_provider, require_user};
 use super::program::runtime;
 use super::stdout::{self, note};
 use crate::process::backend::{DatabaseLocation, connect, open_store};
@@ -18,6 +18,7 @@ use crate::process::datadir::{DataDir, DataDirError};
 pub(super) fn run(args: &LoginLinkArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     require_local_provider(&config, "login-link")?;
+    require_user(&args.user)?;
     let user: UserId = args.user.parse()?;
     if let Some(location) = DatabaseLocation::of(&config) {
         return runtime()?.block_on(async {

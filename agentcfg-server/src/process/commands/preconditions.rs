@@ -1,5 +1,7 @@
 //! The preconditions of commands, which are checked on the settings first.
 
+use agentcfg_core::validate::is_group_id;
+
 use super::error::CommandError;
 use crate::process::config::{Config, SessionProvider};
 
@@ -15,6 +17,16 @@ pub(super) fn require_local_provider(config: &Config, command: &str) -> Result<(
          sign in there, or set session_provider to local"
     )
     .into())
+}
+
+/// Refuses to sign in a group, whose members sign in themselves.
+pub(super) fn require_user(user: &str) -> Result<(), CommandError> {
+    match is_group_id(user) {
+        true => {
+            Err("--user must be a user: ids that begin with group: stand for the groups of an identity provider".into())
+        }
+        false => Ok(()),
+    }
 }
 
 /// Refuses a command on a whole data directory unless a layer of the settings names the directory: the default one in

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use agentcfg_core::clock::{Clock, SystemClock};
 
 use super::error::CommandError;
-use super::preconditions::require_local_provider;
+use super::preconditions::{require_local_provider, require_user};
 use super::stdout::{note, print};
 use crate::process::cli::TokenArgs;
 use crate::process::config::{Config, Flags};
@@ -15,11 +15,7 @@ use crate::process::server::local_sessions;
 pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     require_local_provider(&config, "token")?;
-    if args.user.starts_with("group:") {
-        return Err(
-            "--user must be a user: ids that begin with group: stand for the groups of an identity provider".into(),
-        );
-    }
+    require_user(&args.user)?;
     // With a database there is no data directory, and the secret comes from the configuration.
     let dir = match config.is_shared() {
         true => None,

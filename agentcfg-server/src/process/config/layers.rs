@@ -162,8 +162,9 @@ impl Layers {
             } else {
                 ids.join(", ")
             };
-            let problem =
-                format!("{variable} (environment): is for no provider of the setting providers, which lists {known}");
+            let problem = format!(
+                "{variable} (environment): is for no provider: there are openai and anthropic, and the setting providers lists {known}"
+            );
             return self.problems.push(problem);
         };
         let text = match (is_file, value.to_str()) {

@@ -85,6 +85,7 @@ pub(super) fn provider_key(provider: Provider, key: &str) -> Result<Secret, Stri
 
 /// The provider whose variable has this name, in lower case and without its prefix: `-` is written as `_` there.
 pub(super) fn of_variable(providers: &[CatalogueProvider], name: &str) -> Option<Provider> {
-    let mut ids = providers.iter().map(CatalogueProvider::id);
+    let ids = providers.iter().map(CatalogueProvider::id);
+    let mut ids = ids.chain([Provider::OPENAI, Provider::ANTHROPIC]);
     ids.find(|id| id.as_str().replace('-', "_") == name)
 }

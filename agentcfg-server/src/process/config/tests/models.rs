@@ -99,6 +99,9 @@ fn further_providers_have_an_api_and_keys_of_their_own() {
         let error = load(&with_key, &[(name, value)]).unwrap_err().to_string();
         assert!(error.contains("in another place too"), "{error}");
     }
+    let config = load("", &[("AGENTCFG_PROVIDER_API_KEY_OPENAI", "sk-4")]).unwrap();
+    let (id, key) = config.managed_credentials().next().unwrap();
+    assert_eq!((id.as_str(), key.expose()), ("openai", "sk-4"));
     let table = |id: &str, rest: &str| format!("providers = [{{ id = '{id}', {rest} }}]");
     for (text, env, words) in [
         (
