@@ -1,6 +1,6 @@
 //! Schemathesis, which makes requests of the OpenAPI document and checks each answer against it, on the real binary.
 //!
-//! `CASES` is the number of requests with random content (2,000 by default), beyond those that follow from the examples
+//! `CASES` is the number of requests with random content (1,000 by default), beyond those that follow from the examples
 //! and the limits in the document; `SEED` chooses them (1 by default).
 
 // Tests watch real processes in real time.
@@ -35,7 +35,7 @@ fn each_answer_is_as_the_document_says() {
         Ok(text) => text.parse().unwrap_or_else(|_| panic!("{name} must be a number")),
         Err(_) => default,
     };
-    let (cases, seed) = (number("CASES", 2000), number("SEED", 1));
+    let (cases, seed) = (number("CASES", 1000), number("SEED", 1));
 
     let dir = scratch();
     let report = dir.path().join("report.json");

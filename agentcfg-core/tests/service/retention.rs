@@ -297,7 +297,7 @@ fn steps() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(32))]
+    #![proptest_config(ProptestConfig::with_cases(16))]
 
     /// Each state of the last days can be read, whatever was removed, and so can what a label points at.
     #[test]

@@ -209,6 +209,8 @@ mod tests {
     }
 
     proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+
         /// Blocks have all calls, each within its bounds, and are read as they were written.
         #[test]
         fn blocks_have_the_calls_that_they_were_made_of(

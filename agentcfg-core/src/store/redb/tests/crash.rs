@@ -154,7 +154,7 @@ fn apply(bytes: &mut Vec<u8>, done: &Done) {
 async fn no_power_loss_loses_or_damages_answered_commits() {
     for checkpoint_from in [u64::MAX, 0] {
         let run = run(120, &options().checkpoint_from(checkpoint_from)).await;
-        let (tried, faults) = try_images(&run, cases(2_000), &mut Dice::new()).await;
+        let (tried, faults) = try_images(&run, cases(1_000), &mut Dice::new()).await;
         println!(
             "FIGURES crash images, checkpoints from {checkpoint_from} bytes: {tried} tried, {} lost or false alarms",
             faults.len()
