@@ -4,7 +4,7 @@
 //! `admin`), and run
 //!
 //! ```text
-//! SERVER_URL=http://127.0.0.1:7420 API_KEY=svc_… cargo run -p agentcfg-examples --example release_flow
+//! AGENTCFG_URL=http://127.0.0.1:7420 AGENTCFG_API_KEY=svc_… cargo run -p agentcfg-examples --example release_flow
 //! ```
 
 use std::error::Error;
@@ -17,8 +17,8 @@ const AGENT_ID: &str = "example-support";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let client = Client::builder(setting("SERVER_URL")?)
-        .api_key(setting("API_KEY")?)
+    let client = Client::builder(setting("AGENTCFG_URL")?)
+        .api_key(setting("AGENTCFG_API_KEY")?)
         .build()?;
     let workspace = workspace(&client).await?;
     let (staging, production) = ("staging".parse()?, "production".parse()?);

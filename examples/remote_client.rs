@@ -3,7 +3,7 @@
 //! Start a server with `agentcfg-server dev`, copy the API key that it prints, and run
 //!
 //! ```text
-//! SERVER_URL=http://127.0.0.1:7420 API_KEY=svc_… cargo run -p agentcfg-examples --example remote_client
+//! AGENTCFG_URL=http://127.0.0.1:7420 AGENTCFG_API_KEY=svc_… cargo run -p agentcfg-examples --example remote_client
 //! ```
 //!
 //! `WORKSPACE_ID` names the workspace; the default is that of the API key.
@@ -18,8 +18,8 @@ const AGENT_ID: &str = "example-writer";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let client = Client::builder(setting("SERVER_URL")?)
-        .api_key(setting("API_KEY")?)
+    let client = Client::builder(setting("AGENTCFG_URL")?)
+        .api_key(setting("AGENTCFG_API_KEY")?)
         .build()?;
     let workspace = workspace(&client).await?;
 

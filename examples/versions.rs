@@ -3,7 +3,7 @@
 //! Start a server with `agentcfg-server dev`, copy the API key that it prints, and run
 //!
 //! ```text
-//! SERVER_URL=http://127.0.0.1:7420 API_KEY=svc_… cargo run -p agentcfg-examples --example versions
+//! AGENTCFG_URL=http://127.0.0.1:7420 AGENTCFG_API_KEY=svc_… cargo run -p agentcfg-examples --example versions
 //! ```
 
 use std::error::Error;
@@ -16,8 +16,8 @@ const AGENT_ID: &str = "example-editor";
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
-    let client = Client::builder(setting("SERVER_URL")?)
-        .api_key(setting("API_KEY")?)
+    let client = Client::builder(setting("AGENTCFG_URL")?)
+        .api_key(setting("AGENTCFG_API_KEY")?)
         .build()?;
     let workspace = workspace(&client).await?;
     let new = NewAgent::new(workspace, AGENT_ID.parse()?, "Editor")

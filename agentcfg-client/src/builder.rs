@@ -66,7 +66,7 @@ impl Builder {
     ///
     /// ```no_run
     /// use agentcfg_client::Client;
-    /// let client = Client::builder("https://agents.example.com").api_key(std::env::var("API_KEY")?).build()?;
+    /// let client = Client::builder("https://agents.example.com").api_key(std::env::var("AGENTCFG_API_KEY")?).build()?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use]

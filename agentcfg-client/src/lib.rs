@@ -6,7 +6,7 @@
 //!
 //! # async fn run() -> Result<(), Box<dyn std::error::Error>> {
 //! let client = Client::builder("http://127.0.0.1:7420")
-//!     .api_key(std::env::var("API_KEY")?)
+//!     .api_key(std::env::var("AGENTCFG_API_KEY")?)
 //!     .build()?;
 //! let workspace = client.list_workspaces().await?[0].workspace.id;
 //!

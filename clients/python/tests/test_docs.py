@@ -66,8 +66,8 @@ def run(example: str) -> tuple[dict[str, Any], list[str]]:
 
 def test_the_examples_print_what_they_say(documented: Studio, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("SERVER_URL", documented.server.url)
-    monkeypatch.setenv("API_KEY", documented.key("admin"))
+    monkeypatch.setenv("AGENTCFG_URL", documented.server.url)
+    monkeypatch.setenv("AGENTCFG_API_KEY", documented.key("admin"))
     monkeypatch.setenv("WEBHOOK_SECRET", SECRET)
     defined: dict[str, Any] = {}
     for page in reversed(PAGES):  # that of the examples that change agents is the last one

@@ -112,7 +112,7 @@ test("the examples of the documentation do what they say", async () => {
 
   const studio = await documentedStudio();
   const { key } = await studio.key();
-  const env = { PATH: process.env["PATH"], SERVER_URL: studio.server.url, API_KEY: key };
+  const env = { PATH: process.env["PATH"], AGENTCFG_URL: studio.server.url, AGENTCFG_API_KEY: key };
   for (const [index, text] of examples.entries()) {
     const expected = [...text.matchAll(/\/\/ → (.*)$/gm)].map((match) => match[1]!);
     assert.ok(expected.length > 0, `example ${index} tells what it prints`);
