@@ -167,6 +167,8 @@ pub fn session_token(input: &[u8]) {
         }
         let signed = |token: &str| token.rsplit_once('.').map(|(signed, _)| signed.to_owned());
         let valid = signed(include_str!("../../../fuzz/corpus/session_tokens/valid"));
+        // There may be several spaces between the scheme and the token.
+        let token = token.trim_matches(' ');
         assert_eq!(signed(token), valid, "a token that was not issued is taken: {token}");
     });
 }
