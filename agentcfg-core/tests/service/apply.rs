@@ -365,6 +365,23 @@ async fn a_lost_race_is_decided_again() {
 }
 
 #[tokio::test]
+async fn an_agent_that_has_joined_the_set_since_the_base_is_not_pruned() {
+    let world = World::new();
+    let workspace = world.workspace("ada").await;
+    world.set_plan(workspace, Plan::Team).await;
+    apply(&world, workspace, of(["x"])).await.unwrap();
+    let base = apply(&world, workspace, in_set("docs", ["a"])).await.unwrap().cursor;
+    // Another one adds it as it is, which changes no agent.
+    let joined = apply(&world, workspace, in_set("docs", ["x"])).await.unwrap();
+    assert_eq!(actions(&joined), [("x", ApplyAction::Keep)]);
+    let refused = failure(apply(&world, workspace, pruning("docs", ["a"]).base(base)).await);
+    let message = "since base 1 of these agents have changed: x";
+    assert_eq!(refused, (ErrorKind::Precondition, message.to_owned()));
+    let pruned = apply(&world, workspace, pruning("docs", ["a"]).base(joined.cursor)).await;
+    assert_eq!(actions(&pruned.unwrap()).last(), Some(&("x", ApplyAction::Deactivate)));
+}
+
+#[tokio::test]
 async fn a_failed_commit_changes_nothing() {
     let world = World::new();
     let workspace = world.workspace("ada").await;

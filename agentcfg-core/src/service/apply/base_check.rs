@@ -29,7 +29,13 @@ impl AgentCfg {
         let since = self.base_revision(base, workspace, last).await?;
         let agents = body.agents.iter().map(|spec| &*spec.agent_id);
         let agents: HashSet<&str> = agents.chain(state.others.iter().map(|(id, ..)| &**id)).collect();
-        let changed = self.changed_agents(workspace, since, last, &agents).await?;
+        let mut changed = self.changed_agents(workspace, since, last, &agents).await?;
+        // A reader of the base has not seen these in the set.
+        let joined = state.others.iter().filter(|(_, (_, member))| {
+            let member = member.as_ref();
+            member.is_some_and(|member| member.value.revision > since)
+        });
+        changed.extend(joined.map(|(agent_id, _)| agent_id.to_string()));
         if changed.is_empty() {
             return Ok(());
         }

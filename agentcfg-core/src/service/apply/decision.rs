@@ -247,9 +247,14 @@ fn write_set<'a>(
     let mut agents: BTreeSet<AgentId> = found.map(|found| found.value.agents).into_iter().flatten().collect();
     for agent_id in &joined {
         let member = records::set_member(workspace, agent_id);
+        let joined = SetMember {
+            set: name.clone(),
+            revision: 0,
+        };
+        let text = serde_json::to_vec(&joined).map_err(records::not_written)?;
         change = change
             .check(member.absent())
-            .put(member, &SetMember { set: name.clone() })?;
+            .extended(|transaction| Ok(transaction.put_revised(member, text)))?;
     }
     for (agent_id, member) in &left {
         agents.remove(agent_id);

@@ -405,6 +405,9 @@ pub(in crate::service) fn agent_set(workspace: WorkspaceId, set: &str) -> Entity
 #[derive(Serialize, Deserialize)]
 pub(in crate::service) struct SetMember {
     pub(in crate::service) set: SetName,
+    /// The revision at which the agent has joined the set, which the store writes.
+    #[serde(default, skip_serializing)]
+    pub(in crate::service) revision: u64,
 }
 
 impl Entity for SetMember {
