@@ -1,7 +1,5 @@
 //! The three-way merge of two changes of one agent: field by field, and line by line in the persona.
 
-use std::collections::BTreeSet;
-
 use serde_json::{Map, Value};
 use similar::TextMerge;
 
@@ -98,7 +96,8 @@ enum Entry<'a> {
 
 impl<'a> Entries<'a> {
     fn of(base: &'a Map<String, Value>, mine: &'a Map<String, Value>, theirs: &'a Map<String, Value>) -> Self {
-        let names: BTreeSet<&str> = mine.keys().chain(theirs.keys()).map(String::as_str).collect();
+        let new = theirs.keys().filter(|name| !mine.contains_key(*name));
+        let names = mine.keys().chain(new).map(String::as_str);
         let mut entries = Vec::new();
         for name in names {
             let [base, mine, theirs] = [base, mine, theirs].map(|map| map.get(name).unwrap_or(&Value::Null));

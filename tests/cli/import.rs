@@ -77,7 +77,7 @@ fn files_of_another_tool_come_in_and_go_back() {
     assert!(
         refused
             .stdout
-            .contains("not held  triage: definition.claude-code, definition.tools"),
+            .contains("not held  triage: definition.tools, definition.claude-code"),
         "{refused:?}"
     );
     assert!(!desk.path("other").exists());

@@ -64,7 +64,9 @@ fn the_remote_client_runs_repeatedly() {
     let key = studio.key("write").key;
     for round in 0..3 {
         let run = Run::new([""; 0]).binary(example("remote_client"));
-        let run = run.env("AGENTCFG_URL", studio.server.url()).env("AGENTCFG_API_KEY", &key);
+        let run = run
+            .env("AGENTCFG_URL", studio.server.url())
+            .env("AGENTCFG_API_KEY", &key);
         let said = run.finish().succeeded();
         assert!(
             said.contains("refused as it should be") && said.contains("deleted"),
@@ -81,7 +83,9 @@ fn run_repeatedly(name: &str, said: &[&str]) {
     let key = studio.key("admin").key;
     for round in 0..3 {
         let run = Run::new([""; 0]).binary(example(name));
-        let run = run.env("AGENTCFG_URL", studio.server.url()).env("AGENTCFG_API_KEY", &key);
+        let run = run
+            .env("AGENTCFG_URL", studio.server.url())
+            .env("AGENTCFG_API_KEY", &key);
         let printed = run.finish().succeeded();
         assert!(said.iter().all(|said| printed.contains(said)), "{round}: {printed}");
         assert!(!printed.contains(&key));

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use agentcfg_core::clock::{Clock, FollowingClock, ManualClock, Moment};
+use agentcfg_core::clock::{Clock, FollowingClock, ManualClock};
 use agentcfg_core::model::{LiveStatus, NewAgent, NewWorkspace, StatusReport, Timestamp, WorkspaceId};
-use agentcfg_core::rate_limit::{RateLimiter, SharedLimiter, Subject};
+use agentcfg_core::rate_limit::SharedLimiter;
 use agentcfg_core::store::Store;
 use agentcfg_core::{AgentCfg, Settings};
 
@@ -21,9 +21,8 @@ impl Machine {
         let clock = Arc::new(ManualClock::at(wall.parse().unwrap()));
         let following = Arc::new(FollowingClock::new(Arc::clone(&clock) as _));
         let limiter = SharedLimiter::new(Arc::clone(store) as _).followed_by(Arc::clone(&following));
-        // A request was counted.
-        let at = Moment::of(&*following);
-        assert!(limiter.hit(Subject::User("ada"), 100, at).await.allowed);
+        // Before a request is counted.
+        limiter.read_clock().await.unwrap();
         let builder = AgentCfg::builder(Arc::clone(store) as Arc<dyn Store>);
         let service = builder.rate_limiter(limiter).clock(following).build();
         Self { clock, service }

@@ -194,10 +194,8 @@ fn content(
         .filter(|entry| is_field(path, entry, problems))
         .collect();
     let lines: Vec<&str> = yaml.split('\n').collect();
-    let commented: Vec<_> = entries
-        .iter()
-        .filter_map(|entry| Some((entry.key.as_str(), comment_for_value(entry, &lines)?)))
-        .collect();
+    let mut commented = Vec::new();
+    comments_for_values("", &entries, &lines, &mut commented);
     for (name, place) in &commented {
         let message = format!(
             "{} has no value: the # begins a comment; put the value into quotes, or leave the field out",
@@ -221,7 +219,7 @@ fn content(
         Ok(spec) => spec.into_inner(),
         Err(invalid) => {
             for fault in invalid.faults() {
-                if commented.iter().any(|(name, _)| *name == fault.field()) {
+                if commented.iter().any(|(name, _)| name == fault.field()) {
                     continue;
                 }
                 let missing = if fault.field() == Fields::BODY {
@@ -287,6 +285,27 @@ fn once_within(path: &Path, name: &str, value: Yaml, problems: &mut Vec<Problem>
             Yaml::List(items)
         }
         scalar => scalar,
+    }
+}
+
+/// The comments where values are expected, at every level, with the paths of their keys.
+fn comments_for_values(within: &str, entries: &[Entry], lines: &[&str], found: &mut Vec<(String, Place)>) {
+    for entry in entries {
+        let path = match within {
+            "" => entry.key.clone(),
+            within => format!("{within}.{}", entry.key),
+        };
+        match &entry.node.value {
+            Yaml::Map(entries) => comments_for_values(&path, entries, lines, found),
+            Yaml::List(items) => {
+                for (i, item) in items.iter().enumerate() {
+                    if let Yaml::Map(entries) = &item.value {
+                        comments_for_values(&format!("{path}[{i}]"), entries, lines, found);
+                    }
+                }
+            }
+            Yaml::Scalar { .. } => found.extend(comment_for_value(entry, lines).map(|place| (path, place))),
+        }
     }
 }
 

@@ -438,8 +438,20 @@ fn a_comment_where_a_value_is_expected_is_a_problem() {
         assert!(found[0].starts_with(&format!("writer.md:3:{column}: ")), "{found:?}");
         assert!(found[0].contains("has no value: the # begins a comment"), "{found:?}");
     }
+    let nested = "---\ndisplay_name: Writer\ndefinition:\n  theme:\n    color: #7c3aed\n  tools:\n    - name: x\n      id: #1\n---\n";
+    let found = problems(nested);
+    assert_eq!(found.len(), 2, "{found:?}");
+    assert!(
+        found[0].starts_with("writer.md:5:12: definition.theme.color has no value"),
+        "{found:?}"
+    );
+    assert!(
+        found[1].starts_with("writer.md:8:11: definition.tools[0].id has no value"),
+        "{found:?}"
+    );
     for line in [
         "model: gpt-5 # fast",
+        "definition:\n  color: # none\n    a: 1",
         "color:",
         "capabilities: # many\n  - a",
         "description: # comment\n  Text.",

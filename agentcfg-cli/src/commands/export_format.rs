@@ -6,12 +6,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use agentcfg_client::AgentFilter;
-use agentcfg_client::model::{
-    AgentConfig, AgentId, AgentVersion, Label, Timestamp, VersionPage, VersionSelector, WorkspaceId,
-};
+use agentcfg_client::model::{AgentConfig, AgentId, AgentVersion, Label, Timestamp, VersionSelector, WorkspaceId};
 use serde::Serialize;
 
 use super::context::Context;
+use super::import_history::all_versions;
 use crate::agent_file::Markers;
 use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::{self, Directory};
@@ -226,8 +225,7 @@ async fn of_workspace(context: &mut Context, format: &Format) -> Result<Vec<(Str
         let current = config(&agent.config())?;
         let is_versioned = kept(&current, format).is_some_and(|kept| kept.get("version").is_some());
         if is_versioned {
-            let page = VersionPage::default().limit(Some(1000));
-            let versions = session.client.list_versions(Some(workspace), &agent.agent_id, page);
+            let versions = all_versions(&session.client, workspace, &agent.agent_id);
             heads.extend(versions.await?.into_iter().rev());
         }
         currents.push((agent.agent_id, (!is_versioned).then_some(current)));

@@ -1,7 +1,7 @@
 //! Agents of other tools to files or to the workspace: import.
 
 use agentcfg_client::model::{Label, Permission};
-use agentcfg_core::validate::DEFAULT_PERSONA_PROMPT;
+use agentcfg_core::validate::{DEFAULT_PERSONA_PROMPT, MAX_PERSONA_PROMPT};
 
 use super::context::Context;
 use super::import_apply;
@@ -103,9 +103,11 @@ fn ready(agents: Vec<Imported>, limit: usize, is_applied: bool, report: &mut Rep
                 setting: "max_persona_prompt",
             });
             if is_applied {
-                let message = format!(
-                    "the prompt has {characters} characters, and this server takes {limit}: set max_persona_prompt to at least {characters}"
-                );
+                let way = match characters > MAX_PERSONA_PROMPT as usize {
+                    true => format!("no setting allows more than {MAX_PERSONA_PROMPT}, so shorten it"),
+                    false => format!("set max_persona_prompt to at least {characters}"),
+                };
+                let message = format!("the prompt has {characters} characters, and this server takes {limit}: {way}");
                 let problem = crate::agent_file::Problem::new(&imported.file, imported.place, message);
                 report.problems.push(Row::from(&problem));
                 refused.insert(imported.agent_id.clone());

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use agentcfg_client::model::{AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, Promotion};
+use agentcfg_client::model::{AppliedAgent, ApplyAction, ApplyAgents, Cursor, Label, LabelTarget, Promotion};
 use agentcfg_core::validate::MAX_MESSAGE;
 
 use super::import_plan::Plan;
@@ -10,7 +10,7 @@ use super::import_report::{Report, Row};
 use super::importer::{Importer, MAX_AGENTS, Ready, batches};
 use crate::agent_file::Problem;
 use crate::args::{Import, Reason};
-use crate::failure::{Code, CommandFailure, Result};
+use crate::failure::{CommandFailure, Result};
 use crate::import::Format;
 use crate::session::{Session, parse};
 use crate::terminal::Progress;
@@ -63,6 +63,11 @@ pub async fn run(
         return Ok(());
     }
     let progress = Progress::spinner("Importing");
+    // What a label of the run is set at, and the state in which that is so.
+    let mut made = Made {
+        versions: plan.versions.clone(),
+        base: plan.base,
+    };
     // A round has one version of each agent.
     let rounds = plan.pending.values().map(Vec::len).max().unwrap_or(0);
     for round in 0..rounds {
@@ -71,28 +76,40 @@ pub async fn run(
             .values()
             .filter_map(|pending| pending.get(round).copied())
             .collect();
+        let base = made.base;
         for batch in batches(&of_round)? {
-            let base = plan.base.filter(|_| round == 0);
-            importer.apply(batch, base, report).await?;
-            importer.labels_of(batch, &plan, report).await?;
+            importer.apply(batch, base, &mut made, report).await?;
+            importer.labels_of(batch, &plan, &made, report).await?;
         }
     }
     drop(progress);
     importer.set_labels(&plan, report).await?;
     if let Some(label) = &label {
-        let ids: Vec<&str> = ids.into_iter().filter(|id| !plan.keeps(id, label)).collect();
-        importer.release(label, &ids, report).await?;
+        let ready = ready.iter().filter(|one| {
+            let id = one.imported.agent_id.as_str();
+            ids.contains(&id) && !plan.keeps(id, label)
+        });
+        let last: BTreeMap<&str, &Ready> = ready.map(|one| (one.imported.agent_id.as_str(), one)).collect();
+        let last: Vec<&Ready> = last.into_values().collect();
+        importer.release(label, &last, &made, report).await?;
     }
     Ok(())
 }
 
+/// The versions that an import has made last, by agent.
+struct Made {
+    versions: BTreeMap<String, u64>,
+    /// The state after the last commit.
+    base: Option<Cursor>,
+}
+
 impl Importer<'_> {
     /// Applies one version of each agent.
-    async fn apply(&self, batch: &[&Ready], base: Option<Cursor>, report: &mut Report) -> Result<()> {
+    async fn apply(&self, batch: &[&Ready], base: Option<Cursor>, made: &mut Made, report: &mut Report) -> Result<()> {
         let body = ApplyAgents::of(batch.iter().map(|one| one.spec.clone()).collect()).base(base);
         let applied = self.client.apply_agents(self.workspace, &body, false).await;
         let applied = applied.map_err(|error| match error.is_precondition_failed() {
-            true => CommandFailure::with_code(Code::Conflict, "agents were changed during the import")
+            true => CommandFailure::error("agents were changed during the import")
                 .hint("Run it again: what has come in already is not made a second time."),
             false => error.into(),
         })?;
@@ -102,23 +119,26 @@ impl Importer<'_> {
             ApplyAction::Restore => agent.changes.keys().any(|name| name.as_str() != "is_active"),
             _ => true,
         };
-        let made = applied.results.iter().filter(is_made);
-        report.versions_made += made.count();
+        report.versions_made += applied.results.iter().filter(is_made).count();
+        let versions = applied.results.iter();
+        made.versions
+            .extend(versions.map(|agent| (agent.agent_id.to_string(), agent.version)));
+        made.base = Some(applied.cursor);
         Ok(())
     }
 
-    /// Points the labels of the source at the versions that are now the current ones.
-    async fn labels_of(&self, ready: &[&Ready], plan: &Plan<'_>, report: &mut Report) -> Result<()> {
-        let mut by_label: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    /// Points the labels of the source at the versions that were made of it.
+    async fn labels_of(&self, ready: &[&Ready], plan: &Plan<'_>, made: &Made, report: &mut Report) -> Result<()> {
+        let mut by_label: BTreeMap<&str, Vec<&Ready>> = BTreeMap::new();
         for one in ready {
             let labels = one.imported.labels.iter();
             for label in labels.filter(|label| !plan.keeps(&one.imported.agent_id, label)) {
-                by_label.entry(label).or_default().push(&one.imported.agent_id);
+                by_label.entry(label).or_default().push(one);
             }
         }
-        for (label, ids) in by_label {
+        for (label, labelled) in by_label {
             match label.parse::<Label>() {
-                Ok(label) => self.release(&label, &ids, report).await?,
+                Ok(label) => self.release(&label, &labelled, made, report).await?,
                 Err(error) => {
                     let problem = |one: &&&Ready| one.imported.labels.iter().any(|one| one == label);
                     let one = ready.iter().find(problem);
@@ -136,16 +156,51 @@ impl Importer<'_> {
         Ok(())
     }
 
-    /// Points a label at the current versions of agents.
-    async fn release(&self, label: &Label, ids: &[&str], report: &mut Report) -> Result<()> {
-        for ids in ids.chunks(MAX_AGENTS) {
-            let named = ids.iter().map(|id| parse("agent_id", id)).collect::<Result<Vec<_>>>()?;
-            let promotion = Promotion::new(parse("label", "latest")?, label.clone()).agent_ids(Some(named));
-            let moved = self.client.promote_labels(self.workspace, &promotion, false).await?;
-            let moved = moved.iter().filter(|one| one.previous_version != Some(one.version));
-            report
-                .labels_set
-                .extend(moved.map(|one| format!("{}:{label}", one.agent_id)));
+    /// Points a label of agents at the versions that were made of them. They are still the current ones, unless another
+    /// client has changed one meanwhile: then each label is set alone.
+    async fn release(&self, label: &Label, ready: &[&Ready], made: &Made, report: &mut Report) -> Result<()> {
+        for ready in ready.chunks(MAX_AGENTS) {
+            let ids = ready.iter().map(|one| parse("agent_id", &one.imported.agent_id));
+            let promotion = Promotion::new(parse("label", "latest")?, label.clone())
+                .agent_ids(Some(ids.collect::<Result<Vec<_>>>()?))
+                .base(made.base);
+            match self.client.promote_labels(self.workspace, &promotion, false).await {
+                Ok(moved) => {
+                    let moved = moved.iter().filter(|one| one.previous_version != Some(one.version));
+                    report
+                        .labels_set
+                        .extend(moved.map(|one| format!("{}:{label}", one.agent_id)));
+                }
+                Err(error) if error.is_precondition_failed() || error.is_plan_limit() => {
+                    for one in ready {
+                        let agent_id = one.imported.agent_id.as_str();
+                        let version = match made.versions.get(agent_id) {
+                            Some(version) => Some(*version),
+                            None => self.version_of(agent_id, one.imported.version).await?,
+                        };
+                        if let Some(version) = version {
+                            self.set_label(one, label, version, report).await?;
+                        }
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    /// Points a label of one agent at a version. An agent that has too many labels is a problem of its source.
+    pub async fn set_label(&self, one: &Ready, label: &Label, version: u64, report: &mut Report) -> Result<()> {
+        let (agent_id, target) = (one.imported.agent_id.as_str(), LabelTarget::new(version));
+        let workspace = Some(self.workspace);
+        match self.client.set_label(workspace, agent_id, label, &target).await {
+            Ok(_) => report.labels_set.push(format!("{agent_id}:{label}")),
+            Err(error) if error.is_plan_limit() => {
+                let message = format!("the label {label} of {agent_id} is not set: {error}");
+                let problem = Problem::new(&one.imported.file, one.imported.place, message);
+                report.problems.push(Row::from(&problem));
+            }
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }

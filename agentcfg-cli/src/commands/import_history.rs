@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentcfg_client::model::{Agent, AgentVersion, VersionPage, VersionSelector};
+use agentcfg_client::Client;
+use agentcfg_client::model::{Agent, AgentVersion, VersionPage, VersionSelector, WorkspaceId};
 
 use super::importer::{Importer, source_version};
 use crate::failure::Result;
@@ -101,8 +102,7 @@ impl Importer<'_> {
 
     /// The versions of an agent without their contents, newest first.
     pub async fn versions(&self, agent_id: &str) -> Result<Vec<AgentVersion>> {
-        let page = VersionPage::default().limit(Some(1000));
-        Ok(self.client.list_versions(Some(self.workspace), agent_id, page).await?)
+        all_versions(&self.client, self.workspace, agent_id).await
     }
 
     async fn number_of(&self, agent_id: &str, version: u64) -> Result<Option<u64>> {
@@ -112,5 +112,22 @@ impl Importer<'_> {
             .get_version(Some(self.workspace), agent_id, selector)
             .await?;
         source_version(self.word, &detail.config)
+    }
+}
+
+/// All versions of an agent without their contents, newest first.
+pub async fn all_versions(client: &Client, workspace: WorkspaceId, agent_id: &str) -> Result<Vec<AgentVersion>> {
+    /// The most versions of one answer.
+    const PAGE: u32 = 1000;
+    let mut versions: Vec<AgentVersion> = Vec::new();
+    loop {
+        let before = versions.last().map(|version| version.version);
+        let page = VersionPage::default().before(before).limit(PAGE);
+        let found = client.list_versions(Some(workspace), agent_id, page).await?;
+        let is_last = found.len() < PAGE as usize;
+        versions.extend(found);
+        if is_last {
+            return Ok(versions);
+        }
     }
 }

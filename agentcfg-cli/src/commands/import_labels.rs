@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use agentcfg_client::model::{Agent, Label, LabelFilter, LabelTarget};
+use agentcfg_client::model::{Agent, Label, LabelFilter};
 
 use super::import_plan::Plan;
 use super::import_report::{Report, Row};
@@ -125,11 +125,7 @@ impl Importer<'_> {
             let Some(version) = self.version_of(agent_id, one.imported.version).await? else {
                 continue;
             };
-            let target = LabelTarget::new(version);
-            self.client
-                .set_label(Some(self.workspace), agent_id, label, &target)
-                .await?;
-            report.labels_set.push(format!("{agent_id}:{label}"));
+            self.set_label(one, label, version, report).await?;
         }
         Ok(())
     }

@@ -24,6 +24,8 @@ pub struct Plan<'a> {
     pub labels: Vec<(&'a Ready, Label)>,
     /// The state that the plan is based on.
     pub base: Option<Cursor>,
+    /// The versions of the agents then.
+    pub versions: BTreeMap<String, u64>,
 }
 
 impl Plan<'_> {
@@ -212,6 +214,9 @@ impl Importer<'_> {
             let body = ApplyAgents::of(batch.iter().map(|one| one.spec.clone()).collect());
             let applied = self.client.apply_agents(self.workspace, &body, true).await?;
             plan.base.get_or_insert(applied.cursor);
+            let kept = applied.results.iter().filter(|agent| agent.action == ApplyAction::Keep);
+            plan.versions
+                .extend(kept.map(|agent| (agent.agent_id.to_string(), agent.version)));
             let ids = batch.iter().map(|one| one.imported.agent_id.as_str());
             planned.extend(ids.zip(applied.results));
         }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use agentcfg_core::validate::MAX_PERSONA_PROMPT;
 use serde::Serialize;
 
 use super::context::Context;
@@ -240,10 +241,13 @@ impl Report {
         }
         let needed = self.too_long.iter().map(|one| one.characters).max();
         if let Some(needed) = needed {
-            context.output.note(format_args!(
-                "{} too long for the server. Set max_persona_prompt in its configuration to at least {needed} (at most 200000).",
-                count(self.too_long.len(), "prompt")
-            ));
+            let prompts = count(self.too_long.len(), "prompt");
+            context.output.note(match needed > MAX_PERSONA_PROMPT as usize {
+                true => format!("{prompts} too long for the server, which takes at most {MAX_PERSONA_PROMPT} characters."),
+                false => format!(
+                    "{prompts} too long for the server. Set max_persona_prompt in its configuration to at least {needed}."
+                ),
+            });
         }
         if !self.problems.is_empty() {
             let is_kept = self.problems.iter().any(|row| row.message.contains("--overwrite"));

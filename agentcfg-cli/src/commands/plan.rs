@@ -10,6 +10,8 @@ use crate::output::{ADDED, BOLD, CHANGED, DIM, Output, REMOVED, printable};
 
 /// The longest value that is shown in one line.
 const MAX_SHOWN: usize = 100;
+/// How many equal characters are shown before the first ones that differ.
+const MAX_BEFORE: usize = 30;
 
 /// Whether an apply changes anything.
 pub fn has_changes(applied: &AppliedAgents) -> bool {
@@ -78,11 +80,12 @@ pub fn changes(output: &mut Output, changes: &Changes) -> Result<()> {
             None if change.from.is_null() => {
                 output.line(format_args!("    {name}: {ADDED}{}{ADDED:#}", shown(&change.to)))?
             }
-            None => output.line(format_args!(
-                "    {name}: {REMOVED}{}{REMOVED:#} -> {ADDED}{}{ADDED:#}",
-                shown(&change.from),
-                shown(&change.to)
-            ))?,
+            None => {
+                let [from, to] = both_shown(&change.from, &change.to);
+                output.line(format_args!(
+                    "    {name}: {REMOVED}{from}{REMOVED:#} -> {ADDED}{to}{ADDED:#}"
+                ))?
+            }
         }
     }
     Ok(())
@@ -154,16 +157,49 @@ fn end_of_text(from: &str, to: &str) -> Option<&'static str> {
 
 /// A value in one line.
 fn shown(value: &Value) -> String {
-    let text = printable(&value.to_string());
-    match text.char_indices().nth(MAX_SHOWN) {
-        None => text,
-        Some((end, _)) => format!("{}…", &text[..end]),
-    }
+    cut(&printable(&value.to_string()), 0)
+}
+
+/// Two values, each in one line, with the place where they begin to differ.
+fn both_shown(from: &Value, to: &Value) -> [String; 2] {
+    let texts = [from, to].map(|value| printable(&value.to_string()));
+    let [one, other] = &texts;
+    let same = one.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    // What fits is shown from its beginning.
+    let is_short = texts.iter().all(|text| text.chars().count() <= MAX_SHOWN);
+    let start = if is_short { 0 } else { same.saturating_sub(MAX_BEFORE) };
+    texts.map(|text| cut(&text, start))
+}
+
+/// So much of a text as is shown, after so many characters.
+fn cut(text: &str, start: usize) -> String {
+    let mut rest = text.chars().skip(start);
+    let shown: String = rest.by_ref().take(MAX_SHOWN).collect();
+    let (before, after) = (
+        if start > 0 { "…" } else { "" },
+        if rest.next().is_some() { "…" } else { "" },
+    );
+    format!("{before}{shown}{after}")
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+
+    #[test]
+    fn values_are_shown_where_they_differ() {
+        let same = "é".repeat(290);
+        let [from, to] = both_shown(&json!(format!("{same}Always")), &json!(format!("{same}Never")));
+        let before = "é".repeat(MAX_BEFORE);
+        assert_eq!((from, to), (format!("…{before}Always\""), format!("…{before}Never\"")));
+        let long = json!("x".repeat(300));
+        let [from, to] = both_shown(&json!("short"), &long);
+        assert_eq!(from, "\"short\"");
+        assert_eq!(to, format!("\"{}…", "x".repeat(99)));
+        assert_eq!(shown(&long), to);
+    }
 
     #[test]
     fn a_line_feed_at_the_end_is_told() {

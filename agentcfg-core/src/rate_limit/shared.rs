@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use super::{MemoryLimiter, RateDecision, RateLimiter, Subject, WINDOW_MILLIS};
 use crate::clock::{FollowingClock, Moment};
 use crate::model::{RateStatus, Timestamp};
-use crate::store::{SharedWindows, StoreError};
+use crate::store::{SharedWindow, SharedWindows, StoreError};
 
 /// Counts in a shared counter. While the counter does not answer, it counts in this process alone.
 pub struct SharedLimiter {
@@ -105,6 +105,35 @@ impl SharedLimiter {
         self
     }
 
+    /// Reads the clock of the counter, so that the clock which [follows](Self::followed_by) it shows its time before the
+    /// first request is counted.
+    ///
+    /// # Errors
+    ///
+    /// When the counter does not answer.
+    ///
+    /// ```no_run
+    /// # async fn example(limiter: agentcfg_core::rate_limit::SharedLimiter) -> Result<(), Box<dyn std::error::Error>> {
+    /// limiter.read_clock().await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn read_clock(&self) -> Result<(), StoreError> {
+        if self.clock.is_none() {
+            return Ok(());
+        }
+        // No key and no user has this name.
+        self.hit_named("clock").await.map(drop)
+    }
+
+    async fn hit_named(&self, name: &str) -> Result<SharedWindow, StoreError> {
+        let window = self.windows.hit(name, WINDOW_MILLIS).await?;
+        if let Some(clock) = &self.clock {
+            clock.follow(Timestamp::from_unix_millis(window.now_millis));
+        }
+        Ok(window)
+    }
+
     /// The live state of the limiter; clones share it.
     ///
     /// ```no_run
@@ -125,10 +154,7 @@ impl SharedLimiter {
             Subject::ApiKey(id) => format!("key {id}"),
             Subject::User(id) => format!("user {id}"),
         };
-        let window = self.windows.hit(&name, WINDOW_MILLIS).await?;
-        if let Some(clock) = &self.clock {
-            clock.follow(Timestamp::from_unix_millis(window.now_millis));
-        }
+        let window = self.hit_named(&name).await?;
         let remaining = u64::from(limit).saturating_sub(window.used);
         Ok(RateDecision {
             allowed: window.used <= u64::from(limit),
@@ -177,7 +203,6 @@ mod tests {
 
     use super::*;
     use crate::rate_limit::window::tests::at;
-    use crate::store::SharedWindow;
 
     /// A counter with fixed answers, in their order.
     struct Place(Mutex<Vec<Option<u64>>>);

@@ -159,9 +159,6 @@ impl Server {
             builder = builder.vault(vault);
         }
         builder = builder.clock(backend.clock());
-        if let Some(limiter) = backend.take_limiter() {
-            builder = builder.rate_limiter(limiter);
-        }
         #[cfg(feature = "dashboard")]
         let sign_in = match config.dashboard {
             true => sign_in::provider(&config, &outbound)?,
@@ -170,6 +167,14 @@ impl Server {
         #[cfg(feature = "dashboard")]
         if let Some(provider) = &sign_in {
             builder = builder.renewal(Arc::clone(provider));
+        }
+        // After all that can refuse the start, because it writes.
+        if let Some(limiter) = backend.take_limiter() {
+            // Credentials are judged by the time of the database from the first request on.
+            if let Err(error) = limiter.read_clock().await {
+                tracing::warn!(%error, "the time of the database could not be read at the start");
+            }
+            builder = builder.rate_limiter(limiter);
         }
         let service = builder.build();
         Ok(Self {

@@ -76,6 +76,15 @@ fn every_command_reads_the_data_directory_from_the_environment() {
     run("data", &["backup", "--out", "copy"]);
     run("new", &["restore", "--from", "copy"]);
     assert!(dir.path().join("new/store.redb").is_file());
+    // The keys of a database are no file.
+    for (variable, value) in [
+        ("AGENTCFG_DATABASE_URL", "postgres://x@127.0.0.1:1/x"),
+        ("AGENTCFG_ETCD_ENDPOINTS", "http://127.0.0.1:1"),
+    ] {
+        let rotated = Run::new(["rotate-master-key", "--drop-old"]).in_dir(&dir);
+        let rotated = rotated.env(variable, value).env("AGENTCFG_DATA", "data");
+        rotated.finish().failed_with(&["is set", "master_keys"]);
+    }
     for arguments in [&["check"][..], &["rotate-master-key"]] {
         Run::new(arguments)
             .in_dir(&dir)

@@ -8,7 +8,7 @@ use super::error::CommandError;
 use super::preconditions::require_named_directory;
 use super::program::runtime;
 use super::stdout::{Said, say};
-use crate::process::backend::open_store;
+use crate::process::backend::{DatabaseLocation, open_store};
 use crate::process::cli::RotateArgs;
 use crate::process::config::{Config, Flags};
 use crate::process::control::{self, Order};
@@ -19,6 +19,14 @@ pub(super) fn run(args: &RotateArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     if !config.master_keys.is_empty() {
         return Err(MasterKeyFault::FromConfiguration.into());
+    }
+    if let Some(location) = DatabaseLocation::of(&config).filter(|_| args.data.is_none()) {
+        return Err(format!(
+            "{}, and the keys of a store in a database are those of the setting master_keys; to replace the key of a data directory \
+             all the same, name it with --data",
+            location.is_set()
+        )
+        .into());
     }
     require_named_directory(&config)?;
     let dir = DataDir::open(&config.data)?;
