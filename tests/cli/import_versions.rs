@@ -245,3 +245,85 @@ fn an_export_reads_the_versions_of_many_prompts_at_once() {
         .collect();
     assert_eq!(back, expected);
 }
+
+/// The versions of an export with their texts and labels.
+fn exported(desk: &Desk, dir: &str) -> Vec<(u64, String, Vec<String>)> {
+    let back: Vec<Value> = serde_json::from_str(&desk.read(&format!("{dir}/prompts.json"))).unwrap();
+    let row = |prompt: &Value| {
+        let labels = prompt["labels"].as_array().unwrap().iter();
+        (
+            prompt["version"].as_u64().unwrap(),
+            prompt["prompt"].as_str().unwrap().to_owned(),
+            labels.map(|label| label.as_str().unwrap().to_owned()).collect(),
+        )
+    };
+    back.iter().map(row).collect()
+}
+
+#[test]
+fn an_export_has_what_is_released_beside_later_edits_and_rollbacks() {
+    let desk = Desk::open();
+    write(&desk, "prompts.json", &[("p", 1, &[]), ("p", 2, &["production"])]);
+    desk.ok(IMPORT);
+    desk.studio
+        .change("p", &json!({"persona_prompt": "V2, edited"}))
+        .expect(200);
+    desk.ok("rollback p 1");
+    desk.ok("export --format langfuse out --strict");
+    let row = |number: u64, text: &str, labels: &[&str]| {
+        (
+            number,
+            text.to_owned(),
+            labels.iter().map(|label| (*label).to_owned()).collect::<Vec<_>>(),
+        )
+    };
+    let expected = [
+        row(1, "V1", &[]),
+        row(2, "V2", &["production"]),
+        row(3, "V2, edited", &[]),
+        row(4, "V1", &[]),
+    ];
+    assert_eq!(exported(&desk, "out"), expected);
+    // It comes in elsewhere as it is.
+    let other = Desk::open();
+    other.write("prompts.json", &desk.read("out/prompts.json"));
+    assert_eq!(report(&other, IMPORT, 0)["versions_made"], 4);
+    other.ok("export --format langfuse out --strict");
+    assert_eq!(exported(&other, "out"), expected);
+}
+
+#[test]
+fn versions_that_were_imported_again_take_the_place_of_those_before() {
+    let desk = Desk::open();
+    write(&desk, "prompts.json", &[("p", 1, &[]), ("p", 3, &["production"])]);
+    desk.ok(IMPORT);
+    let all: &[(&str, usize, &[&str])] = &[("p", 1, &[]), ("p", 2, &[]), ("p", 3, &["production"])];
+    write(&desk, "prompts.json", all);
+    desk.ok(&format!("{IMPORT} --overwrite"));
+    desk.ok("export --format langfuse out --strict");
+    let numbers: Vec<u64> = exported(&desk, "out").iter().map(|(number, ..)| *number).collect();
+    assert_eq!(numbers, [1, 2, 3]);
+    // A label that points at an earlier one is not left out in silence.
+    desk.ok("label set p old 2");
+    let refused = desk.run("export --format langfuse other --strict").finish().exited(1);
+    assert!(refused.stdout.contains("version 2 with the labels old"), "{refused:?}");
+}
+
+#[test]
+fn a_prompt_with_too_many_labels_is_a_problem_and_the_others_come_in() {
+    let desk = Desk::open();
+    let labels: Vec<String> = (0..25).map(|number| format!("l{number}")).collect();
+    let labels: Vec<&str> = labels.iter().map(String::as_str).collect();
+    write(
+        &desk,
+        "prompts.json",
+        &[("many", 1, &labels), ("zz", 1, &["production"])],
+    );
+    let report = report(&desk, IMPORT, 1);
+    assert_eq!(report["problems"].as_array().unwrap().len(), 5, "{report}");
+    assert!(
+        report["problems"][0]["message"].as_str().unwrap().contains("20 labels"),
+        "{report}"
+    );
+    assert_eq!(desk.json("agents get zz --label production", 0)["version"], 1);
+}

@@ -1,29 +1,21 @@
 //! Agents to the files of another tool: export --format.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use agentcfg_client::AgentFilter;
-use agentcfg_client::model::{AgentConfig, AgentId, AgentVersion, Label, Timestamp, VersionSelector, WorkspaceId};
 use serde::Serialize;
 
 use super::context::Context;
-use super::import_history::all_versions;
+use super::export_versions::of_workspace;
 use crate::agent_file::Markers;
 use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::{self, Directory};
 use crate::import::existing::{Outcome, outcome};
 use crate::import::output_file::File;
 use crate::import::places::{leads_out, place_files};
-use crate::import::{self, Entry, Format, Node, formats};
+use crate::import::{self, Entry, Format, formats};
 use crate::output::printable;
-use crate::session::Session;
-use crate::terminal::Progress;
-
-/// The label that is always at the current version.
-const LATEST: &str = "latest";
 
 /// What an export did, by the paths of files.
 #[derive(Debug, Default, Serialize)]
@@ -87,11 +79,17 @@ pub async fn run(context: &mut Context, arguments: Arguments<'_>) -> Result<Code
         overwrite,
     } = arguments;
     let format = formats::format(word).ok_or_else(|| CommandFailure::with_code(Code::Usage, "unknown format"))?;
+    let (mut exported, mut written) = (Exported::default(), Vec::new());
     let agents = match from {
         Some((from, markers)) => of_files(from, markers)?,
-        None => of_workspace(context, format).await?,
+        None => {
+            let found = of_workspace(context, format).await?;
+            for (agent_id, versions) in found.not_held {
+                exported.lose(&agent_id, versions);
+            }
+            found.agents
+        }
     };
-    let (mut exported, mut written) = (Exported::default(), Vec::new());
     for (agent_id, fields) in agents {
         let mut paths = Vec::new();
         let one = import::export(format, &agent_id, fields, &mut paths);
@@ -203,134 +201,9 @@ fn of_files(dir: &Path, markers: Markers) -> Result<Vec<(String, Vec<Entry>)>> {
     agents.collect()
 }
 
-fn fields(json: &str) -> Result<Vec<Entry>> {
+pub fn fields(json: &str) -> Result<Vec<Entry>> {
     let node = import::from_json(Path::new("agent"), json).map_err(CommandFailure::error)?;
     Ok(node.entries().to_vec())
-}
-
-/// The active agents of the workspace. Where a format has versions, those that were imported from it have all of
-/// theirs.
-async fn of_workspace(context: &mut Context, format: &Format) -> Result<Vec<(String, Vec<Entry>)>> {
-    let session = context.session()?;
-    let workspace = session.workspace().await?;
-    let progress = Progress::spinner("Reading the agents");
-    let agents = session
-        .client
-        .list_agents(workspace, &AgentFilter::default())
-        .await?
-        .value;
-    let mut heads: Vec<AgentVersion> = Vec::new();
-    let mut currents = Vec::new();
-    for agent in agents {
-        let current = config(&agent.config())?;
-        let is_versioned = kept(&current, format).is_some_and(|kept| kept.get("version").is_some());
-        if is_versioned {
-            let versions = all_versions(&session.client, workspace, &agent.agent_id);
-            heads.extend(versions.await?.into_iter().rev());
-        }
-        currents.push((agent.agent_id, (!is_versioned).then_some(current)));
-    }
-    let contents = contents(&session, workspace, &heads).await?;
-    let mut all = Vec::new();
-    for (agent_id, current) in currents {
-        if let Some(current) = current {
-            all.push((agent_id.to_string(), current));
-            continue;
-        }
-        let mut last: Option<(Option<String>, Vec<Entry>)> = None;
-        for version in heads.iter().filter(|version| version.agent_id == agent_id) {
-            let Some(content) = contents.get(&(&version.agent_id, version.version)) else {
-                continue;
-            };
-            let (number, fields) = one_version(content, &version.labels, format)?;
-            // Of several versions with one number of the source the last one counts.
-            let earlier = last.take().filter(|(before, _)| before.is_some() && *before != number);
-            all.extend(earlier.map(|(_, fields)| (agent_id.to_string(), fields)));
-            last = Some((number, fields));
-        }
-        all.extend(last.map(|(_, fields)| (agent_id.to_string(), fields)));
-    }
-    drop(progress);
-    Ok(all)
-}
-
-/// How many versions that were made at one moment are read one by one. More are read with a list of all agents at that
-/// moment.
-const MAX_READ: usize = 5;
-
-/// The contents of versions. An import makes versions of many agents at one moment.
-async fn contents<'a>(
-    session: &Session,
-    workspace: WorkspaceId,
-    versions: &'a [AgentVersion],
-) -> Result<BTreeMap<(&'a AgentId, u64), AgentConfig>> {
-    let mut by_moment: BTreeMap<Timestamp, Vec<&AgentVersion>> = BTreeMap::new();
-    for version in versions {
-        by_moment.entry(version.created_at).or_default().push(version);
-    }
-    let mut contents = BTreeMap::new();
-    for (moment, versions) in by_moment {
-        let mut listed = BTreeMap::new();
-        if versions.len() > MAX_READ {
-            let agents = session
-                .client
-                .agents()
-                .in_workspace(workspace)
-                .at(moment)
-                .list()
-                .await?
-                .value;
-            let of_moment = agents.into_iter().filter(|agent| agent.updated_at == moment);
-            listed = of_moment.map(|agent| (agent.agent_id.clone(), agent)).collect();
-        }
-        for version in &versions {
-            let is_alone = versions.iter().filter(|one| one.agent_id == version.agent_id).count() == 1;
-            let content = match listed.get(&version.agent_id).filter(|_| is_alone) {
-                Some(agent) => agent.config(),
-                None => {
-                    let selector = VersionSelector::Version(version.version);
-                    let client = &session.client;
-                    client
-                        .get_version(Some(workspace), &version.agent_id, selector)
-                        .await?
-                        .config
-                }
-            };
-            contents.insert((&version.agent_id, version.version), content);
-        }
-    }
-    Ok(contents)
-}
-
-fn config(config: &AgentConfig) -> Result<Vec<Entry>> {
-    fields(&serde_json::to_string(config)?)
-}
-
-fn kept<'a>(fields: &'a [Entry], format: &Format) -> Option<&'a Node> {
-    let definition = fields.iter().find(|entry| entry.key == "definition")?;
-    definition.node.get(format.word)
-}
-
-/// The fields of a version, and its number in the source. Its labels are those that it has now.
-fn one_version(content: &AgentConfig, labels: &[Label], format: &Format) -> Result<(Option<String>, Vec<Entry>)> {
-    let mut fields = config(content)?;
-    let number = kept(&fields, format)
-        .and_then(|kept| kept.get("version"))
-        .and_then(Node::scalar);
-    let labels: BTreeSet<&str> = labels.iter().map(|label| label.as_str()).collect();
-    let definition = fields.iter_mut().find(|entry| entry.key == "definition");
-    let kept = definition.and_then(|definition| definition.node.map_at(format.word));
-    let kept_labels = kept.and_then(|kept| kept.entries_mut()?.iter_mut().find(|entry| entry.key == "labels"));
-    if let Some(entry) = kept_labels {
-        // The order of the source stays, and so do its labels that the service does not take.
-        let before = entry.node.as_list().unwrap_or_default();
-        let before: Vec<&str> = before.iter().filter_map(Node::as_text).collect();
-        let is_kept = |label: &&&str| **label == LATEST || label.parse::<Label>().is_err() || labels.contains(**label);
-        let kept = before.iter().filter(is_kept).copied();
-        let new = labels.iter().filter(|label| !before.contains(label)).copied();
-        entry.node = Node::list(kept.chain(new).map(Node::text).collect());
-    }
-    Ok((number, fields))
 }
 
 fn report(context: &mut Context, exported: &Exported) -> Result<()> {

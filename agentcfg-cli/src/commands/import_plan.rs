@@ -9,7 +9,7 @@ use agentcfg_client::model::{
 };
 
 use super::import_report::{Report, Row};
-use super::importer::{Importer, Ready, batches, source_version};
+use super::importer::{Importer, Ready, batches, is_made_by, source_version};
 use crate::agent_file::Problem;
 use crate::failure::Result;
 
@@ -263,10 +263,7 @@ impl Importer<'_> {
 
     /// Whether an import of this format made a version.
     pub fn is_own(&self, version: &AgentVersion) -> bool {
-        version.message.as_ref().is_some_and(|message| {
-            let rest = message.strip_prefix(self.mark);
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
-        })
+        is_made_by(version, self.mark)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use agentcfg_client::Client;
-use agentcfg_client::model::{AgentConfig, AgentSpec, WorkspaceId};
+use agentcfg_client::model::{AgentConfig, AgentSpec, AgentVersion, WorkspaceId};
 
 use crate::failure::{CommandFailure, Result};
 use crate::import::{self, Imported, Node};
@@ -54,4 +54,12 @@ pub fn source_version(word: &str, config: &AgentConfig) -> Result<Option<u64>> {
         .and_then(|kept| kept.get("version"))
         .and_then(Node::scalar)
         .and_then(|version| version.parse().ok()))
+}
+
+/// Whether an import made a version whose message begins with this mark.
+pub fn is_made_by(version: &AgentVersion, mark: &str) -> bool {
+    version.message.as_ref().is_some_and(|message| {
+        let rest = message.strip_prefix(mark);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+    })
 }

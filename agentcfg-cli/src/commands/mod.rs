@@ -10,6 +10,7 @@ mod directory;
 mod edit;
 mod export;
 mod export_format;
+mod export_versions;
 mod hint;
 mod import;
 mod import_apply;

@@ -82,6 +82,10 @@ impl Node {
         Self::at(Place::START, Value::Text(text.into()))
     }
 
+    pub fn number(number: u64) -> Self {
+        Self::at(Place::START, Value::Number(number.to_string()))
+    }
+
     pub fn list(items: Vec<Self>) -> Self {
         Self::at(Place::START, Value::List(items))
     }
