@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 
 use super::context::Context;
-use super::export_versions::of_workspace;
+use super::export_versions::{fields, of_workspace};
 use crate::agent_file::Markers;
 use crate::failure::{Code, CommandFailure, Result, count};
 use crate::file::{self, Directory};
@@ -199,11 +199,6 @@ fn of_files(dir: &Path, markers: Markers) -> Result<Vec<(String, Vec<Entry>)>> {
         ))
     });
     agents.collect()
-}
-
-pub fn fields(json: &str) -> Result<Vec<Entry>> {
-    let node = import::from_json(Path::new("agent"), json).map_err(CommandFailure::error)?;
-    Ok(node.entries().to_vec())
 }
 
 fn report(context: &mut Context, exported: &Exported) -> Result<()> {

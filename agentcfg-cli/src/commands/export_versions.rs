@@ -1,16 +1,16 @@
 //! The agents of a workspace with those of their versions that a format of another tool has.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use agentcfg_client::AgentFilter;
 use agentcfg_client::model::{AgentConfig, AgentId, AgentVersion, Label, Timestamp, VersionSelector, WorkspaceId};
 
 use super::context::Context;
-use super::export_format::fields;
 use super::import_history::all_versions;
 use super::importer::is_made_by;
-use crate::failure::Result;
-use crate::import::{Entry, Format, Node};
+use crate::failure::{CommandFailure, Result};
+use crate::import::{self, Entry, Format, Node};
 use crate::session::Session;
 use crate::terminal::Progress;
 
@@ -207,4 +207,10 @@ fn versioned(content: &AgentConfig, labels: &[Label], format: &Format) -> Result
         entry.node = Node::list(kept.chain(new).map(Node::text).collect());
     }
     Ok(fields)
+}
+
+/// The fields of an agent in JSON, in their order.
+pub fn fields(json: &str) -> Result<Vec<Entry>> {
+    let node = import::from_json(Path::new("agent"), json).map_err(CommandFailure::error)?;
+    Ok(node.entries().to_vec())
 }
