@@ -167,3 +167,35 @@ test("a text that was merged by its lines is shown whole, as it will be saved", 
   }
   page.faults();
 });
+
+test("what is typed right after a save is saved against that save, also where the page has not read it yet", async () => {
+  const { page, id } = await stage.studio("gunn");
+  const writer = `/api/agents/configs?workspace_id=${id}&agent_id=writer`;
+  await page.show("agents/writer");
+  const description = page.getByLabel("Description");
+  await description.fill("First");
+  await page.getByText("1 unsaved change").waitFor();
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route(/api\/agents\/configs\?.*agent_id=writer/, async (route) => {
+    if (route.request().method() === "GET") await held;
+    await route.continue();
+  });
+  await page.keyboard.press("Control+s");
+  await dialog(page).getByRole("button", { name: /^Save as/ }).click();
+  await page.getByText(/Writer is saved/).waitFor();
+  await dialog(page).waitFor({ state: "detached" });
+  await description.fill("First, and second");
+  release();
+  await page.keyboard.press("Control+s");
+  await dialog(page).getByText("First, and second").waitFor();
+  await stage.server.call("gunn", "PATCH", writer, { description: "Theirs" });
+  page.expect(412, "/api/agents/configs");
+  // The page has heard of it.
+  await page.getByText("Writer changed while you were editing.").waitFor();
+  await dialog(page).getByRole("button", { name: /^Save as/ }).click();
+  await page.getByRole("region", { name: "Description" }).waitFor();
+  assert.equal((await stage.server.call("gunn", "GET", writer))[0].description, "Theirs");
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  page.faults();
+});

@@ -122,12 +122,16 @@ export function invalidate(...topics: Topic[]): void {
   }
 }
 
-/** Replaces what is known of a resource, such as after an answer that holds it. */
-export function update<T>(topic: Topic, path: string, change: (data: T) => T): void {
+/** Replaces a record in the lists that hold it, or removes it; `etag` is the tag of a list of it alone. */
+export function update<T extends { id: string }>(path: string, record: T, now?: T, etag: string | null = null): void {
   for (const entry of entries.values()) {
-    const state = entry.state.peek();
-    if (entry.topic !== topic || entry.path !== path || state.data === undefined) continue;
-    entry.state.value = { ...state, data: change(state.data as T), etag: null };
+    const state = entry.state.peek() as State<T[]>;
+    if (entry.path !== path || !state.data?.some(({ id }) => id === record.id)) continue;
+    entry.state.value = {
+      ...state,
+      data: state.data.flatMap((one) => (one.id === record.id ? (now ?? []) : one)),
+      etag: entry.query["agent_id"] ? etag : null,
+    };
   }
 }
 

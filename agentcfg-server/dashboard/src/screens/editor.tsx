@@ -154,7 +154,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
       });
       keep(agent.id, null);
       closePart("merge");
-      update<Agent[]>("agents", "api/agents/configs", (all) => all.map((one) => (one.id === agent.id ? answer.data : one)));
+      update("api/agents/configs", agent, answer.data, answer.etag);
       invalidate("agents", "versions", "audit");
       toast(`${answer.data.display_name} is saved${answer.version ? ` as v${answer.version}` : ""}.`);
       return true;
@@ -300,7 +300,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
           message={message}
           onMessage={(text) => hold({ message: text })}
           onClose={() => setReviewing(false)}
-          save={() => save(draft, base, kept?.etag ?? state.etag)}
+          save={() => save(draft, base, kept!.etag)}
         />
       )}
     </>

@@ -218,7 +218,7 @@ function One({ hook }: { hook: Webhook }) {
             await call("DELETE", "api/webhooks", { query: query(hook) });
             toast(`${name} is deleted.`);
             // Its row would read deliveries that are no more.
-            update<Webhook[]>("webhooks", "api/webhooks", (all) => all.filter(({ id }) => id !== hook.id));
+            update("api/webhooks", hook);
             go(href("webhooks"));
             setTimeout(done);
           }}
