@@ -60,3 +60,32 @@ test("a definition is edited with its faults at the field, saved against its tag
   page.faults();
   await page.context().close();
 });
+
+test("what is typed stays as it is while its content is the stored one", async () => {
+  const { page, id } = await stage.studio("wanja");
+  await stage.server.call("wanja", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { definition: { seed: 1 }, parameters: { formality: 50 }, capabilities: ["essays"] });
+  await page.show("agents/writer/definition");
+  const area = page.getByRole("textbox", { name: "Definition" });
+  await area.evaluate((box) => (box.focus(), box.setSelectionRange(1, 1)));
+  await page.keyboard.press("Enter");
+  assert.equal(await area.inputValue(), '{\n\n  "seed": 1\n}');
+  assert.equal(await page.getByText("unsaved change").count(), 0);
+  await page.keyboard.type('"x": 1,');
+  assert.equal(await area.inputValue(), '{\n"x": 1,\n  "seed": 1\n}');
+  await page.getByText("1 unsaved change").waitFor();
+  await page.getByRole("button", { name: "Discard" }).click();
+  assert.equal(await area.inputValue(), '{\n  "seed": 1\n}');
+
+  await page.show("agents/writer");
+  const number = page.getByLabel("formality, number");
+  await number.focus();
+  await page.keyboard.press("Home");
+  await page.keyboard.type("0.");
+  assert.equal(await number.inputValue(), "0.50");
+  await number.fill("050");
+  await page.getByText("unsaved change").waitFor({ state: "detached" });
+  await stage.server.call("wanja", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { parameters: { formality: 60 } });
+  await page.until(() => document.querySelector("[aria-label='formality, number']").value === "60");
+  page.faults();
+  await page.context().close();
+});

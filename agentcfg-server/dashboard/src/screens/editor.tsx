@@ -74,7 +74,9 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
   const { agent } = state;
   const kept = drafts.value.get(agent.id);
   const base = kept?.base ?? agent;
-  const draft = kept?.draft ?? toDraft(configOf(agent));
+  // What is typed stays as it is where its content is the stored one, such as "050" on the way to "0.50".
+  const [typed, setTyped] = useState<Draft | null>(null);
+  const draft = kept?.draft ?? (typed && !changedFields(configOf(agent), typed)[0] ? typed : toDraft(configOf(agent)));
   const readOnly = !can("agents:configure") || !agent.is_active;
   const { touch, touched, touchAll } = useTouched();
   const [reviewing, setReviewing] = useState(false);
@@ -96,6 +98,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
     // A draft that is as the stored one again is none.
     const clean = changedFields(configOf(start.base), next).length === 0;
     keep(agent.id, clean ? null : { ...start, draft: next, restored: undefined });
+    setTyped(next);
   };
 
   /** Changes what is kept with the draft. */
@@ -153,6 +156,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
         ifMatch: etag,
       });
       keep(agent.id, null);
+      setTyped(null);
       closePart("merge");
       update("api/agents/configs", agent, answer.data, answer.etag);
       invalidate("agents", "versions", "audit");
