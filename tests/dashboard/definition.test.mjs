@@ -5,6 +5,8 @@ import { prepare, violations } from "./harness.mjs";
 import { source } from "./source.mjs";
 
 const stage = prepare();
+const { toConfig, toDraft } = await source("base/config", "toConfig", "toDraft");
+const { merge } = await source("base/merge", "merge");
 const { definitionFault, definitionItems, variableNotes } = await source("base/definition", "definitionFault", "definitionItems", "variableNotes");
 
 test("a text that is no JSON object is refused with its line", () => {
@@ -88,4 +90,38 @@ test("what is typed stays as it is while its content is the stored one", async (
   await page.until(() => document.querySelector("[aria-label='formality, number']").value === "60");
   page.faults();
   await page.context().close();
+});
+
+test("a number that JavaScript writes with an exponent is shown, changed, exported and merged as it is", async () => {
+  const { page, id } = await stage.studio("xenia");
+  const { server } = stage;
+  const writer = `/api/agents/configs?workspace_id=${id}&agent_id=writer`;
+  const numbers = [1e16, 1e22, -1e22, 1.7976931348623157e308];
+  const stored = async () => (await server.raw("xenia", "GET", writer)).text();
+  await server.call("xenia", "PATCH", writer, { definition: { numbers } });
+  const before = /"numbers":\[[^\]]+\]/.exec(await stored())[0];
+  await page.show("agents/writer/definition");
+  const area = page.getByRole("textbox", { name: "Definition" });
+  assert.deepEqual(JSON.parse(await area.inputValue()), { numbers });
+  assert.equal(await page.locator(".fault").count(), 0);
+  await area.fill((await area.inputValue()).replace("{", '{"k": 1,'));
+  await page.reload();
+  await page.getByText("Draft restored.").waitFor();
+  await page.keyboard.press("Control+s");
+  await page.getByRole("dialog").getByRole("button", { name: /^Save as/ }).click();
+  await page.getByText(/Writer is saved/).waitFor();
+  assert.ok((await stored()).includes(before), await stored());
+  await page.show("agents");
+  await page.getByLabel("Tick Writer").check();
+  const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("button", { name: "Export" }).click()]);
+  const chunks = await (await download.createReadStream()).toArray();
+  assert.deepEqual(JSON.parse(Buffer.concat(chunks)).agents[0].definition, { k: 1, numbers });
+  page.faults();
+  await page.context().close();
+
+  for (const big of ["1e+21", "9007199254740992", "12345678901234567890"]) {
+    const base = toConfig(toDraft({ parameters: {} }));
+    const found = merge({ ...base, parameters: { big } }, base, toDraft({ parameters: { big } }));
+    assert.deepEqual([found.conflicts, found.merged.map(({ side }) => side)], [[], ["theirs"]], big);
+  }
 });

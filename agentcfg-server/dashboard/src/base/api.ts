@@ -1,5 +1,5 @@
 /** Calls of the HTTP API, with relative addresses, so that the dashboard works below a path prefix. */
-import { encode, Exact, parse, plain } from "./json-text";
+import { encode, parse, plain, Raw } from "./json-text";
 import { signal } from "./signals";
 
 /** Where the server is: the part of the page's address before `ui/`. */
@@ -150,9 +150,9 @@ export async function failure(response: Response, session = true): Promise<ApiEr
  */
 export function decode(text: string): unknown {
   let found = false;
-  const exact = (source: string): Exact => {
+  const exact = (source: string): Raw => {
     found = true;
-    return new Exact(source);
+    return new Raw(source);
   };
   const value = parse(text, exact);
   return found ? plain(value, "definition") : value;

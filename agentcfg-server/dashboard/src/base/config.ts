@@ -135,7 +135,7 @@ const numbers: Kind<Record<string, Num>, Parameter[]> = {
     Object.fromEntries(
       draft.map(({ name, value }) => {
         const text = jsonNumber(value) ?? value;
-        return [name, Number.isFinite(Number(text)) && String(Number(text)) === text ? Number(text) : text];
+        return [name, Math.abs(Number(text)) < 2 ** 53 && String(Number(text)) === text ? Number(text) : text];
       }),
     ),
   body: (draft) =>

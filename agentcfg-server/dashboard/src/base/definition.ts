@@ -1,12 +1,12 @@
 /** The definition of an agent: what the server says of it, and its parts for reading. */
-import { Exact, object, parse, pretty } from "./json-text";
+import { object, parse, pretty, Raw } from "./json-text";
 import { signal } from "./signals";
 import { capital, list } from "./text";
 
 type Members = Record<string, unknown>;
 
 const members = (value: unknown): Members | null =>
-  value && typeof value === "object" && !Array.isArray(value) && !(value instanceof Exact) ? (value as Members) : null;
+  value && typeof value === "object" && !Array.isArray(value) && !(value instanceof Raw) ? (value as Members) : null;
 
 /** The parts that the server knows, in the order in which they are shown. */
 const PARTS = "model_settings fallback_models variables tools mcp_servers skills output_schema metadata".split(" ");
@@ -36,7 +36,7 @@ export interface Item {
 }
 
 const written = (value: unknown): string =>
-  typeof value === "string" ? value : value instanceof Exact ? value.source : pretty(value);
+  typeof value === "string" ? value : value instanceof Raw ? value.text : pretty(value);
 
 const noteOf = (value: unknown): string => {
   const of = members(value);

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo, useRef, useState } from "preact/hooks";
 import { call } from "../base/api";
 import { useAgents, useKeys, useMembers, useNames } from "../base/data";
+import { encode } from "../base/json-text";
 import { useResource } from "../base/cache";
 import { isEmpty } from "../base/config";
 import { href, route, setParams } from "../base/route";
@@ -110,7 +111,7 @@ export function AuditLog() {
       }
       saveFile(
         `audit-log-${new Date().toISOString().slice(0, 10)}.ndjson`,
-        all.map((entry) => `${JSON.stringify(entry)}\n`),
+        all.map((entry) => `${encode(entry)}\n`),
         "application/x-ndjson",
       );
     });

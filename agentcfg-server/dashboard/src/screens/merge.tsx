@@ -4,6 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { configOf, draftFaults, FIELDS, messageFault, shown, textOf, toConfig, type Draft } from "../base/config";
 import { useHistory, useNames } from "../base/data";
 import { middle, words } from "../base/diff";
+import { pretty } from "../base/json-text";
 import type { Segment } from "../base/merge-lines";
 import { asText, isTags, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
 import { now, number, plural, short, span } from "../base/text";
@@ -159,7 +160,7 @@ export function MergeView(props: Props) {
 }
 
 /** All fields of mine, as JSON, so that they can be put somewhere safe. */
-export const mineAsText = (draft: Draft): string => JSON.stringify(toConfig(draft), null, 2);
+export const mineAsText = (draft: Draft): string => pretty(toConfig(draft));
 
 function Conflict({
   part,
