@@ -84,6 +84,9 @@ test("what is typed stays as it is while its content is the stored one", async (
   await page.keyboard.press("Home");
   await page.keyboard.type("0.");
   assert.equal(await number.inputValue(), "0.50");
+  // A comma that sets thousands apart would be one of a decimal fraction.
+  await number.fill("1,000");
+  await page.getByText("Write a number.").waitFor();
   await number.fill("050");
   await page.getByText("unsaved change").waitFor({ state: "detached" });
   await stage.server.call("wanja", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=writer`, { parameters: { formality: 60 } });

@@ -37,10 +37,9 @@ export const LIMITS = { agent_id: 50, message: 500 };
 const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 /** Writes what people type as a number, such as ".5", "+3" or "05", the way that JSON wants it. */
 export function jsonNumber(text: string): string | null {
-  const typed = text.trim().replace(",", ".");
-  if (NUMBER.test(typed) && Number.isFinite(Number(typed))) return typed;
+  const typed = text.trim();
   const value = Number(typed);
-  return typed !== "" && /^[+\-.\d]/.test(typed) && !/^[+-]?0[xob]/i.test(typed) && Number.isFinite(value) ? String(value) : null;
+  return /^[-+.e\d]+$/i.test(typed) && Number.isFinite(value) ? (NUMBER.test(typed) ? typed : String(value)) : null;
 }
 
 const tooMany = (over: number, what: string, limit: number): string | null =>
