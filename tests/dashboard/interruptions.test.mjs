@@ -147,6 +147,22 @@ test("a key on the list of roles asks where the change is great, and can be undo
   page.faults();
 });
 
+test("a role is put back in the workspace that it was changed in, whichever is shown by then", async () => {
+  const { page, id } = await stage.studio("hjordis");
+  await stage.server.workspace("hjordis", "Another one");
+  await stage.server.call("hjordis", "PUT", `/api/workspaces/members?workspace_id=${id}&user_id=tim`, { role: "viewer" });
+  await page.show(`members?workspace=${id}`);
+  await page.getByLabel("Role of tim").selectOption("member");
+  await page.getByText("tim is a member.").waitFor();
+  await page.getByTitle(/^Workspace /).click();
+  await page.getByRole("menuitem", { name: "Another one" }).click();
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  const put = page.waitForRequest((request) => request.method() === "PUT");
+  await page.getByRole("button", { name: "Undo" }).click();
+  assert.equal(new URL((await put).url()).searchParams.get("workspace_id"), id);
+  page.faults();
+});
+
 test("the name of a workspace follows a colleague, and a typed one is kept", async () => {
   const { page, id } = await stage.studio("hedda");
   const name = async () => (await stage.server.call("hedda", "GET", "/api/workspaces"))[0].name;

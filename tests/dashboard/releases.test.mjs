@@ -86,6 +86,31 @@ test("agents are ticked on the board by keyboard, reviewed, promoted, and the re
   page.faults();
 });
 
+test("a release is undone in the workspace that it was made in, whichever is shown by then", async () => {
+  const { page, labels, id } = await studio("asgerd");
+  await stage.server.workspace("asgerd", "Another one");
+  await page.show(`releases/review?workspace=${id}&from=staging&to=production&agents=researcher,support-triage`);
+  // What is read after the move is late: the other workspace is shown by then.
+  let release;
+  const held = new Promise((resolve) => (release = resolve));
+  await page.route(/labels\/promote\?(?!.*dry_run)/, async (route) => {
+    const response = await route.fetch();
+    await held;
+    await route.fulfill({ response });
+  });
+  await page.getByRole("button", { name: "Promote to production" }).click();
+  await page.getByTitle(/^Workspace /).click();
+  await page.getByRole("menuitem", { name: "Another one" }).click();
+  await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+  release();
+  await page.getByText("production is moved on 2 agents.").waitFor();
+  await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
+  await page.getByText("production is put back on 2 agents.").waitFor();
+  assert.deepEqual(await labels("production"), { researcher: 1, "support-triage": 1, writer: 1 });
+  await page.unrouteAll({ behavior: "ignoreErrors" });
+  page.faults();
+});
+
 test("a review moves nothing that was moved since, and shows the new state", async () => {
   const { page, labels, move } = await studio("birk");
   await page.show("releases/review?from=staging&to=production&agents=researcher,support-triage");

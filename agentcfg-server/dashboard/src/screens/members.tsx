@@ -28,8 +28,8 @@ const isSelf = (user: string): boolean => user === me.value!.id;
 /** The roles that one may give. */
 const given = (owner: boolean) => options(ORDER.filter((role) => role !== "owner" || owner).map((role) => [role, capital(role)]));
 
-const put = async (user: string, role: Role): Promise<void> => {
-  await call("PUT", "api/workspaces/members", { query: { workspace_id: workspace.value!.id, user_id: user }, body: { role } });
+const put = async (user: string, role: Role, workspace_id = workspace.value!.id): Promise<void> => {
+  await call("PUT", "api/workspaces/members", { query: { workspace_id, user_id: user }, body: { role } });
   invalidate("members", "audit");
   if (isSelf(user)) await refresh();
 };
@@ -44,8 +44,10 @@ export function Members() {
   const owners = members.data?.filter(({ role }) => role === "owner").length ?? 0;
   const [asking, setAsking] = useState<{ member: Member; role: Role } | null>(null);
   const setRole = async ({ user_id: user, role: before }: Member, role: Role): Promise<void> => {
+    // Another one may be shown when it is undone.
+    const { id } = workspace.value!;
     await put(user, role);
-    const undo = (): void => void attempt("Not changed back.", () => put(user, before));
+    const undo = (): void => void attempt("Not changed back.", () => put(user, before, id));
     toast(`${user} is ${an(role)}.`, isSelf(user) || !can("members:manage") ? undefined : { label: "Undo", run: undo });
   };
   const pick = (member: Member, role: Role): void => {

@@ -7,7 +7,7 @@ import { useWebhooks } from "../base/data";
 import { go, href, route } from "../base/route";
 import { disabledWhy } from "../base/attention";
 import { hookName } from "../base/audit-words";
-import { can, workspace } from "../base/session";
+import { can } from "../base/session";
 import { date, now, number, utc } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";
 import { Badge, Button, Empty, LinkButton, Time } from "../parts/base";
@@ -249,11 +249,11 @@ function One({ hook }: { hook: Webhook }) {
 }
 
 /** The cursor of the feed before a revision. Cursors are opaque, so it is looked up in the feed. */
-async function cursorBefore(revision: number): Promise<string> {
+async function cursorBefore({ workspace_id }: Webhook, revision: number): Promise<string> {
   let cursor = "start";
   for (;;) {
     const { data, headers } = await call<{ cursor: string; revision: number }[]>("GET", "api/changes", {
-      query: { workspace_id: workspace.value!.id, after: cursor, limit: 1000 },
+      query: { workspace_id, after: cursor, limit: 1000 },
     });
     for (const event of data) {
       if (event.revision >= revision) return cursor;
@@ -273,7 +273,7 @@ function Replay({ hook, from, onClose }: { hook: Webhook; from: number | null; o
       run={async () => {
         await call("POST", "api/webhooks/replay", {
           query: query(hook),
-          body: { after: from === null ? "start" : await cursorBefore(from) },
+          body: { after: from === null ? "start" : await cursorBefore(hook, from) },
         });
         toast("The events are sent again.");
         invalidate("webhooks", "audit");

@@ -109,18 +109,23 @@ export async function previewRestore(label: string, revision: number): Promise<{
   return { moves: movesOf(data), base: cursor };
 }
 
-export async function putBack(label: string, revision: number, base: string | null): Promise<void> {
+export async function putBack(
+  label: string,
+  revision: number,
+  base: string | null,
+  workspace_id = workspace.peek()!.id,
+): Promise<void> {
   const { data } = await call<Promotion[]>("POST", "api/agents/labels/restore", {
-    query: { workspace_id: workspace.peek()!.id },
+    query: { workspace_id },
     body: { label, revision, base },
   });
   invalidate("versions", "audit");
   toast(`${label} is put back on ${plural(data.length, "agent")}.`);
 }
 
-/** How moves that were just made are taken back, if nothing came after them. */
-export async function undoOf(label: string, moves: Move[]): Promise<(() => Promise<void>) | null> {
-  const id = workspace.peek()!.id;
+/** How moves that were just made are taken back, if nothing came after them. Another workspace may be shown by then. */
+export async function undoOf({ wanted, workspace: id }: Plan, moves: Move[]): Promise<(() => Promise<void>) | null> {
+  const label = wanted.to;
   const { cursor } = await released(id, label, " ");
   const { data } = await call<Release[]>("GET", "api/agents/labels/history", { query: { workspace_id: id, label, limit: 1 } });
   const mine = byAgent(moves);
@@ -130,7 +135,7 @@ export async function undoOf(label: string, moves: Move[]): Promise<(() => Promi
   return () =>
     attempt("Not undone.", async () => {
       try {
-        await putBack(label, last.revision - 1, cursor);
+        await putBack(label, last.revision - 1, cursor, id);
       } catch (error) {
         if (!isStatus(error, 412)) throw error;
         badToast(`${label} was moved since. Open the history.`);

@@ -125,7 +125,7 @@ function Open({
       return;
     }
     invalidate("versions", "audit");
-    const undo = await undoOf(to, chosen).catch(() => null);
+    const undo = await undoOf(plan!, chosen).catch(() => null);
     toast(`${to} is moved on ${plural(chosen.length, "agent")}.`, undo ? { label: "Undo", run: () => void undo() } : undefined);
     go(href("releases", { tab: "history", label: to }));
   };
