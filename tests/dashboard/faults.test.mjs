@@ -107,6 +107,49 @@ test("nothing is saved as another user who has signed in, and the text is kept f
   page.faults();
 });
 
+test("what a user has open over the page is gone with the next user, a secret first of all", async () => {
+  const { page } = await stage.studio("embla");
+  const other = await visit(page.context(), stage.server);
+  const next = (user) => Promise.all([other.signIn(user), page.getByRole("button", { name: user, exact: true, includeHidden: true }).waitFor({ state: "attached" })]);
+  const create = async (name) => {
+    await page.show("api-keys?new=1");
+    await dialog(page).getByLabel("Name").fill(name);
+    await dialog(page).getByRole("button", { name: "Create key" }).click();
+  };
+  const asks = () => page.evaluate(() => !dispatchEvent(new Event("beforeunload", { cancelable: true })));
+  await create("of embla");
+  const secret = await page.locator("[data-secret]").innerText();
+  assert.equal(await asks(), true);
+  await next("mira");
+  await dialog(page).waitFor({ state: "detached" });
+  assert.equal((await page.content()).includes(secret), false);
+  assert.equal(await asks(), false);
+
+  // Her answer comes after she has gone.
+  await next("embla");
+  let answered;
+  await page.route("**/api/api-keys", async (route) => {
+    const response = await route.fetch();
+    answered = () => route.fulfill({ response });
+  });
+  await create("late");
+  const deadline = Date.now() + 10_000;
+  while (!answered && Date.now() < deadline) await page.waitForTimeout(50);
+  await next("mira");
+  await answered();
+  await page.getByText("Not created. Another user is signed in here.").waitFor();
+  assert.equal(await page.locator("[data-secret]").count(), 0);
+
+  await next("embla");
+  await page.show("overview");
+  await page.getByRole("button", { name: "Studio" }).click();
+  await page.getByRole("menuitem", { name: "New workspace" }).click();
+  await dialog(page).getByLabel("Name").fill("Half typed");
+  await next("mira");
+  await dialog(page).waitFor({ state: "detached" });
+  page.faults();
+});
+
 test("two tabs of a user keep a draft each", async () => {
   const { page: a } = await stage.studio("eskil");
   await a.show("agents/writer");

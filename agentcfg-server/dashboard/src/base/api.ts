@@ -79,31 +79,31 @@ function lost(method: string, error: unknown): never {
   throw new Unreachable(method !== "GET" && navigator.onLine);
 }
 
-/** What must hold before a change by the cookie is sent: `same` throws where the cookie is that of another user by now. */
-export const session = { same: (): Promise<void> => Promise.resolve() };
+/**
+ * What must hold before a change by the cookie is sent: `same` throws where the cookie is that of another user by now. What it
+ * gives does so once there is an answer: that may be a secret.
+ */
+export const session = { same: async (): Promise<() => void> => () => undefined };
 
 /** Sends a request and gives its response, whatever its status. Throws `Unreachable`. */
 export async function send(method: string, path: string, options: Options = {}): Promise<Response> {
-  if (method !== "GET" && options.bearer === undefined) await session.same();
+  const same = method !== "GET" && options.bearer === undefined && (await session.same());
   const headers = new Headers(options.headers);
   if (options.body !== undefined) headers.set("Content-Type", "application/json");
   if (options.ifMatch) headers.set("If-Match", options.ifMatch);
   if (options.ifNoneMatch) headers.set("If-None-Match", options.ifNoneMatch);
   if (options.bearer) headers.set("Authorization", `Bearer ${options.bearer}`);
-  try {
-    const response = await fetch(address(path, options.query), {
-      method,
-      headers,
-      body: options.body === undefined ? null : encode(options.body),
-      redirect: "error",
-      signal: options.signal ?? (method === "GET" ? null : AbortSignal.timeout(LONGEST)),
-    });
-    lastAnswer.value = Date.now();
-    lostSince.value = null;
-    return response;
-  } catch (error) {
-    return lost(method, error);
-  }
+  const response = await fetch(address(path, options.query), {
+    method,
+    headers,
+    body: options.body === undefined ? null : encode(options.body),
+    redirect: "error",
+    signal: options.signal ?? (method === "GET" ? null : AbortSignal.timeout(LONGEST)),
+  }).catch((error) => lost(method, error));
+  lastAnswer.value = Date.now();
+  lostSince.value = null;
+  if (same) same();
+  return response;
 }
 
 /** Sends a request and decodes its answer. Throws `ApiError` for a status of 400 and above. */

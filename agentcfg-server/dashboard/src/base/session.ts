@@ -55,9 +55,12 @@ export async function refresh(): Promise<void> {
 
 session.same = async () => {
   const shown = me.peek()?.id;
-  if (!shown) return;
-  await refresh();
-  if (me.peek()?.id !== shown) throw new ApiError(0, "another user is signed in here", null, null);
+  const check = (): void => {
+    if (me.peek()?.id !== shown) throw new ApiError(0, "another user is signed in here", null, null);
+  };
+  if (shown) await refresh();
+  check();
+  return check;
 };
 
 /** Asks again who is signed in; that the server cannot be reached is shown by the connection. */

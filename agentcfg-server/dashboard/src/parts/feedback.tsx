@@ -15,7 +15,7 @@ interface ToastData {
   action?: { label: string; run: () => void };
 }
 
-const toasts = signal<ToastData[]>([]);
+export const toasts = signal<ToastData[]>([]);
 let next = 0;
 
 export function toast(text: string, action?: ToastData["action"]): void {

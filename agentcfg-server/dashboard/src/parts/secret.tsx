@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { copy, selectText } from "../base/copy";
 import { holding } from "../base/drafts";
+import { listening } from "../base/listening";
 import { Button } from "./base";
 import { Dialog } from "./dialog";
 import { Check } from "./fields";
@@ -27,7 +28,7 @@ export function reveal(shown: Secret): void {
   setTimeout(() => (secret.value = shown));
 }
 
-function done(): void {
+export function done(): void {
   secret.value = null;
   holding.value = false;
 }
@@ -54,8 +55,7 @@ function Reveal({ shown }: { shown: Secret }) {
     const byHand = (): void => {
       if (getSelection()?.toString().includes(shown.secret)) setCopied("done");
     };
-    document.addEventListener("copy", byHand);
-    return () => document.removeEventListener("copy", byHand);
+    return listening("copy", byHand);
   }, []);
   const take = async (): Promise<void> => {
     const done = await copy(shown.secret);

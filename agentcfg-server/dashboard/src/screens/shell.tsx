@@ -1,5 +1,5 @@
 /** The frame around the screens: navigation, connection, dialogs of the whole page. */
-import { signal } from "../base/signals";
+import { effect, signal } from "../base/signals";
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect } from "preact/hooks";
 import { useStatuses } from "../base/data";
@@ -16,9 +16,9 @@ import { capital, number, plural, second, time } from "../base/text";
 import { useBehind } from "../base/usage-data";
 import { Avatar, Button, cx, Icon, LinkButton, StatusShape } from "../parts/base";
 import { Confirm, Dialog, Ended, Menu } from "../parts/dialog";
-import { attempt, Banner, Toasts } from "../parts/feedback";
+import { attempt, Banner, Toasts, toasts } from "../parts/feedback";
 import { LaterPart } from "../parts/later";
-import { CopyButton, SecretDialog } from "../parts/secret";
+import { CopyButton, done, SecretDialog } from "../parts/secret";
 
 import { mineAsText } from "./merge";
 import { usePoints } from "./overview/attention";
@@ -26,6 +26,17 @@ import { NewWorkspace } from "./workspace";
 
 const creating = signal(false);
 const leaving = signal(false);
+
+/** What is over the page goes with its user: a secret on show, half-filled dialogs, what a toast would undo. */
+let user: string | undefined;
+effect(() => {
+  if (user === me.value?.id) return;
+  user = me.value?.id;
+  done();
+  creating.value = leaving.value = menu.value = false;
+  sheet.value = null;
+  toasts.value = [];
+});
 
 const GROUPS = ["", "Settings", "Integrations"];
 
