@@ -203,6 +203,34 @@ test("a draft of a deleted agent can be copied, and saved after a restoration", 
   page.faults();
 });
 
+test("a draft outlives the deletion of its agent, alone and among others", async () => {
+  const { page } = await stage.studio("jarl");
+  const places = () => page.evaluate(() => Object.keys(localStorage).filter((name) => name.startsWith("agentcfg draft ")).length);
+  const deleteOne = async () => {
+    await page.getByRole("button", { name: "Actions for Writer" }).click();
+    await page.getByRole("menuitem", { name: "Delete agent" }).click();
+    await dialog(page).getByRole("button", { name: "Delete agent" }).click();
+  };
+  const deleteMany = async () => {
+    await page.show("agents");
+    await page.getByLabel("Tick Writer", { exact: true }).check();
+    await page.getByRole("group", { name: "Ticked agents" }).getByRole("button", { name: "Delete" }).click();
+    await dialog(page).getByRole("button", { name: "Delete" }).click();
+  };
+  await page.show("agents/writer");
+  await page.getByLabel("Role").fill("Typed and not saved");
+  for (const run of [deleteOne, deleteMany]) {
+    await run();
+    await page.locator(".toast").getByRole("button", { name: "Undo" }).click();
+    await page.getByText("Writer is restored.").waitFor();
+    assert.equal(await places(), 1);
+    await page.getByRole("link", { name: "1 unsaved draft" }).click();
+    await page.until(() => document.querySelector("main")?.innerText.includes("1 unsaved change"));
+    assert.equal(await page.getByLabel("Role").inputValue(), "Typed and not saved");
+  }
+  page.faults();
+});
+
 test("a screen whose file cannot be loaded says so, and the others go on", async () => {
   const { page } = await stage.studio("jorid");
   page.expect(503, "/later.js");

@@ -1,7 +1,6 @@
 /** One agent: its head, and the tabs configuration, history, labels and trial. */
 import { useEffect, useState } from "preact/hooks";
 import { call } from "../base/api";
-import { keep } from "../base/drafts";
 import { visited } from "../base/recent";
 import { go, href, route } from "../base/route";
 import { can } from "../base/session";
@@ -167,7 +166,6 @@ export function AgentScreen() {
 function Delete({ agent, versions, onClose }: { agent: Agent; versions: number | null; onClose: () => void }) {
   const run = async (): Promise<void> => {
     await call("DELETE", "api/agents/configs", { query: agentQuery(agent) });
-    keep(agent.id, null);
     agentsChanged();
     toast(`${agent.display_name} is deleted.`, {
       label: "Undo",

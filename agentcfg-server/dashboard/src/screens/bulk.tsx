@@ -4,7 +4,6 @@ import { applyPlan, entriesText, entryOf, MOST, usePlan, type Entry } from "../b
 import { call, isStatus } from "../base/api";
 import { messageFault, tagsOf, textFault, withValue, type Draft } from "../base/config";
 import { agentQuery, agentsChanged, useAgents, useModels } from "../base/data";
-import { keep } from "../base/drafts";
 import { LATEST } from "../base/releases";
 import { go } from "../base/route";
 import { saveFile } from "../base/save-file";
@@ -159,7 +158,6 @@ function DeleteMany({ agents: ticked, onClose }: { agents: Agent[]; onClose: () 
       try {
         if (me.peek()?.id !== user) break;
         await call("DELETE", "api/agents/configs", { query: agentQuery(agent) });
-        keep(agent.id, null);
         done.push(agent);
       } catch (error) {
         failed.push([agent, error]);
