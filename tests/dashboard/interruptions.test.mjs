@@ -231,6 +231,31 @@ test("a draft outlives the deletion of its agent, alone and among others", async
   page.faults();
 });
 
+test("an edited webhook keeps what a colleague has changed meanwhile", async () => {
+  const { page, id } = await stage.studio("knut");
+  const { id: hook } = await stage.server.call("knut", "POST", "/api/webhooks", { workspace_id: id, url: "https://hooks.example.com/in" });
+  await page.show(`webhooks/${hook}`);
+  await live(page);
+  const edit = async () => {
+    await page.getByRole("button", { name: "Actions for hooks.example.com" }).click();
+    await page.getByRole("menuitem", { name: "Edit" }).click();
+  };
+  const save = async () => {
+    await dialog(page).getByRole("button", { name: "Save webhook" }).click();
+    await dialog(page).waitFor({ state: "detached" });
+  };
+  await edit();
+  await dialog(page).getByLabel("Description").fill("Of knut");
+  await stage.server.call("knut", "PATCH", `/api/webhooks?webhook_id=${hook}`, { types: ["budget.*"], ordered: true });
+  await page.getByText("One after the other").waitFor();
+  await save();
+  await edit();
+  await save();
+  const [now] = await stage.server.call("knut", "GET", `/api/webhooks?workspace_id=${id}`);
+  assert.deepEqual([now.description, now.types, now.ordered, now.url], ["Of knut", ["budget.*"], true, "https://hooks.example.com/in"]);
+  page.faults();
+});
+
 test("a screen whose file cannot be loaded says so, and the others go on", async () => {
   const { page } = await stage.studio("jorid");
   page.expect(503, "/later.js");

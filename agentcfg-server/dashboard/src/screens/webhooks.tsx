@@ -1,7 +1,7 @@
 /** Webhooks: creation, the one showing of the secret, deliveries, tests, replay. */
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import { call, isStatus } from "../base/api";
+import { call } from "../base/api";
 import { invalidate, type Resource, useResource } from "../base/cache";
 import { useWebhooks } from "../base/data";
 import { closePart, href, openPart, route } from "../base/route";
@@ -126,10 +126,12 @@ export function showSecret(hook: Webhook, what: string): void {
 }
 
 export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => void }) {
-  const [url, setUrl] = useState(hook?.url ?? "");
-  const [types, setTypes] = useState<readonly string[]>(hook?.types ?? DEFAULT_TYPES);
-  const [description, setDescription] = useState(hook?.description ?? "");
-  const [ordered, setOrdered] = useState(hook?.ordered ?? false);
+  // As it was when the dialog was opened: what others have changed since is not sent.
+  const [first] = useState<Partial<Webhook>>(hook ?? {});
+  const [url, setUrl] = useState(first.url ?? "");
+  const [types, setTypes] = useState<readonly string[]>(first.types ?? DEFAULT_TYPES);
+  const [description, setDescription] = useState(first.description ?? "");
+  const [ordered, setOrdered] = useState(first.ordered ?? false);
   const [tried, setTried] = useState(false);
   const urlFault = !url
     ? "A webhook needs an address."
@@ -147,7 +149,8 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
     </Check>
   );
   const save = async (): Promise<void> => {
-    const body = { url, types, description: description || null, ordered };
+    const typed = Object.entries({ url, types, description: description || null, ordered });
+    const body = Object.fromEntries(typed.filter(([name, value]) => value !== first[name as keyof Webhook]));
     const { data } = hook
       ? await call<Webhook>("PATCH", "api/webhooks", { query: query(hook), body })
       : await call<Webhook>("POST", "api/webhooks", { body: { workspace_id: workspace.value!.id, ...body } });
@@ -165,7 +168,6 @@ export function Edit({ hook, onClose }: { hook: Webhook | null; onClose: () => v
       }}
       run={save}
       failed="Not saved."
-      kept={(error) => (isStatus(error, 422) ? `At most ${MOST} webhooks are possible.` : undefined)}
       onClose={onClose}
     >
       <Field label="Address" hint="A public https address." error={tried ? urlFault : null}>
