@@ -41,6 +41,30 @@ test("the focus stays on the page when what had it is gone", async () => {
   page.faults();
 });
 
+test("after a dialog the field that had the focus takes what is typed", async () => {
+  const { page } = await stage.studio("jytte");
+  const types = async (field, text, opens, closes) => {
+    const before = await field.inputValue();
+    await field.focus();
+    await page.keyboard.press("End");
+    await page.keyboard.type(text);
+    await page.keyboard.press(opens);
+    await dialog(page).waitFor();
+    await page.keyboard.press(closes);
+    await dialog(page).waitFor({ state: "detached" });
+    await page.keyboard.type("+");
+    assert.equal(await field.inputValue(), `${before}${text}+`, `${opens}, ${closes}`);
+  };
+  await page.show("agents/writer");
+  await types(page.getByLabel("Role"), "a", "Control+k", "Escape");
+  await types(page.getByLabel("Description"), "b", "Control+s", "Escape");
+  await types(page.getByLabel("Description"), "c", "Control+s", "Control+s");
+  await page.getByText(/Writer is saved/).waitFor();
+  await page.show("agents");
+  await types(page.getByLabel("Filter agents"), "Wri", "Control+k", "Escape");
+  page.faults();
+});
+
 test("going back keeps the place in the table, and the first stop is the skip link", async () => {
   const { page, id } = await stage.studio("kaja");
   for (let i = 0; i < 14; i += 1) await stage.server.call("kaja", "POST", "/api/agents/configs", { workspace_id: id, agent_id: `many-${i}`, display_name: `Many ${i}` });

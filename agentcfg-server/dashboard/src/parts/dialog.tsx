@@ -34,6 +34,8 @@ interface DialogProps {
 /** Opens a dialog; what it returns closes it, and gives the focus back. */
 export function showModal(element: HTMLDialogElement): () => void {
   const opener = document.activeElement as HTMLElement | null;
+  // A field that the browser itself gives the focus back to takes no text once the dialog is removed.
+  opener?.blur();
   element.showModal();
   return () => {
     element.close();
