@@ -95,6 +95,21 @@ test("what the command exports is imported without a change, and changed files a
   await page.context().close();
 });
 
+test("a file that was mended can be chosen again", async () => {
+  const { page } = await stage.studio("ingrid");
+  await page.show("import");
+  const files = page.locator("input[type=file]");
+  await files.setInputFiles([{ name: "poet.md", mimeType: "text/plain", buffer: Buffer.from("no front") }]);
+  await page.getByText("Nothing is sent until these are mended.").waitFor();
+  assert.equal(await files.evaluate((input) => input.files.length), 1);
+  // A browser tells of no change where the same file is chosen, but after none was.
+  await Promise.all([page.waitForEvent("filechooser"), page.getByRole("button", { name: "Choose files" }).click()]);
+  assert.equal(await files.evaluate((input) => input.files.length), 0);
+  await page.getByText("Nothing is sent until these are mended.").waitFor();
+  page.faults();
+  await page.context().close();
+});
+
 test("files are dropped", async () => {
   const { page } = await stage.studio("inga");
   await page.show("import");

@@ -136,6 +136,30 @@ test("a review moves nothing that was moved since, and shows the new state", asy
   page.faults();
 });
 
+test("a review that was left is gone on with as it was, until it is done", async () => {
+  const { page } = await studio("bodil");
+  const address = "releases/review?from=latest&to=production&agents=researcher,support-triage,writer";
+  const chosen = (count) => page.getByRole("heading", { level: 1, name: `Promote latest to production on ${count}`, exact: true }).waitFor();
+  await page.show(address);
+  await chosen("3 agents");
+  await page.getByLabel("Move Support triage").uncheck();
+  await page.getByLabel("Message").fill("Without the triage");
+  await page.getByRole("button", { name: "Next agent" }).click();
+  await chosen("2 agents");
+  await page.getByRole("link", { name: "Open in History" }).click();
+  await page.getByRole("navigation", { name: "Agent" }).waitFor();
+  await page.goBack();
+  await chosen("2 agents");
+  assert.equal(await page.getByLabel("Move Support triage").isChecked(), false);
+  assert.equal(await page.getByLabel("Message").inputValue(), "Without the triage");
+  await page.getByRole("button", { name: "Promote to production" }).click();
+  await page.getByText("production is moved on 2 agents.").waitFor();
+  await page.goBack();
+  await page.getByLabel("Message").waitFor();
+  assert.equal(await page.getByLabel("Message").inputValue(), "");
+  page.faults();
+});
+
 test("a review names the picked agents that it leaves out, as they were moved or deleted meanwhile", async () => {
   const { page, id, labels, move } = await studio("bror");
   await page.show("releases/review?from=staging&to=production&agents=researcher,support-triage");

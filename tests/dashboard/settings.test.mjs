@@ -300,6 +300,22 @@ test("a workspace is renamed, exported, and erased after its name is typed", asy
   page.faults();
 });
 
+test("a name is typed as it is shown, without the white space that is not", async () => {
+  const id = await stage.server.workspace("rakel", "North  sea ");
+  const page = await open(stage.browser, stage.server);
+  await page.signIn("rakel");
+  await page.show("workspace");
+  await page.getByRole("button", { name: "Erase workspace" }).click();
+  await page.getByLabel("Type North sea to erase it.").fill("North se");
+  const erase = page.getByRole("dialog").getByRole("button", { name: "Erase workspace" });
+  assert.equal(await erase.getAttribute("aria-disabled"), "true");
+  await page.getByLabel("Type North sea to erase it.").fill("North sea");
+  await erase.click();
+  await page.getByRole("heading", { level: 1, name: "No workspace yet" }).waitFor();
+  assert.ok(!(await stage.server.call("rakel", "GET", "/api/workspaces")).some((one) => one.id === id));
+  page.faults();
+});
+
 test("a key is limited to permissions, agents and a label, and the list says so", async () => {
   const { page, id } = await stage.studio("kajsa");
   await page.show("api-keys?new=1");

@@ -127,11 +127,10 @@ export async function failure(response: Response, session = true): Promise<ApiEr
   if (over) ended.value = true;
   let message = `The server answered ${response.status}.`;
   try {
-    const body = JSON.parse(await response.text()) as { error?: unknown };
+    const { error } = JSON.parse(await response.text()) as { error?: { message?: unknown } | null };
     // The API sends a text; a provider of models sends an object with a message.
-    const error = body.error as string | { message?: string } | undefined;
-    if (typeof error === "string") message = error;
-    else if (error && typeof error.message === "string") message = error.message;
+    const said = error?.message ?? error;
+    if (typeof said === "string") message = said;
   } catch {
     // A proxy in between answers with something else than JSON.
   }

@@ -209,6 +209,9 @@ interface ConfirmProps {
   extra?: ComponentChildren;
 }
 
+/** A text as the page shows it, which is how it is typed after it. */
+const shown = (text: string): string => text.trim().replace(/\s+/g, " ");
+
 /** Asks before something is done. */
 export function Confirm({ children, verb, blocked, danger = true, typed, run, onClose, extra, title }: ConfirmProps) {
   const [text, setText] = useState("");
@@ -217,7 +220,7 @@ export function Confirm({ children, verb, blocked, danger = true, typed, run, on
       narrow
       title={title}
       verb={verb}
-      blocked={blocked || (typed && text !== typed.text) || false}
+      blocked={blocked || (typed && shown(text) !== shown(typed.text)) || false}
       danger={danger}
       careful={danger && !typed}
       run={run}

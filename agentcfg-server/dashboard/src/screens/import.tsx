@@ -46,7 +46,7 @@ export function Import() {
       }
     >
       <Lead>
-        Files that <code>agentcfg export</code> or an export here has written. Agents that are in no file stay as they are.
+        Files of <code>agentcfg export</code> or of an export here. Agents that are in no file stay as they are.
       </Lead>
       <div
         class={cx("drop", over && "over")}
@@ -74,6 +74,8 @@ export function Import() {
           accept=".md,.json"
           aria-label="Files"
           tabIndex={-1}
+          // A file that was mended can be chosen again.
+          onClick={(event) => (event.currentTarget.value = "")}
           onChange={(event) => void take(event.currentTarget.files!)}
         />
         <div class="row">

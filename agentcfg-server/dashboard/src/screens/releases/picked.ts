@@ -11,9 +11,7 @@ export function reviewAddress(from: string, to: string, agents: string[]): strin
 }
 
 /** The agents of the review that is open: all where the address names none, null where they are not known any more. */
-export function agentsOfReview(): { ids: string[] | "all" } | null {
+export function agentsOfReview(): string[] | "all" | null {
   const named = route.value.params.get("agents");
-  if (!named) return { ids: "all" };
-  if (named !== "ticked") return { ids: named.split(",") };
-  return many.value && { ids: many.value };
+  return !named ? "all" : named === "ticked" ? many.value : named.split(",");
 }

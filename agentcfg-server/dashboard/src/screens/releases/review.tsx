@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../../base/api";
 import { invalidate } from "../../base/cache";
 import { messageFault } from "../../base/config";
+import { useTyped } from "../../base/drafts";
 import { useAgents, useAgentsById, useHistory, useLabels, useNames } from "../../base/data";
 import { LATEST } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
@@ -27,7 +28,6 @@ export function Review() {
   const params = route.value.params;
   const of = params.get("of");
   const picked = agentsOfReview();
-  const [left, setLeft] = useState<ReadonlySet<string>>(new Set());
   if (!of && !picked) {
     return (
       <Page title="Review" trail={[{ label: "Releases", to: href("releases") }]}>
@@ -36,26 +36,22 @@ export function Review() {
           title="The choice is not known any more"
           action={<LinkButton to={href("releases")}>Choose again</LinkButton>}
         >
-          Nothing has moved. Many ticked agents are kept with the page alone.
+          Nothing has moved.
         </Empty>
       </Page>
     );
   }
-  return <Open of={of} picked={picked?.ids ?? "all"} left={left} setLeft={setLeft} />;
+  return <Open of={of} picked={picked ?? "all"} />;
 }
 
-function Open({
-  of,
-  picked,
-  left,
-  setLeft,
-}: {
-  /** The one agent whose label is set, to a version of the address. */
-  of: string | null;
-  picked: string[] | "all";
+/** What is decided in a review: the agents that are left out, and the message. */
+interface Decided {
   left: ReadonlySet<string>;
-  setLeft: (left: ReadonlySet<string>) => void;
-}) {
+  message: string;
+}
+
+/** `of` is the one agent whose label is set, to a version of the address. */
+function Open({ of, picked }: { of: string | null; picked: string[] | "all" }) {
   const params = route.value.params;
   const from = params.get("from") ?? LATEST;
   const to = params.get("to") ?? "";
@@ -70,7 +66,12 @@ function Open({
   const [refused, setRefused] = useState<unknown>(null);
   const [again, setAgain] = useState(0);
   const [moved, setMoved] = useState<string | null>(null);
-  const [message, setMessage] = useState("");
+  // Whoever comes back to the address goes on with it.
+  const [kept, keep] = useTyped<Decided & { at: string; safe: true }>("review");
+  const at = location.search + picked;
+  const [decided, setDecided] = useState<Decided>(kept?.at === at ? kept : { left: new Set(), message: "" });
+  useEffect(() => void keep({ ...decided, at, safe: true }), [decided, at]);
+  const { left, message } = decided;
   const [looked, setLooked] = useState<ReadonlySet<string>>(new Set());
   const { busy, error, send } = useSending("Nothing has moved.");
   const asked = useRef(0);
@@ -125,6 +126,7 @@ function Open({
       return;
     }
     invalidate("versions", "audit");
+    keep(null);
     const undo = await undoOf(plan!, chosen).catch(() => null);
     toast(`${to} is moved on ${plural(chosen.length, "agent")}.`, undo ? { label: "Undo", run: () => void undo() } : undefined);
     go(href("releases", { tab: "history", label: to }));
@@ -252,9 +254,8 @@ function Open({
                           on: !left.has(change.agent_id),
                           onTick: (on: boolean) => {
                             const next = new Set(left);
-                            if (on) next.delete(change.agent_id);
-                            else next.add(change.agent_id);
-                            setLeft(next);
+                            next[on ? "delete" : "add"](change.agent_id);
+                            setDecided({ left: next, message });
                           },
                         }
                       : {})}
@@ -263,8 +264,8 @@ function Open({
               </Table>
             )}
             {chosen.length > 0 && <Checks moves={chosen} plan={plan!} byId={byId} label={to} />}
-            <MessageField value={message} onText={setMessage} />
-            <Failure what="Nothing has moved." error={error} kept="What you chose is still here." />
+            <MessageField value={message} onText={(message) => setDecided({ left, message })} />
+            <Failure what="Nothing has moved." error={error} />
           </div>
           <div class="stack">
             {open && byId.get(open.agent_id) ? (
