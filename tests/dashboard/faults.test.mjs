@@ -109,6 +109,7 @@ test("nothing is saved as another user who has signed in, and the text is kept f
 
 test("what a user has open over the page is gone with the next user, a secret first of all", async () => {
   const { page } = await stage.studio("embla");
+  await stage.server.workspace("ylva", "Of ylva");
   const other = await visit(page.context(), stage.server);
   const next = (user) => Promise.all([other.signIn(user), page.getByRole("button", { name: user, exact: true, includeHidden: true }).waitFor({ state: "attached" })]);
   const create = async (name) => {
@@ -120,7 +121,7 @@ test("what a user has open over the page is gone with the next user, a secret fi
   await create("of embla");
   const secret = await page.locator("[data-secret]").innerText();
   assert.equal(await asks(), true);
-  await next("mira");
+  await next("ylva");
   await dialog(page).waitFor({ state: "detached" });
   assert.equal((await page.content()).includes(secret), false);
   assert.equal(await asks(), false);
@@ -135,7 +136,7 @@ test("what a user has open over the page is gone with the next user, a secret fi
   await create("late");
   const deadline = Date.now() + 10_000;
   while (!answered && Date.now() < deadline) await page.waitForTimeout(50);
-  await next("mira");
+  await next("ylva");
   await answered();
   await page.getByText("Not created. Another user is signed in here.").waitFor();
   assert.equal(await page.locator("[data-secret]").count(), 0);
@@ -145,7 +146,7 @@ test("what a user has open over the page is gone with the next user, a secret fi
   await page.getByRole("button", { name: "Studio" }).click();
   await page.getByRole("menuitem", { name: "New workspace" }).click();
   await dialog(page).getByLabel("Name").fill("Half typed");
-  await next("mira");
+  await next("ylva");
   await dialog(page).waitFor({ state: "detached" });
   page.faults();
 });
