@@ -66,7 +66,7 @@ function Open({ of, picked }: { of: string | null; picked: string[] | "all" }) {
   const [refused, setRefused] = useState<unknown>(null);
   const [again, setAgain] = useState(0);
   const [moved, setMoved] = useState<string | null>(null);
-  // Whoever comes back to the address goes on with it.
+  // A user who comes back to the address goes on with it.
   const [kept, keep] = useTyped<Decided & { at: string; safe: true }>("review");
   const at = location.search + picked;
   const [decided, setDecided] = useState<Decided>(kept?.at === at ? kept : { left: new Set(), message: "" });
