@@ -304,7 +304,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
           message={message}
           onMessage={(text) => hold({ message: text })}
           onClose={() => setReviewing(false)}
-          save={() => save(draft, base, kept!.etag)}
+          save={() => save(draft, base, kept ? kept.etag : state.etag)}
         />
       )}
     </>
