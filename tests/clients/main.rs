@@ -40,9 +40,9 @@ fn run(command: &mut Command) -> String {
 /// The command with what a program of these tests reads.
 fn as_caller<'a>(command: &'a mut Command, studio: &Studio<'_>) -> &'a mut Command {
     command
-        .env("SERVER_URL", studio.server.url())
+        .env("AGENTCFG_URL", studio.server.url())
         .env("WORKSPACE_ID", studio.id.to_string())
-        .env("API_KEY", studio.key("admin").key)
+        .env("AGENTCFG_API_KEY", studio.key("admin").key)
 }
 
 /// Checks what a program saw: each field is typed, the tag works, and a failure is one field.

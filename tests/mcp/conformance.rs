@@ -100,8 +100,8 @@ fn the_scenarios_that_apply_succeed() {
         Command::new(node)
             .arg(sdk().join("conformance.mjs"))
             .args(APPLIES)
-            .env("SERVER_URL", studio.server.url())
-            .env("API_KEY", studio.key("admin").key),
+            .env("AGENTCFG_URL", studio.server.url())
+            .env("AGENTCFG_API_KEY", studio.key("admin").key),
     );
     assert_eq!(seen.len(), APPLIES.len());
     for outcome in seen {

@@ -22,8 +22,8 @@ fn every_mode_of_the_client_reaches_the_tools() {
     let seen = lines(
         Command::new(python)
             .arg(sdk().join("mcp_client.py"))
-            .env("SERVER_URL", studio.server.url())
-            .env("API_KEY", studio.key("admin").key)
+            .env("AGENTCFG_URL", studio.server.url())
+            .env("AGENTCFG_API_KEY", studio.key("admin").key)
             .env("MODES", json!(modes.map(|(mode, ..)| mode)).to_string()),
     );
     assert_eq!(seen.len(), modes.len());

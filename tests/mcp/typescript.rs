@@ -19,8 +19,8 @@ fn every_mode_of_the_client_reaches_the_tools() {
     let seen = lines(
         Command::new("node")
             .arg(packages.join("mcp.mjs"))
-            .env("SERVER_URL", studio.server.url())
-            .env("API_KEY", studio.key("admin").key)
+            .env("AGENTCFG_URL", studio.server.url())
+            .env("AGENTCFG_API_KEY", studio.key("admin").key)
             .env("MODES", modes.to_string()),
     );
     assert_eq!(seen.len(), 3);

@@ -18,9 +18,9 @@ async fn an_empty_model_is_the_agents_and_the_catalogue_is_current() {
     let studio = stage.studio();
     let output = Command::new(python)
         .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk/caller.py"))
-        .env("SERVER_URL", stage.server.url())
+        .env("AGENTCFG_URL", stage.server.url())
         .env("WORKSPACE_ID", studio.id.to_string())
-        .env("API_KEY", studio.key("write").key)
+        .env("AGENTCFG_API_KEY", studio.key("write").key)
         // A key of the developer must not reach the provider.
         .env("OPENAI_API_KEY", "sk-of-the-developer")
         .env("ANTHROPIC_API_KEY", "sk-of-the-developer")

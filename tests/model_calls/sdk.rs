@@ -47,8 +47,8 @@ impl Program {
         let mut process = Command::new("node")
             .args(["--input-type=module", "-", argument])
             .current_dir(packages())
-            .env("SERVER_URL", stage.server.url())
-            .env("API_KEY", stage.key())
+            .env("AGENTCFG_URL", stage.server.url())
+            .env("AGENTCFG_API_KEY", stage.key())
             // The developer's environment must not reach the SDKs, and their requests must not leave the machine.
             .env("OPENAI_API_KEY", "sk-of-the-developer")
             .env("OPENAI_ORG_ID", "org-of-the-developer")

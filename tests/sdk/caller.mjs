@@ -2,8 +2,8 @@
 import Anthropic from "@anthropic-ai/sdk";
 import OpenAI from "openai";
 
-const calls = `${process.env.SERVER_URL}/api/agents/model-calls`;
-const credential = process.env.API_KEY;
+const calls = `${process.env.AGENTCFG_URL}/api/agents/model-calls`;
+const credential = process.env.AGENTCFG_API_KEY;
 const clients = (writer, poet = writer, bearer = credential) => ({
     openai: new OpenAI({
         baseURL: `${calls}/openai/v1`, apiKey: bearer, defaultQuery: { agent_id: writer }, maxRetries: 0,

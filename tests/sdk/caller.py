@@ -11,7 +11,7 @@ import openai
 from anthropic.resources.messages.messages import DEPRECATED_MODELS
 from openai.types.shared import chat_model
 
-server, credential = os.environ["SERVER_URL"], os.environ["API_KEY"]
+server, credential = os.environ["AGENTCFG_URL"], os.environ["AGENTCFG_API_KEY"]
 calls = f"{server}/api/agents/model-calls"
 text = "Draft the notes."
 messages = [{"role": "user", "content": text}]

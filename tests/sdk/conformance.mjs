@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const { SERVER_URL, API_KEY } = process.env;
+const { AGENTCFG_URL, AGENTCFG_API_KEY } = process.env;
 const suite = fileURLToPath(new URL('node_modules/@modelcontextprotocol/conformance/dist/index.js', import.meta.url));
 
 const proxy = createServer((incoming, outgoing) => {
-  const headers = { ...incoming.headers, authorization: `Bearer ${API_KEY}` };
-  const forwarded = request(new URL(incoming.url, SERVER_URL), { method: incoming.method, headers }, (answer) => {
+  const headers = { ...incoming.headers, authorization: `Bearer ${AGENTCFG_API_KEY}` };
+  const forwarded = request(new URL(incoming.url, AGENTCFG_URL), { method: incoming.method, headers }, (answer) => {
     outgoing.writeHead(answer.statusCode, answer.headers);
     answer.pipe(outgoing);
   });

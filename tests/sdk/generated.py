@@ -19,7 +19,7 @@ from agentcfg_client.models import (
 )
 
 workspace = UUID(os.environ["WORKSPACE_ID"])
-client = AuthenticatedClient(base_url=os.environ["SERVER_URL"], token=os.environ["API_KEY"])
+client = AuthenticatedClient(base_url=os.environ["AGENTCFG_URL"], token=os.environ["AGENTCFG_API_KEY"])
 
 
 def outcome(answer):

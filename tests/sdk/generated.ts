@@ -14,8 +14,8 @@ const need = (name: string): string => {
 };
 const workspace_id = need("WORKSPACE_ID");
 const client = createClient<paths>({
-  baseUrl: need("SERVER_URL"),
-  headers: { Authorization: `Bearer ${need("API_KEY")}` },
+  baseUrl: need("AGENTCFG_URL"),
+  headers: { Authorization: `Bearer ${need("AGENTCFG_API_KEY")}` },
 });
 const agents = "/api/agents/configs";
 

@@ -3,13 +3,13 @@
 
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 
-const { SERVER_URL, API_KEY, MODES } = process.env;
+const { AGENTCFG_URL, AGENTCFG_API_KEY, MODES } = process.env;
 
 async function visit(mode, number) {
   const client = new Client({ name: 'agentcfg-tests', version: '1.0.0' }, { versionNegotiation: { mode } });
   await client.connect(
-    new StreamableHTTPClientTransport(new URL('/mcp', SERVER_URL), {
-      requestInit: { headers: { Authorization: `Bearer ${API_KEY}` } },
+    new StreamableHTTPClientTransport(new URL('/mcp', AGENTCFG_URL), {
+      requestInit: { headers: { Authorization: `Bearer ${AGENTCFG_API_KEY}` } },
     }),
   );
   const call = (name, args) => client.callTool({ name, arguments: args });

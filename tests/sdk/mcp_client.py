@@ -9,8 +9,8 @@ from mcp.client.streamable_http import create_mcp_http_client, streamable_http_c
 
 
 async def visit(mode, number):
-    http = create_mcp_http_client(headers={"Authorization": f"Bearer {os.environ['API_KEY']}"})
-    transport = streamable_http_client(f"{os.environ['SERVER_URL']}/mcp", http_client=http)
+    http = create_mcp_http_client(headers={"Authorization": f"Bearer {os.environ['AGENTCFG_API_KEY']}"})
+    transport = streamable_http_client(f"{os.environ['AGENTCFG_URL']}/mcp", http_client=http)
     async with http, Client(transport, mode=mode) as client:
         agent_id = f"writer-{number}"
         tools = await client.list_tools()
