@@ -110,7 +110,7 @@ test("nothing is saved as another user who has signed in, and the text is kept f
 test("what a user has open over the page is gone with the next user, a secret first of all", async () => {
   const { page } = await stage.studio("embla");
   await stage.server.workspace("ylva", "Of ylva");
-  // The stream of a workspace may begin anew before the page knows that its user has gone.
+  // The stream of a workspace may begin again before the page knows that its user has gone.
   page.expect(403, "/api/changes");
   const other = await visit(page.context(), stage.server);
   const next = (user) => Promise.all([other.signIn(user), page.getByRole("button", { name: user, exact: true, includeHidden: true }).waitFor({ state: "attached" })]);
