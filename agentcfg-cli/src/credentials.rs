@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn the_file_of_a_login_alone_is_read_and_written_as_ever() {
-        let text = "api_key = \"svc_test_x\"\nurl = \"http://login\"\n";
+        let text = "url = \"http://login\"\napi_key = \"svc_test_x\"\n";
         let contexts = parse(text).unwrap();
         assert_eq!(contexts.get(None).unwrap().unwrap().1.url, "http://login");
         let dir = tempfile::tempdir().unwrap();

@@ -159,6 +159,12 @@ fn what_a_format_or_its_tool_does_not_take_is_named() {
     let of = |definition: &str| fields.replace("DEFINITION", definition);
     let (text, lost) = written("codex", &of(r#"{"codex": {"a": {"b": null, "c": [null, 1]}}}"#));
     assert_eq!(lost, ["null in a.b", "null in a.c"], "{text}");
+    let tables = r#"{"codex": {"zeta": {"command": "z"}, "x": 1, "alpha": {"command": "a"}}}"#;
+    let (text, _) = written("codex", &of(tables));
+    assert!(
+        text.find("zeta") < text.find("alpha"),
+        "the order of the source: {text}"
+    );
     let (_, lost) = written("codex", &of(r#"{"codex": "x"}"#));
     assert_eq!(lost, ["definition.codex"]);
     for (name, number) in [("a:b", 1), ("-lead", 1), ("a-b", 0)] {
