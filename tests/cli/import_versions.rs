@@ -303,7 +303,7 @@ fn versions_that_were_imported_again_take_the_place_of_those_before() {
     desk.ok("export --format langfuse out --strict");
     let numbers: Vec<u64> = exported(&desk, "out").iter().map(|(number, ..)| *number).collect();
     assert_eq!(numbers, [1, 2, 3]);
-    // A label that points at an earlier one is not left out in silence.
+    // An earlier version with a label is listed as not held.
     desk.ok("label set p old 2");
     let refused = desk.run("export --format langfuse other --strict").finish().exited(1);
     assert!(refused.stdout.contains("version 2 with the labels old"), "{refused:?}");

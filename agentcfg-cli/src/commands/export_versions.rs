@@ -8,7 +8,7 @@ use agentcfg_client::model::{AgentConfig, AgentId, AgentVersion, Label, Timestam
 
 use super::context::Context;
 use super::import_history::all_versions;
-use super::importer::is_made_by;
+use super::importer::{is_made_by, mark};
 use crate::failure::{CommandFailure, Result};
 use crate::import::{self, Entry, Format, Node};
 use crate::session::Session;
@@ -36,7 +36,8 @@ struct Numbered {
 struct Version {
     number: u64,
     fields: Vec<Entry>,
-    /// How the workspace names it, if it must not be left out in silence: it has a label, or no import made it.
+    /// Its name in the list of what is not held. `None` for a version that an import made and that has no label: it is
+    /// dropped without a report when it is imported again.
     name: Option<String>,
 }
 
@@ -49,7 +50,7 @@ impl Numbered {
         let number = number_in(&mut fields, format);
         let known = number.as_ref().and_then(|node| node.scalar()?.parse().ok());
         let labels: Vec<&str> = version.labels.iter().map(|label| label.as_str()).collect();
-        let is_own = is_made_by(version, &format!("agentcfg import {}", format.word));
+        let is_own = is_made_by(version, &mark(format.word));
         let name = match labels.is_empty() {
             true => format!("version {}", version.version),
             false => format!("version {} with the labels {}", version.version, labels.join(", ")),

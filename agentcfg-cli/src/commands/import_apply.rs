@@ -7,7 +7,7 @@ use agentcfg_core::validate::MAX_MESSAGE;
 
 use super::import_plan::Plan;
 use super::import_report::{Report, Row};
-use super::importer::{Importer, MAX_AGENTS, Ready, batches};
+use super::importer::{Importer, MAX_AGENTS, Ready, batches, mark};
 use crate::agent_file::Problem;
 use crate::args::{Import, Reason};
 use crate::failure::{CommandFailure, Result};
@@ -23,7 +23,7 @@ pub async fn run(
     report: &mut Report,
 ) -> Result<()> {
     // The message of a version tells it from one that was made by other means.
-    let mark = format!("agentcfg import {}", format.word);
+    let mark = mark(format.word);
     let message = match &arguments.reason.message {
         // The mark is before it, in a message of a bounded length.
         Some(message) => format!("{mark}: {message}").chars().take(MAX_MESSAGE).collect(),
@@ -87,7 +87,7 @@ pub async fn run(
     if let Some(label) = &label {
         let ready = ready.iter().filter(|one| {
             let id = one.imported.agent_id.as_str();
-            ids.contains(&id) && !plan.keeps(id, label)
+            plan.pending.contains_key(id) && !plan.keeps(id, label)
         });
         let last: BTreeMap<&str, &Ready> = ready.map(|one| (one.imported.agent_id.as_str(), one)).collect();
         let last: Vec<&Ready> = last.into_values().collect();

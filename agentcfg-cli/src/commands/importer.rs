@@ -56,6 +56,11 @@ pub fn source_version(word: &str, config: &AgentConfig) -> Result<Option<u64>> {
         .and_then(|version| version.parse().ok()))
 }
 
+/// What the messages of versions begin with that an import of a format made.
+pub fn mark(word: &str) -> String {
+    format!("agentcfg import {word}")
+}
+
 /// Whether an import made a version whose message begins with this mark.
 pub fn is_made_by(version: &AgentVersion, mark: &str) -> bool {
     version.message.as_ref().is_some_and(|message| {
