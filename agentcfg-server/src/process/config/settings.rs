@@ -8,7 +8,7 @@ use agentcfg_core::Settings;
 use agentcfg_core::model::{AllowedHost, Plan, PlanLimits, Provider, WorkspaceCreation};
 use agentcfg_core::routing::{Catalogue, CatalogueModel, CatalogueProvider, EmbeddingModel, ManagedModels};
 use agentcfg_core::session::RequiredClaim;
-use agentcfg_core::validate::{MAX_PERSONA_PROMPT, MAX_USER_ID, is_user_id};
+use agentcfg_core::validate::{MAX_PERSONA_PROMPT, MAX_USER_ID, is_group_id, is_user_id};
 use agentcfg_etcd::{are_endpoints, is_prefix};
 use hyper::Uri;
 
@@ -156,7 +156,10 @@ settings! {
         |v| v.text("1 to 40 letters, digits, dots, hyphens or underscores", is_prefix);
 
     /// User ids that may change the plan of any workspace.
-    operators: Vec<String> = Vec::new(), |v| v.list(&format!("user ids of 1 to {MAX_USER_ID} characters"), is_user_id);
+    operators: Vec<String> = Vec::new(), |v| v.list(
+        &format!("user ids of 1 to {MAX_USER_ID} characters that do not begin with group:"),
+        |id| is_user_id(id) && !is_group_id(id),
+    );
     /// Who may create workspaces.
     workspace_creation: WorkspaceCreation = Settings::default().workspace_creation, workspace_creation;
     /// Workspaces that a user may own and still create one; 0 is unlimited.

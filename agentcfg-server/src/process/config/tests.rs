@@ -282,6 +282,7 @@ fn toml_values_keep_their_types() {
         "etcd_endpoints = ['']",
         "operators = 'a'",
         "operators = [1]",
+        "operators = ['group:staff']",
         "cache_mb = '1'",
         "cache_mb = 1.5",
         "log = true",
