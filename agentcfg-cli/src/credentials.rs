@@ -82,7 +82,8 @@ impl Contexts {
         }
     }
 
-    fn missing(&self, name: &str) -> CommandFailure {
+    /// The failure of a command that needs a context which is not there.
+    pub fn missing(&self, name: &str) -> CommandFailure {
         let known: Vec<_> = self.by_name.keys().map(String::as_str).collect();
         let hint = match known.is_empty() {
             true => "`agentcfg context add NAME --url URL` adds one.".to_owned(),

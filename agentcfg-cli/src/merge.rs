@@ -8,6 +8,9 @@ use crate::agent_file::{self, Fields};
 /// The name of the user's side in conflict markers.
 const MINE: &str = "your edit";
 
+/// The line between the sides of a conflict.
+const SEPARATOR: &str = "=======";
+
 /// Two changes of one state, as one.
 #[derive(Debug, PartialEq)]
 pub enum Merged {
@@ -50,16 +53,22 @@ pub fn merge(agent_id: &str, base: &Fields, mine: &Fields, theirs: &Fields, labe
     }
 }
 
-/// The line at which a file still has a marker of [`merge`], counted from 0.
-pub fn unresolved(file: &str, label: &str) -> Option<usize> {
-    let markers = [format!("<<<<<<< {MINE}"), format!(">>>>>>> {label}")];
+/// The line at which a file still has a marker of this conflict of [`merge`], counted from 0.
+pub fn unresolved(file: &str, conflict: &str, label: &str) -> Option<usize> {
+    let (begin, end) = (format!("<<<<<<< {MINE}"), format!(">>>>>>> {label}"));
+    // Where a side has such a line too, as an underlined heading, the separator may be a part of the text.
+    let count = |marker: &str| conflict.lines().filter(|line| *line == marker).count();
+    let is_marker = match count(SEPARATOR) == count(&begin) {
+        true => |line: &str| line == SEPARATOR,
+        false => |_: &str| false,
+    };
     file.lines()
-        .position(|line| markers.iter().any(|marker| marker == line))
+        .position(|line| line == begin || line == end || is_marker(line))
 }
 
 /// The lines of both sides of a conflict between markers.
 fn sides(mine: &str, theirs: &str, label: &str) -> String {
-    format!("<<<<<<< {MINE}\n{mine}=======\n{theirs}>>>>>>> {label}\n")
+    format!("<<<<<<< {MINE}\n{mine}{SEPARATOR}\n{theirs}>>>>>>> {label}\n")
 }
 
 /// One value of two changes; `None` where they collide. The entries of a map are values of their own.
@@ -257,8 +266,11 @@ Four.
 ";
         assert_eq!(text, expected);
         let persona = text.split("---\n").nth(2).unwrap();
-        assert_eq!(unresolved(persona, "version 7"), Some(0));
-        assert_eq!(unresolved("<<<<<<< other\n=======", "version 7"), None);
+        assert_eq!(unresolved(persona, &text, "version 7"), Some(0));
+        assert_eq!(unresolved("one\n=======\n", &text, "version 7"), Some(1));
+        assert_eq!(unresolved("<<<<<<< other\n", &text, "version 7"), None);
+        let with_heading = text.replace("1.", "1.\n=======");
+        assert_eq!(unresolved("1.\n=======\n", &with_heading, "version 7"), None);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
+use agentcfg_tests::harness::{Run, command_binary};
 use serde_json::{Value, json};
 
 use crate::fixture::{Desk, said_by};
@@ -179,4 +180,36 @@ fn a_context_that_does_not_work_is_not_added() {
     desk.bare("context remove one").finish().exited(0);
     desk.bare("context show").finish().exited(4);
     assert_eq!(desk.bare("context list --output json").finish().succeeded(), "[]\n");
+}
+
+#[test]
+fn a_context_that_is_added_meanwhile_is_kept() {
+    let desk = Desk::open();
+    let url = desk.studio.server.url();
+    // The first command waits for its key until the second has written the file.
+    let line = format!(
+        "mkfifo keys; \"$AGENTCFG\" context add one --url {url} < keys & exec 3> keys; \
+         echo \"$KEY\" | \"$AGENTCFG\" context add two --url {url} && echo \"$KEY\" >&3; exec 3>&-; wait"
+    );
+    let run = Run::new(["-c", &line]).binary("sh").in_dir(desk.path("."));
+    let run = run
+        .env("AGENTCFG", command_binary())
+        .env("KEY", &desk.credential)
+        .env("XDG_CONFIG_HOME", desk.path("config"));
+    run.finish().exited(0);
+    let listed = desk.bare("context list --output json").finish().succeeded();
+    let shown: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!((&shown[0]["name"], &shown[1]["name"]), (&json!("one"), &json!("two")));
+}
+
+#[test]
+fn no_context_is_removed_and_no_workspace_kept_that_is_not_there() {
+    let desk = Desk::open();
+    let removed = desk.bare("context remove default").finish().exited(4);
+    said_by(removed, &["there is no context default"]);
+    let other = Desk::open().studio.id;
+    let login = format!("login --url {} --workspace {other}", desk.studio.server.url());
+    let refused = desk.bare(&login).stdin(&desk.credential).finish().exited(4);
+    said_by(refused, &["has no access to the workspace", "It has access to: "]);
+    assert!(!desk.path("config/agentcfg/credentials.toml").exists());
 }

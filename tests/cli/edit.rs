@@ -116,6 +116,24 @@ fn lines_that_collide_come_back_with_markers_and_can_be_resolved() {
     assert!(seen.contains(field) && seen.contains(line), "{seen}");
 }
 
+#[test]
+fn a_separator_that_is_left_between_two_sides_is_a_conflict() {
+    let desk = desk();
+    let theirs = format!(
+        "---\ndisplay_name: Writer\nmodel: gpt-5\n---\n{}\n",
+        PERSONA.replace("One", "I")
+    );
+    let other = meanwhile(&desk, "theirs", &theirs);
+    let script = format!(
+        "if grep -q '<<<<<<<' \"$1\"; then sed -i -e '/^<<<<<<</d' -e '/^>>>>>>>/d' \"$1\"\n\
+         else sed -i 's/One/1/' \"$1\"\n{other}\nfi"
+    );
+    let refused = edit(&desk, &script).exited(5);
+    assert!(refused.stderr.contains("conflict"), "{refused:?}");
+    assert!(kept(&refused).contains("1.\n=======\nI.\n"));
+    assert_eq!(persona(&desk), PERSONA.replace("One", "I"));
+}
+
 /// The file that a failed edit says it keeps.
 fn kept_file(finished: &Finished) -> PathBuf {
     let path = finished

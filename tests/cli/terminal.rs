@@ -65,6 +65,14 @@ fn an_apply_asks_after_it_has_shown_the_changes() {
     assert!(name(&desk).starts_with("A name"));
     on_terminal(&desk, "agentcfg apply agents", "y\n").unwrap().exited(0);
     assert_eq!(name(&desk), "Writer");
+    // With JSON alone on standard output, the question comes after a summary.
+    desk.studio
+        .change("writer", &json!({"display_name": "Other"}))
+        .expect(200);
+    let refused = on_terminal(&desk, "agentcfg apply agents -o json > out", "n\n").unwrap();
+    let said = refused.exited(1).stdout;
+    assert!(said.contains("Plan: 1 to update.") && said.contains("[y/N]"), "{said}");
+    assert_eq!((desk.read("out").as_str(), name(&desk).as_str()), ("", "Other"));
     // Without a question, and with nothing to read.
     desk.studio
         .change("writer", &json!({"display_name": "Other"}))

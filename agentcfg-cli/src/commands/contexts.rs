@@ -95,6 +95,8 @@ pub async fn run(context: &mut Context, command: Contexts) -> Result<Code> {
                 login::sign_in(context, url, Origin::CommandLine("--url"), workspace.as_deref()).await?
             };
             context.output.note(login::signed_in(&stored, &caller, &path));
+            // Another command may have changed the file while this one asked for the credential.
+            contexts = credentials::read(&path)?;
             contexts.set(&name, stored);
             credentials::write(&path, &contexts)?;
             if contexts.current() != name {
@@ -104,9 +106,10 @@ pub async fn run(context: &mut Context, command: Contexts) -> Result<Code> {
             }
         }
         Contexts::Remove { name } => {
-            contexts.get(Some(&name))?;
             let was_current = contexts.current() == name;
-            contexts.remove(&name);
+            if !contexts.remove(&name) {
+                return Err(contexts.missing(&name));
+            }
             credentials::write(&path, &contexts)?;
             let now = match was_current {
                 true => format!(" The context in use is {} now.", contexts.current()),

@@ -147,11 +147,14 @@ impl<'a> Job<'a> {
 fn show(context: &mut Context, planned: &AppliedAgents) -> Result<()> {
     context.output.show(planned, |output| plan::show(output, planned))?;
     if !context.output.is_json() {
-        context
-            .output
-            .note(format_args!("Plan: {}.", plan::summary(planned, false)));
+        note_summary(context, planned);
     }
     Ok(())
+}
+
+fn note_summary(context: &mut Context, planned: &AppliedAgents) {
+    let summary = plan::summary(planned, false);
+    context.output.note(format_args!("Plan: {summary}."));
 }
 
 pub async fn plan(context: &mut Context, arguments: &args::Directory) -> Result<Code> {
@@ -197,7 +200,7 @@ fn in_files(error: agentcfg_client::Error, body: &ApplyAgents, arguments: &args:
 pub async fn apply(context: &mut Context, arguments: &Apply) -> Result<Code> {
     let base = arguments.base.as_deref();
     let mut job = Job::open(context, &arguments.directory, base, Some(&arguments.reason)).await?;
-    let asks = !arguments.yes && !context.output.is_json() && terminal::is_attended();
+    let asks = !arguments.yes && terminal::is_attended();
     let follows_its_plan = base.is_none() && !arguments.force;
     let mut planned = None;
     if asks || follows_its_plan || arguments.directory.prune || job.body.is_none() {
@@ -215,7 +218,11 @@ pub async fn apply(context: &mut Context, arguments: &Apply) -> Result<Code> {
     };
     if let Some(planned) = planned {
         if asks {
-            show(context, &planned)?;
+            // The JSON on standard output is the one of the apply alone.
+            match context.output.is_json() {
+                true => note_summary(context, &planned),
+                false => show(context, &planned)?,
+            }
             if plan::has_changes(&planned) {
                 terminal::confirm("Apply these changes?")?;
             }

@@ -108,7 +108,8 @@ impl Edit {
         let mut label = None;
         loop {
             file::write_private_file(&self.path, text.as_bytes())?;
-            let spec = self.edited(context, label.as_deref()).await?;
+            let conflict = label.as_deref().map(|version| (text.as_str(), version));
+            let spec = self.edited(context, conflict).await?;
             match self.save(context, &mut base, Fields::of_spec(&spec)?).await? {
                 Saved::Unchanged => return Ok(None),
                 Saved::Changed(agent) => return Ok(Some(*agent)),
@@ -156,8 +157,8 @@ impl Edit {
         Err(CommandFailure::with_code(Code::Conflict, message).hint("Try again later."))
     }
 
-    /// Opens the editor until the file is one of an agent, without the markers of a collision with this version.
-    async fn edited(&self, context: &mut Context, version: Option<&str>) -> Result<AgentSpec> {
+    /// Opens the editor until the file is one of an agent, without the markers of this collision with a version.
+    async fn edited(&self, context: &mut Context, conflict: Option<(&str, &str)>) -> Result<AgentSpec> {
         loop {
             self.open_editor().await?;
             let bytes = fs::read(&self.path).map_err(|error| match error.kind() {
@@ -166,7 +167,7 @@ impl Edit {
                 }
                 _ => CommandFailure::io(self.path.display(), &error),
             })?;
-            let failure = match self.unresolved(&bytes, version) {
+            let failure = match self.unresolved(&bytes, conflict) {
                 Some(failure) => failure,
                 None => match agent_file::read(&self.path, &bytes, agent_file::Markers::Allow) {
                     Ok(spec) => return Ok(spec),
@@ -177,12 +178,15 @@ impl Edit {
                 return Err(failure);
             }
             context.report(&failure);
-            terminal::confirm("Edit again?")?;
+            // By a thread of its own: Ctrl-C ends the command here.
+            let answer = tokio::task::spawn_blocking(|| terminal::confirm("Edit again?"));
+            answer.await.map_err(CommandFailure::error)??;
         }
     }
 
-    fn unresolved(&self, bytes: &[u8], version: Option<&str>) -> Option<CommandFailure> {
-        let line = merge::unresolved(&String::from_utf8_lossy(bytes), version?)? + 1;
+    fn unresolved(&self, bytes: &[u8], conflict: Option<(&str, &str)>) -> Option<CommandFailure> {
+        let (conflict, version) = conflict?;
+        let line = merge::unresolved(&String::from_utf8_lossy(bytes), conflict, version)? + 1;
         let path = self.path.display();
         let message = format!("{path}:{line}:1: {}", agent_file::UNRESOLVED);
         Some(CommandFailure::with_code(Code::Conflict, message))

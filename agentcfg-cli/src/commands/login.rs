@@ -26,6 +26,8 @@ pub async fn login(context: &mut Context, url: Option<String>) -> Result<Code> {
     let workspace = context.workspace().map(str::to_owned);
     let (stored, caller) = sign_in(context, url, of_url.clone(), workspace.as_deref()).await?;
     context.output.note(signed_in(&stored, &caller, &path));
+    // Another command may have changed the file while this one asked for the credential.
+    contexts = credentials::read(&path).unwrap_or_default();
     contexts.set(&name, stored);
     credentials::write(&path, &contexts)?;
     note_variables(context, &of_url);
@@ -65,7 +67,19 @@ pub(super) async fn sign_in(
     })?;
     drop(progress);
     let workspace = match workspace {
-        Some(workspace) => Some(session::parse("workspace", workspace)?),
+        Some(workspace) => {
+            let workspace = session::parse("workspace", workspace)?;
+            if !caller.workspaces.iter().any(|known| known.id == workspace) {
+                let message = format!("the credential has no access to the workspace {workspace}");
+                let known: Vec<_> = caller.workspaces.iter().map(|known| known.id.to_string()).collect();
+                let hint = match known.is_empty() {
+                    true => "It belongs to no workspace.".to_owned(),
+                    false => format!("It has access to: {}.", known.join(", ")),
+                };
+                return Err(CommandFailure::with_code(Code::NotFound, message).hint(hint));
+            }
+            Some(workspace)
+        }
         None => match caller.workspaces.as_slice() {
             [only] => Some(only.id),
             _ => None,
