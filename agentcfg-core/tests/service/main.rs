@@ -16,6 +16,7 @@ mod conditions;
 mod epochs;
 mod export;
 mod faults;
+mod groups;
 mod histories;
 mod labels;
 mod lists;

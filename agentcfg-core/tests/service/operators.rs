@@ -1,13 +1,7 @@
 //! What operators may do in workspaces that they have no part in.
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
-
-use agentcfg_core::model::{Action, ActorType, NewAgent, NewWorkspace, Role, Scope};
-use agentcfg_core::session::{CookieLife, Session, SessionError, SessionVerifier};
-use agentcfg_core::store::{MemoryStore, Store};
-use agentcfg_core::{AgentCfg, ErrorKind, Settings};
-use serde_json::{Value, json};
+use agentcfg_core::ErrorKind;
+use agentcfg_core::model::{Action, ActorType, NewWorkspace, Role, Scope};
 
 use super::support::{World, failure, kind};
 
@@ -201,111 +195,4 @@ async fn a_last_owner_and_a_stranger_cannot_be_removed() {
     let (refused, message) = failure(service.remove_user(&root, &"group:staff".parse().unwrap()).await);
     assert_eq!(refused, ErrorKind::Invalid);
     assert!(message.starts_with("user_id "), "{message}");
-}
-
-/// Tokens that are JSON objects: their claims.
-struct Tokens;
-
-#[async_trait::async_trait]
-impl SessionVerifier for Tokens {
-    async fn verify(&self, token: &str, _: agentcfg_core::model::Timestamp) -> Result<Session, SessionError> {
-        let claims: Value = serde_json::from_str(token).map_err(|_| SessionError::Invalid("it is no object"))?;
-        let claims = claims.as_object().unwrap().clone();
-        Ok(Session::new(claims["sub"].as_str().unwrap()).claims(claims))
-    }
-
-    fn ready(&self) -> Result<(), SessionError> {
-        Ok(())
-    }
-
-    fn cookie_life(&self) -> CookieLife {
-        CookieLife::Token
-    }
-}
-
-fn with_groups() -> AgentCfg {
-    let settings = Settings::default()
-        .operators(BTreeSet::from(["root".to_owned()]))
-        .groups_claim(Some("groups".to_owned()));
-    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
-    AgentCfg::builder(store)
-        .settings(settings)
-        .unwrap()
-        .sessions(Tokens)
-        .build()
-}
-
-#[tokio::test]
-async fn a_user_who_came_in_by_a_group_alone_can_be_removed() {
-    let service = with_groups();
-    let [ada, root] = ["ada", "root"].map(|user| service.trusted_user(user).unwrap());
-    let new = NewWorkspace::new("Studio");
-    let studio = service.create_workspace(&ada, new).await.unwrap().id;
-    let staff = "group:staff".parse().unwrap();
-    service.set_member(&ada, studio, &staff, Role::Admin).await.unwrap();
-    let token = json!({"sub": "dan", "groups": ["staff"]}).to_string();
-    let dan = service.authenticate(&token).await.unwrap();
-    let create = |id: &str| service.create_agent(&dan, NewAgent::new(studio, id.parse().unwrap(), "A"));
-    create("first").await.unwrap();
-    service.remove_user(&root, &"dan".parse().unwrap()).await.unwrap();
-    assert_eq!(kind(create("second").await), ErrorKind::Forbidden);
-    // So can one who has only looked which workspaces there are.
-    let token = json!({"sub": "fay", "groups": ["staff"]}).to_string();
-    let fay = service.authenticate(&token).await.unwrap();
-    assert_eq!(service.list_workspaces(&fay).await.unwrap().len(), 1);
-    service.remove_user(&root, &"fay".parse().unwrap()).await.unwrap();
-    assert!(service.list_workspaces(&fay).await.unwrap().is_empty());
-}
-
-#[tokio::test]
-async fn a_group_does_not_let_a_removed_user_in() {
-    let service = with_groups();
-    let [ada, root] = ["ada", "root"].map(|user| service.trusted_user(user).unwrap());
-    let studio = service
-        .create_workspace(&ada, NewWorkspace::new("Studio"))
-        .await
-        .unwrap()
-        .id;
-    let staff = "group:staff".parse().unwrap();
-    service.set_member(&ada, studio, &staff, Role::Admin).await.unwrap();
-    let token = json!({"sub": "eve", "groups": ["staff"]}).to_string();
-    let eve = service.authenticate(&token).await.unwrap();
-    // To come in by a group makes the user known, and so does a sign-in.
-    let user = "eve".parse().unwrap();
-    assert_eq!(kind(service.remove_user(&root, &user).await), ErrorKind::NotFound);
-    assert!(service.list_agents(&eve, studio, &Default::default()).await.is_ok());
-    let session = service.open_browser_session(&eve, &token).await.unwrap();
-    let change = service
-        .changes(&eve, studio, agentcfg_core::model::After::Start, 10)
-        .await;
-    assert!(!change.unwrap().events.is_empty());
-
-    service.remove_user(&root, &user).await.unwrap();
-    assert!(service.enter_browser_session(&session.cookie).await.is_err());
-    let eve = service.authenticate(&token).await.unwrap();
-    for refused in [
-        kind(service.list_agents(&eve, studio, &Default::default()).await),
-        kind(
-            service
-                .changes(&eve, studio, agentcfg_core::model::After::Start, 10)
-                .await,
-        ),
-        kind(service.set_member(&eve, studio, &user, Role::Admin).await),
-    ] {
-        assert_eq!(refused, ErrorKind::Forbidden);
-    }
-    assert!(service.list_workspaces(&eve).await.unwrap().is_empty());
-    assert!(service.default_workspace(&eve).await.is_err());
-    // A new session is possible, and of no use.
-    let session = service.open_browser_session(&eve, &token).await.unwrap();
-    let caller = service.enter_browser_session(&session.cookie).await.unwrap().caller;
-    assert!(service.list_workspaces(&caller).await.unwrap().is_empty());
-
-    service.set_member(&ada, studio, &user, Role::Viewer).await.unwrap();
-    let views = service.list_workspaces(&eve).await.unwrap();
-    assert_eq!(
-        views[0].role,
-        Some(Role::Viewer),
-        "the role that the owner gave, not that of the group"
-    );
 }
