@@ -28,6 +28,8 @@ pub struct Answered<'a> {
     pub route: &'static str,
     /// The status code of the response.
     pub status: u16,
+    /// Whether the status is a refusal of the service: not so for a status that a provider gave to a model call.
+    pub refused: bool,
     /// Time from the head of the request to the head of the response.
     pub took: Duration,
     /// The identifier of the request, as in `X-Request-Id`.

@@ -124,6 +124,7 @@ impl App {
                 }
                 Err(failure) => Err(failure),
             };
+            let refused = answered.is_err();
             let mut response = match answered {
                 Ok(mut response) => {
                     complete(response.headers_mut(), exchange.rate.as_ref(), request_id, &mut values);
@@ -155,7 +156,7 @@ impl App {
                     exchange.client = connected.client_of(&head);
                 }
                 let unrouted = || shared.label(path);
-                observer.answered(&exchange.answered(unrouted, &response, stopwatch.elapsed()));
+                observer.answered(&exchange.answered(unrouted, &response, refused, stopwatch.elapsed()));
             }
             Ok(response)
         }
@@ -222,12 +223,14 @@ impl<B> Exchange<'_, B> {
         &'r self,
         unrouted: impl FnOnce() -> &'static str,
         response: &'r Response<Body>,
+        refused: bool,
         took: Duration,
     ) -> Answered<'r> {
         Answered {
             method: &self.head.method,
             route: self.resource.map_or_else(unrouted, |resource| resource.template),
             status: response.status().as_u16(),
+            refused,
             took,
             request_id: id_of(response),
             caller: self.caller.as_deref(),

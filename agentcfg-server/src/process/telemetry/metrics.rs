@@ -134,7 +134,7 @@ impl Metrics {
         let all = &mut registry;
         Self {
             open_connections: registered(all, "open_connections", "Connections that are open now"),
-            rate_limited: registered(all, "rate_limited_requests", "Requests answered 429"),
+            rate_limited: registered(all, "rate_limited_requests", "Requests that the service refused with 429"),
             storage_ready: registered(
                 all,
                 "storage_ready",
@@ -334,7 +334,7 @@ fn raise_to(counter: &Counter, count: u64) {
 impl Observer for Metrics {
     fn answered(&self, answered: &Answered<'_>) {
         let (method, route, status) = (name(answered.method), answered.route, answered.status);
-        if status == 429 {
+        if status == 429 && answered.refused {
             self.rate_limited.inc();
         }
         self.requests
@@ -389,30 +389,29 @@ mod tests {
     #[test]
     fn what_is_counted_is_rendered() {
         let metrics = Metrics::new();
-        metrics.answered(&Answered {
-            method: &Method::GET,
-            route: "/api/agents/configs",
-            status: 200,
-            took: Duration::from_millis(3),
-            request_id: "r",
-            caller: None,
-            refused_key: None,
-            client: None,
-            bytes: Some(2),
-            span: None,
-        });
-        metrics.answered(&Answered {
-            method: &Method::from_bytes(b"BREW").unwrap(),
-            route: "none",
-            status: 405,
-            took: Duration::ZERO,
-            request_id: "r",
-            caller: None,
-            refused_key: None,
-            client: None,
-            bytes: None,
-            span: None,
-        });
+        let took = Duration::from_millis(3);
+        let brew = Method::from_bytes(b"BREW").unwrap();
+        for (method, route, status, refused) in [
+            (&Method::GET, "/api/agents/configs", 200, false),
+            (&brew, "none", 405, true),
+            (&Method::GET, "/api/models", 429, true),
+            // A provider has answered so.
+            (&Method::POST, "/api/agents/model-calls", 429, false),
+        ] {
+            metrics.answered(&Answered {
+                method,
+                route,
+                status,
+                refused,
+                took,
+                request_id: "r",
+                caller: None,
+                refused_key: None,
+                client: None,
+                bytes: None,
+                span: None,
+            });
+        }
         metrics.stream_opened();
         metrics.stream_opened();
         metrics.stream_closed();
@@ -443,7 +442,7 @@ mod tests {
             "agentcfg_tls_certificate_refused 1",
             "agentcfg_tls_handshakes_failed_total 0",
             "agentcfg_spans_dropped_total 0",
-            "agentcfg_rate_limited_requests_total 0",
+            "agentcfg_rate_limited_requests_total 1",
             concat!(r#"agentcfg_build_info{version=""#, env!("CARGO_PKG_VERSION"), r#""} 1"#),
             "# EOF",
         ] {

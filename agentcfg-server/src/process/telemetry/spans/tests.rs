@@ -35,6 +35,7 @@ fn answered<'a>(method: &'a Method, route: &'static str, status: u16, span: Span
         method,
         route,
         status,
+        refused: false,
         took: Duration::from_millis(30),
         request_id: "r-1",
         caller: None,
