@@ -96,15 +96,6 @@ impl Moment {
     }
 }
 
-/// Linux keeps a reading that is a few milliseconds old at most. It costs a sixth of an exact one, and every request
-/// takes one.
-#[cfg(target_os = "linux")]
-fn machine_steady_millis() -> i64 {
-    let reading = rustix::time::clock_gettime(rustix::time::ClockId::MonotonicCoarse);
-    reading.tv_sec * 1000 + reading.tv_nsec / 1_000_000
-}
-
-#[cfg(not(target_os = "linux"))]
 #[allow(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
 fn machine_steady_millis() -> i64 {
     static ORIGIN: std::sync::OnceLock<std::time::Instant> = std::sync::OnceLock::new();

@@ -131,6 +131,8 @@ cfg_if::cfg_if! {
         pub mod vault;
         pub mod webhook;
 
+        mod hex;
+
         pub use service::{AgentCfg, Caller, Settings};
     }
 }

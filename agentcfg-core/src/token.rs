@@ -5,6 +5,7 @@
 //! the store, and lets secret scanners recognise keys without false positives. The store holds the
 //! identifier and an argon2id hash of the whole text.
 
+mod phc;
 mod salt;
 mod slow_hash;
 
@@ -12,8 +13,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 
 use argon2::Params;
+use ctutils::{Choice, CtEq};
 use sha2::{Digest, Sha256};
-use subtle::{Choice, ConstantTimeEq};
 use zeroize::Zeroizing;
 
 use crate::clock::{Entropy, EntropyError};
@@ -221,7 +222,7 @@ pub fn may_match(plaintext: &str, phc: &str) -> bool {
 /// # Ok::<(), agentcfg_core::token::HashError>(())
 /// ```
 pub fn verify(plaintext: &str, phc: &str) -> bool {
-    slow_hash::verify(plaintext.as_bytes(), phc).unwrap_or(false)
+    slow_hash::verify(plaintext.as_bytes(), phc)
 }
 
 /// The identifier of an API key.
@@ -279,12 +280,12 @@ impl Parts {
 #[derive(Clone, Copy)]
 pub(crate) struct Fingerprint([u8; 32]);
 
-impl ConstantTimeEq for Fingerprint {
+impl CtEq for Fingerprint {
     fn ct_eq(&self, other: &Self) -> Choice {
-        // One final comparison: `subtle`'s comparison of slices makes an opaque call for each byte.
+        // One comparison at the end costs less than one of each byte.
         let pairs = self.0.iter().zip(&other.0);
         let difference = pairs.fold(0, |all, (a, b)| all | (a ^ b));
-        difference.ct_eq(&0)
+        difference.ct_eq(&0_u8)
     }
 }
 

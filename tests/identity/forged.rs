@@ -1,8 +1,7 @@
 //! Forged tokens, and tokens that a provider should never have signed.
 
 use agentcfg_tests::harness::hmac_signed;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use serde_json::{Value, json};
 
 use crate::http;
@@ -11,7 +10,7 @@ use crate::provider::Provider;
 use crate::service::{Service, assert_unauthorized, jwks};
 
 fn encode(text: impl AsRef<[u8]>) -> String {
-    URL_SAFE_NO_PAD.encode(text)
+    Base64UrlUnpadded::encode_string(text.as_ref())
 }
 
 #[tokio::test]
@@ -42,7 +41,7 @@ async fn forged_tokens_are_refused() {
         refuse(&hs256(jwk.to_string().as_bytes()), "HS256 with the JWK").await;
         for part in ["n", "x", "y"].into_iter().filter_map(|name| jwk[name].as_str()) {
             refuse(&hs256(part.as_bytes()), "HS256 with a part as text").await;
-            let number = URL_SAFE_NO_PAD.decode(part).unwrap();
+            let number = Base64UrlUnpadded::decode_vec(part).unwrap();
             refuse(&hs256(&number), "HS256 with a part").await;
         }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use base64ct::{Base64UrlUnpadded, Encoding};
 use tokio::sync::watch;
 
 use crate::http;
@@ -183,8 +184,7 @@ pub fn header_of(token: &str) -> String {
 }
 
 fn part_of(token: &str, number: usize) -> String {
-    use base64::Engine;
     let part = token.split('.').nth(number).unwrap();
-    let part = base64::engine::general_purpose::URL_SAFE_NO_PAD.decode(part).unwrap();
+    let part = Base64UrlUnpadded::decode_vec(part).unwrap();
     String::from_utf8(part).unwrap()
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64ct::{Base64, Encoding};
 use hyper::Request;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -110,7 +109,7 @@ impl Provider {
             ("redirect_uri", REDIRECT),
         ];
         fields.extend(resource.map(|resource| ("resource", resource)));
-        let client = STANDARD.encode("web:web-secret");
+        let client = Base64::encode_string(b"web:web-secret");
         let answer = http::json(&http::form(&self.url("/token"), &client, &fields).await);
         let token = |name: &str| answer[name].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned();
         SignedIn {
@@ -171,7 +170,7 @@ impl Provider {
     }
 
     pub async fn revoke(&self, token: &str) {
-        let client = STANDARD.encode("web:web-secret");
+        let client = Base64::encode_string(b"web:web-secret");
         let response = http::form(&self.url("/token/revocation"), &client, &[("token", token)]).await;
         assert_eq!(response.status(), 200, "{response:?}");
     }

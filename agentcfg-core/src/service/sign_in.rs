@@ -9,8 +9,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -210,7 +209,7 @@ impl AgentCfg {
         groups::require_user(user_id)?;
         let mut code = token::random_text(CODE, self.entropy())?;
         code.push('-');
-        code.push_str(&URL_SAFE_NO_PAD.encode(user_id.as_str()));
+        code.push_str(&Base64UrlUnpadded::encode_string(user_id.as_str().as_bytes()));
         let expires_at = self.now().plus_millis(i64::from(LOGIN_CODE_SECONDS) * SECOND);
         let stored = StoredLoginCode {
             user_id: user_id.clone(),
@@ -447,5 +446,5 @@ pub(super) fn digest(secret: &str) -> [u8; 32] {
 }
 
 fn hash(secret: &str) -> String {
-    base16ct::lower::encode_string(&digest(secret))
+    crate::hex::encode(&digest(secret))
 }

@@ -1,7 +1,6 @@
 //! A signed token in its three parts, parsed strictly before any claim is used, and what its claims must be.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use serde_json::{Map, Value};
 
 use super::{MAX_TOKEN_BYTES, Session, SessionError, claims};
@@ -95,9 +94,7 @@ impl<'a> Jws<'a> {
 
 /// Decodes base64url without padding, in its one canonical form.
 fn decode(text: &str) -> Result<Vec<u8>, SessionError> {
-    URL_SAFE_NO_PAD
-        .decode(text)
-        .map_err(|_| SessionError::Invalid("a part of it is not base64url"))
+    Base64UrlUnpadded::decode_vec(text).map_err(|_| SessionError::Invalid("a part of it is not base64url"))
 }
 
 fn object(text: &str) -> Result<Map<String, Value>, SessionError> {
@@ -133,7 +130,7 @@ mod tests {
     }
 
     fn encode(bytes: &[u8]) -> String {
-        URL_SAFE_NO_PAD.encode(bytes)
+        Base64UrlUnpadded::encode_string(bytes)
     }
 
     fn with(changes: Value) -> Result<Session, SessionError> {

@@ -3,8 +3,7 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::json;
 use sha2::Sha256;
@@ -133,10 +132,11 @@ impl LocalSessions {
         let claims = json!({
             "sub": user_id, "iss": NAME, "aud": NAME, "iat": iat, "exp": iat + i64::from(seconds),
         });
-        let [header, claims] = [HEADER.to_owned(), claims.to_string()].map(|part| URL_SAFE_NO_PAD.encode(part));
+        let [header, claims] =
+            [HEADER.to_owned(), claims.to_string()].map(|part| Base64UrlUnpadded::encode_string(part.as_bytes()));
         let signed = format!("{header}.{claims}");
         let signature = self.mac(&signed).finalize().into_bytes();
-        Ok(format!("{signed}.{}", URL_SAFE_NO_PAD.encode(signature)))
+        Ok(format!("{signed}.{}", Base64UrlUnpadded::encode_string(&signature)))
     }
 }
 
@@ -161,7 +161,7 @@ impl SessionVerifier for LocalSessions {
 
     /// A digest that does not tell the secret.
     fn origin(&self) -> String {
-        URL_SAFE_NO_PAD.encode(self.mac("the origin of browser sessions").finalize().into_bytes())
+        Base64UrlUnpadded::encode_string(&self.mac("the origin of browser sessions").finalize().into_bytes())
     }
 }
 
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn the_example_of_rfc_7515_is_verified() {
         let secret = "AyM1SysPpbyDfgZld3umj1qzKObwVMkoqQ-EstJQLr_T-1qS0gZH75aKtMN3Yj0iPS4hcgUuTwjAzZr1Z9CAow";
-        let sessions = LocalSessions::new(&URL_SAFE_NO_PAD.decode(secret).unwrap()).unwrap();
+        let sessions = LocalSessions::new(&Base64UrlUnpadded::decode_vec(secret).unwrap()).unwrap();
         let token = "eyJ0eXAiOiJKV1QiLA0KICJhbGciOiJIUzI1NiJ9\
                      .eyJpc3MiOiJqb2UiLA0KICJleHAiOjEzMDA4MTkzODAsDQogImh0dHA6Ly9leGFtcGxlLmNvbS9pc19yb290Ijp0cnVlfQ\
                      .dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk";

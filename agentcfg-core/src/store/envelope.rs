@@ -92,7 +92,7 @@ pub fn open(key: &[u8], bytes: &[u8]) -> Result<Record, StoreError> {
 pub fn describe(key: &[u8]) -> String {
     match Key::decode(key) {
         Some(key) => format!("{key:?}"),
-        None => format!("0x{:x}", base16ct::HexDisplay(key)),
+        None => format!("0x{}", crate::hex::encode(key)),
     }
 }
 

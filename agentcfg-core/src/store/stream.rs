@@ -304,7 +304,7 @@ pub struct Digest([u8; 32]);
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::LowerHex::fmt(&base16ct::HexDisplay(&self.0), f)
+        f.write_str(&crate::hex::encode(&self.0))
     }
 }
 

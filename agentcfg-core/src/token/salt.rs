@@ -6,10 +6,10 @@
 //! cannot choose texts that pass. An attacker who has stolen the store gains 32 of the 256 bits of a
 //! secret: 224 remain.
 
-use argon2::password_hash::phc::PasswordHash;
+use ctutils::CtEq;
 use sha2::{Digest, Sha256};
-use subtle::ConstantTimeEq;
 
+use super::phc::Phc;
 use crate::clock::{Entropy, EntropyError};
 
 const RANDOM: usize = 16;
@@ -28,14 +28,14 @@ pub(super) fn make(text: &[u8], entropy: &dyn Entropy) -> Result<[u8; LENGTH], E
 /// Whether a PHC string may be a hash of this text; `false` is certain. A salt without a check value
 /// passes.
 pub(super) fn may_match(text: &[u8], phc: &str) -> bool {
-    let Ok(PasswordHash { salt: Some(salt), .. }) = PasswordHash::new(phc) else {
+    let Ok(Phc { salt, .. }) = phc.parse() else {
         return true;
     };
-    let Ok(salt) = <&[u8; LENGTH]>::try_from(salt.as_ref()) else {
+    let Ok(salt) = <&[u8; LENGTH]>::try_from(&salt[..]) else {
         return true;
     };
     let (random, check) = salt.split_at(RANDOM);
-    check_value(random, text).ct_eq(check).into()
+    check_value(random, text)[..].ct_eq(check).into()
 }
 
 fn check_value(random: &[u8], text: &[u8]) -> [u8; CHECK] {

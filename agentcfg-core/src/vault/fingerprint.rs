@@ -28,6 +28,6 @@ impl Vault {
         ] {
             mac.update(part);
         }
-        Some(base16ct::lower::encode_string(&mac.finalize().into_bytes()[..LENGTH]))
+        Some(crate::hex::encode(&mac.finalize().into_bytes()[..LENGTH]))
     }
 }

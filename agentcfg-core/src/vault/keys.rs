@@ -3,9 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base16ct::HexDisplay;
-use base64::Engine;
-use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
+use base64ct::{Base64Unpadded, Base64UrlUnpadded, Encoding};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
@@ -89,7 +87,7 @@ impl KeyId {
 
 impl fmt::Display for KeyId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::LowerHex::fmt(&HexDisplay(&self.0), f)
+        f.write_str(&crate::hex::encode(&self.0))
     }
 }
 
@@ -104,7 +102,7 @@ impl FromStr for KeyId {
 
     fn from_str(text: &str) -> Result<Self, InvalidKeyId> {
         let mut id = [0; ID];
-        match fills(base16ct::mixed::decode(text, &mut id), ID) {
+        match crate::hex::decode(text, &mut id) {
             true => Ok(Self(id)),
             false => Err(InvalidKeyId),
         }
@@ -202,15 +200,10 @@ impl FromStr for MasterKey {
     fn from_str(text: &str) -> Result<Self, InvalidMasterKey> {
         let mut bytes = Box::new(Zeroizing::new([0; KEY]));
         let right = match text.len() {
-            64 => fills(base16ct::mixed::decode(text, &mut bytes[..]), KEY),
+            64 => crate::hex::decode(text, &mut bytes[..]),
             43 | 44 => {
                 let bare = text.strip_suffix('=').unwrap_or(text);
-                let mut is_whole = |alphabet: &base64::engine::GeneralPurpose| {
-                    alphabet
-                        .decode_slice(bare, &mut bytes[..])
-                        .is_ok_and(|length| length == KEY)
-                };
-                bare.len() == 43 && (is_whole(&STANDARD_NO_PAD) || is_whole(&URL_SAFE_NO_PAD))
+                fills::<Base64Unpadded>(bare, &mut bytes[..]) || fills::<Base64UrlUnpadded>(bare, &mut bytes[..])
             }
             _ => false,
         };
@@ -228,7 +221,8 @@ impl fmt::Debug for MasterKey {
     }
 }
 
-/// Whether decoding filled exactly `length` bytes.
-fn fills<E>(decoded: Result<&[u8], E>, length: usize) -> bool {
-    decoded.is_ok_and(|decoded| decoded.len() == length)
+/// Whether a text in this encoding fills exactly these bytes.
+fn fills<E: Encoding>(text: &str, bytes: &mut [u8]) -> bool {
+    let length = bytes.len();
+    E::decode(text, bytes).is_ok_and(|decoded| decoded.len() == length)
 }

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64ct::{Base64, Encoding};
 
 use super::keys::{ID, KeyId};
 
@@ -119,7 +118,7 @@ impl Sealed {
 
 impl fmt::Display for Sealed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&STANDARD.encode(&self.0))
+        f.write_str(&Base64::encode_string(&self.0))
     }
 }
 
@@ -133,7 +132,9 @@ impl FromStr for Sealed {
     type Err = NotSealed;
 
     fn from_str(text: &str) -> Result<Self, NotSealed> {
-        STANDARD.decode(text).map_err(|_| NotSealed).and_then(Self::from_bytes)
+        Base64::decode_vec(text)
+            .map_err(|_| NotSealed)
+            .and_then(Self::from_bytes)
     }
 }
 

@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64ct::{Base64, Encoding};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use zeroize::Zeroizing;
@@ -88,7 +87,7 @@ impl SigningSecret {
     pub fn expose_text(&self) -> Zeroizing<String> {
         let mut text = Zeroizing::new(String::with_capacity(64));
         text.push_str(PREFIX);
-        STANDARD.encode_string(&self.0[..], &mut text);
+        text.push_str(&Zeroizing::new(Base64::encode_string(&self.0[..])));
         text
     }
 
@@ -111,7 +110,7 @@ impl SigningSecret {
         for part in [id.as_bytes(), b".", timestamp.to_string().as_bytes(), b".", body] {
             mac.update(part);
         }
-        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+        format!("v1,{}", Base64::encode_string(&mac.finalize().into_bytes()))
     }
 }
 
@@ -120,7 +119,7 @@ impl FromStr for SigningSecret {
 
     fn from_str(text: &str) -> Result<Self, InvalidSecret> {
         let text = text.strip_prefix(PREFIX).ok_or(InvalidSecret)?;
-        let bytes = Zeroizing::new(STANDARD.decode(text).map_err(|_| InvalidSecret)?);
+        let bytes = Zeroizing::new(Base64::decode_vec(text).map_err(|_| InvalidSecret)?);
         Self::from_bytes(&bytes).ok_or(InvalidSecret)
     }
 }

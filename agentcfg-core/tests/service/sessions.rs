@@ -2,8 +2,7 @@
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::session::LocalSessions;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
 use sha2::{Sha256, Sha384, Sha512};
@@ -11,7 +10,7 @@ use sha2::{Sha256, Sha384, Sha512};
 use super::support::{SECRET, START, World, at, failure};
 
 fn base64(bytes: &[u8]) -> String {
-    URL_SAFE_NO_PAD.encode(bytes)
+    Base64UrlUnpadded::encode_string(bytes)
 }
 
 /// Makes the signature of a message with a secret.

@@ -4,8 +4,7 @@ use std::time::Duration;
 
 use agentcfg_core::clock::{Clock, SystemClock};
 use agentcfg_core::session::{JwksSessions, Session, SessionError, SessionVerifier};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use http_body_util::Full;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use hyper::{Method, Request, Uri};
@@ -279,7 +278,7 @@ impl CodeFlow {
         let claims = token
             .split('.')
             .nth(1)
-            .and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
+            .and_then(|part| Base64UrlUnpadded::decode_vec(part).ok());
         let claims: Option<IdClaims> = claims.and_then(|text| serde_json::from_slice(&text).ok());
         let refused = |why: &str| CodeFlowError::Refused(format!("its ID token is not valid: {why}"));
         let claims = claims.ok_or_else(|| refused("its claims cannot be read"))?;

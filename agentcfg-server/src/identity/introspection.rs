@@ -11,8 +11,7 @@ use agentcfg_core::session::{
     AnswerRules, MAX_TOKEN_BYTES, Session, SessionError, SessionVerifier, read_introspection, read_user_info,
 };
 use async_trait::async_trait;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64ct::{Base64, Encoding};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue};
@@ -185,7 +184,8 @@ pub(super) fn sensitive(text: &str) -> Option<HeaderValue> {
 pub(super) fn basic(client_id: &str, client_secret: &Secret) -> HeaderValue {
     let both = format!("{}:{}", form(client_id), form(client_secret.expose()));
     // Base64 is always a valid header value.
-    sensitive(&format!("Basic {}", STANDARD.encode(both))).unwrap_or_else(|| HeaderValue::from_static(""))
+    sensitive(&format!("Basic {}", Base64::encode_string(both.as_bytes())))
+        .unwrap_or_else(|| HeaderValue::from_static(""))
 }
 
 /// Encodes a value for `application/x-www-form-urlencoded`.

@@ -173,7 +173,7 @@ impl EtcdStore {
         SystemEntropy
             .fill(&mut name)
             .map_err(|error| ConnectError::Unusable(error.to_string()))?;
-        let identity = Identity::new(base16ct::lower::encode_string(&name));
+        let identity = Identity::new(format!("{:016x}", u64::from_be_bytes(name)));
         let facts = first_contact(&client, &layout, options.connect_wait).await?;
         tracing::info!(endpoints = %options.endpoints, "connected to the etcd cluster");
         if facts.is_importing && !to_import {

@@ -84,7 +84,7 @@ fn hash_all(queue: &Mutex<Receiver<Job>>) {
 
 /// Lowers the priority of this thread.
 fn lower_priority() {
-    #[cfg(target_os = "linux")]
+    #[cfg(all(target_os = "linux", feature = "redb"))]
     {
         // Threads of normal priority pre-empt this one. On a busy machine hashing still gets about a tenth of a
         // processor, so that new keys are not starved.

@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{RwLock, RwLockWriteGuard};
 
+use ctutils::CtEq;
 use foldhash::fast::RandomState;
-use subtle::ConstantTimeEq;
 
 use super::caller::KeyFacts;
 use crate::clock::Moment;

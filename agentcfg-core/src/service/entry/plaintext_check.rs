@@ -1,6 +1,6 @@
 //! The slow check of a plaintext against the hash of its key.
 
-use subtle::ConstantTimeEq;
+use ctutils::CtEq;
 use zeroize::Zeroizing;
 
 use super::caller::unauthorized;

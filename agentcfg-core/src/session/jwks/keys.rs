@@ -3,8 +3,7 @@
 //! jsonwebtoken reads them. Its functions that verify take a provider of cryptography that is set for the whole
 //! process, which a library must not do, so *ring* is called here.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use jsonwebtoken::Algorithm;
 use jsonwebtoken::jwk::{AlgorithmParameters, EllipticCurve, Jwk, KeyOperations, PublicKeyUse, RSAKeyParameters};
 use ring::signature::{self, RsaPublicKeyComponents, UnparsedPublicKey};
@@ -175,7 +174,7 @@ impl Key {
 impl PublicKey {
     fn rsa(key: &RSAKeyParameters) -> Option<Self> {
         let number = |text: &str| {
-            let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+            let bytes = Base64UrlUnpadded::decode_vec(text).ok()?;
             // Some providers write a sign byte in front.
             let start = bytes.iter().position(|byte| *byte != 0)?;
             Some(bytes[start..].to_vec())
@@ -212,5 +211,7 @@ impl PublicKey {
 
 /// A number of exactly 32 bytes.
 fn coordinate(text: &str) -> Option<Vec<u8>> {
-    URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| bytes.len() == 32)
+    Base64UrlUnpadded::decode_vec(text)
+        .ok()
+        .filter(|bytes| bytes.len() == 32)
 }

@@ -2,6 +2,7 @@
 
 use agentcfg_core::ErrorKind;
 use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+use base64ct::{Base64, Encoding};
 
 use super::*;
 
@@ -57,8 +58,7 @@ async fn a_secret_is_nowhere_in_plaintext() {
 }
 
 fn base64(text: &str) -> Vec<u8> {
-    use base64::Engine;
-    base64::engine::general_purpose::STANDARD.decode(text).unwrap()
+    Base64::decode_vec(text).unwrap()
 }
 
 #[tokio::test]

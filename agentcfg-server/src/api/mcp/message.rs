@@ -2,8 +2,7 @@
 
 use agentcfg_core::validate::{quoted, read_json};
 use agentcfg_core::{Error, ErrorKind};
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64ct::{Base64, Encoding};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderValue};
@@ -292,7 +291,7 @@ fn decoded(field: &str) -> Option<String> {
     let Some(encoded) = field.strip_prefix("=?base64?").and_then(|rest| rest.strip_suffix("?=")) else {
         return Some(field.to_owned());
     };
-    String::from_utf8(STANDARD.decode(encoded).ok()?).ok()
+    String::from_utf8(Base64::decode_vec(encoded).ok()?).ok()
 }
 
 /// The answer to a notification.

@@ -10,8 +10,7 @@ use std::pin::Pin;
 
 use agentcfg_core::AgentCfg;
 use agentcfg_core::service::{BrowserSession, EntryError};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{self, HeaderMap, HeaderValue};
@@ -140,7 +139,7 @@ pub(super) async fn begin(
 ) -> Result<Response<Body>, Failure> {
     let (state, nonce) = (service.random_text(RANDOM)?, service.random_text(RANDOM)?);
     let verifier = service.random_text(RANDOM)?;
-    let challenge = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.as_bytes()));
+    let challenge = Base64UrlUnpadded::encode_string(&Sha256::digest(verifier.as_bytes()));
     let redirect_uri = redirect_uri(browser, headers);
     let location = provider
         .authorization_url(&redirect_uri, &state, &nonce, &challenge)

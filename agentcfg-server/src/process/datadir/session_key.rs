@@ -5,8 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use agentcfg_core::clock::{Entropy, SystemEntropy};
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use zeroize::Zeroizing;
 
 use super::error::DataDirError;
@@ -44,7 +43,7 @@ pub(super) fn load_or_create(dir: &Path) -> Result<SessionSecret, DataDirError> 
     SystemEntropy
         .fill(&mut *random)
         .map_err(|error| DataDirError::Randomness(error.to_string()))?;
-    let secret = Zeroizing::new(URL_SAFE_NO_PAD.encode(*random));
+    let secret = Zeroizing::new(Base64UrlUnpadded::encode_string(&*random));
     secret_file::create(dir, NAME, secret.as_bytes())?;
     // The file is read back, because another process may have created it first.
     load(dir, GroupRights::TakenBack)

@@ -134,7 +134,11 @@ impl Metrics {
         let all = &mut registry;
         Self {
             open_connections: registered(all, "open_connections", "Connections that are open now"),
-            rate_limited: registered(all, "rate_limited_requests", "Requests that the service refused with 429"),
+            rate_limited: registered(
+                all,
+                "rate_limited_requests",
+                "Requests that the service refused with 429",
+            ),
             storage_ready: registered(
                 all,
                 "storage_ready",

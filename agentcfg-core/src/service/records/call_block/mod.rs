@@ -145,8 +145,7 @@ fn first_item(millis: i64) -> Box<str> {
 mod tests {
     use std::sync::Arc;
 
-    use base64::Engine as _;
-    use base64::engine::general_purpose::STANDARD_NO_PAD;
+    use base64ct::{Base64Unpadded, Encoding};
     use proptest::prelude::*;
 
     use super::*;
@@ -295,7 +294,7 @@ mod tests {
         #[test]
         fn other_bytes_are_no_panic(bytes in prop::collection::vec(0_u8..32, 0..200), texts in 0_usize..4) {
             let texts = vec!["openai"; texts];
-            let text = serde_json::json!({ "w": 1, "t": texts, "c": STANDARD_NO_PAD.encode(bytes) }).to_string();
+            let text = serde_json::json!({ "w": 1, "t": texts, "c": Base64Unpadded::encode_string(&bytes) }).to_string();
             let _ = serde_json::from_str::<CallBlock>(&text);
         }
     }
@@ -308,10 +307,10 @@ mod tests {
             panic!("one block")
         };
         let written = serde_json::to_value(block.rows()).unwrap();
-        let bytes = STANDARD_NO_PAD.decode(written["c"].as_str().unwrap()).unwrap();
+        let bytes = Base64Unpadded::decode_vec(written["c"].as_str().unwrap()).unwrap();
         for end in 1..bytes.len() {
             let mut cut = written.clone();
-            cut["c"] = STANDARD_NO_PAD.encode(&bytes[..end]).into();
+            cut["c"] = Base64Unpadded::encode_string(&bytes[..end]).into();
             assert!(serde_json::from_value::<CallBlock>(cut).is_err(), "{end} bytes");
         }
     }

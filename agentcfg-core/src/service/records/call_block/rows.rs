@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
+use base64ct::{Base64Unpadded, Encoding};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use uuid::Uuid;
 
@@ -377,10 +376,10 @@ fn listed(tokens: StoredTokens) -> [u64; 5] {
 }
 
 fn to_base64<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&STANDARD_NO_PAD.encode(bytes))
+    serializer.serialize_str(&Base64Unpadded::encode_string(bytes))
 }
 
 fn from_base64<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    STANDARD_NO_PAD.decode(text).map_err(de::Error::custom)
+    Base64Unpadded::decode_vec(&text).map_err(de::Error::custom)
 }

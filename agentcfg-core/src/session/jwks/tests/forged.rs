@@ -48,7 +48,7 @@ async fn a_public_key_is_no_secret() {
         let part = |name: &str| jwk[name].as_str().map(str::to_owned);
         let mut secrets = vec![jwk.to_string().into_bytes()];
         for text in ["n", "x", "y"].into_iter().filter_map(part) {
-            secrets.push(URL_SAFE_NO_PAD.decode(&text).unwrap());
+            secrets.push(Base64UrlUnpadded::decode_vec(&text).unwrap());
             secrets.push(text.into_bytes());
         }
         // The text of the file, which fools a verifier that takes any key for any algorithm.

@@ -61,7 +61,8 @@ async fn a_key_is_used_when_everything_it_says_fits() {
 #[tokio::test]
 async fn a_secret_in_the_set_opens_nothing() {
     let secret = b"0123456789abcdef0123456789abcdef";
-    let oct = json!({"kty": "oct", "kid": "s", "alg": "HS256", "use": "sig", "k": URL_SAFE_NO_PAD.encode(secret)});
+    let oct =
+        json!({"kty": "oct", "kid": "s", "alg": "HS256", "use": "sig", "k": Base64UrlUnpadded::encode_string(secret)});
     let forger = Pair {
         key: secret.to_vec(),
         algorithm: Algorithm::HS256,
@@ -77,9 +78,9 @@ async fn a_secret_in_the_set_opens_nothing() {
 
 #[tokio::test]
 async fn numbers_of_the_wrong_size_are_left_out() {
-    let modulus = URL_SAFE_NO_PAD.decode(rsa().jwk("1")["n"].as_str().unwrap()).unwrap();
-    let short = URL_SAFE_NO_PAD.encode(&modulus[..128]);
-    let one = URL_SAFE_NO_PAD.encode([1_u8; 31]);
+    let modulus = Base64UrlUnpadded::decode_vec(rsa().jwk("1")["n"].as_str().unwrap()).unwrap();
+    let short = Base64UrlUnpadded::encode_string(&modulus[..128]);
+    let one = Base64UrlUnpadded::encode_string(&[1_u8; 31]);
     for bad in [
         changed(rsa().jwk("1"), json!({"n": short})),
         changed(rsa().jwk("1"), json!({"n": ""})),
@@ -104,11 +105,14 @@ async fn numbers_of_the_wrong_size_are_left_out() {
     // A leading zero byte, as some write it, changes no number.
     let jwk = rsa().jwk("1");
     let mut modulus = vec![0];
-    modulus.extend(URL_SAFE_NO_PAD.decode(jwk["n"].as_str().unwrap()).unwrap());
-    let padded = changed(jwk, json!({"n": URL_SAFE_NO_PAD.encode(modulus)}));
+    modulus.extend(Base64UrlUnpadded::decode_vec(jwk["n"].as_str().unwrap()).unwrap());
+    let padded = changed(jwk, json!({"n": Base64UrlUnpadded::encode_string(&modulus)}));
     assert!(judge(&key_set(&[padded]), &rsa().token("1")).await.is_ok());
     // A point that is not on the curve verifies nothing.
-    let off = changed(ec().jwk("1"), json!({"y": URL_SAFE_NO_PAD.encode([1_u8; 32])}));
+    let off = changed(
+        ec().jwk("1"),
+        json!({"y": Base64UrlUnpadded::encode_string(&[1_u8; 32])}),
+    );
     assert!(is_invalid(&judge(&key_set(&[off]), &ec().token("1")).await));
 }
 

@@ -7,8 +7,7 @@ mod vectors;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64ct::{Base64UrlUnpadded, Encoding};
 use ring::hmac;
 use ring::rand::SystemRandom;
 use ring::signature::{
@@ -151,7 +150,7 @@ impl Pair {
 }
 
 fn encode(bytes: impl AsRef<[u8]>) -> String {
-    URL_SAFE_NO_PAD.encode(bytes)
+    Base64UrlUnpadded::encode_string(bytes.as_ref())
 }
 
 /// Claims that are valid for an hour, and an hour more for the tests that move the clock.
