@@ -54,6 +54,8 @@ mod sign_in;
 // The reference models of the other stores and of the service, compiled from the same files.
 #[path = "../../agentcfg-core/tests/service/budget_scenarios.rs"]
 mod budget_scenarios;
+#[path = "../../agentcfg-core/tests/service/budget_settlement.rs"]
+mod budget_settlement;
 #[path = "../../agentcfg-core/tests/service/random_numbers.rs"]
 mod random_numbers;
 #[allow(dead_code)]

@@ -258,3 +258,30 @@ async fn a_list_of_models_is_refused_by_a_budget_that_refuses() {
     stage.upstream.next(used(10, 10));
     call().send().await.whole().await.expect(200);
 }
+
+/// A call that no budget covers may say what it wants: its body is the provider's.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_that_no_budget_covers_is_not_read() {
+    let stage = stage().await;
+    let studio = stage.studio();
+    let key = key(&studio);
+    save_key(&studio, "openai", &new_key());
+    let body = json!({"messages": [], "model": "gpt-5.5", "max_tokens": -1, "n": true});
+    let call = || stage.call_with("openai/v1/chat/completions", &key).json(&body);
+    studio.create("other", &json!({})).expect(201);
+    set(
+        &studio,
+        "scope=agent&scope_id=other&period=month",
+        &json!({"limit_usd": "1"}),
+    );
+    stage.upstream.next(used(10, 10));
+    call().send().await.whole().await.expect(200);
+    assert_eq!(stage.upstream.seen().await.json()["max_tokens"], -1);
+    set(&studio, "scope=workspace&period=month", &json!({"limit_usd": "1"}));
+    call()
+        .refused(
+            400,
+            &["max_tokens must be a whole number", "because a budget covers this call"],
+        )
+        .await;
+}

@@ -85,6 +85,9 @@ async fn a_fallback_that_no_budget_pays_for_is_passed_over() {
     assert_eq!(stage.upstream.seen().await.json()["model"], "gpt-5.5");
     assert_eq!(further.seen().await.json()["model"], "qwen-9");
     assert!(stage.upstream.has_no_unseen_request().await && further.has_no_unseen_request().await);
+    // No call was refused, so that the budget has reached no threshold.
+    let reached = |entry: &serde_json::Value| entry["action"] == "budget.threshold_reached";
+    assert!(!studio.audit().iter().any(reached));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -94,9 +94,15 @@ pub fn streaming(head: Response<()>) -> (Reply, Feed) {
 
 /// A reply with a stream of server-sent events.
 pub fn events() -> (Reply, Feed) {
+    events_with("x-any", "field")
+}
+
+/// Events with a field in their head.
+pub fn events_with(field: &str, value: &str) -> (Reply, Feed) {
     streaming(
         Response::builder()
             .header("content-type", "text/event-stream")
+            .header(field, value)
             .body(())
             .unwrap(),
     )

@@ -6,7 +6,7 @@ use tokio::net::TcpListener;
 
 use crate::calls::Call;
 use crate::fixture::{Stage, stage, stage_with};
-use crate::upstream::{Reply, events, whole};
+use crate::upstream::{Reply, events, events_with, whole};
 
 /// A call by the owner's API key of this studio.
 fn call(stage: &Stage, key: &str, path: &str) -> Call {
@@ -155,8 +155,9 @@ async fn a_stream_is_asked_for_its_usage_and_the_client_sees_nothing_of_it() {
     let stage = stage().await;
     let studio = stage.studio();
     let key = key(&studio);
-    for (asks, expected) in [(false, [CHUNK, DONE].concat()), (true, [CHUNK, EXTRA, DONE].concat())] {
-        let (reply, feed) = events();
+    let (without, with) = ([CHUNK, DONE].concat(), [CHUNK, EXTRA, DONE].concat());
+    for (asks, coding, expected) in [(false, "", &without), (true, "", &with), (false, "Identity", &without)] {
+        let (reply, feed) = events_with("content-encoding", coding);
         stage.upstream.next(reply);
         let mut body = json!({"messages": [], "stream": true});
         if asks {
@@ -177,10 +178,10 @@ async fn a_stream_is_asked_for_its_usage_and_the_client_sees_nothing_of_it() {
         let coding = if asks { "gzip" } else { "identity" };
         assert_eq!(seen.header("accept-encoding"), Some(coding));
     }
-    let rows = usage(&studio, "by=agent", 2).await;
+    let rows = usage(&studio, "by=agent", 3).await;
     assert_eq!(
         (rows[0]["input_tokens"].as_u64(), rows[0]["output_tokens"].as_u64()),
-        (Some(14), Some(6))
+        (Some(21), Some(9))
     );
     assert_eq!(rows[0]["estimated_calls"], 0);
     assert!(calls(&studio).iter().all(|call| call["stream"] == true));

@@ -10,7 +10,7 @@ use crate::service_model::{any_step, run, settings};
 use crate::status_model::follow;
 use crate::store_model::model_tests::{agree, step};
 use crate::support::World;
-use crate::{budget_scenarios, usage_ledger};
+use crate::{budget_scenarios, budget_settlement, usage_ledger};
 
 fn config(cases: u32) -> ProptestConfig {
     ProptestConfig {
@@ -72,7 +72,9 @@ fn budgets_are_exact_over_servers() {
         budget_scenarios::of_scopes_and_periods(World::on(Arc::new(cluster.store().await), settings())).await
     });
     wait(async {
-        budget_scenarios::settled_after_a_kill(World::on(Arc::new(cluster.store().await), settings())).await
+        budget_settlement::settled_after_a_kill(World::on(Arc::new(cluster.store().await), settings())).await;
+        let world = World::on(Arc::new(cluster.store().await), settings());
+        budget_settlement::settled_without_what_was_reported(world).await
     });
     wait(async {
         budget_scenarios::made_beside_calls_of_others(World::on(Arc::new(cluster.store().await), settings())).await

@@ -1,16 +1,13 @@
 //! Budgets on a store of any engine.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use agentcfg_core::model::{
-    Action, AuditFilter, Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, Provider, Scope, Timestamp,
-    TokenUsage, UserId, WorkspaceId,
+    AuditFilter, Budget, BudgetAction, BudgetLimit, BudgetPeriod, BudgetScope, Provider, Scope, Timestamp, TokenUsage,
+    UserId, WorkspaceId,
 };
 use agentcfg_core::service::{CallFacts, CallMeter, CostBound, ModelRequest, OutputCap};
-use agentcfg_core::store::{
-    Batch, CommitError, Committed, Key, Kind, Partition, Record, Scan, Scanned, Store, StoreError,
-};
+use agentcfg_core::store::{Kind, Partition, Scan, Store};
 use agentcfg_core::{AgentCfg, Caller, Error, ErrorKind};
 
 use super::support::{Fault, Faulty, World, kind};
@@ -20,36 +17,6 @@ pub const MODEL: &str = "gpt-5.5";
 
 pub fn limit(usd: &str) -> BudgetLimit {
     BudgetLimit::new(usd.parse().unwrap())
-}
-
-/// A store that refuses reports of what budgets have spent.
-struct WithoutReports {
-    inner: Arc<dyn Store>,
-    refuses: AtomicBool,
-}
-
-#[async_trait::async_trait]
-impl Store for WithoutReports {
-    fn inner(&self) -> Option<&dyn Store> {
-        Some(&self.inner)
-    }
-
-    async fn get(&self, keys: &[Key]) -> Result<Vec<Option<Record>>, StoreError> {
-        self.inner.get(keys).await
-    }
-
-    async fn scan(&self, scan: &Scan) -> Result<Scanned, StoreError> {
-        self.inner.scan(scan).await
-    }
-
-    async fn commit(&self, batch: Batch) -> Result<Committed, CommitError> {
-        let mut writes = batch.writes.iter();
-        let is_report = writes.any(|write| write.key().kind() == Kind::BudgetAccount);
-        match is_report && self.refuses.load(Ordering::SeqCst) {
-            true => Err(StoreError::Unavailable("not now".into()).into()),
-            false => self.inner.commit(batch).await,
-        }
-    }
 }
 
 /// A call that is sent: gpt-5.5 costs 5 and 30 USD a million tokens. Its meter, and the cap of its output.
@@ -67,6 +34,7 @@ pub async fn begin(
         input_tokens: &|_| input,
         output_cap: output,
         answers: 1,
+        is_fallback: false,
     };
     let reservation = service.reserve(&call, &bound).await?;
     let cap = reservation.as_ref().and_then(|reservation| reservation.output_cap());
@@ -78,13 +46,13 @@ pub async fn end(meter: CallMeter, usage: TokenUsage) {
     let _ = meter.end(200, Some(usage), false);
 }
 
-async fn only(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Budget {
+pub async fn only(service: &AgentCfg, caller: &Caller, workspace: WorkspaceId) -> Budget {
     let mut budgets = service.list_budgets(caller, workspace).await.unwrap();
     assert_eq!(budgets.len(), 1);
     budgets.remove(0)
 }
 
-fn shown(budget: &Budget) -> (String, String, String) {
+pub fn shown(budget: &Budget) -> (String, String, String) {
     (
         budget.spent_usd.to_string(),
         budget.reserved_usd.to_string(),
@@ -92,7 +60,7 @@ fn shown(budget: &Budget) -> (String, String, String) {
     )
 }
 
-fn amounts(spent: &str, reserved: &str, unsettled: &str) -> (String, String, String) {
+pub fn amounts(spent: &str, reserved: &str, unsettled: &str) -> (String, String, String) {
     (spent.to_owned(), reserved.to_owned(), unsettled.to_owned())
 }
 
@@ -279,55 +247,6 @@ pub async fn of_scopes_and_periods(world: World) {
         .await;
     assert_eq!(kind(forbidden.map(drop)), ErrorKind::Forbidden);
     assert_eq!(service.list_budgets(&by_key, workspace).await.unwrap().len(), 3);
-}
-
-/// What a process held that was killed is unsettled, and settling sets it to what the usage says.
-pub async fn settled_after_a_kill(world: World) {
-    let (_, workspace) = studio(&world).await;
-    let store = Arc::new(WithoutReports {
-        inner: Arc::clone(&world.store),
-        refuses: AtomicBool::new(false),
-    });
-    let service = service_on(&world, &(Arc::clone(&store) as Arc<dyn Store>));
-    let ada = world.user("ada");
-    let (scope, period) = (BudgetScope::Workspace, BudgetPeriod::Total);
-    service
-        .set_budget(&ada, workspace, scope, None, period, limit("1"))
-        .await
-        .unwrap();
-    let (meter, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(1000)))
-        .await
-        .unwrap();
-    service.flush().await.unwrap();
-    let (ended, _) = begin(&service, &ada, "writer", MODEL, (100, OutputCap::Given(100)))
-        .await
-        .unwrap();
-    end(ended, tokens(100, 100)).await;
-    // The usage is written, and what the budget has spent is not reported: the process is killed in between.
-    store.refuses.store(true, Ordering::SeqCst);
-    assert_eq!(kind(service.flush().await), ErrorKind::Unavailable);
-    std::mem::forget(meter);
-    let other = service_on(&world, &world.store);
-
-    world.clock.advance_millis(20_000);
-    let budget = only(&other, &ada, workspace).await;
-    assert_eq!((budget.spent_usd.nanos(), budget.reserved_usd.nanos()), (0, 0));
-    assert!(budget.unsettled_usd.nanos() >= 30_500_000, "{budget:?}");
-    let settled = other.settle_budgets(&ada, workspace).await.unwrap();
-    assert_eq!(shown(&settled[0]), amounts("0.0035", "0", "0"));
-    let entry = &other.audit_log(&ada, workspace, 0, 1).await.unwrap()[0];
-    assert_eq!(
-        (entry.action, &*entry.target.id),
-        (Action::BudgetSettled, &*settled[0].id.to_string())
-    );
-    assert_eq!(entry.changes["unsettled_usd"].to, "0");
-    // All of the rest can be spent.
-    let (meter, cap) = begin(&other, &ada, "writer", MODEL, (100, OutputCap::Given(50_000)))
-        .await
-        .unwrap();
-    assert_eq!(cap, Some(33_200));
-    end(meter, tokens(100, 33_200)).await;
-    other.shutdown().await.unwrap();
 }
 
 /// A call belongs to the period in which it began, also in a budget that is made later.

@@ -10,9 +10,9 @@ use agentcfg_core::store::{Batch, CommitError, Committed, Key, Kind, Record, Sca
 
 use super::budget_scenarios::{
     MODEL, begin, end, exact_over_servers, limit, made_beside_calls_of_others, of_scopes_and_periods,
-    of_the_period_before, reserved_and_spent, settled_after_a_kill, under_a_clock_that_was_ahead,
-    written_with_an_unknown_outcome,
+    of_the_period_before, reserved_and_spent, under_a_clock_that_was_ahead, written_with_an_unknown_outcome,
 };
+use super::budget_settlement::{settled_after_a_kill, settled_without_what_was_reported};
 use super::support::{Between, Call, Frozen, World};
 use super::usage_ledger::{service_on, studio, tokens};
 
@@ -38,6 +38,9 @@ async fn budgets_have_scopes_and_periods() {
 async fn a_killed_process_leaves_what_can_be_settled() {
     for world in worlds() {
         settled_after_a_kill(world).await;
+    }
+    for world in worlds() {
+        settled_without_what_was_reported(world).await;
     }
 }
 

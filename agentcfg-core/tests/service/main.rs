@@ -10,6 +10,7 @@ mod apply;
 mod apply_properties;
 mod audit;
 mod budget_scenarios;
+mod budget_settlement;
 mod budgets;
 mod changes;
 mod conditions;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use uuid::Uuid;
 
+use super::end_order::EndOrder;
 use super::period;
 use super::slice::{Limit, Slice};
 use crate::error::Error;
@@ -164,6 +165,8 @@ impl StoredBudget {
 #[derive(Default)]
 pub(in crate::service) struct Budgets {
     known: Mutex<HashMap<WorkspaceId, Arc<KnownBudgets>>>,
+    /// Locked by what ends a call or makes a report, before the slices.
+    pub(super) order: Mutex<EndOrder>,
     pub(super) wake: Arc<tokio::sync::Notify>,
     pub(super) upkeep: std::sync::OnceLock<()>,
 }

@@ -18,6 +18,7 @@ use crate::service::records::{self, BudgetAccount, EntityKey, Outcome, StoredBud
 use crate::service::retry::Rounds;
 use crate::service::{AgentCfg, Inner};
 use crate::store::Check;
+use crate::sync::lock;
 
 /// How often slices are reported, and others asked whether they need something.
 const TICK: Duration = Duration::from_millis(500);
@@ -75,13 +76,12 @@ impl AgentCfg {
                 account.asked += 1;
             }
             let limit = budget.value.limit();
-            let at = Moment {
-                now: self.now().unix_millis(),
-                steady: self.inner.clock.steady_millis(),
-            };
+            let steady = self.inner.clock.steady_millis();
             let was_refused = {
+                let mut order = lock(&self.inner.budgets.order);
+                let now = order.report(self.now().unix_millis());
                 let mut slice = slice.lock();
-                slice.exchange(&mut account, own, limit, at, wish);
+                slice.exchange(&mut account, own, limit, Moment { now, steady }, wish);
                 slice.was_refused()
             };
             let counted = account.spent.saturating_add(account.unsettled(own, self.gone()));
@@ -97,7 +97,7 @@ impl AgentCfg {
             let put = self.put_account(slice.workspace, &budget.value, unchanged, (&key, &account), threshold);
             match put.await? {
                 Outcome::Done(_) => {
-                    slice.lock().exchanged(&account, own, at.steady);
+                    slice.lock().exchanged(&account, own, steady);
                     if is_first && let Err(error) = self.remove_old_accounts(slice).await {
                         tracing::warn!(?error, "could not remove the accounts of earlier periods of a budget");
                     }

@@ -7,6 +7,7 @@
 //! counted until it is settled.
 
 mod cache;
+mod end_order;
 mod exchange;
 mod manage;
 mod period;

@@ -7,6 +7,7 @@ use super::cache::{KnownBudget, KnownBudgets, PeriodSlice};
 use crate::model::{ModelPrices, Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
 use crate::service::records::CallGroup;
+use crate::sync::lock;
 
 /// What a model call has reserved of the budgets that cover it, until its end.
 ///
@@ -117,16 +118,19 @@ impl Drop for Reservation {
 }
 
 impl AgentCfg {
-    /// Counts a call that has ended in the budgets that cover it: in those that it has reserved of, and in those that
-    /// this process knows to be made since. Returns the revision of the budgets that it counts in.
+    /// Counts a call that ends now in the budgets that cover it: in those that it has reserved of, and in those that
+    /// this process knows to be made since.
     pub(in crate::service) fn settle_call(
         &self,
         workspace: WorkspaceId,
         call: &EndedCost<'_>,
         reservation: Option<Reservation>,
         is_estimated: bool,
-    ) -> u64 {
+    ) -> SettledCall {
         let known = self.inner.budgets.of(workspace);
+        // No report is made meanwhile.
+        let mut order = lock(&self.inner.budgets.order);
+        let ended_at = order.end(self.inner.clock.now().unix_millis());
         if let Some(known) = &known {
             let has_reserved = |budget: &KnownBudget| reservation.as_ref().is_some_and(|parts| parts.has(budget));
             self.charge(known.budgets.iter().filter(|budget| !has_reserved(budget)), call);
@@ -134,7 +138,10 @@ impl AgentCfg {
         if let Some(reservation) = reservation {
             reservation.settle(call.cost, is_estimated);
         }
-        known.map_or(0, |known| known.revision)
+        SettledCall {
+            ended_at,
+            revision: known.map_or(0, |known| known.revision),
+        }
     }
 
     /// Counts a call in the budgets that were made between these revisions: when it was settled, and when it was
@@ -159,6 +166,14 @@ impl AgentCfg {
             self.keep_up_budgets();
         }
     }
+}
+
+/// A call that was counted in the budgets that cover it.
+pub(in crate::service) struct SettledCall {
+    /// When it ended, in milliseconds: after each report of what budgets have spent that does not have it.
+    pub(in crate::service) ended_at: i64,
+    /// The revision of the budgets that it counts in.
+    pub(in crate::service) revision: u64,
 }
 
 /// What a call that has ended cost, and who made it.

@@ -51,6 +51,7 @@ pub enum OutputCap {
 ///     input_tokens: &|_| (body.len() as u64).div_ceil(3),
 ///     output_cap: OutputCap::Given(1000),
 ///     answers: 1,
+///     is_fallback: false,
 /// };
 /// assert_eq!((bound.input_tokens)(None), 20);
 /// ```
@@ -63,6 +64,9 @@ pub struct CostBound<'a> {
     pub output_cap: OutputCap,
     /// How many answers are asked for.
     pub answers: u64,
+    /// Whether another model is asked because one has failed: where the budgets do not pay for it, it is passed over,
+    /// and no call is refused.
+    pub is_fallback: bool,
 }
 
 impl fmt::Debug for CostBound<'_> {
@@ -71,6 +75,7 @@ impl fmt::Debug for CostBound<'_> {
             .field("models", &self.models)
             .field("output_cap", &self.output_cap)
             .field("answers", &self.answers)
+            .field("is_fallback", &self.is_fallback)
             .finish_non_exhaustive()
     }
 }
@@ -148,6 +153,7 @@ impl AgentCfg {
     ///         input_tokens: &|_| (body.len() as u64).div_ceil(3),
     ///         output_cap: OutputCap::Given(1000),
     ///         answers: 1,
+    ///         is_fallback: false,
     ///     };
     ///     Ok(match service.reserve(call, &bound).await? {
     ///         Some(reservation) => format!("at most {} USD", reservation.amount()),
@@ -156,22 +162,7 @@ impl AgentCfg {
     /// }
     /// ```
     pub async fn reserve(&self, call: &ModelCall, bound: &CostBound<'_>) -> Result<Option<Reservation>, Error> {
-        if call.budgets == 0 {
-            return Ok(None);
-        }
-        let known = match self.inner.budgets.of(call.workspace) {
-            Some(known) if known.revision >= call.budgets => known,
-            _ => {
-                let known = self.read_budgets(call.workspace).await?;
-                // Calls that have ended here count in new budgets before the next one reserves.
-                self.write_usage_of(call.workspace).await?;
-                known
-            }
-        };
-        let id = |kind| (call.actor.kind == kind).then_some(&*call.actor.id);
-        let (key, user) = (id(ActorType::ApiKey), id(ActorType::User));
-        let covers = |budget: &&Arc<KnownBudget>| budget.place.covers(&call.agent_id, key, user);
-        let covering: Vec<_> = known.budgets.iter().filter(covers).collect();
+        let covering = self.covering(call).await?;
         if covering.is_empty() {
             return Ok(None);
         }
@@ -202,9 +193,9 @@ impl AgentCfg {
         let least = own.cost(bound, own.cap.min(LEAST_OUTPUT_TOKENS)).min(amount);
         let now = self.now();
         let mut is_capped = false;
-        for budget in covering {
+        for budget in &covering {
             let slice = budget.at(now);
-            let Some(granted) = self.reserve_of(&slice, amount, least).await? else {
+            let Some(granted) = self.reserve_of(&slice, amount, least, !bound.is_fallback).await? else {
                 if budget.refuses() {
                     return Err(exceeded(&budget.stored, now));
                 }
@@ -226,8 +217,14 @@ impl AgentCfg {
     }
 
     /// Reserves an amount of a budget, or the rest if that is at least `least`; `None` where the budget does not pay
-    /// for it. A budget that is removed meanwhile pays for everything.
-    async fn reserve_of(&self, slice: &Arc<PeriodSlice>, amount: u64, least: u64) -> Result<Option<u64>, Error> {
+    /// for it, which is noted as a refusal or not. A budget that is removed meanwhile pays for everything.
+    async fn reserve_of(
+        &self,
+        slice: &Arc<PeriodSlice>,
+        amount: u64,
+        least: u64,
+        is_noted: bool,
+    ) -> Result<Option<u64>, Error> {
         if amount == 0 {
             return Ok(Some(0));
         }
@@ -274,7 +271,12 @@ impl AgentCfg {
                 }
                 let waits = account.awaits_others(own, self.gone()) && asked < PATIENCE;
                 if !waits || Handle::try_current().is_err() {
-                    return self.reserve_rest(slice, least, amount, rest).await;
+                    let granted = self.reserve_rest(slice, least, amount, rest).await?;
+                    if granted.is_none() && is_noted {
+                        slice.lock().note_refusal();
+                        self.exchange(slice, Wish::Keep, false).await?;
+                    }
+                    return Ok(granted);
                 }
             }
             asked += 1;
@@ -303,14 +305,45 @@ impl AgentCfg {
                 return Ok(Some(amount));
             }
         }
-        let granted = slice
-            .lock()
-            .reserve_rest(least, amount, self.inner.clock.steady_millis());
-        if granted.is_none() {
-            slice.lock().note_refusal();
-            self.exchange(slice, Wish::Keep, false).await?;
+        let steady = self.inner.clock.steady_millis();
+        Ok(slice.lock().reserve_rest(least, amount, steady))
+    }
+
+    /// Whether a budget covers a model call, so that it must say what it can cost.
+    ///
+    /// # Errors
+    ///
+    /// When storage fails.
+    ///
+    /// ```
+    /// use agentcfg_core::service::ModelCall;
+    /// # use agentcfg_core::{AgentCfg, Error};
+    /// async fn must_say(service: &AgentCfg, call: &ModelCall) -> Result<bool, Error> {
+    ///     service.is_budgeted(call).await
+    /// }
+    /// ```
+    pub async fn is_budgeted(&self, call: &ModelCall) -> Result<bool, Error> {
+        Ok(!self.covering(call).await?.is_empty())
+    }
+
+    /// The budgets that cover a model call.
+    async fn covering(&self, call: &ModelCall) -> Result<Vec<Arc<KnownBudget>>, Error> {
+        if call.budgets == 0 {
+            return Ok(Vec::new());
         }
-        Ok(granted)
+        let known = match self.inner.budgets.of(call.workspace) {
+            Some(known) if known.revision >= call.budgets => known,
+            _ => {
+                let known = self.read_budgets(call.workspace).await?;
+                // Calls that have ended here count in new budgets before the next one reserves.
+                self.write_usage_of(call.workspace).await?;
+                known
+            }
+        };
+        let id = |kind| (call.actor.kind == kind).then_some(&*call.actor.id);
+        let (key, user) = (id(ActorType::ApiKey), id(ActorType::User));
+        let covers = |budget: &&Arc<KnownBudget>| budget.place.covers(&call.agent_id, key, user);
+        Ok(known.budgets.iter().filter(covers).cloned().collect())
     }
 }
 

@@ -132,8 +132,11 @@ impl AgentCfg {
         {
             let mut account = found.value.clone();
             for gone in gone {
-                account.holders.remove(&gone.process());
-                account.spent = account.spent.saturating_add(gone.spent.min(gone.held));
+                let spent = gone.spent.min(gone.held);
+                account.spent = account.spent.saturating_add(spent);
+                if let Some(holder) = account.holders.get_mut(&gone.process()) {
+                    holder.settle(spent, now.unix_millis());
+                }
             }
             let before = (found.value.unsettled(own, self.gone()), found.value.spent);
             let (action, id) = (Action::BudgetSettled, budget.id.to_string());
@@ -232,7 +235,7 @@ impl HolderGone {
 
     /// Whether it has made this call, and did not report it.
     fn made(&self, call: &StoredCall) -> bool {
-        let times = self.reported_at()..=self.reported_at().saturating_add(AFTER_REPORT);
-        call.process == self.process() && times.contains(&call.ended_at)
+        let after = call.ended_at.saturating_sub(self.reported_at());
+        call.process == self.process() && (1..=AFTER_REPORT).contains(&after)
     }
 }

@@ -60,6 +60,9 @@ pub(super) struct Slice {
     report: u64,
     /// The number of the last one that was taken over: what it says is in the account, and not here any more.
     taken_over: u64,
+    /// The number of the last one after which another process has settled what was spent, if that was taken into
+    /// account.
+    settled_after: Option<u64>,
     /// The reports whose outcome is not known. Each of them checks that the account is as it was read, so at most one
     /// is committed, which may be one that was given up.
     undecided: Vec<Report>,
@@ -201,7 +204,16 @@ impl Slice {
         }
         let counted = self.undecided.iter().find(|report| report.number == reported);
         let counted = counted.map_or(0, |report| report.spent.saturating_add(report.beyond));
-        Some(self.unreported().saturating_sub(counted))
+        let settled = account.holders.get(&own).map_or(0, |own| self.settled_of(own));
+        Some(self.unreported().saturating_sub(counted).saturating_sub(settled))
+    }
+
+    /// What another process has settled of what was spent, and is not taken into account yet.
+    fn settled_of(&self, own: &SliceHolder) -> u64 {
+        match self.settled_after == Some(own.report) {
+            true => 0,
+            false => own.settled,
+        }
     }
 
     /// What calls in flight have reserved.
@@ -233,13 +245,20 @@ impl Slice {
     }
 
     /// Takes over what the account says of this process, after a commit whose outcome was not known, or when the slice
-    /// was settled by an operator.
+    /// was settled by an operator: what that counted is not reported again.
     fn reconcile(&mut self, own: Option<&SliceHolder>) {
         self.held = own.map_or(0, |own| own.held);
         let Some(own) = own else { return };
         let done = self.undecided.iter().find(|report| report.number == own.report);
         if let Some(done) = done.copied() {
             self.take_over(done);
+        }
+        let settled = self.settled_of(own);
+        if settled > 0 {
+            self.settled_after = Some(own.report);
+            let of_slice = settled.min(self.spent);
+            self.spent -= of_slice;
+            self.beyond = self.beyond.saturating_sub(settled - of_slice);
         }
         self.report = self.report.max(own.report);
     }
@@ -320,6 +339,7 @@ impl Slice {
                 report: self.report,
                 reported_at: at.now,
                 answered: self.answered,
+                settled: 0,
             }),
             false => before,
         };

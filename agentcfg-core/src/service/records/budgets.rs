@@ -120,6 +120,20 @@ pub(in crate::service) struct SliceHolder {
     /// The last request to give back that it has answered.
     #[serde(rename = "a")]
     pub(in crate::service) answered: u64,
+    /// What it has spent since that report, where that was settled because it was taken to be gone: it may have been
+    /// slow, and must not report it again.
+    #[serde(rename = "s", default, skip_serializing_if = "super::usage::is_zero")]
+    pub(in crate::service) settled: u64,
+}
+
+impl SliceHolder {
+    /// Takes away what it holds, because it is taken to be gone. It has spent this much since its last report.
+    pub(in crate::service) fn settle(&mut self, spent: u64, now: i64) {
+        (self.held, self.open) = (0, 0);
+        self.settled = spent;
+        // It is kept for a while after this moment.
+        self.reported_at = now;
+    }
 }
 
 /// The account of a budget in the period of this name.

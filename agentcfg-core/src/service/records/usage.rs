@@ -44,7 +44,7 @@ impl CallGroup {
     }
 }
 
-fn is_zero(number: &u64) -> bool {
+pub(super) fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 

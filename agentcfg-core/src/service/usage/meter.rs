@@ -182,7 +182,6 @@ impl CallMeter {
         };
         let group = Arc::new(CallGroup { status, ..self.group });
         let spent = cost.unwrap_or(Usd::ZERO);
-        // Before the time of its end is read: a report of what budgets have spent has all calls that ended before it.
         let call = EndedCost {
             group: &group,
             cost: spent,
@@ -197,7 +196,7 @@ impl CallMeter {
         self.service.note_call(
             self.workspace,
             StoredCall {
-                ended_at: inner.clock.now().unix_millis(),
+                ended_at: settled.ended_at,
                 group,
                 path: self.path,
                 stream: self.is_stream,
@@ -210,7 +209,7 @@ impl CallMeter {
                 request_id: self.request_id,
                 process: self.service.process_tag().unwrap_or_default(),
             },
-            settled,
+            settled.revision,
         );
         ended
     }

@@ -123,7 +123,10 @@ async fn prepared<'a>(
     let mut body = body.map_err(|failure| failure.with_fields(named(model, 0)))?;
     let mut models: Vec<_> = model.into_iter().collect();
     models.extend(later.iter().filter_map(|attempt| attempt.model.as_deref()));
-    let reserved = sent.metering.reserve(call, attempt, &models, &mut body).await;
+    let reserved = sent
+        .metering
+        .reserve(call, attempt, (&models, number > 1), &mut body)
+        .await;
     let reservation = reserved.map_err(|failure| failure.with_fields(named(model, 0)))?;
     let metered = sent
         .metering

@@ -4,7 +4,7 @@ use std::io::Write;
 
 use agentcfg_core::model::TokenUsage;
 use flate2::write::GzDecoder;
-use hyper::header::{self, HeaderMap};
+use hyper::header::{self, HeaderMap, HeaderValue};
 
 use super::finder::{Finder, Place};
 use super::path::UsagePath;
@@ -61,11 +61,16 @@ enum Line {
 
 const DATA: &[u8] = b"data:";
 
+/// Whether an encoding of content leaves it as it is.
+pub fn is_identity(coding: &HeaderValue) -> bool {
+    coding.is_empty() || coding.as_bytes().eq_ignore_ascii_case(b"identity")
+}
+
 impl AnswerScanner {
     /// A scanner for an answer with these header fields. It also reads which model answers, if that is wanted.
     pub fn new(path: UsagePath, headers: &HeaderMap, wants_model: bool) -> Self {
         let starts_with = |name, prefix: &[u8]| {
-            let value = headers.get(name).map(header::HeaderValue::as_bytes);
+            let value = headers.get(name).map(HeaderValue::as_bytes);
             value.is_some_and(|value| value.len() >= prefix.len() && value[..prefix.len()].eq_ignore_ascii_case(prefix))
         };
         let is_stream = starts_with(header::CONTENT_TYPE, b"text/event-stream");
@@ -76,10 +81,11 @@ impl AnswerScanner {
             events: is_stream.then(Events::default),
             reported: Reported::default(),
         };
-        let text = match headers.get(header::CONTENT_ENCODING).map(header::HeaderValue::as_bytes) {
-            None | Some(b"identity" | b"") => Coded::Plain(text),
-            Some(b"gzip") => Coded::Gzip(Box::new(GzDecoder::new(text))),
-            Some(_) => Coded::Unknown,
+        let coding = headers.get(header::CONTENT_ENCODING);
+        let text = match coding.map(|coding| coding.as_bytes().to_ascii_lowercase()).as_deref() {
+            Some(b"gzip" | b"x-gzip") => Coded::Gzip(Box::new(GzDecoder::new(text))),
+            Some(_) if !coding.is_none_or(is_identity) => Coded::Unknown,
+            _ => Coded::Plain(text),
         };
         Self { path, text, is_stream }
     }

@@ -13,7 +13,7 @@ use hyper::Response;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::{CONTENT_ENCODING, HeaderValue};
 
-use super::answer::AnswerScanner;
+use super::answer::{AnswerScanner, is_identity};
 use super::extra_chunk::ExtraChunk;
 use super::output_cap::{ChatCap, OutputMembers};
 use super::path::UsagePath;
@@ -71,7 +71,8 @@ impl fmt::Debug for Metering<'_> {
 
 impl Metering<'_> {
     /// Reserves what an attempt can cost of the budgets that cover the call, and puts the cap of its output into the
-    /// body. The first of the models is asked, and the others may be asked after it.
+    /// body. The first of the models is asked, because another one has failed or not, and the others may be asked after
+    /// it.
     ///
     /// # Errors
     ///
@@ -80,19 +81,25 @@ impl Metering<'_> {
         &self,
         call: &ModelCall,
         attempt: &ModelAttempt,
-        models: &[&str],
+        (models, is_fallback): (&[&str], bool),
         sent: &mut MeteredBody,
     ) -> Result<Option<Reservation>, Failure> {
         let Some(path) = sent.path.filter(|_| call.may_have_budgets()) else {
             return Ok(None);
         };
-        let members = OutputMembers::read(path, ChatCap::of(attempt), &sent.body)?;
+        let members = match OutputMembers::read(path, ChatCap::of(attempt), &sent.body) {
+            Ok(members) => members,
+            // What no budget covers may cost what it wants.
+            Err(_) if !self.service.is_budgeted(call).await? => return Ok(None),
+            Err(refusal) => return Err(refusal),
+        };
         let body = &sent.body;
         let bound = CostBound {
             models,
             input_tokens: &|cap| (members.length_with(body, cap) as u64).div_ceil(3),
             output_cap: members.cap(),
             answers: members.answers,
+            is_fallback,
         };
         let reservation = self.service.reserve(call, &bound).await.map_err(refused)?;
         if let Some(cap) = reservation.as_ref().and_then(Reservation::output_cap) {
@@ -180,7 +187,7 @@ impl MeteredCall {
             trace.answer_began(answer.body().is_end_stream());
         }
         // A provider may compress although it was asked not to: its events are not seen then.
-        let is_plain = !answer.headers().contains_key(CONTENT_ENCODING);
+        let is_plain = answer.headers().get(CONTENT_ENCODING).is_none_or(is_identity);
         let filter = (self.asks_for_usage && is_stream && is_plain).then(ExtraChunk::default);
         answer.map(|body| Measured {
             body,

@@ -1,7 +1,8 @@
 //! What a provider reports of the tokens of a call, in any of the forms of the known APIs.
 
 use agentcfg_core::model::TokenUsage;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::finder::Place;
@@ -21,31 +22,69 @@ pub struct Reported {
     pub is_whole: bool,
 }
 
-/// `usage` in the forms of chat completions, responses, embeddings and messages.
+/// `usage` in the forms of chat completions, responses, embeddings and messages. Of its details, what cannot be read is
+/// left out.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Usage {
+    #[serde(deserialize_with = "count")]
     prompt_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
     completion_tokens: Option<u64>,
+    #[serde(deserialize_with = "details")]
     prompt_tokens_details: Option<Details>,
+    #[serde(deserialize_with = "details")]
     completion_tokens_details: Option<Details>,
+    #[serde(deserialize_with = "count")]
     input_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
     output_tokens: Option<u64>,
-    total_tokens: Option<Value>,
+    #[serde(deserialize_with = "detail")]
+    total_tokens: Option<u64>,
     prompt_audio_seconds: Option<Value>,
+    #[serde(deserialize_with = "details")]
     input_tokens_details: Option<Details>,
+    #[serde(deserialize_with = "details")]
     output_tokens_details: Option<Details>,
+    #[serde(deserialize_with = "count")]
     cache_creation_input_tokens: Option<u64>,
+    #[serde(deserialize_with = "count")]
     cache_read_input_tokens: Option<u64>,
 }
 
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Details {
-    audio_tokens: Option<Value>,
+    #[serde(deserialize_with = "detail")]
+    audio_tokens: Option<u64>,
+    #[serde(deserialize_with = "detail")]
     cached_tokens: Option<u64>,
+    #[serde(deserialize_with = "detail")]
     cache_write_tokens: Option<u64>,
+    #[serde(deserialize_with = "detail")]
     reasoning_tokens: Option<u64>,
+}
+
+/// A number of tokens, which some providers write as `11.0`.
+fn tokens(value: &Value) -> Option<u64> {
+    let whole = || {
+        let number = value.as_f64().filter(|number| number.fract() == 0.0)?;
+        (0.0..=MOST as f64).contains(&number).then_some(number as u64)
+    };
+    value.as_u64().or_else(whole).filter(|tokens| *tokens <= MOST)
+}
+
+fn count<'de, D: Deserializer<'de>>(field: D) -> Result<Option<u64>, D::Error> {
+    let tokens = |value| tokens(&value).ok_or_else(|| D::Error::custom("no number of tokens"));
+    Option::<Value>::deserialize(field)?.map(tokens).transpose()
+}
+
+fn detail<'de, D: Deserializer<'de>>(field: D) -> Result<Option<u64>, D::Error> {
+    Ok(Option::<Value>::deserialize(field)?.as_ref().and_then(tokens))
+}
+
+fn details<'de, D: Deserializer<'de>>(field: D) -> Result<Option<Details>, D::Error> {
+    Ok(Option::<Value>::deserialize(field)?.and_then(|value| Details::deserialize(value).ok()))
 }
 
 impl Reported {
@@ -110,21 +149,19 @@ impl Usage {
     /// The tokens of output that the total has and the completion has not: some providers count reasoning so. What is of
     /// audio is input, which some count in the total alone as well.
     fn beside_completion(&self, input: u64) -> u64 {
-        let total = self.total_tokens.as_ref().and_then(Value::as_u64);
         let completion = self.completion_tokens.or(self.output_tokens);
         let has_audio = self
             .prompt_audio_seconds
             .as_ref()
             .is_some_and(|seconds| !seconds.is_null());
-        let (Some(total), Some(completion), false) = (total.filter(|total| *total <= MOST), completion, has_audio)
-        else {
+        let (Some(total), Some(completion), false) = (self.total_tokens, completion, has_audio) else {
             return 0;
         };
         let details = self
             .prompt_tokens_details
             .as_ref()
             .or(self.input_tokens_details.as_ref());
-        let audio = details.and_then(|details| details.audio_tokens.as_ref()?.as_u64());
+        let audio = details.and_then(|details| details.audio_tokens);
         total
             .saturating_sub(input)
             .saturating_sub(audio.unwrap_or_default())
@@ -133,16 +170,7 @@ impl Usage {
 }
 
 fn read(text: &[u8]) -> Option<Usage> {
-    let usage: Usage = serde_json::from_slice(text).ok()?;
-    let counts = [
-        usage.prompt_tokens,
-        usage.completion_tokens,
-        usage.input_tokens,
-        usage.output_tokens,
-        usage.cache_creation_input_tokens,
-        usage.cache_read_input_tokens,
-    ];
-    counts.iter().flatten().all(|count| *count <= MOST).then_some(usage)
+    serde_json::from_slice(text).ok()
 }
 
 #[cfg(test)]
@@ -184,6 +212,15 @@ mod tests {
         ] {
             assert_eq!(openai(none), Reported::default(), "{none}");
         }
+        // A detail that cannot be read is left out, and a whole number may have a point.
+        let odd = openai(
+            r#"{"prompt_tokens":11.0,"completion_tokens":7,"prompt_tokens_details":[],"total_tokens":"x","completion_tokens_details":{"reasoning_tokens":-1}}"#,
+        );
+        assert_eq!((odd.usage().input, odd.usage().output, odd.is_whole), (11, 7, true));
+        assert_eq!(
+            openai(r#"{"prompt_tokens":11.5,"completion_tokens":7}"#),
+            Reported::default()
+        );
         // Parts are never more than the whole.
         let odd = openai(
             r#"{"prompt_tokens":5,"completion_tokens":2,"prompt_tokens_details":{"cached_tokens":9},"completion_tokens_details":{"reasoning_tokens":3}}"#,
