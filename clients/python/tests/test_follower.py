@@ -108,11 +108,11 @@ GONE = 'event: gone\ndata: {"error": "of another epoch"}\n\n'
 def test_a_broken_stream_goes_on_from_its_cursor_with_growing_delays() -> None:
     script = Script(
         released(1, "e-c1"),
-        stream(bookmark("e-c3")),
+        stream(bookmark("e-c1"), bookmark("e-c3")),
         httpx.ConnectError,
         httpx.ConnectError,
         refused(503, retry_after="4"),
-        stream(bookmark("e-c5")),
+        stream(bookmark("e-c3"), bookmark("e-c5")),
     ).run()
     assert script.asked == ["released", "changes+ e-c1", *["changes+ e-c3"] * 4, "changes+ e-c5"]
     # Half of each delay is jitter; what works starts the delays again.

@@ -12,6 +12,7 @@ import pytest
 
 from agentcfg import NO_RETRIES, Client, errors
 from agentcfg._cache import CacheFile, Saved
+from agentcfg._follower import SILENCE
 from test_follower import END, Script, bookmark, change, refused, released, stream
 
 
@@ -28,7 +29,7 @@ def test_what_a_stream_does_not_bring_is_polled() -> None:
         released(2, "e-c2"),
         httpx.ReadTimeout,
         page("e-c4"),
-        stream(bookmark("e-c5")),
+        stream(bookmark("e-c4"), bookmark("e-c5")),
     ).run()
     assert script.steps == [1, 2]
     assert script.asked == [
@@ -78,9 +79,9 @@ def test_comments_of_a_proxy_keep_no_stream_live() -> None:
     script = Script(released(1, "e-c1"))
 
     async def pieces() -> AsyncIterator[bytes]:
-        yield bookmark("e-c2").encode()
+        yield (bookmark("e-c1") + bookmark("e-c2")).encode()
         for _ in range(3):
-            script.clock.time += 20
+            script.clock.time += 10
             yield b": still here\n"
         yield bookmark("e-c3").encode()
 
@@ -90,11 +91,62 @@ def test_comments_of_a_proxy_keep_no_stream_live() -> None:
             script.clock.time += 40
             yield data[at : at + 40]
 
-    for content in (pieces, slow):
-        script.answers.append(httpx.Response(200, content=content()))
+    script.answers += [
+        httpx.Response(200, content=pieces()),
+        page("e-c2"),
+        httpx.Response(200, content=slow()),
+        page("e-c3"),
+    ]
     script.run()
     # A long event that comes slowly is none.
-    assert script.asked == ["released", "changes+ e-c1", "changes+ e-c2", "changes+ e-c3"]
+    assert script.asked[1:] == ["changes+ e-c1", "changes e-c2", "changes+ e-c2", "changes e-c3", "changes+ e-c3"]
+
+
+def held(script: Script, cursor: str) -> httpx.Response:
+    """A stream of which a proxy passes on the first event alone."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"retry: 1500\n\n" + bookmark(cursor).encode()
+        script.clock.time += SILENCE
+        raise httpx.ReadTimeout("from the test")
+
+    return httpx.Response(200, content=pieces())
+
+
+def test_a_proxy_that_passes_the_first_event_alone_hides_no_release() -> None:
+    script = Script(released(1, "e-c1"))
+    script.answers += [held(script, "e-c1"), page("e-c2", change("e-c2")), released(2, "e-c2")]
+    script.answers += [held(script, "e-c2"), page("e-c2"), held(script, "e-c2"), page("e-c2")]
+    seen: list[float] = []
+    script.holder.on_change(lambda _: seen.append(script.clock.time))
+    script.run()
+    assert script.steps == [1, 2] and seen[1] < 30
+    assert script.asked[1:] == [
+        *["changes+ e-c1", "changes e-c1", "released"],
+        *["changes+ e-c2", "changes e-c2"] * 2,
+        "changes e-c2",
+    ], "after three such streams polls replace them"
+
+
+def test_the_first_event_of_a_stream_confirms_nothing() -> None:
+    script = Script(released(1, "e-c1"))
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield bookmark("e-c1").encode()
+        assert script.holder.health().is_live
+        yield change("e-c2").encode()
+
+    script.answers += [httpx.ConnectError, httpx.Response(200, content=pieces()), refused(500)]
+    age = script.run().holder.health().age
+    assert age is not None and age.total_seconds() == pytest.approx(script.clock.time) and script.clock.time > 0
+
+
+def test_after_a_while_without_the_server_it_is_asked_for_changes_before_a_stream() -> None:
+    script = Script(released(1, "e-c1"), refused(503, retry_after="60"), page("e-c1"), stream(bookmark("e-c1")))
+    script.run()
+    assert script.asked == ["released", *["changes+ e-c1", "changes e-c1"] * 2]
+    age = script.holder.health().age
+    assert age is not None and age.total_seconds() < 1, "a stream that is open is of a state that is confirmed"
 
 
 @pytest.fixture

@@ -25,13 +25,15 @@ export interface FollowOptions {
   after: string;
   status?: boolean;
   signal: AbortSignal;
-  /** Is called when a connection ends or fails, before the next one, and with nothing when one works. */
+  /** Is called when a connection ends or fails, before the next one, and before the first item of one that works. */
   onConnection?: (state: "streaming" | "polling" | "waiting", error?: unknown) => void;
 }
 
 const PATH = "/api/changes";
 /** How long a stream may be silent before it counts as dead. It has a bookmark every 15 seconds. */
-const SILENCE_MS = 45_000;
+const SILENCE_MS = 25_000;
+/** For how long the word of the server counts. After that it is asked for changes before the next stream is opened. */
+const FRESH_MS = 20_000;
 const MIN_DELAY_MS = 200;
 const MAX_DELAY_MS = 10_000;
 /** How long a poll waits for an event. A poll does not count as a stream. */
@@ -58,16 +60,21 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
   let { after } = options;
   let pollUntil = 0;
   let hasPolled = false;
-  /** How many streams in a row have ended without an event, and whether what the last one should have brought was asked for. */
+  /**
+   * How many streams in a row have ended without an event after the first bookmark, and whether what the last one should have
+   * brought was asked for.
+   */
   let fruitless = 0;
   let isChecked = true;
   let hasConnected = false;
+  /** When the server said last that the position is the present one. */
+  let confirmedAt = clock.now();
   for (;;) {
     let pause: number;
     const begun = clock.now();
     const before = fruitless;
     const isLongPoll = begun < pollUntil;
-    const isPoll = isLongPoll || !isChecked;
+    const isPoll = isLongPoll || !isChecked || begun - confirmedAt > FRESH_MS;
     try {
       const query = { workspace_id: options.workspaceId, after };
       const request = { method: "GET", path: PATH, signal };
@@ -88,11 +95,18 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
       let ended: Ended;
       try {
         let item = await items.next();
-        for (; item.done !== true; item = await items.next()) {
+        for (let isFirst = true; item.done !== true; item = await items.next()) {
           hasConnected = true;
-          backoff.reset();
-          if (!isPoll) fruitless = 0;
-          if (!isPoll || isLongPoll) report(isPoll ? "polling" : "streaming");
+          const isBookmark = item.value.type === "bookmark";
+          // A stream opens with a bookmark of the position that was asked for. That proves nothing: a proxy that passes it on may
+          // hold back what follows.
+          if (isPoll || !isFirst || !isBookmark) {
+            backoff.reset();
+            if (!isPoll) fruitless = 0;
+            if (isBookmark) confirmedAt = clock.now();
+          }
+          if (isFirst && (!isPoll || isLongPoll)) report(isPoll ? "polling" : "streaming");
+          isFirst = false;
           if (item.value.type !== "status") after = item.value.cursor;
           yield item.value;
         }
@@ -108,7 +122,7 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
         signal.throwIfAborted();
         continue;
       }
-      if (ended.hasEvents === true) fruitless = 0;
+      if (ended.isOrderly === true) fruitless = 0;
       // The server draws the delay after an orderly end at random for each stream.
       pause = ended.retryMs === undefined ? backoff.next() : Math.min(ended.retryMs, MAX_DELAY_MS);
       report("waiting", ended.error);
@@ -141,8 +155,7 @@ export async function* follow(transport: Transport, options: FollowOptions): Asy
 /** How a connection ended: with the delay that the server asks for when it did so in order. */
 interface Ended {
   retryMs?: number | undefined;
-  /** Whether it brought an event. */
-  hasEvents?: boolean;
+  isOrderly?: boolean;
   error?: unknown;
 }
 
@@ -166,16 +179,14 @@ async function* stream(transport: Transport, request: ApiRequest & { signal: Abo
     const body = await transport.open({ ...request, signal: connection.signal });
     const decoder = new TextDecoder();
     const pieces = body.getReader();
-    let hasEvents = false;
     silence = new Silence(transport.clock);
     for (;;) {
       const piece = await silence.or(pieces.read(), connection.signal);
-      if (piece === undefined || piece.done) return { hasEvents, error: new ConnectionError("the stream broke", "unknown") };
+      if (piece === undefined || piece.done) return { error: new ConnectionError("the stream broke", "unknown") };
       const events = read(reader, decoder.decode(piece.value, { stream: true }));
       // A comment may be a proxy's: only events, and parts of a long one, show that the server is there.
       if (events.length === 0 && !reader.isWithinEvent) continue;
       silence.end();
-      hasEvents ||= events.length > 0;
       for (const event of events) {
         if (event.name === "gone") {
           throw new GoneError("the position in the change feed is gone: read the list again", 410, "final");
@@ -184,7 +195,7 @@ async function* stream(transport: Transport, request: ApiRequest & { signal: Abo
           // The answer to the next connection tells whether the credential is the reason.
           return {
             retryMs: reader.retryMs,
-            hasEvents,
+            isOrderly: true,
             error: new ConnectionError(`the server ended the stream: ${reason(event)}`, "unknown"),
           };
         }

@@ -208,6 +208,7 @@ export class Mirror {
   async #follow(): Promise<void> {
     const { transport } = this.options;
     const after = this.snapshot.cursor;
+    let isFirst = false;
     const items = follow(transport, {
       workspaceId: await this.#workspaceId(),
       after,
@@ -215,12 +216,15 @@ export class Mirror {
       onConnection: (state, error) => {
         if (state === "waiting") this.#setState("connecting", error as Error | undefined);
         else this.#setState("live");
+        isFirst = state === "streaming";
       },
     });
     // One event after the other: a state that is read after an event is never older than it.
     for await (const item of items) {
       if (item.type === "change" && mayChange(item.event, this.snapshot)) await this.#read();
-      this.#confirm();
+      // A bookmark comes after all changes until then, but for the first one of a stream, which only repeats the position.
+      if (item.type === "bookmark" && !isFirst) this.#confirm();
+      isFirst = false;
     }
   }
 

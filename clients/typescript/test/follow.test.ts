@@ -8,7 +8,7 @@ import { follow } from "../src/follow.js";
 import { Transport } from "../src/transport.js";
 import { scripted } from "./server.js";
 
-const SILENCE = 45_000;
+const SILENCE = 25_000;
 
 /** Delays pass at once, but for the one that waits for a silent stream: that one passes when the test says so. */
 class TestClock implements Clock {
@@ -38,6 +38,7 @@ type Connection = (response: ServerResponse) => void;
 
 const head = { "content-type": "text/event-stream" };
 const change = (cursor: string) => `event: change\nid: ${cursor}\ndata: {"cursor":"${cursor}","changes":{}}\n\n`;
+const bookmark = (cursor: string) => `event: bookmark\nid: ${cursor}\ndata: {}\n\n`;
 const stream =
   (...texts: string[]): Connection =>
   (response) => {
@@ -145,11 +146,13 @@ test("where there is no room for a stream, polls replace it for a while", async 
     page("c2", "[]"),
     // The poll is refused too: the delay that the server asks for is longer than polls replace a stream.
     refused(429, { "retry-after": "61" }),
+    // After that time changes are asked for before a stream is opened.
+    page("c2", "[]"),
     stream(change("c3")),
   ];
-  const { items, asked, slept } = await followed(connections, 4);
-  assert.deepEqual(items, ["change c1", "bookmark c1", "bookmark c2", "change c3"]);
-  assert.deepEqual(asked, ["c0", "c0 wait 0", "c1 wait 25", "c2 wait 25", "c2"]);
+  const { items, asked, slept } = await followed(connections, 5);
+  assert.deepEqual(items, ["change c1", "bookmark c1", "bookmark c2", "bookmark c2", "change c3"]);
+  assert.deepEqual(asked, ["c0", "c0 wait 0", "c1 wait 25", "c2 wait 25", "c2 wait 0", "c2"]);
   assert.deepEqual(slept, [300, 2_000, 2_000, 61_000]);
 });
 
@@ -162,7 +165,7 @@ test("a delay that is asked for has a bound", async () => {
   const connections = [
     refused(503, { "retry-after": "86400" }),
     refused(503, { "retry-after": "9".repeat(400) }),
-    stream(change("c1")),
+    page("c1", '[{"cursor":"c1","changes":{}}]'),
   ];
   const { slept } = await followed(connections, 1);
   assert.deepEqual(slept, [300_000, 300_000]);
@@ -176,6 +179,19 @@ test("what a stream does not bring is polled before the next one", async () => {
   );
   assert.deepEqual(items, ["change c1", "bookmark c1", "bookmark c2", "change c3"]);
   assert.deepEqual(asked, ["c0", "c0 wait 0", "c1", "c1 wait 0", "c2"]);
+});
+
+test("a stream that brings its first bookmark alone counts as one without an event", async () => {
+  // A proxy passes on the first event of each stream, and holds back the rest.
+  const held = ended(bookmark("c0"));
+  const connections = [held, page("c0", "[]"), held, page("c0", "[]"), held, page("c0", "[]"), page("c1", "[]")];
+  const { asked } = await followed(connections, 7);
+  assert.deepEqual(asked, ["c0", "c0 wait 0", "c0", "c0 wait 0", "c0", "c0 wait 0", "c0 wait 25"]);
+});
+
+test("a stream that brings a second event counts", async () => {
+  const { asked } = await followed([ended(bookmark("c0"), bookmark("c1")), stream(change("c2"))], 3);
+  assert.deepEqual(asked, ["c0", "c1"]);
 });
 
 test("after three streams without an event polls replace them for minutes", async () => {
@@ -227,7 +243,7 @@ test("comments of a proxy keep no stream live", { timeout: 10_000 }, async () =>
       { highWaterMark: 0 },
     );
   // The silence that began with the bookmark passes after the comment.
-  const silent = body("event: bookmark\nid: c1\ndata: {}\n\n", ": still here\n", () => passed[1]!());
+  const silent = body(bookmark("c0") + bookmark("c1"), ": still here\n", () => passed[1]!());
   const bodies = [silent, body(change("c2"))];
   const transport = new Transport({
     url: "http://agents.example.com",

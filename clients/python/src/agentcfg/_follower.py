@@ -34,7 +34,9 @@ from .snapshot import Position, Snapshot
 from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, Backoff, Clock, asked_delay, poll_gap
 
 # How long a stream may be silent before it counts as dead. It has a bookmark every 15 seconds.
-SILENCE = 45.0
+SILENCE = 25.0
+# For how long the word of the server counts. After that it is asked for changes before the next stream is opened.
+FRESH = 20.0
 # For how many seconds polls replace the stream, where the server has no room for another one or the way to it lets none
 # through. Then the stream is tried again.
 POLL_FOR = 300.0
@@ -109,8 +111,10 @@ class Follower:
         self._loaded: _cache.Saved | None = None
         # From where the feed leads on; `None` when the list must be read first.
         self._after: str | None = None
-        # How many streams in a row have ended without an event.
+        # How many streams in a row have ended without an event after the first bookmark.
         self._fruitless = 0
+        # When the server said last that the state is current.
+        self._confirmed = clock.monotonic()
         # Whether the workspace is one that the cache file named.
         self._is_workspace_cached = False
 
@@ -135,10 +139,10 @@ class Follower:
                 self._backoff.reset()
             if self._fruitless >= FRUITLESS_STREAMS:
                 await self._poll_for_a_while()
-            elif self._fruitless:
+            elif self._fruitless or self._clock.monotonic() - self._confirmed > FRESH:
                 # Proxies may hold streams back: what they should have brought is asked for before the next one.
                 await self._poll(0)
-                self._holder.confirm()
+                self._confirm()
             await self._stream(self._after)
             await self._poll_for_a_while()
             return 0.0
@@ -189,7 +193,7 @@ class Follower:
                 self._publish(self._loaded.agents, holder.etag, cursor)
                 self._loaded = None
             holder.position = Position.of(cursor)
-            holder.confirm()
+            self._confirm()
             return cursor
         cursor = cursor_of(found)
         self._check_position(cursor, at_least)
@@ -214,6 +218,12 @@ class Follower:
             confirmed_at=self._clock.now(),
         )
         self._holder.publish(snapshot, source="server")
+        self._confirmed = self._clock.monotonic()
+
+    def _confirm(self, *, is_live: bool | None = None) -> None:
+        """Note that the server has just said that the state is current."""
+        self._holder.confirm(is_live=is_live)
+        self._confirmed = self._clock.monotonic()
 
     def _check_position(self, cursor: str, at_least: Position | None) -> None:
         """Never go back: one of several servers may answer from an earlier state than another one."""
@@ -242,11 +252,12 @@ class Follower:
     async def _follow(self, pieces: AsyncIterator[bytes]) -> NoReturn:
         """Take what a stream brings, until it ends."""
         reader = EventReader(self._client.max_response_bytes)
-        heard = self._clock.monotonic()
+        heard, is_first = self._clock.monotonic(), True
         async for piece in pieces:
             events = reader.take(piece)
             if events:
-                await self._take(events, reader.retry)
+                await self._take(events, reader.retry, is_first=is_first)
+                is_first = False
             now = self._clock.monotonic()
             if events or reader.is_within_event:
                 heard = now
@@ -261,7 +272,7 @@ class Follower:
         while self._clock.monotonic() < end:
             begun = self._clock.monotonic()
             await self._poll(wait)
-            self._holder.confirm(is_live=True)
+            self._confirm(is_live=True)
             wait = POLL_WAIT
             gap = poll_gap(self._client.rate_limit, self._clock) - (self._clock.monotonic() - begun)
             if gap > 0:
@@ -277,9 +288,13 @@ class Follower:
         self._after = cursor
         self._backoff.reset()
 
-    async def _take(self, events: list[Event], retry: float | None) -> None:
+    async def _take(self, events: list[Event], retry: float | None, *, is_first: bool) -> None:
         """Take events that came together, and read the list once at most."""
-        self._fruitless = 0
+        # A stream opens with a bookmark of the position that was asked for. That proves nothing: a proxy that passes it
+        # on may hold back what follows.
+        proofs = events[1:] if is_first and events[0].name == "bookmark" else events
+        if proofs:
+            self._fruitless = 0
         news: Position | None = None
         for event in events:
             if event.name == "change":
@@ -296,8 +311,13 @@ class Follower:
             if event.name == "end":
                 # The answer to the next connection says whether the credential is the reason.
                 raise StreamEnded(retry)
-        self._backoff.reset()
-        self._holder.confirm(is_live=True)
+        if proofs:
+            self._backoff.reset()
+        # A bookmark comes after all changes until then. A single change may be one of many that are still on their way.
+        if any(event.name == "bookmark" for event in proofs):
+            self._confirm(is_live=True)
+        else:
+            self._holder.opened()
 
     def _is_news(self, event: types.ChangeEvent) -> bool:
         """Whether an event may change what the label releases, and the list was not read after it."""

@@ -126,6 +126,14 @@ class Holder:
         if is_other:
             self.notify()
 
+    def opened(self) -> None:
+        """Note that the stream is open, which does not confirm the state yet."""
+        with self._lock:
+            was_live, self._is_live = self._is_live, True
+            self._error = None
+        if not was_live:
+            self.notify()
+
     def failed(self, error: AgentCfgError | None, *, is_final: bool = False) -> None:
         """Note a failure, or with `None` the orderly end of a stream."""
         with self._lock:

@@ -1,0 +1,97 @@
+// What a mirror asks for, and when. A script answers, because a server cannot be made to behave like this.
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Cache } from "../src/cache.js";
+import type { Clock } from "../src/clock.js";
+import { Mirror } from "../src/mirror.js";
+import type { SnapshotChange } from "../src/snapshot.js";
+import { Transport } from "../src/transport.js";
+
+const SILENCE = 25_000;
+
+/** Delays pass at once, but for those of streams that are silent. */
+class TestClock implements Clock {
+  readonly slept: number[] = [];
+  time = 1_000_000;
+  now() {
+    return this.time;
+  }
+  random() {
+    return 0.5;
+  }
+  sleep(ms: number, signal?: AbortSignal) {
+    if (ms === SILENCE) return new Promise<void>((resolve) => signal?.addEventListener("abort", () => resolve()));
+    this.slept.push(ms);
+    this.time += ms;
+    return Promise.resolve();
+  }
+}
+
+/** A mirror whose requests are answered one after the other. It is closed when there is no further answer. */
+async function played(answers: (Response | ((mirror: Mirror, clock: TestClock) => Response))[], cache?: Cache) {
+  const clock = new TestClock();
+  const asked: string[] = [];
+  const errors: Error[] = [];
+  const steps: SnapshotChange[] = [];
+  let end = () => {};
+  const isOver = new Promise<void>((resolve) => (end = resolve));
+  const transport = new Transport({
+    url: "http://agents.example.com",
+    key: "k",
+    clock,
+    fetch: (input, init) => {
+      const url = new URL(String(input));
+      const isStream = new Headers(init?.headers).get("accept") === "text/event-stream";
+      const name = `${url.pathname.split("/").at(-1)}${isStream ? "+" : ""}`;
+      asked.push(`${name} ${url.searchParams.get("after") ?? ""}`.trim());
+      const answer = answers.shift();
+      if (answer !== undefined) return Promise.resolve(typeof answer === "function" ? answer(mirror, clock) : answer);
+      end();
+      return new Promise((_, reject) => init?.signal?.addEventListener("abort", () => reject(init.signal?.reason as Error)));
+    },
+  });
+  const mirror: Mirror = new Mirror({
+    transport,
+    workspaceId: () => Promise.resolve("w"),
+    knownWorkspaceId: "w",
+    label: "production",
+    cache,
+    onError: (error) => errors.push(error),
+  });
+  mirror.onChange((step) => steps.push(step));
+  await isOver;
+  const { health } = mirror;
+  await mirror.close();
+  const versions = steps.map(({ snapshot }) => snapshot.agents.get("a")?.version);
+  return { mirror, health, asked, errors, steps, versions, clock };
+}
+
+const row = (version: number, updated_at = "t", fields: object = {}) => ({
+  agent_id: "a",
+  label: "production",
+  version,
+  updated_at,
+  config: { display_name: "A", agent_type: "ai", capabilities: [], parameters: {}, ...fields },
+});
+const released = (version: number, cursor: string, headers: Record<string, string> = {}, ...more: [string?, object?]) =>
+  Response.json([row(version, ...more)], { headers: { "change-cursor": cursor, etag: `"${version}"`, ...headers } });
+const failed = (status: number) => Response.json({ error: "no" }, { status, headers: { "x-request-id": "r" } });
+const bookmark = (cursor: string) => `event: bookmark\nid: ${cursor}\ndata: {}\n\n`;
+const moved = (cursor: string, from: number, to: number) => {
+  const changes = { "agents/a/labels/production": { from, to } };
+  const event = { cursor, type: "label.set", target: { type: "agent", id: "a" }, changes };
+  return `event: change\nid: ${cursor}\ndata: ${JSON.stringify(event)}\n\n`;
+};
+const stream = (...events: string[]) => new Response(events.join(""), { headers: { "content-type": "text/event-stream" } });
+
+test("the first event of a stream confirms nothing", async () => {
+  const { health, asked, clock } = await played([
+    released(1, "e-c1"),
+    failed(502),
+    stream(bookmark("e-c1"), moved("e-c2", 1, 2)),
+    failed(500),
+  ]);
+  assert.deepEqual(asked, ["released", "changes+ e-c1", "changes+ e-c1", "released", "released"]);
+  assert.ok(clock.time > 1_000_000);
+  assert.equal(health.ageMs, clock.time - 1_000_000);
+});
