@@ -102,6 +102,33 @@ def test_comments_of_a_proxy_keep_no_stream_live() -> None:
     assert script.asked[1:] == ["changes+ e-c1", "changes e-c2", "changes+ e-c2", "changes e-c3", "changes+ e-c3"]
 
 
+def test_a_burst_of_events_costs_one_read_at_once_and_then_one_a_second_at_most() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        for revision in range(2, 302):
+            yield change(f"e-c{revision}").encode()
+
+    script = Script(released(1, "e-c1"), httpx.Response(200, content=pieces()))
+    script.answers += [released(2, "e-c2"), released(200, "e-c200"), released(301, "e-c301")]
+    script.run()
+    assert script.asked == ["released", "changes+ e-c1", *["released"] * 3, "changes+ e-c301"]
+    assert (script.steps, script.clock.waits[:2]) == ([1, 2, 200, 301], [1.0, 1.0])
+
+
+def test_reads_after_events_leave_half_of_the_rate_limit() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield change("e-c2").encode()
+        yield change("e-c3").encode()
+
+    script = Script(released(1, "e-c1"), httpx.Response(200, content=pieces()))
+    second = released(2, "e-c2")
+    reset = str(int(script.clock.now()) + 40)
+    second.headers.update({"x-ratelimit-limit": "100", "x-ratelimit-remaining": "8", "x-ratelimit-reset": reset})
+    script.answers += [second, released(3, "e-c3")]
+    script.run()
+    # Four of eight requests in 40 seconds.
+    assert (script.steps, script.clock.waits[0]) == ([1, 2, 3], 10.0)
+
+
 def held(script: Script, cursor: str) -> httpx.Response:
     """A stream of which a proxy passes on the first event alone."""
 

@@ -2,6 +2,7 @@
 import { AgentCfgError, InputError } from "./errors.js";
 import type { ReleasedAgent } from "./generated.js";
 import { memberText } from "./json.js";
+import { isBefore } from "./snapshot.js";
 import { isNode } from "./transport.js";
 
 /** Where a browser keeps the last state: `localStorage` fits, and so does anything with these two methods. */
@@ -110,18 +111,10 @@ export async function isBehind(cache: Cache, saved: Saved): Promise<boolean> {
   try {
     const text = await cache.load();
     if (text === undefined) return false;
-    const other = position(parseState(text, saved.label, saved.workspace_id).cursor);
-    const own = position(saved.cursor);
-    return own.epoch === other.epoch && own.revision < other.revision;
+    return isBefore(saved.cursor, parseState(text, saved.label, saved.workspace_id).cursor);
   } catch {
     return false; // it is not usable: the state replaces it
   }
-}
-
-/** Revisions are compared within one epoch of one workspace alone. */
-function position(cursor: string): { epoch: string; revision: number } {
-  const [, epoch = cursor, revision = "-1"] = /^(.*)-c(\d+)$/s.exec(cursor) ?? [];
-  return { epoch, revision: Number(revision) };
 }
 
 /** A file that is replaced as a whole: a crash leaves the state before or the one after. */

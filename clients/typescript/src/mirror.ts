@@ -5,7 +5,7 @@ import { AgentCfgError, GoneError, isRefusal, mayPass, NotReadyError, TimeoutErr
 import { follow } from "./follow.js";
 import type { Label, ReleasedAgent } from "./generated.js";
 import { differences, makeSnapshot, mayChange, type Snapshot, type SnapshotChange } from "./snapshot.js";
-import { askedMs, json, orAborted, type Transport } from "./transport.js";
+import { askedMs, json, orAborted, readGapMs, type Transport } from "./transport.js";
 
 /** How the state in memory relates to the server. */
 export interface Health {
@@ -61,6 +61,8 @@ export class Mirror {
   #state: Health["state"] = "connecting";
   #confirmedAt: number | undefined;
   #savedAt = 0;
+  /** When the state may be read again because of an event. */
+  #nextReadAt = 0;
   #error: Error | undefined;
   #saved: Saved | undefined;
   #saving: Promise<void> | undefined;
@@ -200,6 +202,18 @@ export class Mirror {
     }
   }
 
+  /**
+   * Reads the state after an event: at once, but for a burst, of which each read covers many events. Those that come meanwhile
+   * are no news any more after it.
+   */
+  async #readAfter(): Promise<void> {
+    const { transport } = this.options;
+    const wait = Math.min(this.#nextReadAt - this.#clock.now(), readGapMs(transport.rateLimit, this.#clock));
+    if (wait > 0) await this.#clock.sleep(wait, this.#closing.signal);
+    await this.#read();
+    this.#nextReadAt = this.#clock.now() + readGapMs(transport.rateLimit, this.#clock);
+  }
+
   #workspaceId(): Promise<string> {
     return orAborted(this.options.workspaceId(), this.#closing.signal);
   }
@@ -221,7 +235,7 @@ export class Mirror {
     });
     // One event after the other: a state that is read after an event is never older than it.
     for await (const item of items) {
-      if (item.type === "change" && mayChange(item.event, this.snapshot)) await this.#read();
+      if (item.type === "change" && mayChange(item.event, this.snapshot)) await this.#readAfter();
       // A bookmark comes after all changes until then, but for the first one of a stream, which only repeats the position.
       if (item.type === "bookmark" && !isFirst) this.#confirm();
       isFirst = false;

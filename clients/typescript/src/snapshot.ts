@@ -60,14 +60,26 @@ export function differences(before: Snapshot | undefined, now: Snapshot): AgentC
   return changed;
 }
 
+/** Whether one cursor is certainly before another one. Revisions are compared within one epoch of one workspace alone. @internal */
+export function isBefore(one: string, other: string): boolean {
+  const [first, second] = [position(one), position(other)];
+  return first.epoch === second.epoch && first.revision < second.revision;
+}
+
+function position(cursor: string): { epoch: string; revision: number } {
+  const [, epoch = cursor, revision = "-1"] = /^(.*)-c(\d+)$/s.exec(cursor) ?? [];
+  return { epoch, revision: Number(revision) };
+}
+
 /**
- * Whether an event may change what a label releases, other than it is in the snapshot already: the label moved, or an agent was
- * deactivated or restored. `latest` moves with each change of an agent; a new agent has no other label yet. An event of a later
+ * Whether an event may change what a label releases, other than it is in the snapshot already: it is after the snapshot, and the
+ * label moved, or an agent was deactivated or restored. `latest` moves with each change of an agent; a new agent has no other label yet. An event of a later
  * release of the server may change anything.
  *
  * @internal
  */
 export function mayChange(event: ChangeEvent, snapshot: Snapshot): boolean {
+  if (event.cursor === snapshot.cursor || isBefore(event.cursor, snapshot.cursor)) return false;
   if (!ACTIONS.has(event.type)) return true;
   return Object.entries(event.changes).some(([path, { from, to }]) => {
     const [, ofMany, name = path] = /^agents\/([^/]+)\/(.+)$/s.exec(path) ?? [];

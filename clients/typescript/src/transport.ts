@@ -423,11 +423,25 @@ export function retryAfterMs(headers: Headers): number | undefined {
 const POLL_MIN_GAP_MS = 2_000;
 const POLL_MAX_GAP_MS = 60_000;
 
-/** The time from one poll to the next: polls use half of what the rate limit has left at most. @internal */
+/** The shortest and the longest time from one read of what is released to the next, where changes come in a burst. */
+const READ_MIN_GAP_MS = 1_000;
+const READ_MAX_GAP_MS = 20_000;
+
+/** The time from one poll to the next. @internal */
 export function pollGapMs(limit: RateLimit | undefined, clock: Clock): number {
-  if (limit === undefined) return POLL_MIN_GAP_MS;
+  return gapMs(limit, clock, POLL_MIN_GAP_MS, POLL_MAX_GAP_MS);
+}
+
+/** The time from one read of what is released to the next. @internal */
+export function readGapMs(limit: RateLimit | undefined, clock: Clock): number {
+  return gapMs(limit, clock, READ_MIN_GAP_MS, READ_MAX_GAP_MS);
+}
+
+/** A time between requests that use half of what the rate limit has left at most. */
+function gapMs(limit: RateLimit | undefined, clock: Clock, least: number, most: number): number {
+  if (limit === undefined) return least;
   const gap = (limit.reset.getTime() - clock.now()) / Math.max(1, Math.floor(limit.remaining / 2));
-  return Math.min(Math.max(POLL_MIN_GAP_MS, gap), POLL_MAX_GAP_MS);
+  return Math.min(Math.max(least, gap), most);
 }
 
 /** The longest delay that a reader of the change feed waits because a server, or a proxy, asks for it. */

@@ -84,6 +84,44 @@ const moved = (cursor: string, from: number, to: number) => {
 };
 const stream = (...events: string[]) => new Response(events.join(""), { headers: { "content-type": "text/event-stream" } });
 
+test("what was read already causes no read", async () => {
+  const events = [bookmark("e-c3"), moved("e-c2", 0, 2), moved("e-c3", 2, 3), moved("e-c4", 1, 2)];
+  const { asked, versions } = await played([released(1, "e-c3"), stream(...events), released(2, "e-c4")]);
+  assert.deepEqual(asked, ["released", "changes+ e-c3", "released", "changes+ e-c4"]);
+  assert.deepEqual(versions, [2]);
+});
+
+test("a burst of events costs one read at once, and then one a second at most", async () => {
+  const events = Array.from({ length: 300 }, (_, index) => moved(`e-c${index + 2}`, index + 1, index + 2));
+  const { asked, versions, clock } = await played([
+    released(1, "e-c1"),
+    stream(bookmark("e-c1"), ...events),
+    released(2, "e-c2"),
+    released(200, "e-c200"),
+    released(301, "e-c301"),
+  ]);
+  assert.deepEqual(asked, ["released", "changes+ e-c1", "released", "released", "released", "changes+ e-c301"]);
+  assert.deepEqual(
+    [versions, clock.slept.slice(0, 2)],
+    [
+      [2, 200, 301],
+      [1_000, 1_000],
+    ],
+  );
+});
+
+test("reads after events leave half of the rate limit", async () => {
+  const limit = { "x-ratelimit-limit": "100", "x-ratelimit-remaining": "8", "x-ratelimit-reset": "1040" };
+  const { clock, versions } = await played([
+    released(1, "e-c1", limit),
+    stream(moved("e-c2", 1, 2), moved("e-c3", 2, 3)),
+    released(2, "e-c2", limit),
+    released(3, "e-c3"),
+  ]);
+  // Four of eight requests in 40 seconds.
+  assert.deepEqual([versions, clock.slept[0]], [[2, 3], 10_000]);
+});
+
 test("the first event of a stream confirms nothing", async () => {
   const { health, asked, clock } = await played([
     released(1, "e-c1"),

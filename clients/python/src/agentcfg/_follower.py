@@ -31,7 +31,7 @@ from .errors import (
     may_pass,
 )
 from .snapshot import Position, Snapshot
-from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, Backoff, Clock, asked_delay, poll_gap
+from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, Backoff, Clock, asked_delay, poll_gap, read_gap
 
 # How long a stream may be silent before it counts as dead. It has a bookmark every 15 seconds.
 SILENCE = 25.0
@@ -113,6 +113,8 @@ class Follower:
         self._after: str | None = None
         # How many streams in a row have ended without an event after the first bookmark.
         self._fruitless = 0
+        # When the list may be read again because of an event.
+        self._next_read = clock.monotonic()
         # When the server said last that the state is current.
         self._confirmed = clock.monotonic()
         # Whether the workspace is one that the cache file named.
@@ -180,6 +182,17 @@ class Follower:
         return self._backoff.next() + asked_delay(error)
 
     # The list.
+
+    async def _read_after(self, event: Position) -> None:
+        """Read what is released after an event: at once, but for a burst, of which each read covers many events.
+
+        Those that come meanwhile are no news any more after it.
+        """
+        wait = self._next_read - self._clock.monotonic()
+        if wait > 0:
+            await self._clock.wait(wait)
+        await self._read(event)
+        self._next_read = self._clock.monotonic() + read_gap(self._client.rate_limit, self._clock)
 
     async def _read(self, at_least: Position | None = None) -> str:
         """Read what is released now, and return its position in the feed."""
@@ -284,7 +297,7 @@ class Follower:
         cursor = cursor_of(page)
         news = [Position.of(event["cursor"]) for event in page.value if self._is_news(event)]
         if news:
-            await self._read(news[-1])
+            await self._read_after(news[-1])
         self._after = cursor
         self._backoff.reset()
 
@@ -304,7 +317,7 @@ class Follower:
             elif event.name == "gone":
                 raise Gone("the position in the change feed is gone")
         if news is not None:
-            await self._read(news)
+            await self._read_after(news)
         for event in events:
             if event.id is not None:
                 self._after = event.id

@@ -57,6 +57,11 @@ POLL_MIN_GAP = 2.0
 POLL_MAX_GAP = 60.0
 """The longest one, where the rate limit is nearly used up."""
 
+READ_MIN_GAP = 1.0
+"""The shortest time in seconds from one read of what is released to the next, where changes come in a burst."""
+READ_MAX_GAP = 20.0
+"""The longest one, where the rate limit is nearly used up."""
+
 NO_RETRIES = RetryPolicy(max_retries=0)
 """The policy that sends each request once."""
 
@@ -67,11 +72,21 @@ def asked_delay(error: AgentCfgError) -> float:
 
 
 def poll_gap(limit: RateLimit | None, clock: Clock) -> float:
-    """Return the seconds from one poll to the next: polls use half of what the rate limit has left at most."""
+    """Return the seconds from one poll to the next."""
+    return _gap(limit, clock, POLL_MIN_GAP, POLL_MAX_GAP)
+
+
+def read_gap(limit: RateLimit | None, clock: Clock) -> float:
+    """Return the seconds from one read of what is released to the next."""
+    return _gap(limit, clock, READ_MIN_GAP, READ_MAX_GAP)
+
+
+def _gap(limit: RateLimit | None, clock: Clock, least: float, most: float) -> float:
+    """Return a time between requests that use half of what the rate limit has left at most."""
     if limit is None:
-        return POLL_MIN_GAP
+        return least
     left = limit.reset.timestamp() - clock.now()
-    return min(max(POLL_MIN_GAP, left / max(1, limit.remaining // 2)), POLL_MAX_GAP)
+    return min(max(least, left / max(1, limit.remaining // 2)), most)
 
 
 class Clock:
