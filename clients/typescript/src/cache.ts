@@ -81,8 +81,8 @@ function parseState(text: string, label: string, workspaceId: string | undefined
   return saved as State;
 }
 
-/** Checks the types of an agent's fields: each would fail where a program uses it, and not here. */
-function isRow(row: Partial<ReleasedAgent> | null): boolean {
+/** Checks the types of an agent's fields: each would fail where a program uses it, and not here. @internal */
+export function isRow(row: Partial<ReleasedAgent> | null): boolean {
   const config = row?.config as Record<string, unknown> | null | undefined;
   const isText = (value: unknown) => typeof value === "string";
   const isObject = (value: unknown): value is Record<string, unknown> =>

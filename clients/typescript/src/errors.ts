@@ -109,6 +109,12 @@ export class UnreadableAnswerError extends AgentCfgError {
   override readonly name: string = "UnreadableAnswerError";
 }
 
+/** A server has answered from a state before one that was seen already. */
+export class LaggingError extends AgentCfgError {
+  override readonly name: string = "LaggingError";
+  override readonly outcome: Outcome = "unknown";
+}
+
 /** An answer with a status other than success. The classes below are those of the statuses with a meaning of their own. */
 export class StatusError extends AgentCfgError {
   override readonly name: string = "StatusError";

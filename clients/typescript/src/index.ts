@@ -10,6 +10,7 @@ export {
   GoneError,
   InputError,
   InvalidRequestError,
+  LaggingError,
   LimitReachedError,
   NotFoundError,
   NotReadyError,

@@ -1,10 +1,19 @@
 // A live copy of what a label releases.
-import { type Cache, isBehind, parseSaved, type Saved, savedText } from "./cache.js";
+import { type Cache, isBehind, isRow, parseSaved, type Saved, savedText } from "./cache.js";
 import { Backoff, type Clock } from "./clock.js";
-import { AgentCfgError, GoneError, isRefusal, mayPass, NotReadyError, TimeoutError, UnreadableAnswerError } from "./errors.js";
+import {
+  AgentCfgError,
+  GoneError,
+  isRefusal,
+  LaggingError,
+  mayPass,
+  NotReadyError,
+  TimeoutError,
+  UnreadableAnswerError,
+} from "./errors.js";
 import { follow } from "./follow.js";
 import type { Label, ReleasedAgent } from "./generated.js";
-import { differences, makeSnapshot, mayChange, type Snapshot, type SnapshotChange } from "./snapshot.js";
+import { differences, isBefore, makeSnapshot, mayChange, type Snapshot, type SnapshotChange } from "./snapshot.js";
 import { askedMs, json, orAborted, readGapMs, type Transport } from "./transport.js";
 
 /** How the state in memory relates to the server. */
@@ -176,8 +185,8 @@ export class Mirror {
     return Math.max(REFUSED_DELAY_MS * (1 + this.#clock.random()), asked);
   }
 
-  /** Reads the whole state, in one request: the answer is of one moment. */
-  async #read(): Promise<void> {
+  /** Reads the whole state, in one request: the answer is of one moment, which is not before the cursor. */
+  async #read(atLeast?: string): Promise<void> {
     const { transport, label, cache } = this.options;
     const workspaceId = await this.#workspaceId();
     // The tag of another workspace tells nothing about this one.
@@ -191,11 +200,15 @@ export class Mirror {
     });
     const cursor = answer.headers.get("change-cursor");
     if (cursor === null) throw new UnreadableAnswerError("the answer has no Change-Cursor");
-    this.#confirm();
+    // One of several servers may answer from an earlier state than another one.
+    const seen = [atLeast, this.#source === "server" ? this.#snapshot?.cursor : undefined];
+    const later = seen.find((other) => other !== undefined && isBefore(cursor, other));
+    if (later !== undefined) throw new LaggingError(`the answer is of ${cursor}, after one of ${later}`);
     if (answer.status === 304 && this.#saved !== undefined) {
       this.#replace({ ...this.#saved, cursor }, "server");
     } else {
       const agents = json(answer, "array") as ReleasedAgent[];
+      if (!agents.every(isRow)) throw new UnreadableAnswerError("the answer is not what agentcfg promises");
       const tag = tagOf(answer.headers.get("etag"));
       const agentsText = cache === undefined ? "" : answer.text;
       this.#replace({ format: 1, workspace_id: workspaceId, label, tag, cursor, agents, agentsText }, "server");
@@ -206,11 +219,11 @@ export class Mirror {
    * Reads the state after an event: at once, but for a burst, of which each read covers many events. Those that come meanwhile
    * are no news any more after it.
    */
-  async #readAfter(): Promise<void> {
+  async #readAfter(event: string): Promise<void> {
     const { transport } = this.options;
     const wait = Math.min(this.#nextReadAt - this.#clock.now(), readGapMs(transport.rateLimit, this.#clock));
     if (wait > 0) await this.#clock.sleep(wait, this.#closing.signal);
-    await this.#read();
+    await this.#read(event);
     this.#nextReadAt = this.#clock.now() + readGapMs(transport.rateLimit, this.#clock);
   }
 
@@ -235,7 +248,7 @@ export class Mirror {
     });
     // One event after the other: a state that is read after an event is never older than it.
     for await (const item of items) {
-      if (item.type === "change" && mayChange(item.event, this.snapshot)) await this.#readAfter();
+      if (item.type === "change" && mayChange(item.event, this.snapshot)) await this.#readAfter(item.cursor);
       // A bookmark comes after all changes until then, but for the first one of a stream, which only repeats the position.
       if (item.type === "bookmark" && !isFirst) this.#confirm();
       isFirst = false;
@@ -244,6 +257,7 @@ export class Mirror {
 
   #replace(saved: Saved, source: Health["source"]): void {
     const before = this.#snapshot;
+    if (source === "server") this.#confirmedAt = this.#clock.now();
     this.#saved = saved;
     this.#tag = saved.tag;
     this.#source = source;

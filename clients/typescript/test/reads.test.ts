@@ -122,6 +122,38 @@ test("reads after events leave half of the rate limit", async () => {
   assert.deepEqual([versions, clock.slept[0]], [[2, 3], 10_000]);
 });
 
+test("a server that lags is asked again", async () => {
+  const { asked, versions } = await played([
+    released(2, "e-c5"),
+    stream(moved("e-c7", 2, 3)),
+    released(2, "e-c6"), // as it was before the event
+    released(1, "e-c4"), // as it was before the first answer
+    released(2, "e-c5"),
+    stream(moved("e-c7", 2, 3)),
+    released(3, "e-c7"),
+  ]);
+  assert.deepEqual(versions, [3]);
+  assert.deepEqual(asked.slice(1), [
+    "changes+ e-c5",
+    ...["released", "released", "released", "changes+ e-c5", "released"],
+    "changes+ e-c7",
+  ]);
+});
+
+test("an answer that cannot be read confirms nothing", async () => {
+  const headers = { "change-cursor": "e-c2", etag: '"2"' };
+  const { health, clock, mirror, asked } = await played([
+    released(1, "e-c1"),
+    stream(moved("e-c2", 1, 2)),
+    new Response("<html>", { headers }),
+    Response.json([{ agent_id: "a" }], { headers }),
+  ]);
+  assert.equal(asked.length, 5);
+  assert.ok(clock.time > 1_000_000);
+  assert.equal(health.ageMs, clock.time - 1_000_000);
+  assert.equal(mirror.snapshot.agents.get("a")?.version, 1);
+});
+
 test("the first event of a stream confirms nothing", async () => {
   const { health, asked, clock } = await played([
     released(1, "e-c1"),
