@@ -317,6 +317,11 @@ def test_settings_are_checked(url: str, key: str, reason: str) -> None:
         Client(url, key)
 
 
+def test_half_of_a_surrogate_pair_is_not_sent(studio: Studio) -> None:
+    with pytest.raises(errors.InputError, match="surrogate pair"):
+        studio.owner.list_agents(agent_id="\ud83d")
+
+
 def test_a_body_that_is_no_json_is_not_sent(studio: Studio) -> None:
     with pytest.raises(errors.InputError, match="cannot be written as JSON"):
         studio.owner.update_agent("a", {"parameters": {"x": float("nan")}})

@@ -71,9 +71,9 @@ def version(snapshot: Any) -> int | None:
     return snapshot["a"].version if "a" in snapshot else None
 
 
-def released(number: int | None, cursor: str) -> httpx.Response:
+def released(number: int | None, cursor: str, updated_at: str = "t") -> httpx.Response:
     config: dict[str, Any] = {"display_name": "A", "agent_type": "ai", "capabilities": [], "parameters": {}}
-    row = {"agent_id": "a", "label": "production", "version": number, "updated_at": "t", "config": config}
+    row = {"agent_id": "a", "label": "production", "version": number, "updated_at": updated_at, "config": config}
     headers = {"etag": f'"{number}"', "change-cursor": cursor}
     return httpx.Response(200, json=[] if number is None else [row], headers=headers)
 
@@ -135,6 +135,17 @@ def test_a_position_that_is_gone_leads_back_to_the_list(gone: httpx.Response) ->
     script = Script(released(2, "e-c9"), gone, released(1, "f-c4")).run()
     assert script.asked == ["released", "changes+ e-c9", "released", "changes+ f-c4"]
     assert script.steps == [2, 1] and script.clock.waits == [0.3]
+
+
+def test_a_label_that_comes_back_to_its_version_is_no_step() -> None:
+    events = stream(change("e-c2"), change("e-c3"))
+    script = Script(released(1, "e-c1"), events, released(1, "e-c3", "later")).run()
+    assert script.steps == [1] and script.holder.snapshot()["a"].updated_at == "later"
+
+
+def test_a_restored_store_with_the_content_of_before_is_no_step() -> None:
+    script = Script(released(1, "e-c9"), stream(GONE), released(1, "f-c4"), stream(GONE)).run()
+    assert script.steps == [1]
 
 
 def test_events_that_come_together_cause_one_read() -> None:

@@ -44,6 +44,8 @@ def test_versions_are_those_of_a_server() -> None:
     cfg.release({"a": None})
     cfg.release({"a": {"model": "x"}})
     assert cfg.agent("a").version == 1
+    cfg.release({"a": {"model": "x", "definition": None}})
+    assert cfg.agent("a").version == 1 and len(steps) == 2
     cfg.release({"a": None})
     cfg.release({"a": {"model": "y"}})
     assert cfg.agent("a").version == 2
@@ -102,3 +104,20 @@ def test_the_asynchronous_fake() -> None:
                 _ = cfg.client
 
     asyncio.run(run())
+
+
+def test_listeners_may_subscribe_and_unsubscribe_while_they_are_called() -> None:
+    cfg = FakeAgentCfg({"a": {}})
+    called: list[str] = []
+
+    def first(_: Change) -> None:
+        called.append("first")
+        for stop in stops:
+            stop()
+        cfg.on_change(lambda _: called.append("new"))
+
+    stops = [cfg.on_change(first), cfg.on_change(lambda _: called.append("last"))]
+    cfg.release({"a": {"role": "x"}})
+    assert called == ["first"]
+    cfg.release({"a": {"role": "y"}})
+    assert called == ["first", "new"]

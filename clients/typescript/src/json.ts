@@ -56,3 +56,11 @@ function endOfString(text: string, begin: number): number {
     if (escapes % 2 === 0) return end + 1;
   }
 }
+
+/** Whether two values are the same JSON, whatever the order of their members is. @internal */
+export function isSameJson(one: unknown, other: unknown): boolean {
+  if (typeof one !== "object" || one === null || typeof other !== "object" || other === null) return one === other;
+  if (Array.isArray(one) !== Array.isArray(other)) return false;
+  const [left, right] = [one as Record<string, unknown>, other as Record<string, unknown>];
+  return [...new Set([...Object.keys(left), ...Object.keys(right)])].every((name) => isSameJson(left[name], right[name]));
+}

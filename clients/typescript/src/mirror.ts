@@ -64,8 +64,6 @@ export class Mirror {
   #snapshot: Snapshot | undefined;
   /** The tag of the state in memory; empty where a proxy has removed it. */
   #tag = "";
-  /** Whether the store was replaced, so that its versions are not those in memory. */
-  #isReplaced = false;
   #source: Health["source"] = "none";
   #state: Health["state"] = "connecting";
   #confirmedAt: number | undefined;
@@ -162,7 +160,6 @@ export class Mirror {
   #pause(error: unknown, backoff: Backoff): number {
     if (error instanceof GoneError) {
       this.#tag = "";
-      this.#isReplaced = true;
       return this.#clock.random() * GONE_SPREAD_MS;
     }
     const failed = error instanceof Error ? error : new AgentCfgError(String(error));
@@ -261,8 +258,7 @@ export class Mirror {
     this.#saved = saved;
     this.#tag = saved.tag;
     this.#source = source;
-    const now = makeSnapshot(saved.label, saved.cursor, saved.agents, this.#isReplaced ? undefined : before);
-    this.#isReplaced = false;
+    const now = makeSnapshot(saved.label, saved.cursor, saved.agents, before);
     this.#snapshot = now;
     for (const waiter of this.#waiters) waiter.resolve();
     this.#waiters.clear();
@@ -270,9 +266,7 @@ export class Mirror {
     if (source === "server" && (changed.length > 0 || before === undefined)) this.#save();
     if (changed.length === 0 || before === undefined) return;
     const change = Object.freeze({ snapshot: now, changed: Object.freeze(changed) });
-    for (const listener of this.#listeners) {
-      called(() => listener(change), this.options.onError);
-    }
+    tell(this.#listeners, change, this.options.onError);
   }
 
   #confirm(): void {
@@ -330,6 +324,17 @@ export class Mirror {
       }
       this.#saving = undefined;
     })();
+  }
+}
+
+/** Calls the listeners that there are before the first call, but for those that one of them removes. @internal */
+export function tell(
+  listeners: ReadonlySet<(change: SnapshotChange) => void>,
+  change: SnapshotChange,
+  onError: (error: Error) => void,
+): void {
+  for (const listener of [...listeners]) {
+    if (listeners.has(listener)) called(() => listener(change), onError);
   }
 }
 

@@ -1,6 +1,7 @@
 // The official SDKs of model providers, set up to call through the server.
 import { InputError } from "./errors.js";
 import type { Variables } from "./prompt.js";
+import { urlPart } from "./transport.js";
 
 /** Options of a provider's SDK: whatever its client takes besides what is set here, and the values of the agent's variables. */
 export interface ProviderOptions {
@@ -59,7 +60,7 @@ export async function anthropicClient(target: ProviderTarget, options: ProviderO
 
 /** The base URL of an agent's calls: the path names the agent and the label. */
 function baseUrl(target: ProviderTarget, options: ProviderOptions, provider: string): string {
-  const [id, agent] = [options.provider ?? provider, target.agentId].map(encodeURIComponent);
+  const [id, agent] = [options.provider ?? provider, target.agentId].map(urlPart);
   return `${target.base}/api/agents/model-calls/${id}/@${agent}:${target.label}`;
 }
 

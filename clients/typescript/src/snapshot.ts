@@ -1,5 +1,6 @@
 import { ACTIONS, type ChangeEvent, type Label, type ReleasedAgent } from "./generated.js";
 import { InputError } from "./errors.js";
+import { isSameJson } from "./json.js";
 import { type AgentRelease, makeRelease } from "./release.js";
 
 /** All agents that a label releases, at one moment. A snapshot never changes: a release makes the next one. */
@@ -25,7 +26,8 @@ export interface SnapshotChange {
 }
 
 /**
- * The snapshot of these rows. An agent that is as it was in the snapshot before stays the same object.
+ * The snapshot of these rows. An agent that is as it was in the snapshot before stays the same object. The number of its version
+ * does not tell: a store that was restored gives numbers again.
  *
  * @internal
  */
@@ -33,10 +35,17 @@ export function makeSnapshot(label: Label, cursor: string, rows: readonly Releas
   const agents = new Map<string, AgentRelease>();
   for (const row of rows) {
     const known = before?.agents.get(row.agent_id);
-    const isSame = known !== undefined && known.version === row.version && known.updated_at === row.updated_at;
+    const isSame = known !== undefined && known.updated_at === row.updated_at && isSameVersion(known, row);
     agents.set(row.agent_id, isSame ? known : makeRelease(row));
   }
   return Object.freeze({ label, agents, cursor });
+}
+
+type Versioned = Pick<AgentRelease, "version" | "config">;
+
+/** Whether two releases of an agent are of one version, whenever the label was moved to it. */
+function isSameVersion(one: Versioned, other: Versioned): boolean {
+  return one.version === other.version && isSameJson(one.config, other.config);
 }
 
 /** @internal */
@@ -47,12 +56,12 @@ export function checkLabel(label: string): void {
   );
 }
 
-/** What differs between two snapshots. @internal */
+/** The agents of which two snapshots have different versions, or only one has any. @internal */
 export function differences(before: Snapshot | undefined, now: Snapshot): AgentChange[] {
   const changed: AgentChange[] = [];
   for (const [agent_id, to] of now.agents) {
     const from = before?.agents.get(agent_id);
-    if (from !== to) changed.push(Object.freeze({ agent_id, from, to }));
+    if (from === undefined || (from !== to && !isSameVersion(from, to))) changed.push(Object.freeze({ agent_id, from, to }));
   }
   for (const [agent_id, from] of before?.agents ?? []) {
     if (!now.agents.has(agent_id)) changed.push(Object.freeze({ agent_id, from, to: undefined }));

@@ -1,7 +1,8 @@
 // A fake for tests of programs that read their agents with AgentCfg: in memory, without a server.
 import type { AgentConfig, ReleasedAgent, StatusReport } from "./generated.js";
 import { InputError } from "./errors.js";
-import { called, type Health } from "./mirror.js";
+import { isSameJson } from "./json.js";
+import { type Health, tell } from "./mirror.js";
 import type { AnthropicClient, OpenAIClient } from "./providers.js";
 import type { AgentRelease } from "./release.js";
 import { checkLabel, differences, makeSnapshot, type Snapshot, type SnapshotChange } from "./snapshot.js";
@@ -73,12 +74,7 @@ export class FakeAgentCfg implements AgentSource {
     const changed = differences(before, this.#snapshot);
     if (changed.length === 0) return;
     const change = Object.freeze({ snapshot: this.#snapshot, changed: Object.freeze(changed) });
-    for (const listener of this.#listeners) {
-      called(
-        () => listener(change),
-        (error) => console.error("agentcfg:", error),
-      );
-    }
+    tell(this.#listeners, change, (error) => console.error("agentcfg:", error));
   }
 
   /** Sets parts of `health`, such as `{ state: "connecting", ageMs: 600_000 }`. */
@@ -139,9 +135,9 @@ export class FakeAgentCfg implements AgentSource {
         this.#rows.delete(agent_id);
         continue;
       }
-      const config = { ...defaults(agent_id), ...structuredClone(agent) };
+      const config = configOf(agent_id, agent);
       const last = this.#versions.get(agent_id);
-      const version = last === undefined ? 1 : last.version + (isSame(config, last.config) ? 0 : 1);
+      const version = last === undefined ? 1 : last.version + (isSameJson(config, last.config) ? 0 : 1);
       const updated_at = last?.version === version ? last.updated_at : new Date().toISOString();
       const row = { agent_id, label: this.label, version, updated_at, config };
       this.#versions.set(agent_id, row);
@@ -160,14 +156,12 @@ function check(agentId: string, agent: FakeAgent): void {
   if (unknown.length > 0) throw new InputError(`${unknown.join(", ")} of ${agentId} is no field of an agent`);
 }
 
-/** Whether two values are the same JSON, whatever the order of their members is. */
-function isSame(one: unknown, other: unknown): boolean {
-  if (typeof one !== "object" || one === null || typeof other !== "object" || other === null) {
-    return (one ?? null) === (other ?? null);
-  }
-  if (Array.isArray(one) !== Array.isArray(other)) return false;
-  const [left, right] = [one as Record<string, unknown>, other as Record<string, unknown>];
-  return [...new Set([...Object.keys(left), ...Object.keys(right)])].every((name) => isSame(left[name], right[name]));
+/** The configuration as a server has it: what is left out has its default, and `definition` is there where one is set. */
+function configOf(agentId: string, agent: FakeAgent): AgentConfig {
+  const given = Object.entries(structuredClone(agent)).filter(
+    ([name, value]) => value !== undefined && !(name === "definition" && value === null),
+  );
+  return { ...defaults(agentId), ...Object.fromEntries(given) };
 }
 
 function defaults(agentId: string): AgentConfig {

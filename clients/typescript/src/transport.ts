@@ -277,14 +277,16 @@ function checkedKey(key: string): string {
 function queryText(query: ApiRequest["query"]): string {
   const pairs = Object.entries(query ?? {}).filter(([, value]) => value !== undefined && value !== null);
   if (pairs.length === 0) return "";
-  const encoded = (value: unknown) => {
-    try {
-      return encodeURIComponent(String(value));
-    } catch (error) {
-      throw new InputError("a parameter holds half of a surrogate pair", { cause: error });
-    }
-  };
-  return `?${pairs.map(([name, value]) => `${name}=${encoded(value)}`).join("&")}`;
+  return `?${pairs.map(([name, value]) => `${name}=${urlPart(String(value))}`).join("&")}`;
+}
+
+/** A text as part of a URL. @internal */
+export function urlPart(text: string): string {
+  try {
+    return encodeURIComponent(text);
+  } catch (error) {
+    throw new InputError("a parameter holds half of a surrogate pair", { cause: error });
+  }
 }
 
 /** Why no answer came. The runtime tells more in the error's cause, if at all. */

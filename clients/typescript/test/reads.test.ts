@@ -154,6 +154,29 @@ test("an answer that cannot be read confirms nothing", async () => {
   assert.equal(mirror.snapshot.agents.get("a")?.version, 1);
 });
 
+test("a restored store with the content of before is no step", async () => {
+  const gone = "event: gone\ndata: {}\n\n";
+  const other = { role: "Other" };
+  const { versions, steps } = await played([
+    released(1, "e-c9"),
+    stream(gone),
+    released(1, "f-c4"),
+    stream(gone),
+    // The number of a version and the time may be as before, where the content is not.
+    released(1, "g-c4", {}, "t", other),
+  ]);
+  assert.deepEqual([versions, steps[0]?.changed[0]?.to?.role], [[1], "Other"]);
+});
+
+test("a label that comes back to its version is no step", async () => {
+  const { versions, mirror } = await played([
+    released(1, "e-c1"),
+    stream(moved("e-c2", 1, 2), moved("e-c3", 2, 1)),
+    released(1, "e-c3", {}, "later"),
+  ]);
+  assert.deepEqual([versions, mirror.snapshot.agents.get("a")?.updated_at], [[], "later"]);
+});
+
 test("the first event of a stream confirms nothing", async () => {
   const { health, asked, clock } = await played([
     released(1, "e-c1"),

@@ -42,6 +42,8 @@ test("versions are those of a server", () => {
   });
   cfg.release({ a: { model: "m1" } });
   assert.deepEqual([cfg.agent("a").version, steps], [1, 0]);
+  cfg.release({ a: { model: "m1", role: undefined, definition: null } as object });
+  assert.deepEqual([cfg.agent("a").version, steps, "definition" in cfg.agent("a")], [1, 0, false]);
   cfg.release({ a: null });
   cfg.release({ a: { model: "m1" } });
   assert.deepEqual([cfg.agent("a").version, steps], [1, 2]);
@@ -74,4 +76,22 @@ test("reports, health and clients are those of the test", async () => {
   await assert.rejects(cfg.anthropic("support"), /give FakeAgentCfg the option anthropic/);
   await cfg.close();
   assert.equal(cfg.health.state, "closed");
+});
+
+test("listeners may subscribe and unsubscribe while they are called", () => {
+  const cfg = new FakeAgentCfg({ a: {} });
+  const called: string[] = [];
+  const stops = [
+    cfg.onChange(() => {
+      called.push("first");
+      stops.shift()?.();
+      stops.pop()?.();
+      stops.push(cfg.onChange(() => called.push("new")));
+    }),
+    cfg.onChange(() => called.push("last")),
+  ];
+  cfg.release({ a: { role: "x" } });
+  assert.deepEqual(called, ["first"]);
+  cfg.release({ a: { role: "y" } });
+  assert.deepEqual(called, ["first", "new"]);
 });

@@ -104,10 +104,11 @@ class Holder:
             self._as_of = self._clock.now() if as_of is None else as_of
             if source == "server":
                 self._error = None
-            is_other = self._snapshot is not before
-        if is_other:
-            change = Change(before if before is not None else Snapshot(self.label, {}), snapshot)
+        change = Change(before if before is not None else Snapshot(self.label, {}), snapshot)
+        if before is None or change.added or change.removed or change.changed:
             for listener in list(self._listeners):
+                if listener not in self._listeners:
+                    continue  # another one has removed it
                 try:
                     listener(change)
                 except (Exception, CancelledError):  # the second one is that of a task whose result it has asked for

@@ -6,7 +6,8 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import quote
+
+from .calls import url_part
 
 
 @dataclass(frozen=True)
@@ -33,8 +34,8 @@ class ModelCalls:
         return {"base_url": self._base(), "auth_token": self.key, **self._common(own, variables, options)}
 
     def _base(self) -> str:
-        agent = f"@{quote(self.agent_id, safe='')}:{quote(self.label, safe='')}"
-        return f"{self.url}/api/agents/model-calls/{quote(self.provider, safe='')}/{agent}"
+        agent = f"@{url_part(self.agent_id)}:{url_part(self.label)}"
+        return f"{self.url}/api/agents/model-calls/{url_part(self.provider)}/{agent}"
 
     def _common(
         self, own: Mapping[str, object], variables: Mapping[str, str] | None, options: Mapping[str, Any]

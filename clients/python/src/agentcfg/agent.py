@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 from . import types
@@ -66,6 +66,10 @@ class Agent:
             _parameters=config["parameters"],
             _definition=cast("Mapping[str, Any] | None", config.get("definition")),
         )
+
+    def is_same_version(self, other: Agent) -> bool:
+        """Whether both are one version with one content, whenever the label was moved to it."""
+        return self == replace(other, updated_at=self.updated_at)
 
     @property
     def parameters(self) -> dict[str, float]:

@@ -105,8 +105,16 @@ class Call(Generic[T]):
 
     def target(self) -> str:
         """Return path and query. Everything but what RFC 3986 calls unreserved is percent-encoded."""
-        pairs = [f"{name}={quote(_text(value), safe='')}" for name, value in self.query.items() if value is not None]
+        pairs = [f"{name}={url_part(_text(value))}" for name, value in self.query.items() if value is not None]
         return f"{self.path}?{'&'.join(pairs)}" if pairs else self.path
+
+
+def url_part(text: str) -> str:
+    """Return a text as part of a URL."""
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError:
+        raise errors.InputError(f"{text[:200]!r} holds half of a surrogate pair") from None
 
 
 def _text(value: str | int | bool) -> str:

@@ -104,8 +104,9 @@ class Change:
 
     @property
     def changed(self) -> tuple[str, ...]:
-        """The agents that another version is released of."""
-        return tuple(name for name in self.after if name in self.before and self.before[name] != self.after[name])
+        """The agents that another version is released of, or after a restore of the server other content."""
+        before, after = self.before, self.after
+        return tuple(name for name in after if name in before and not before[name].is_same_version(after[name]))
 
 
 @dataclass(frozen=True)

@@ -199,4 +199,6 @@ def _row(agent_id: str, label: str, version: int, fields: Fields) -> types.Relea
         "parameters": {},
     }
     config = cast("types.AgentConfig", {**defaults, **copy.deepcopy(fields)})
+    if config.get("definition") is None:  # a server has it only where one is set
+        config.pop("definition", None)
     return {"agent_id": agent_id, "label": label, "version": version, "updated_at": RELEASED_AT, "config": config}
