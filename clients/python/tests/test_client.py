@@ -317,6 +317,22 @@ def test_settings_are_checked(url: str, key: str, reason: str) -> None:
         Client(url, key)
 
 
+SEPARATORS = "a\u2028b\u2029c\u0085d\x1ce"
+
+
+def test_an_export_of_texts_with_line_separators(studio: Studio) -> None:
+    studio.agent("a", persona_prompt=SEPARATORS)
+    lines = list(studio.owner.export_workspace())
+
+    async def read() -> list[Any]:
+        token = studio.server.token("ada")
+        async with AsyncClient(studio.server.url, token, workspace=studio.workspace) as owner:
+            return [line async for line in owner.export_workspace()]
+
+    assert any(line["kind"] == "agent" and line["record"]["persona_prompt"] == SEPARATORS for line in lines), lines
+    assert asyncio.run(read())[: len(lines)] == lines, "the export itself is in the audit log"
+
+
 def test_half_of_a_surrogate_pair_is_not_sent(studio: Studio) -> None:
     with pytest.raises(errors.InputError, match="surrogate pair"):
         studio.owner.list_agents(agent_id="\ud83d")

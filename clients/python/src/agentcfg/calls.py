@@ -336,7 +336,7 @@ def read_object_or_list(response: ApiResponse) -> Any:
     return _decoded(response, dict, list)
 
 
-def read_line(line: str) -> Any:
+def read_line(line: bytes) -> Any:
     """Read one line of an answer of JSON objects."""
     try:
         value: object = json.loads(line)

@@ -211,6 +211,28 @@ class _Received:
         return False
 
 
+class _Lines:
+    """JSON objects that arrive in pieces, each in a line. Only a line feed ends a line: texts hold other separators."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._rest = bytearray()
+        self._limit = max_bytes
+
+    def take(self, piece: bytes) -> Iterator[Any]:
+        """Return the objects that a piece completes."""
+        first, *starts = piece.split(b"\n")
+        self._rest += first
+        for start in starts:
+            yield calls.read_line(bytes(self._rest))
+            self._rest[:] = start
+        if len(self._rest) > self._limit:
+            raise calls.errors.AnswerError("a line of the answer is longer than the client accepts")
+
+    def end(self) -> Iterator[Any]:
+        """Return the object of the last line, where that has no end."""
+        return self.take(b"\n") if self._rest else iter(())
+
+
 @contextmanager
 def exchange(facts: ResponseFacts | None = None) -> Generator[None, None, None]:
     """Turn the failures of connections into those of this package. `facts` are of a response that has begun."""
@@ -280,8 +302,10 @@ class Client(_Core[httpx.Client, httpx.BaseTransport], SyncMethods):
         Needs a session of an owner. The export is never repeated by itself.
         """
         with exchange(), closing(_run(self._open_export(workspace_id))) as response:
-            for line in response.iter_lines():
-                yield calls.read_line(line)
+            lines = _Lines(self.max_response_bytes)
+            for piece in response.iter_bytes():
+                yield from lines.take(piece)
+            yield from lines.end()
 
     def follow_changes(
         self, after: str = "now", *, workspace_id: str | None = None
@@ -351,8 +375,12 @@ class AsyncClient(_Core[httpx.AsyncClient, httpx.AsyncBaseTransport], AsyncMetho
         with exchange():
             response = await self._open_export(workspace_id)
             try:
-                async for line in response.aiter_lines():
-                    yield calls.read_line(line)
+                lines = _Lines(self.max_response_bytes)
+                async for piece in response.aiter_bytes():
+                    for line in lines.take(piece):
+                        yield line
+                for line in lines.end():
+                    yield line
             finally:
                 await response.aclose()
 
