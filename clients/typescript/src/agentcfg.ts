@@ -1,6 +1,6 @@
 import { type CacheStorage, openCache } from "./cache.js";
 import { Client, type ClientOptions } from "./client.js";
-import { InputError, mayPass } from "./errors.js";
+import { InputError, mayPass, NotReadyError } from "./errors.js";
 import { called, type Health, Mirror } from "./mirror.js";
 import {
   type AnthropicClient,
@@ -74,7 +74,9 @@ export class AgentCfg implements AgentSource {
     this.#status = new StatusScopes(
       caller.transport.clock,
       (agentId, report) => this.api.status.reportOnce(agentId, report),
-      onError,
+      (error) => {
+        if (!caller.closing.signal.aborted) onError(error);
+      },
     );
   }
 
@@ -126,7 +128,9 @@ export class AgentCfg implements AgentSource {
   }
 
   async close(): Promise<void> {
-    await this.#mirror.close();
+    const closed = this.#mirror.close();
+    this.api.caller.closing.abort(new NotReadyError("the client is closed"));
+    await closed;
   }
 
   async #target(agentId: string): Promise<ProviderTarget> {

@@ -52,7 +52,11 @@ export interface OperationAnswer<K extends keyof Operations> extends ApiAnswer {
 
 /** Sends operations of the OpenAPI document. @internal */
 export class Caller {
-  #workspace: Promise<string> | undefined;
+  /** Ends what the client sends by itself: the question for its workspace, and reports. */
+  readonly closing = new AbortController();
+  #only: string | undefined;
+  /** The questions for the workspace that are sent: one that is repeated, and one that is not. */
+  readonly #asked = new Map<boolean, Promise<string>>();
 
   constructor(
     readonly transport: Transport,
@@ -60,18 +64,19 @@ export class Caller {
   ) {}
 
   /** The client's workspace: the one that it was given, else the only one of the credential. */
-  workspaceId(repeats = true): Promise<string> {
-    if (this.workspace !== undefined) return Promise.resolve(this.workspace);
-    this.#workspace ??= this.#ask(repeats).catch((error: unknown) => {
-      this.#workspace = undefined;
-      throw error;
-    });
-    return this.#workspace;
+  async workspaceId(repeats = true): Promise<string> {
+    const known = this.workspace ?? this.#only;
+    if (known !== undefined) return known;
+    const asked = this.#asked.get(repeats) ?? this.#ask(repeats).finally(() => this.#asked.delete(repeats));
+    this.#asked.set(repeats, asked);
+    return (this.#only = await asked);
   }
 
   async #ask(repeats: boolean): Promise<string> {
     const request = { method: "GET", path: OPERATIONS.whoAmI.path };
-    const answer = repeats ? await this.transport.send(request) : await this.transport.sendOnce(request);
+    const answer = repeats
+      ? await this.transport.send(request)
+      : await this.transport.sendOnce({ ...request, signal: this.closing.signal });
     const { workspaces } = json(answer, OPERATIONS.whoAmI.answer) as WhoAmI;
     const [only] = workspaces;
     if (only === undefined || workspaces.length > 1) {

@@ -30,6 +30,7 @@ export class Statuses {
 
   /** The same, sent once whatever the retry policy is: the next report follows anyway. @internal */
   async reportOnce(agentId: string, report: StatusReport): Promise<void> {
-    await this.caller.call("reportAgentStatus", { agent_id: agentId }, { body: report, repeats: false });
+    const settings = { body: report, repeats: false, signal: this.caller.closing.signal };
+    await this.caller.call("reportAgentStatus", { agent_id: agentId }, settings);
   }
 }
