@@ -251,3 +251,25 @@ def test_any_failure_of_a_report_leaves_the_block_alone(studio: Studio, caplog: 
     caplog.clear()
     asyncio.run(run())
     assert "has failed: RuntimeError('of the key')" in caplog.text
+
+
+def test_a_close_ends_the_reports_of_work_that_still_runs(studio: Studio, caplog: pytest.LogCaptureFixture) -> None:
+    studio.agent("a")
+    cfg = AgentCfg(studio.server.url, studio.key("write"))
+    with cfg.report_status("a", working="Answer"):
+        shown(studio, "Answer")
+        [thread] = [thread for thread in threading.enumerate() if thread.name == "agentcfg-status"]
+        cfg.close()
+        thread.join(SECONDS)
+        assert not thread.is_alive()
+    assert "the client is closed" in caplog.text
+
+    async def run() -> None:
+        cfg = AsyncAgentCfg(studio.server.url, studio.key("write"))
+        async with cfg.report_status("a", working="Await"):
+            await shown_meanwhile(studio, "Await")
+            await cfg.close()
+            await asyncio.sleep(0)
+            assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(run())

@@ -68,6 +68,10 @@ class _Line(Generic[Reporter]):
         self._changes: int = 0
         self._reported: int = 0
 
+    def _stop(self) -> None:
+        self._works = []
+        self._reported = self._changes
+
     def _change(self, work: Work[Reporter], *, is_begin: bool) -> int:
         self._works = [other for other in self._works if other is not work]
         if is_begin:
@@ -106,6 +110,12 @@ class Line(_Line[SyncReporter]):
             change = self._change(work, is_begin=False)
             self._wake()
             self._moved.wait_for(lambda: self._reported >= change, PATIENCE)
+
+    def close(self) -> None:
+        """Repeat no report any more, which ends the thread."""
+        with self._moved:
+            self._stop()
+            self._moved.notify_all()
 
     def _wake(self) -> None:
         """Send what is due. The caller holds the lock."""
@@ -165,6 +175,14 @@ class AsyncLine(_Line[AsyncReporter]):
         self._waiting.append((self._change(work, is_begin=False), reported))
         await self._wake()
         await asyncio.wait({reported}, timeout=PATIENCE)
+
+    def close(self) -> None:
+        """Repeat no report any more, and end the task."""
+        self._stop()
+        if self._task is not None and self._task.get_loop() is asyncio.get_running_loop():
+            self._task.cancel()
+            self._task = None
+            self._note(self._changes)
 
     async def _wake(self) -> None:
         """Send what is due."""

@@ -221,6 +221,8 @@ class AgentCfg(Mirror):
         if thread is not None and thread is not threading.current_thread():
             thread.join(patience)
         self._holder.close()
+        for line in list(self._lines.values()):
+            line.close()
         with self._lock:
             for client in (self._client, self._reporter):
                 if client is not None:
@@ -393,6 +395,8 @@ class AsyncAgentCfg(Mirror):
                 await asyncio.wait({self._task})
         finally:
             self._holder.close()
+            for line in self._lines.values():
+                line.close()
             for client in (self._client, self._reporter):
                 if client is not None:
                     await client.close()

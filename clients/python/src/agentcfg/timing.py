@@ -17,7 +17,7 @@ class Timeouts:
     connect: float = 5.0
     """For one connection: name resolution, TCP and TLS."""
     attempt: float = 15.0
-    """For one attempt, from connecting to the last byte of the response. `Client` bounds each line of a header alone."""
+    """For one attempt, from connecting to the last byte of the response. `Client` bounds lines of a header alone."""
     total: float = 45.0
     """For a call with all its retries and the delays between them."""
 
