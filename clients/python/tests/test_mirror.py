@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from agentcfg import AgentCfg, AsyncAgentCfg, NoSuchAgent, NotReady, errors
+from agentcfg import AgentCfg, AsyncAgentCfg, AsyncClient, NoSuchAgent, NotReady, errors
 from agentcfg._follower import may_release
 from conftest import SECONDS, Server, Studio, Watch
 from fake_clock import FakeClock
@@ -372,7 +372,9 @@ def test_a_cache_that_cannot_be_written_is_no_failure(studio: Studio, mirror: Ma
     assert isinstance(cfg.health.cache_error, FileNotFoundError)
 
 
-def test_an_unchanged_list_is_not_sent_again(studio: Studio, mirror: Make, tmp_path: Path) -> None:
+def test_an_unchanged_list_is_not_sent_again(
+    studio: Studio, mirror: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     studio.agent("a")
     cache = tmp_path / "agents.json"
     key = studio.key()
@@ -380,13 +382,23 @@ def test_an_unchanged_list_is_not_sent_again(studio: Studio, mirror: Make, tmp_p
     first = mirror(key=key, cache=cache)
     first.wait_ready()
     first.close()
-    before = cache.stat().st_ino
+    statuses: list[int] = []
+    opened = AsyncClient._opened
+
+    async def noted(self: AsyncClient, call: Any, *arguments: Any) -> Any:
+        try:
+            return await opened(self, call, *arguments)
+        except errors.NotModified as same:
+            assert call.path == "/api/agents/released" and same.status
+            statuses.append(same.status)
+            raise
+
+    monkeypatch.setattr(AsyncClient, "_opened", noted)
     cfg = mirror(key=key, cache=cache)
     cfg.wait_ready()
     Watch(cfg).live()
     assert (cfg.health.source, cfg.agent("a").version) == ("server", 1)
-    # A list that was sent would have been saved.
-    assert cache.stat().st_ino == before
+    assert statuses == [304]
 
 
 def test_a_failing_listener_stops_nothing(studio: Studio, mirror: Make, caplog: pytest.LogCaptureFixture) -> None:

@@ -129,6 +129,24 @@ def test_reads_after_events_leave_half_of_the_rate_limit() -> None:
     assert (script.steps, script.clock.waits[0]) == ([1, 2, 3], 10.0)
 
 
+def test_the_time_of_the_last_confirmation_is_written_to_the_file(cached: Callable[..., Script]) -> None:
+    script = cached(httpx.Response(304, headers={"change-cursor": "e-c7"}))
+    times: list[float] = []
+
+    async def pieces() -> AsyncIterator[bytes]:
+        for _ in range(6):
+            yield bookmark("e-c7").encode()
+            assert script.cache is not None
+            saved = script.cache.load()
+            assert saved is not None
+            times.append(saved.confirmed_at - 1_000_000)
+            script.clock.time += 15
+
+    script.answers.append(httpx.Response(200, content=pieces()))
+    script.run()
+    assert times == [0, 0, 0, 0, 0, 75]
+
+
 def held(script: Script, cursor: str) -> httpx.Response:
     """A stream of which a proxy passes on the first event alone."""
 

@@ -37,6 +37,8 @@ from .timing import FEED_MAX_DELAY, FEED_MIN_DELAY, Backoff, Clock, asked_delay,
 SILENCE = 25.0
 # For how long the word of the server counts. After that it is asked for changes before the next stream is opened.
 FRESH = 20.0
+# How often the time of the last confirmation is written to the file while nothing changes.
+SAVE_EVERY = 60.0
 # For how many seconds polls replace the stream, where the server has no room for another one or the way to it lets none
 # through. Then the stream is tried again.
 POLL_FOR = 300.0
@@ -144,7 +146,7 @@ class Follower:
             elif self._fruitless or self._clock.monotonic() - self._confirmed > FRESH:
                 # Proxies may hold streams back: what they should have brought is asked for before the next one.
                 await self._poll(0)
-                self._confirm()
+                await self._confirm()
             await self._stream(self._after)
             await self._poll_for_a_while()
             return 0.0
@@ -202,15 +204,16 @@ class Follower:
         except NotModified as same:
             cursor = cursor_of(same)
             self._check_position(cursor, at_least)
-            if self._loaded is not None:
-                self._publish(self._loaded.agents, holder.etag, cursor)
-                self._loaded = None
             holder.position = Position.of(cursor)
-            self._confirm()
-            return cursor
-        cursor = cursor_of(found)
-        self._check_position(cursor, at_least)
-        self._publish(found.value, found.etag, cursor)
+            if self._loaded is None:
+                await self._confirm()
+                return cursor
+            agents, etag = self._loaded.agents, holder.etag
+        else:
+            cursor = cursor_of(found)
+            self._check_position(cursor, at_least)
+            agents, etag = found.value, found.etag
+        self._publish(agents, etag, cursor)
         self._loaded = None
         await self._save()
         return cursor
@@ -233,10 +236,14 @@ class Follower:
         self._holder.publish(snapshot, source="server")
         self._confirmed = self._clock.monotonic()
 
-    def _confirm(self, *, is_live: bool | None = None) -> None:
-        """Note that the server has just said that the state is current."""
+    async def _confirm(self, *, is_live: bool | None = None) -> None:
+        """Note that the server has just said that the state is current, now and then in the file too."""
         self._holder.confirm(is_live=is_live)
         self._confirmed = self._clock.monotonic()
+        now = self._clock.now()
+        if self._saved is not None and now - self._saved.confirmed_at > SAVE_EVERY:
+            self._saved = replace(self._saved, confirmed_at=now)
+            await self._save()
 
     def _check_position(self, cursor: str, at_least: Position | None) -> None:
         """Never go back: one of several servers may answer from an earlier state than another one."""
@@ -285,7 +292,7 @@ class Follower:
         while self._clock.monotonic() < end:
             begun = self._clock.monotonic()
             await self._poll(wait)
-            self._confirm(is_live=True)
+            await self._confirm(is_live=True)
             wait = POLL_WAIT
             gap = poll_gap(self._client.rate_limit, self._clock) - (self._clock.monotonic() - begun)
             if gap > 0:
@@ -328,7 +335,7 @@ class Follower:
             self._backoff.reset()
         # A bookmark comes after all changes until then. A single change may be one of many that are still on their way.
         if any(event.name == "bookmark" for event in proofs):
-            self._confirm(is_live=True)
+            await self._confirm(is_live=True)
         else:
             self._holder.opened()
 
