@@ -11,9 +11,28 @@ from typing import Any
 
 import pytest
 
-from agentcfg._cache import CacheFile, Saved
+from agentcfg._cache import CacheFile, Saved, sealed
 
 SAVED = Saved(workspace_id="w", label="production", tag="t", cursor="e-c5", agents=[], confirmed_at=100.0)
+
+
+def text_of(content: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
+
+
+def test_a_file_that_was_altered_is_replaced(tmp_path: Path) -> None:
+    path = tmp_path / "cache.json"
+    file = CacheFile(path, None, "production")
+    file.save(SAVED)
+    whole = path.read_bytes()
+    without = json.loads(whole)
+    del without["crc32"]
+    for text in (whole.replace(b"e-c5", b"e-c6"), whole.replace(b'"t"', b'"u"'), whole + b"\n", text_of(without)):
+        path.write_bytes(text)
+        with pytest.raises(ValueError, match="is damaged"):
+            file.load()
+        file.save(SAVED)
+        assert path.read_bytes() == whole
 
 
 def test_it_reads_back_as_written(tmp_path: Path) -> None:
@@ -75,10 +94,12 @@ def test_the_clients_share_the_form_of_the_file(tmp_path: Path) -> None:
     content = json.loads(path.read_text())
     # The Rust client reads a tag without quotes; the TypeScript client notes the time so.
     assert (content["tag"], content["confirmed_at"]) == ("t", "1970-01-01T00:01:40.000Z")
-    path.write_text(json.dumps({**content, "confirmed_at": "1970-01-01T00:01:41.500Z"}))
+    assert content.pop("crc32") and path.read_bytes() == sealed(text_of(content)), "the others compute it so"
+    assert sealed(b'{"a":1}') == b'{"crc32":"94da56a3","a":1}'
+    path.write_bytes(sealed(text_of({**content, "confirmed_at": "1970-01-01T00:01:41.500Z"})))
     assert file.load() == replace(SAVED, confirmed_at=101.5)
     for confirmed_at in (None, "soon", 7):
-        path.write_text(json.dumps({**content, "confirmed_at": confirmed_at}))
+        path.write_bytes(sealed(text_of({**content, "confirmed_at": confirmed_at})))
         os.utime(path, (300.0, 300.0))
         assert file.load() == replace(SAVED, confirmed_at=300.0)
 

@@ -53,7 +53,32 @@ export function parseSaved(text: string, label: string, workspaceId: string | un
 /** The text that keeps a state. @internal */
 export function savedText({ workspace_id, label, tag, cursor, agentsText }: Saved, confirmed_at: string | undefined): string {
   const head = JSON.stringify({ format: 1, workspace_id, label, tag, cursor, confirmed_at });
-  return `${head.slice(0, -1)},"agents":${agentsText}}`;
+  return sealed(`${head.slice(0, -1)},"agents":${agentsText}}`);
+}
+
+/** The text of an object with a checksum of it as its first member. @internal */
+export function sealed(text: string): string {
+  const rest = text.slice(1);
+  return `${HEAD}${crc32(new TextEncoder().encode(rest)).toString(16).padStart(8, "0")}",${rest}`;
+}
+
+function isSealed(text: string): boolean {
+  return text === sealed(`{${text.slice(HEAD.length + 10)}`);
+}
+
+/** What the text begins with: a checksum of all that follows it, so that a cache that was damaged or edited is not served. */
+const HEAD = '{"crc32":"';
+
+const CRC_TABLE = Array.from({ length: 256 }, (_, byte) => {
+  let value = byte;
+  for (let bit = 0; bit < 8; bit += 1) value = (value & 1 ? 0xedb88320 : 0) ^ (value >>> 1);
+  return value;
+});
+
+function crc32(bytes: Uint8Array): number {
+  let crc = ~0;
+  for (const byte of bytes) crc = CRC_TABLE[(crc ^ byte) & 0xff]! ^ (crc >>> 8);
+  return ~crc >>> 0;
 }
 
 type State = Omit<Saved, "agentsText">;
@@ -78,6 +103,7 @@ function parseState(text: string, label: string, workspaceId: string | undefined
   if (workspaceId !== undefined && workspace_id !== workspaceId) {
     throw new AgentCfgError(`the cache is that of the workspace ${workspace_id}, not of ${workspaceId}`);
   }
+  if (!isSealed(text)) throw new AgentCfgError("the cache is damaged: it is not as it was written");
   return saved as State;
 }
 

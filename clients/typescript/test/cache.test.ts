@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
+import { parseSaved, sealed } from "../src/cache.js";
 import { AgentCfg } from "../src/index.js";
 import { memberText } from "../src/json.js";
 import { Server, temporaryFolder } from "./server.js";
@@ -35,8 +36,8 @@ test("the cache has the text of the server, with integers and an order of keys t
   // A start whose cache is current, and one with the cache of another client, which may have any order of members.
   await (await start()).close();
   assert.equal(await read(), before, "a second start");
-  const { agents: _, ...rest } = JSON.parse(await readFile(cache, "utf8")) as { agents: unknown };
-  await writeFile(cache, `{ "agents": ${before} , ${JSON.stringify(rest).slice(1)}`);
+  const { agents: _, crc32: __, ...rest } = JSON.parse(await readFile(cache, "utf8")) as { agents: unknown; crc32: unknown };
+  await writeFile(cache, sealed(`{ "agents": ${before} , ${JSON.stringify(rest).slice(1)}`));
   await (await start()).close();
   assert.equal(await read(), before, "a start with the cache of another client");
 
@@ -49,4 +50,15 @@ test("the cache has the text of the server, with integers and an order of keys t
   const after = await released();
   assert.notEqual(after, before);
   assert.equal(await read(), after, "a release while it runs");
+});
+
+test("a cache that was altered is not served", () => {
+  const state = { format: 1, workspace_id: "w", label: "production", tag: "t", cursor: "e-c5", agents: [] };
+  const text = JSON.stringify(state);
+  const whole = sealed(text);
+  assert.equal(parseSaved(whole, "production", "w").tag, "t");
+  for (const altered of [text, whole.replace("e-c5", "e-c6"), whole.replace('"t"', '"u"'), `${whole}\n`]) {
+    assert.throws(() => parseSaved(altered, "production", "w"), /damaged/);
+  }
+  assert.equal(sealed('{"a":1}'), '{"crc32":"94da56a3","a":1}', "the other clients compute it so");
 });

@@ -14,6 +14,7 @@ import {
   UnreadableAnswerError,
 } from "../src/index.js";
 import type { ChangeEvent, ReleasedAgent } from "../src/generated.js";
+import { sealed } from "../src/cache.js";
 import { makeSnapshot, mayChange } from "../src/snapshot.js";
 import { scripted, temporaryFolder } from "./server.js";
 
@@ -27,7 +28,7 @@ const row = (version: number): ReleasedAgent => ({
   config,
 });
 const saved = (version: number, cursor: string, agents: unknown[] = [row(version)]) =>
-  JSON.stringify({ format: 1, workspace_id: WORKSPACE, label: "production", tag: String(version), cursor, agents });
+  sealed(JSON.stringify({ format: 1, workspace_id: WORKSPACE, label: "production", tag: String(version), cursor, agents }));
 
 type Answer = (response: ServerResponse) => void;
 const json =

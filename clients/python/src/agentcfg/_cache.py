@@ -6,6 +6,7 @@ import json
 import os
 import re
 import tempfile
+import zlib
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from . import types
 from .snapshot import Position
 
 FORMAT = 1
+# What the file begins with: a checksum of all that follows, so that a file that was damaged or edited is not served.
+_HEAD = '{"crc32":"%08x",'
+_HEAD_BYTES = 20
 _TAG = re.compile(r"[!#-~]*")
 
 
@@ -65,6 +69,8 @@ class CacheFile:
             raise ValueError(f"{self._path} is no JSON: {error}") from error
         if found.label != self._label or self._workspace_id not in (None, found.workspace_id):
             raise ValueError(f"{self._path} is that of the label {found.label!r} of workspace {found.workspace_id}")
+        if text != sealed(b"{" + text[_HEAD_BYTES:]):
+            raise ValueError(f"{self._path} is damaged: it is not as it was written")
         return found
 
     def _confirmed_at(self, saved: Mapping[str, Any]) -> float:
@@ -94,7 +100,7 @@ class CacheFile:
             "confirmed_at": _rfc3339(saved.confirmed_at),
             "agents": saved.agents,
         }
-        text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode()
+        text = sealed(json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode())
         handle, temporary = tempfile.mkstemp(prefix=f"{self._path.name}.", suffix=".tmp", dir=self._path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
@@ -106,6 +112,11 @@ class CacheFile:
             with suppress(OSError):
                 Path(temporary).unlink()
             raise
+
+
+def sealed(text: bytes) -> bytes:
+    """Return the text of an object with a checksum of it as its first member."""
+    return (_HEAD % zlib.crc32(text[1:])).encode() + text[1:]
 
 
 def _of_type(saved: Any, name: str | int, kind: type | tuple[type, ...]) -> Any:
