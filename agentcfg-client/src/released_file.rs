@@ -14,7 +14,10 @@ use crate::Released;
 /// The form of the file. Another one is not read.
 const FORMAT: u32 = 1;
 
-/// The content of the file.
+/// How many bytes of the file the checksum takes, with the bracket before it and the comma after it.
+const HEAD_BYTES: usize = 20;
+
+/// The content of the file, without the checksum.
 #[derive(Serialize, Deserialize)]
 struct Saved<A> {
     format: u32,
@@ -45,13 +48,19 @@ impl ReleasedFile {
     ///
     /// # Errors
     ///
-    /// When the file cannot be read, or is that of another label or workspace.
+    /// When the file cannot be read, is not as it was written, or is that of another label or workspace.
     pub(crate) fn load(&self) -> io::Result<Option<Released>> {
         let text = match fs::read(&self.path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
+        let is_whole = text
+            .split_at_checked(HEAD_BYTES)
+            .is_some_and(|(start, rest)| start == head(rest).as_bytes());
+        if !is_whole {
+            return Err(io::Error::other("the file is damaged: it is not as it was written"));
+        }
         let saved: Saved<Vec<ReleasedAgent>> = serde_json::from_slice(&text).map_err(io::Error::other)?;
         let is_own = (saved.format, saved.workspace_id, &saved.label) == (FORMAT, self.workspace, &self.label);
         if !is_own {
@@ -111,9 +120,29 @@ impl ReleasedFile {
             agents: &released.agents.value,
         };
         let text = serde_json::to_vec(&saved).map_err(io::Error::other)?;
-        file.write_all(&text)?;
+        // The checksum is the first member of the object.
+        let members = text.get(1..).unwrap_or_default();
+        file.write_all(head(members).as_bytes())?;
+        file.write_all(members)?;
         file.sync_all()
     }
+}
+
+/// What the file begins with: a checksum of all that follows, so that a file that was damaged or edited is not read.
+fn head(rest: &[u8]) -> String {
+    format!("{{\"crc32\":\"{:08x}\",", crc32(rest))
+}
+
+fn crc32(bytes: &[u8]) -> u32 {
+    let mut crc = u32::MAX;
+    for &byte in bytes {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            let shifted = crc >> 1;
+            crc = if crc & 1 == 1 { shifted ^ 0xedb8_8320 } else { shifted };
+        }
+    }
+    !crc
 }
 
 /// Makes a file that its owner alone can read: personas may be confidential.

@@ -212,6 +212,27 @@ async fn a_process_that_is_behind_leaves_the_file_of_another_one() {
     );
 }
 
+#[tokio::test]
+async fn a_file_that_was_altered_is_not_read() {
+    let folder = Folder::new("altered");
+    let path = file_of(&folder, 3, 1).await;
+    let production: Label = "production".parse().unwrap();
+    let file = ReleasedFile::new(path.clone(), workspace(), production);
+    let whole = std::fs::read_to_string(&path).unwrap();
+    let without = format!("{{{}", &whole[20..]);
+    for altered in [
+        whole.replace("\"version\":1", "\"version\":2"),
+        format!("{whole}\n"),
+        without,
+    ] {
+        assert_ne!(altered, whole);
+        std::fs::write(&path, &altered).unwrap();
+        assert!(file.load().unwrap_err().to_string().contains("damaged"));
+    }
+    std::fs::write(&path, whole).unwrap();
+    assert_eq!(file.load().unwrap().unwrap().cursor.revision(), 3);
+}
+
 #[cfg(unix)]
 #[tokio::test]
 async fn a_change_is_told_although_the_call_was_dropped_while_it_was_saved() {
