@@ -17,7 +17,9 @@ class Timeouts:
     connect: float = 5.0
     """For one connection: name resolution, TCP and TLS."""
     attempt: float = 15.0
-    """For one attempt, from connecting to the last byte of the response. `Client` bounds lines of a header alone."""
+    """For one attempt, from connecting to the last byte of the response.
+
+    `Client` has this limit for each piece of the response's header, and not for the whole header."""
     total: float = 45.0
     """For a call with all its retries and the delays between them."""
 
