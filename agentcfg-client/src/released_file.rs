@@ -130,19 +130,7 @@ impl ReleasedFile {
 
 /// What the file begins with: a checksum of all that follows, so that a file that was damaged or edited is not read.
 fn head(rest: &[u8]) -> String {
-    format!("{{\"crc32\":\"{:08x}\",", crc32(rest))
-}
-
-fn crc32(bytes: &[u8]) -> u32 {
-    let mut crc = u32::MAX;
-    for &byte in bytes {
-        crc ^= u32::from(byte);
-        for _ in 0..8 {
-            let shifted = crc >> 1;
-            crc = if crc & 1 == 1 { shifted ^ 0xedb8_8320 } else { shifted };
-        }
-    }
-    !crc
+    format!("{{\"crc32\":\"{:08x}\",", crc32fast::hash(rest))
 }
 
 /// Makes a file that its owner alone can read: personas may be confidential.

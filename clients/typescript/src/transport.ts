@@ -426,7 +426,7 @@ const POLL_MIN_GAP_MS = 2_000;
 const POLL_MAX_GAP_MS = 60_000;
 
 /** The shortest and the longest time from one read of what is released to the next, where changes come in a burst. */
-const READ_MIN_GAP_MS = 1_000;
+const READ_MIN_GAP_MS = 100;
 const READ_MAX_GAP_MS = 20_000;
 
 /** The time from one poll to the next. @internal */
@@ -434,8 +434,9 @@ export function pollGapMs(limit: RateLimit | undefined, clock: Clock): number {
   return gapMs(limit, clock, POLL_MIN_GAP_MS, POLL_MAX_GAP_MS);
 }
 
-/** The time from one read of what is released to the next. @internal */
+/** The time from one read of what is released to the next: longer once half of the rate limit is used. @internal */
 export function readGapMs(limit: RateLimit | undefined, clock: Clock): number {
+  if (limit !== undefined && limit.remaining * 2 >= limit.limit) return READ_MIN_GAP_MS;
   return gapMs(limit, clock, READ_MIN_GAP_MS, READ_MAX_GAP_MS);
 }
 

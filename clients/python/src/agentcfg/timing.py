@@ -59,8 +59,8 @@ POLL_MIN_GAP = 2.0
 POLL_MAX_GAP = 60.0
 """The longest one, where the rate limit is nearly used up."""
 
-READ_MIN_GAP = 1.0
-"""The shortest time in seconds from one read of what is released to the next, where changes come in a burst."""
+READ_MIN_GAP = 0.1
+"""The time in seconds from one read of what is released to the next, where changes come in a burst."""
 READ_MAX_GAP = 20.0
 """The longest one, where the rate limit is nearly used up."""
 
@@ -79,7 +79,9 @@ def poll_gap(limit: RateLimit | None, clock: Clock) -> float:
 
 
 def read_gap(limit: RateLimit | None, clock: Clock) -> float:
-    """Return the seconds from one read of what is released to the next."""
+    """Return the seconds from one read of what is released to the next: more once half of the rate limit is used."""
+    if limit is not None and limit.remaining * 2 >= limit.limit:
+        return READ_MIN_GAP
     return _gap(limit, clock, READ_MIN_GAP, READ_MAX_GAP)
 
 
