@@ -159,3 +159,35 @@ fn a_backup_and_a_check_only_read() {
         command(&["check", "--data"], &restored).finish().succeeded();
     }
 }
+
+/// The lock file shows that there was a store, and where the secret of the session tokens is.
+#[test]
+fn a_command_that_locks_the_directory_leaves_the_lock_file() {
+    let secret = "a secret of a test that has enough bytes";
+    let server = Server::builder().set("session_secret", secret).start();
+    server.stop();
+    let dir = server.data();
+    let lock = fs::read(dir.join("lock")).unwrap();
+    let migrated = ["migrate", "--to", "postgres://127.0.0.1:1/none", "--from"];
+    for arguments in [
+        &["compact", "--data"][..],
+        &["login-link", "--user", "ada", "--data"],
+        &["rotate-master-key", "--data"],
+        &migrated,
+    ] {
+        let run = command(arguments, dir).finish();
+        match arguments == migrated {
+            true => drop(run.failed_with(&["PostgreSQL"])),
+            false => drop(run.succeeded()),
+        }
+        assert!(fs::read(dir.join("lock")).unwrap() == lock, "{arguments:?}");
+    }
+    command(&["token", "--user", "ada", "--data"], dir)
+        .finish()
+        .failed_with(&["in the setting session_secret"]);
+    fs::remove_file(dir.join("store.redb")).unwrap();
+    fs::remove_file(dir.join("master.key")).unwrap();
+    command(&["serve", "--listen", "127.0.0.1:0", "--data"], dir)
+        .finish()
+        .failed_with(&["has lock but no store"]);
+}

@@ -12,14 +12,23 @@ use super::error::DataDirError;
 /// Name of the file in the data directory.
 pub(super) const NAME: &str = "lock";
 
+/// The beginning of the line with the address that the holder serves.
+const LISTEN: &str = "listen ";
+
+/// As [`LISTEN`], of a server from before, while another process has the lock.
+const SERVED: &str = "served ";
+
 /// The line of a server that does not sign session tokens with the key of the directory.
 const OTHER_SECRET: &str = "session_secret elsewhere\n";
 
-/// The lock file, held by this process.
+/// The lock file, held by this process. What the last server has written stays until this process serves: it shows that
+/// there was a store, and where the secret of the session tokens is.
 #[derive(Debug)]
 pub(super) struct LockFile {
     path: PathBuf,
     file: File,
+    /// What was in the file, for as long as this process has only claimed it.
+    before: Option<Vec<u8>>,
 }
 
 impl LockFile {
@@ -50,7 +59,11 @@ impl LockFile {
         if !fs::metadata(&path).is_ok_and(|named| (named.dev(), named.ino()) == (held.dev(), held.ino())) {
             return Self::take(dir);
         }
-        Ok(Self { path, file })
+        Ok(Self {
+            path,
+            file,
+            before: None,
+        })
     }
 
     /// Takes a lock that other readers may share, without a change of the directory; `None` where no process has locked
@@ -72,43 +85,74 @@ impl LockFile {
         }
     }
 
-    /// Writes into the file which process has the lock.
+    /// Writes into the file which process has the lock, until it is released.
     pub(super) fn claim(&mut self) -> Result<(), DataDirError> {
-        self.write(&format!("pid {}\n", std::process::id()))
+        let mut before = Vec::new();
+        let read = self.file.rewind().and_then(|()| self.file.read_to_end(&mut before));
+        read.map_err(|source| DataDirError::from_io("read", &self.path, source))?;
+        let mut text = format!("pid {}\n", std::process::id());
+        for line in String::from_utf8_lossy(&before)
+            .lines()
+            .filter(|line| !line.starts_with("pid "))
+        {
+            match line.strip_prefix(LISTEN) {
+                Some(address) => text += &format!("{SERVED}{address}\n"),
+                None => text += &format!("{line}\n"),
+            }
+        }
+        self.before = Some(before);
+        self.write(text.as_bytes())
     }
 
     /// Writes the address that the process serves into the file, and whether the secret of its session tokens is
     /// elsewhere.
     pub(super) fn announce(&mut self, listen: impl fmt::Display, has_other_secret: bool) -> Result<(), DataDirError> {
         let other = if has_other_secret { OTHER_SECRET } else { "" };
-        self.write(&format!("pid {}\nlisten {listen}\n{other}", std::process::id()))
+        let text = format!("pid {}\n{LISTEN}{listen}\n{other}", std::process::id());
+        self.write(text.as_bytes())?;
+        self.before = None;
+        Ok(())
     }
 
     /// Removes the file, and with it the lock.
-    pub(super) fn remove(self) -> Result<(), DataDirError> {
+    pub(super) fn remove(mut self) -> Result<(), DataDirError> {
+        self.before = None;
         fs::remove_file(&self.path).map_err(|source| DataDirError::from_io("remove", &self.path, source))
     }
 
-    fn write(&mut self, text: &str) -> Result<(), DataDirError> {
+    fn write(&mut self, text: &[u8]) -> Result<(), DataDirError> {
         let write = |file: &mut File| {
-            file.set_len(0)?;
             file.rewind()?;
-            file.write_all(text.as_bytes())
+            // Over the old text, so that a full disk does not leave an empty file.
+            file.write_all(text)?;
+            file.set_len(text.len() as u64)
         };
         write(&mut self.file).map_err(|source| DataDirError::from_io("write to", &self.path, source))
     }
 }
 
-/// Whether the last process that wrote the lock file was a server that had accepted connections.
-pub(super) fn was_served(dir: &Path) -> bool {
-    let text = fs::read_to_string(dir.join(NAME));
-    text.is_ok_and(|text| text.lines().any(|line| line.starts_with("listen ")))
+impl Drop for LockFile {
+    fn drop(&mut self) {
+        if let Some(before) = self.before.take() {
+            // Otherwise the lines of the last server are still there, below the process of this one.
+            let _ = self.write(&before);
+        }
+    }
 }
 
-/// The address that the last server has written, if a server was the last process that wrote the lock file.
+/// Whether a server has accepted connections here.
+pub(super) fn was_served(dir: &Path) -> bool {
+    let text = fs::read_to_string(dir.join(NAME));
+    text.is_ok_and(|text| {
+        text.lines()
+            .any(|line| line.starts_with(LISTEN) || line.starts_with(SERVED))
+    })
+}
+
+/// The address that the last server has written, unless another process has the lock since.
 pub(super) fn served_address(dir: &Path) -> Option<SocketAddr> {
     let text = fs::read_to_string(dir.join(NAME)).ok()?;
-    text.lines().find_map(|line| line.strip_prefix("listen "))?.parse().ok()
+    text.lines().find_map(|line| line.strip_prefix(LISTEN))?.parse().ok()
 }
 
 /// Whether the last server had the secret of its session tokens elsewhere.

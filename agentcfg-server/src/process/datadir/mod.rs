@@ -170,8 +170,7 @@ impl DataDir {
         self.path.join(lock::NAME).exists()
     }
 
-    /// Refuses a directory that has the keys of a store but no store, before a server creates an empty one. Call this
-    /// before [`Self::lock`], which overwrites what the last process wrote into the lock file.
+    /// Refuses a directory that has the keys of a store but no store, before a server creates an empty one.
     ///
     /// A master key is created after its store. The secret of the session tokens may be created first, so it counts
     /// only if a server ran in the directory, and that alone counts too, because the settings may have both.
@@ -197,7 +196,7 @@ impl DataDir {
         })
     }
 
-    /// Locks the directory for this process, until the guard is dropped.
+    /// Locks the directory for this process, until the guard is dropped. The lock file names the process until then.
     ///
     /// # Errors
     ///
@@ -253,8 +252,7 @@ impl DataDir {
         Ok(!has_key && self.has_store()?)
     }
 
-    /// The address that the last server has served; `None` if none did, or another command has locked the directory
-    /// since.
+    /// The address that the last server has served; `None` if none did, or while a command has locked the directory.
     pub fn served_address(&self) -> Option<SocketAddr> {
         lock::served_address(&self.path)
     }
@@ -330,7 +328,8 @@ impl Drop for ReadLock {
 }
 
 impl DataLock {
-    /// Writes into the lock file that this process has the directory.
+    /// Writes into the lock file that this process has the directory, until the lock is dropped. What the last server
+    /// has written stays there until [`Self::announce`].
     ///
     /// # Errors
     ///

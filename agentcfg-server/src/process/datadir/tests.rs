@@ -94,6 +94,29 @@ fn the_error_names_the_process_that_holds_the_lock() {
 }
 
 #[test]
+fn a_holder_that_does_not_serve_leaves_the_lock_file_as_it_was() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = DataDir::open(temp.path()).unwrap();
+    let file = dir.path().join("lock");
+    dir.lock().unwrap().announce("127.0.0.1:7420", true).unwrap();
+    fs::write(&file, fs::read_to_string(&file).unwrap().replace("pid ", "pid 1")).unwrap();
+    let before = fs::read(&file).unwrap();
+    let lock = dir.lock().unwrap();
+    let held = dir.lock().unwrap_err().to_string();
+    assert!(held.contains(&format!("process {};", std::process::id())), "{held}");
+    assert_eq!(dir.served_address(), None);
+    let guards = || (dir.has_other_session_secret(), dir.refuse_lost_store().is_err());
+    assert_eq!(guards(), (true, true), "also if the process is killed now");
+    drop(lock);
+    assert_eq!(fs::read(&file).unwrap(), before);
+    drop(dir.lock_quietly().unwrap());
+    assert_eq!(fs::read(&file).unwrap(), before);
+    dir.lock().unwrap().announce("127.0.0.1:1", false).unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 2);
+    assert_eq!(guards(), (false, true));
+}
+
+#[test]
 fn the_session_secret_is_made_once() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(temp.path()).unwrap();
