@@ -8,7 +8,7 @@ use tokio::sync::{OnceCell, broadcast};
 
 use super::budgets::Budgets;
 use super::entry::{KeyTable, LastUses, Plaintexts, RateCounting};
-use super::feed::{CLOSED_SESSIONS, Heads, RecentEvents, StatusFeeds};
+use super::feed::{ENDED_ENTRIES, Heads, RecentEvents, StatusFeeds};
 use super::lists::Cache;
 use super::long_reads::LongReads;
 use super::shutdown::Lifetime;
@@ -290,7 +290,7 @@ impl Builder {
             cache: Cache::new(self.list_cache_bytes),
             epoch: OnceCell::new(),
             heads: Heads::default(),
-            closed_sessions: broadcast::Sender::new(CLOSED_SESSIONS),
+            ended_entries: broadcast::Sender::new(ENDED_ENTRIES),
             status_feeds: StatusFeeds::default(),
             status_history: StatusHistory::since(begun),
             recent: RecentEvents::default(),

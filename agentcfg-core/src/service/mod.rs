@@ -87,7 +87,7 @@ pub use self::export::Export;
 #[cfg(feature = "stream")]
 pub use self::feed::WatchStream;
 pub use self::feed::{ChangePage, SerializedEvent, Update, Watch};
-use self::feed::{Heads, RecentEvents, StatusFeeds};
+use self::feed::{EndedEntry, Heads, RecentEvents, StatusFeeds};
 pub use self::labels::LabelHistory;
 use self::lists::Cache;
 pub use self::lists::{AgentList, ListText, ReleasedList};
@@ -164,8 +164,8 @@ struct Inner {
     cache: Arc<Cache>,
     epoch: OnceCell<Epoch>,
     heads: Heads,
-    /// Sends the hashes of browser sessions that were closed, so that their watches end.
-    closed_sessions: broadcast::Sender<Arc<str>>,
+    /// Sends closed browser sessions and removed users, so that their watches end.
+    ended_entries: broadcast::Sender<EndedEntry>,
     status_feeds: StatusFeeds,
     status_history: StatusHistory,
     recent: RecentEvents,

@@ -5,6 +5,7 @@
 
 use super::access::Access;
 use super::chunked_reads::Chunks;
+use super::feed::EndedEntry;
 use super::groups::require_user;
 use super::members::member_removed;
 use super::records::{self, EntityKey, Entries, Membership, Outcome, StoredUser, Transaction, WorkspacePlace};
@@ -159,7 +160,10 @@ impl AgentCfg {
         require_user(user_id)?;
         self.refuse_last_owner(user_id).await?;
         // First the mark, so that no group lets the user in any more, and no workspace of the user's can follow.
-        self.retry_lost_races(|| self.try_mark_removed(user_id)).await?;
+        let marked = self.retry_lost_races(|| self.try_mark_removed(user_id)).await;
+        // Also when the outcome is unknown. Where a group has let the user in, no log has an entry that wakes the watches.
+        self.entry_ended(EndedEntry::User(user_id.clone()));
+        marked?;
         let memberships = self
             .scan(Entries::<Membership>::of(records::memberships(user_id)))
             .await?;

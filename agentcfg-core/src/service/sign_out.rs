@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::chunked_reads::Chunks;
 use super::entry::{CallerKind, unauthorized};
+use super::feed::EndedEntry;
 use super::records::{self, Entity, Entries, Outcome, StoredBrowserSession, StoredLoginCode, Transaction};
 use super::{AgentCfg, Caller};
 use crate::error::{Error, ErrorKind};
@@ -42,8 +43,8 @@ impl AgentCfg {
     pub(super) async fn end_sessions(&self, transaction: Transaction, hashes: Vec<Arc<str>>) -> Result<(), Error> {
         let ended = self.commit(transaction).await;
         for hash in hashes {
-            // Sent also when the outcome is unknown. An error only means that no watch listens.
-            let _ = self.inner.closed_sessions.send(hash);
+            // Also when the outcome is unknown.
+            self.entry_ended(EndedEntry::Session(hash));
         }
         ended.map(drop)
     }

@@ -1,9 +1,12 @@
 //! Users who come in by a group of their identity provider.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::{Context, Waker};
 
-use agentcfg_core::model::{NewAgent, NewWorkspace, Role};
+use agentcfg_core::model::{After, NewAgent, NewWorkspace, Role};
+use agentcfg_core::service::Watch;
 use agentcfg_core::session::{CookieLife, Session, SessionError, SessionVerifier};
 use agentcfg_core::store::{Kind, MemoryStore, Store};
 use agentcfg_core::{AgentCfg, ErrorKind, Settings};
@@ -67,6 +70,34 @@ async fn a_user_who_came_in_by_a_group_alone_can_be_removed() {
     assert_eq!(service.list_workspaces(&fay).await.unwrap().len(), 1);
     service.remove_user(&root, &"fay".parse().unwrap()).await.unwrap();
     assert!(service.list_workspaces(&fay).await.unwrap().is_empty());
+}
+
+/// No workspace has a log entry of it.
+#[tokio::test]
+async fn the_watch_of_a_removed_user_wakes_and_ends() {
+    let service = with_groups();
+    let [ada, root] = ["ada", "root"].map(|user| service.trusted_user(user).unwrap());
+    let new = NewWorkspace::new("Studio");
+    let studio = service.create_workspace(&ada, new).await.unwrap().id;
+    let staff = "group:staff".parse().unwrap();
+    service.set_member(&ada, studio, &staff, Role::Admin).await.unwrap();
+    let watch = async |user: &str| {
+        let token = json!({"sub": user, "groups": ["staff"]}).to_string();
+        let caller = service.authenticate(&token).await.unwrap();
+        // The record that an operator removes.
+        service.list_workspaces(&caller).await.unwrap();
+        let mut watch = service.watch(&caller, studio, After::Now).await.unwrap();
+        watch.read().await.unwrap();
+        watch
+    };
+    let (mut removed, mut other) = (watch("dan").await, watch("fay").await);
+    service.remove_user(&root, &"dan".parse().unwrap()).await.unwrap();
+    let is_awake = |watch: &mut Watch| {
+        let changed = pin!(watch.changed());
+        changed.poll(&mut Context::from_waker(Waker::noop())).is_ready()
+    };
+    assert!(is_awake(&mut removed) && !is_awake(&mut other));
+    assert_eq!(kind(removed.read().await), ErrorKind::Forbidden);
 }
 
 #[tokio::test]

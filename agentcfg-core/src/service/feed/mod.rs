@@ -20,7 +20,7 @@ pub use self::page::ChangePage;
 pub(super) use self::recent_events::RecentEvents;
 pub use self::recent_events::SerializedEvent;
 pub(super) use self::status::StatusFeeds;
-pub(super) use self::wake_ups::{CLOSED_SESSIONS, Heads};
+pub(super) use self::wake_ups::{ENDED_ENTRIES, EndedEntry, Heads};
 pub use self::watch::{Update, Watch};
 #[cfg(feature = "stream")]
 pub use self::watch_stream::WatchStream;

@@ -15,26 +15,41 @@ use tokio::runtime::Handle;
 use tokio::sync::broadcast;
 
 use super::super::{AgentCfg, Caller, Inner};
-use crate::model::WorkspaceId;
+use crate::model::{UserId, WorkspaceId};
 use crate::store::{Key, Kind, Notifier, Record, Watcher};
 
 /// How often the heads of the watched logs are read. An event must reach the streams of other servers within a second,
 /// the time of the read and of the event included.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// How many closed sessions a watch may fall behind. A watch that missed one reads once without need.
-pub(in crate::service) const CLOSED_SESSIONS: usize = 64;
+/// How many ended entries a watch may fall behind. A watch that missed one reads once without need.
+pub(in crate::service) const ENDED_ENTRIES: usize = 64;
 
-/// Tells a watch when the browser session of its caller was closed, if it has one.
-pub(super) struct SessionEnd(Option<(Arc<str>, broadcast::Receiver<Arc<str>>)>);
+/// What callers have entered by, and has ended without an entry in the log of a workspace.
+#[derive(Debug, Clone)]
+pub(in crate::service) enum EndedEntry {
+    /// The browser session with this hash was closed.
+    Session(Arc<str>),
+    /// An operator has removed the user, whom a group may have let in.
+    User(UserId),
+}
 
-impl SessionEnd {
-    /// Waits until the session may have been closed.
-    pub(super) async fn closed(&mut self) {
-        let Some((session, closed)) = &mut self.0 else {
+/// Tells a watch when the entry of its caller, a user, has ended.
+pub(super) struct EntryEnd(Option<(UserId, Option<Arc<str>>, broadcast::Receiver<EndedEntry>)>);
+
+impl EntryEnd {
+    /// Waits until the entry may have ended.
+    pub(super) async fn ended(&mut self) {
+        let Some((user, session, ended)) = &mut self.0 else {
             return pending().await;
         };
-        while matches!(closed.recv().await, Ok(hash) if hash != *session) {}
+        loop {
+            match ended.recv().await {
+                Ok(EndedEntry::Session(hash)) if session.as_ref() != Some(&hash) => {}
+                Ok(EndedEntry::User(removed)) if removed != *user => {}
+                _ => return,
+            }
+        }
     }
 }
 
@@ -62,10 +77,17 @@ impl AgentCfg {
         watcher
     }
 
-    /// The signal for the closing of this caller's browser session by this service.
-    pub(super) fn session_end(&self, caller: &Caller) -> SessionEnd {
-        let hash = caller.browser_session();
-        SessionEnd(hash.map(|hash| (Arc::clone(hash), self.inner.closed_sessions.subscribe())))
+    /// The signal that this service has closed this caller's browser session, or removed the user.
+    pub(super) fn entry_end(&self, caller: &Caller) -> EntryEnd {
+        let user = caller.user_id().ok().cloned();
+        let session = caller.browser_session().cloned();
+        EntryEnd(user.map(|user| (user, session, self.inner.ended_entries.subscribe())))
+    }
+
+    /// Wakes the watches whose callers have entered by this.
+    pub(in crate::service) fn entry_ended(&self, ended: EndedEntry) {
+        // An error only means that no watch listens.
+        let _ = self.inner.ended_entries.send(ended);
     }
 
     /// Wakes the readers of records that this service has committed to a store that does not notify.

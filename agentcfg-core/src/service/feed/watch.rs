@@ -8,7 +8,7 @@ use std::time::Duration;
 use super::page::{PageLimits, ReadEvents};
 use super::recent_events::SerializedEvent;
 use super::status::StatusReader;
-use super::wake_ups::SessionEnd;
+use super::wake_ups::EntryEnd;
 use crate::error::{Error, ErrorKind};
 use crate::model::{After, ChangeEvent, Cursor, PermissionSet, StatusEvent, Timestamp, WorkspaceId};
 use crate::service::shutdown::End;
@@ -43,7 +43,7 @@ pub struct Watch {
     /// When the credential ends, as of the last read: a rotation moves the end of a key.
     expires_at: Option<Timestamp>,
     log: Watcher,
-    session_end: SessionEnd,
+    entry_end: EntryEnd,
     service_end: End,
     statuses: Option<StatusReader>,
     /// Whether events were left after the last read.
@@ -100,7 +100,7 @@ impl AgentCfg {
         after: impl Into<After>,
     ) -> Result<Watch, Error> {
         let log = self.watcher(workspace, Kind::LogHead);
-        let session_end = self.session_end(caller);
+        let entry_end = self.entry_end(caller);
         let after = after.into();
         // Reads no event: its purpose is to check the position and the authority.
         let limits = PageLimits {
@@ -122,7 +122,7 @@ impl AgentCfg {
             permissions: read.permissions,
             expires_at: read.expires_at,
             log,
-            session_end,
+            entry_end,
             service_end: self.inner.lifetime.end(),
             statuses: None,
             has_more: true,
@@ -297,8 +297,9 @@ impl Watch {
     }
 
     /// Waits until a read may find something: after a commit, or when a status grows old. It returns at once when the
-    /// last read left something behind. It also returns when this service has closed the browser session of the caller,
-    /// of which a read knows nothing: verify the cookie again ([`AgentCfg::authenticate_browser_session`]).
+    /// last read left something behind. It also returns when an operator has removed the user by this service, and when
+    /// this service has closed the browser session of the caller, of which a read knows nothing: verify the cookie again
+    /// ([`AgentCfg::authenticate_browser_session`]).
     ///
     /// Dropping the future loses no wake-up. With statuses it needs a tokio runtime with timers.
     ///
@@ -325,7 +326,7 @@ impl Watch {
         tokio::select! {
             () = self.log.changed() => {}
             () = status => {}
-            () = self.session_end.closed() => {}
+            () = self.entry_end.ended() => {}
             () = self.service_end.reached() => {}
         }
     }
