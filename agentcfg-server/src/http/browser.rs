@@ -91,7 +91,9 @@ impl Browser {
             return Err(InvalidPublicUrl);
         };
         let has_more = authority.as_str().contains('@') || uri.query().is_some() || url.contains('#');
-        if has_more || authority.host().is_empty() {
+        // The port may be left out, but not be empty or too large.
+        let is_port_bad = !authority.as_str().ends_with(authority.host()) && authority.port_u16().is_none();
+        if has_more || authority.host().is_empty() || is_port_bad {
             return Err(InvalidPublicUrl);
         }
         // A browser leaves the default port of a scheme out of an origin.
@@ -467,6 +469,9 @@ mod tests {
             "https://a?x",
             "https://a#x",
             "https://",
+            "https://:",
+            "https://a:",
+            "https://a:99999",
         ] {
             assert_eq!(base(bad), None, "{bad}");
         }

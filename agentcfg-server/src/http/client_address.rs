@@ -165,10 +165,16 @@ impl FromStr for Network {
         };
         let address: IpAddr = address.parse().map_err(|_| InvalidNetwork)?;
         let width = if address.is_ipv4() { 32 } else { 128 };
-        let prefix = prefix.map_or(Ok(width), str::parse).map_err(|_| InvalidNetwork)?;
-        match prefix <= width {
-            true => Ok(Self { address, prefix }),
-            false => Err(InvalidNetwork),
+        let prefix: u8 = prefix.map_or(Ok(width), str::parse).map_err(|_| InvalidNetwork)?;
+        // An address of IPv4 that is written as one of IPv6 is compared as one of IPv4, as the addresses of clients are.
+        let mapped = 128 - 32;
+        match (address.to_canonical(), prefix) {
+            (_, prefix) if prefix > width => Err(InvalidNetwork),
+            (canonical, prefix) if canonical != address && prefix >= mapped => Ok(Self {
+                address: canonical,
+                prefix: prefix - mapped,
+            }),
+            _ => Ok(Self { address, prefix }),
         }
     }
 }
@@ -270,6 +276,8 @@ mod tests {
             ("2001:db8::/32", "2001:db8:ffff::1", "2001:db9::1"),
             ("0.0.0.0/0", "203.0.113.9", "::1"),
             ("::1", "::1", "0.0.0.1"),
+            ("::ffff:127.0.0.1", "127.0.0.1", "127.0.0.2"),
+            ("::ffff:10.0.0.0/104", "10.255.0.1", "11.0.0.1"),
         ] {
             let network: Network = network.parse().unwrap();
             assert!(network.has(inside.parse().unwrap()), "{network} {inside}");

@@ -170,13 +170,18 @@ pub(super) fn log_filter(text: &str) -> bool {
     }) && tracing_subscriber::EnvFilter::try_new(text).is_ok()
 }
 
-/// Whether this is an origin as browsers send it in `Origin`: a scheme, a host and perhaps a port.
-pub(super) fn origin(text: &str) -> bool {
-    let Some(host) = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://")) else {
-        return false;
-    };
-    !host.is_empty()
-        && host
-            .bytes()
-            .all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b))
+/// Origins as browsers send them in `Origin`: a scheme, a host, and a port that is not the default one of the scheme.
+pub(super) fn origins(value: &Value<'_>) -> Result<Vec<String>, String> {
+    let texts = value.list("origins such as https://app.example.com", |text| origin(text).is_some())?;
+    Ok(texts.iter().filter_map(|text| origin(text)).collect())
+}
+
+fn origin(text: &str) -> Option<String> {
+    let (scheme, authority) = text.split_once("://")?;
+    let is_plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b"-._:[]".contains(&b);
+    if !matches!(scheme, "https" | "http") || !authority.bytes().all(is_plain) {
+        return None;
+    }
+    let browser = Browser::default().public_url(text).ok()?;
+    Some(browser.base_url(&HeaderMap::new()))
 }

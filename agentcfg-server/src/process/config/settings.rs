@@ -18,7 +18,7 @@ use super::models;
 use super::otlp::{self, Otel};
 use super::rules::{
     allowed_hosts, base_url, call_path, database_url, is_scope, is_visible, log_filter, master_keys, networks,
-    no_proxy, origin, plan, provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
+    no_proxy, origins, plan, provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
 };
 use super::value::Value;
 use crate::api::Streams;
@@ -184,7 +184,7 @@ settings! {
     /// Whether API keys of scope `write` may configure agents.
     write_scope_configures_agents: bool = Settings::default().write_scope_configures_agents, |v| v.boolean();
     /// Origins that browsers may call from.
-    cors_origins: Vec<String> = Vec::new(), |v| v.list("origins such as https://app.example.com", origin);
+    cors_origins: Vec<String> = Vec::new(), origins;
     /// Whether answers are compressed for clients that accept gzip.
     compression: bool = true, |v| v.boolean();
     /// Whether the web dashboard is served.

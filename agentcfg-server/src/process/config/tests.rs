@@ -206,6 +206,20 @@ fn lists_are_separated_by_commas() {
     // One of a list that breaks the rule is named.
     let origins = fault(&[("AGENTCFG_CORS_ORIGINS", "https://a.example, b.example")]);
     assert!(origins.ends_with("got \"b.example\""), "{origins}");
+    let set = |text: &str| from_env(&[("AGENTCFG_CORS_ORIGINS", text)]).map(|config| config.cors_origins);
+    let good = set("https://a.example:443,http://[::1]:80,http://b.example:443").unwrap();
+    let expected = ["https://a.example", "http://[::1]", "http://b.example:443"];
+    assert_eq!(good, expected, "as browsers send them");
+    for bad in [
+        "https://:",
+        "https://a:99999",
+        "https://a:",
+        "https://",
+        "https://A",
+        "https://u@a",
+    ] {
+        assert!(set(bad).is_err(), "{bad}");
+    }
 }
 
 #[test]
