@@ -8,7 +8,8 @@ use rustix::process::Signal as Raw;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The signals that end a process which does not handle them, and that mean nothing to the server. After SIGXFSZ the
-/// write fails with an error, as on a full disk.
+/// write fails with an error, as on a full disk. Those of faults of the program itself, such as SIGSEGV, are not here:
+/// the process cannot go on after them.
 const IGNORED: &[(i32, &str)] = &[
     (Raw::QUIT.as_raw(), "SIGQUIT"),
     (Raw::ALARM.as_raw(), "SIGALRM"),
@@ -18,9 +19,20 @@ const IGNORED: &[(i32, &str)] = &[
     (Raw::PROF.as_raw(), "SIGPROF"),
     (Raw::IO.as_raw(), "SIGIO"),
     (Raw::XFSZ.as_raw(), "SIGXFSZ"),
+    (Raw::XCPU.as_raw(), "SIGXCPU"),
+    (Raw::SYS.as_raw(), "SIGSYS"),
+    (Raw::TRAP.as_raw(), "SIGTRAP"),
     #[cfg(target_os = "linux")]
     (Raw::POWER.as_raw(), "SIGPWR"),
+    #[cfg(all(target_os = "linux", any(target_arch = "x86_64", target_arch = "aarch64")))]
+    (Raw::STKFLT.as_raw(), "SIGSTKFLT"),
 ];
+
+/// The real-time signals, which the C library leaves to programs.
+#[cfg(target_os = "linux")]
+const REAL_TIME: std::ops::RangeInclusive<i32> = if cfg!(target_env = "musl") { 35..=64 } else { 34..=64 };
+#[cfg(not(target_os = "linux"))]
+const REAL_TIME: std::ops::RangeInclusive<i32> = 1..=0;
 
 /// Exit status of a process that a second signal cut short.
 const CUT_SHORT: i32 = 130;
@@ -56,15 +68,16 @@ pub fn shutdown() -> io::Result<impl Future<Output = ()> + Send + 'static> {
 pub fn others(reload: impl Fn() + Send + 'static) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let mut hangup = signal(SignalKind::hangup())?;
     let mut ignored = Vec::new();
-    for (number, name) in IGNORED {
-        ignored.push((signal(SignalKind::from_raw(*number))?, *name));
+    let named = IGNORED.iter().map(|(number, name)| (*number, (*name).to_owned()));
+    for (number, name) in named.chain(REAL_TIME.map(|number| (number, format!("SIG{number}")))) {
+        ignored.push((signal(SignalKind::from_raw(number))?, name));
     }
     Ok(async move {
         loop {
             let next = poll_fn(|cx| {
-                let mut found = ignored.iter_mut().map(|(signal, name)| (signal.poll_recv(cx), *name));
+                let mut found = ignored.iter_mut().map(|(signal, name)| (signal.poll_recv(cx), &*name));
                 match found.find_map(|(polled, name)| polled.is_ready().then_some((polled, name))) {
-                    Some((Poll::Ready(Some(())), name)) => Poll::Ready(Some(name)),
+                    Some((Poll::Ready(Some(())), name)) => Poll::Ready(Some(name.clone())),
                     Some(_) => Poll::Ready(None),
                     None => Poll::Pending,
                 }

@@ -91,6 +91,10 @@ fn a_hangup_reads_the_log_filter_again_and_other_signals_are_logged() {
     ] {
         server.signal(signal);
         eventually("the signal is logged", || is_logged(name));
+        (Signal::XCPU, "SIGXCPU"),
+        (Signal::SYS, "SIGSYS"),
+        (Signal::TRAP, "SIGTRAP"),
+        (Signal::STKFLT, "SIGSTKFLT"),
     }
     std::fs::write(&file, "log = \"no such level, at all=\"\n").unwrap();
     server.signal(Signal::HUP);
