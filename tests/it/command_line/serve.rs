@@ -59,9 +59,12 @@ fn a_start_that_waits_for_its_database_is_stopped() {
             .stderr(Stdio::piped());
         let mut child = spawn(command).unwrap();
         let mut said = BufReader::new(child.stderr.take().unwrap()).lines();
-        let waits = said.by_ref().map(Result::unwrap).find(|line| line.contains("database"));
-        assert!(waits.is_some());
-        rustix::process::kill_process(rustix::process::Pid::from_child(&child), number).unwrap();
+        let pid = rustix::process::Pid::from_child(&child);
+        let mut says = |text: &str| said.by_ref().map(Result::unwrap).any(|line| line.contains(text));
+        assert!(says("database"));
+        rustix::process::kill_process(pid, Signal::HUP).unwrap();
+        assert!(says("the settings are read again when the server has started"));
+        rustix::process::kill_process(pid, number).unwrap();
         assert!(said.any(|line| line.unwrap().contains("stopped before the server was ready")));
         assert_eq!(child.wait().unwrap().code(), status);
     }
@@ -88,13 +91,13 @@ fn a_hangup_reads_the_log_filter_again_and_other_signals_are_logged() {
         (Signal::IO, "SIGIO"),
         (Signal::XFSZ, "SIGXFSZ"),
         (Signal::POWER, "SIGPWR"),
-    ] {
-        server.signal(signal);
-        eventually("the signal is logged", || is_logged(name));
         (Signal::XCPU, "SIGXCPU"),
         (Signal::SYS, "SIGSYS"),
         (Signal::TRAP, "SIGTRAP"),
         (Signal::STKFLT, "SIGSTKFLT"),
+    ] {
+        server.signal(signal);
+        eventually("the signal is logged", || is_logged(name));
     }
     std::fs::write(&file, "log = \"no such level, at all=\"\n").unwrap();
     server.signal(Signal::HUP);

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agentcfg_core::AgentCfg;
 
@@ -21,15 +21,22 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
     let filter = telemetry::init(&config)?;
     let log_format = config.log_format;
-    let started = Arc::<OnceLock<AgentCfg>>::default();
-    let reload = {
-        let (flags, service) = (Flags::from(args), Arc::clone(&started));
-        move || reload(&flags, &filter, service.get())
+    let reload = Arc::new(Reload {
+        flags: Flags::from(args),
+        state: Mutex::new(ReloadState {
+            filter,
+            service: None,
+            is_asked: false,
+        }),
+    });
+    let asked = {
+        let reload = Arc::clone(&reload);
+        move || reload.ask()
     };
     let ended = runtime()?.block_on(async {
         let listener = server::bind(config.listen, "--listen").await?;
         let mut shutdown = Box::pin(signals::shutdown()?);
-        let others = tokio::spawn(signals::others(reload)?);
+        let others = tokio::spawn(signals::others(asked)?);
         let manager = Arc::new(ServiceManager::from_env(|name| std::env::var_os(name)));
         let living = tokio::spawn({
             let manager = Arc::clone(&manager);
@@ -59,7 +66,7 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
             None => tracing::info!("using the database"),
         }
         let (service, address) = (server.service().clone(), listener.local_addr()?);
-        let service = started.get_or_init(|| service).clone();
+        reload.started(&service);
         let timeout = server.config().shutdown_delay + server.config().shutdown_timeout;
         let url = format!("{}://{address}", server.config().scheme());
         let ready = |_| {
@@ -89,9 +96,50 @@ pub(super) fn run(args: &ServeArgs) -> Result<ExitCode, CommandError> {
     }
 }
 
+/// Reads the settings again on SIGHUP.
+struct Reload {
+    flags: Flags,
+    state: Mutex<ReloadState>,
+}
+
+struct ReloadState {
+    filter: LogFilter,
+    /// `None` until the server has started.
+    service: Option<AgentCfg>,
+    /// Whether a signal came before that.
+    is_asked: bool,
+}
+
+impl Reload {
+    /// A signal has come. A start has read the settings already, so they are read again when it has ended.
+    fn ask(&self) {
+        let mut state = lock(&self.state);
+        match &state.service {
+            Some(service) => reload(&self.flags, &state.filter, service),
+            None => {
+                state.is_asked = true;
+                tracing::info!("the settings are read again when the server has started");
+            }
+        }
+    }
+
+    /// The server has started.
+    fn started(&self, service: &AgentCfg) {
+        let mut state = lock(&self.state);
+        if state.is_asked {
+            reload(&self.flags, &state.filter, service);
+        }
+        state.service = Some(service.clone());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// Reads the settings again, and takes the filter of the log, the limits and the models from them. Settings that cannot
-/// be read change nothing. `service` is `None` before the start, which reads the limits and the models itself.
-fn reload(flags: &Flags, filter: &LogFilter, service: Option<&AgentCfg>) {
+/// be read change nothing.
+fn reload(flags: &Flags, filter: &LogFilter, service: &AgentCfg) {
     match read_again(flags, filter, service) {
         Ok(config) => tracing::info!(
             log = config.log,
@@ -102,18 +150,16 @@ fn reload(flags: &Flags, filter: &LogFilter, service: Option<&AgentCfg>) {
     }
 }
 
-fn read_again(flags: &Flags, filter: &LogFilter, service: Option<&AgentCfg>) -> Result<Config, String> {
+fn read_again(flags: &Flags, filter: &LogFilter, service: &AgentCfg) -> Result<Config, String> {
     let config = Config::load(flags.clone(), std::env::vars_os()).map_err(|error| error.to_string())?;
-    if let Some(service) = service {
-        let models = config.catalogue().map_err(|error| error.to_string())?;
-        let new_provider = "a provider that is not in use yet needs a restart";
-        service
-            .set_models(&models)
-            .map_err(|error| format!("{error}; {new_provider}"))?;
-        service
-            .set_limits(&settings(&config))
-            .map_err(|error| error.to_string())?;
-    }
+    let models = config.catalogue().map_err(|error| error.to_string())?;
+    let new_provider = "a provider that is not in use yet needs a restart";
+    service
+        .set_models(&models)
+        .map_err(|error| format!("{error}; {new_provider}"))?;
+    service
+        .set_limits(&settings(&config))
+        .map_err(|error| error.to_string())?;
     filter.apply(&config).map_err(|error| error.to_string())?;
     Ok(config)
 }
