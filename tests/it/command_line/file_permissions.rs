@@ -204,3 +204,27 @@ fn all_data_files_are_accessible_to_their_owner_only() {
         assert_eq!(mode & 0o077, 0, "{:?} has mode {mode:o}", entry.path());
     }
 }
+
+#[test]
+fn a_path_in_a_directory_of_another_user_is_named_with_a_remedy() {
+    let Some(dir_of_user) = UnprivilegedDir::open() else {
+        return;
+    };
+    let shut = dir_of_user.directory("shut", 0o000).join("below");
+    let shut = shut.to_str().unwrap();
+    let source = Server::start();
+    source.stop();
+    let data = dir_of_user.directory("data", 0o700).join("store.redb");
+    fs::copy(source.data().join("store.redb"), &data).unwrap();
+    fs::set_permissions(&data, Permissions::from_mode(0o644)).unwrap();
+    dir_of_user
+        .run(&["backup", "--data", "data", "--out", shut])
+        .failed_with(&["cannot write", shut, "name another file with --out"]);
+    let said = ["shut", "permission denied", "name another with --data"];
+    dir_of_user
+        .run(&["token", "--user", "ada", "--data", shut])
+        .failed_with(&said);
+    dir_of_user
+        .run(&["restore", "--from", "agentcfg-server", "--data", shut])
+        .failed_with(&said);
+}

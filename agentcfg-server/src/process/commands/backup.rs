@@ -198,7 +198,7 @@ struct Draft {
 
 impl Draft {
     fn create(out: &Path) -> Result<Self, CommandError> {
-        if out.try_exists()? {
+        if out.try_exists().map_err(|error| unwritable(out, &error))? {
             return Err(exists_already(out).into());
         }
         // The name contains the process id, and the file must not exist, so no other file is overwritten.
@@ -215,7 +215,7 @@ impl Draft {
                     out.display(),
                     dir.display()
                 ),
-                _ => format!("cannot write {}: {error}", out.display()),
+                _ => unwritable(out, &error),
             }
         })?;
         Ok(Self { path, file })

@@ -40,7 +40,7 @@ pub(super) fn run(args: &RestoreArgs, environment: impl EnvVars) -> Result<ExitC
     }
     require_named_directory(&config)?;
     let input = input(&args.from)?;
-    let is_new = !config.data.try_exists()?;
+    let is_new = !DataDir::is_there(&config.data)?;
     let dir = DataDir::open_or_create(&config.data)?;
     dir.require_no_store()?;
     // What a server has written into the lock file shows that there was a store.

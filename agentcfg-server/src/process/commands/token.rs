@@ -49,7 +49,7 @@ pub(super) fn run(args: &TokenArgs) -> Result<ExitCode, CommandError> {
 /// The data directory. It is created if it does not exist, because a token may be issued before the first start. A note
 /// says so, in case the name was mistyped.
 fn directory(config: &Config) -> Result<DataDir, CommandError> {
-    let is_new = !config.data.try_exists()?;
+    let is_new = !DataDir::is_there(&config.data)?;
     let dir = DataDir::open_or_create(&config.data)?;
     if is_new {
         note!(

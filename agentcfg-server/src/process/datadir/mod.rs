@@ -27,6 +27,8 @@ use std::path::{Path, PathBuf};
 use agentcfg_core::vault::MasterKey;
 
 pub use error::DataDirError;
+use crate::process::files::directory_of;
+
 pub use inspect::{Expected, faults, faults_of_content};
 use lock::LockFile;
 use secret_file::GroupRights;
@@ -85,6 +87,16 @@ impl DataDir {
     /// Opens the directory at `path`.
     ///
     /// # Errors
+    /// Whether there is something at `path`.
+    ///
+    /// # Errors
+    ///
+    /// When the file system cannot be read.
+    pub fn is_there(path: &Path) -> Result<bool, DataDirError> {
+        let found = path.try_exists();
+        found.map_err(|source| DataDirError::from_io("look into", directory_of(path), source))
+    }
+
     ///
     /// When there is no directory.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, DataDirError> {
