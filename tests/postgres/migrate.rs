@@ -175,6 +175,26 @@ async fn a_store_migrates_to_a_database_and_back_and_versions_continue() {
     assert!(put(&*store, &member).await > again);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_directory_from_a_database_with_unused_master_keys_can_be_served() {
+    let Some(cluster) = Cluster::shared() else { return };
+    let (place, url) = (tempfile::tempdir().unwrap(), cluster.database());
+    let keys = "7".repeat(64);
+    drop(Server::with(&url, &[("master_keys", &keys)]));
+    wait_until_unused(&cluster, &url);
+    let to = place.path().join("data");
+    succeeds(
+        &migrate(&url, to.to_str().unwrap()),
+        "left out the list of master keys: nothing in the store is sealed under one",
+    );
+    let check = command()
+        .args(["check-config", "--listen", "127.0.0.1:0"])
+        .env("AGENTCFG_DATA", &to)
+        .output()
+        .unwrap();
+    succeeds(&check, "the settings are good");
+}
+
 /// The database notices a closed connection a little later than the client.
 fn wait_until_unused(cluster: &Cluster, url: &str) {
     let database = url.rsplit_once('/').unwrap().1;

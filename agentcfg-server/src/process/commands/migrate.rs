@@ -6,10 +6,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread;
 
+use agentcfg_core::AgentCfg;
 use agentcfg_core::store::{Digest, Digesting};
 
 use super::error::CommandError;
 use super::program::runtime;
+use super::restore::leave_out_master_keys;
 use super::stdout::say;
 use crate::process::backend::{
     Database, DatabaseLocation, FileStore, StagedStore, TransferError, Transferred, connect_to_move, open_store,
@@ -139,10 +141,25 @@ async fn fill_directory(database: &Database, to: &Path, config: &Config) -> Resu
         (Err(TransferError::Io(_)) | Ok(_), Err(error)) => return Err(error.into()),
         (Err(error), _) => return Err(error.into()),
     };
-    if digest(&staged.open(config.cache_mb)?)? != read.digest {
+    let store = Arc::new(staged.open(config.cache_mb)?);
+    if digest(&store)? != read.digest {
         return Err("the new store does not give back what was put into it, and was removed".into());
     }
+    let service = AgentCfg::builder(Arc::clone(&store)).build();
+    let needed = service.master_keys_needed().await?;
+    let left_out = match needed.any_sealed {
+        true => None,
+        false => leave_out_master_keys(&service).await?,
+    };
+    drop(service);
+    store.close();
     staged.publish()?;
+    if let Some(line) = left_out {
+        say!("{line}");
+    }
+    if needed.any_sealed {
+        say!("before you start: set AGENTCFG_MASTER_KEYS_FILE as the servers of the database have it");
+    }
     say!("start with: agentcfg-server serve --data {}", to.display());
     done("moved into the directory", &read)
 }

@@ -105,6 +105,18 @@ fn with_cause(error: &CommandError) -> String {
     }
 }
 
+/// Leaves out the list of master keys of a store in which nothing is sealed. Then any key works: the configured one, the
+/// one in the file, or one that the first start creates.
+pub(super) async fn leave_out_master_keys(service: &AgentCfg) -> Result<Option<String>, CommandError> {
+    if service.master_keys_needed().await?.keys.is_empty() {
+        return Ok(None);
+    }
+    service.forget_master_keys().await?;
+    Ok(Some(
+        "left out the list of master keys: nothing in the store is sealed under one".to_owned(),
+    ))
+}
+
 /// Prepares a restored store for its first start, or refuses it for a missing master key: a backup does not contain the
 /// key.
 async fn fit_master_keys(
@@ -120,12 +132,7 @@ async fn fit_master_keys(
     }
     let needed = service.master_keys_needed().await?;
     if !needed.any_sealed {
-        // Nothing is sealed, so any key works: the configured one, the one in the file, or one that the first start
-        // creates.
-        service.forget_master_keys().await?;
-        if !needed.keys.is_empty() {
-            told.push("left out the list of master keys: nothing in the store is sealed under one".to_owned());
-        }
+        told.extend(leave_out_master_keys(service).await?);
         return Ok(told);
     }
     let file = dir.master_key_path();
