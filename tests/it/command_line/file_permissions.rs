@@ -131,9 +131,16 @@ fn a_store_of_another_user_is_not_called_damaged() {
     }
     let store = data.join("store.redb");
     fs::set_permissions(&store, Permissions::from_mode(0o400)).unwrap();
+    let lock = data.join("lock");
+    fs::copy(source.data().join("lock"), &lock).unwrap();
+    if let Some(user) = dir_of_user.user {
+        chown(&lock, Some(user), Some(user)).unwrap();
+    }
     let said = dir_of_user
         .serve(&data)
         .failed_with(&["Permission denied", "run as the owner of the data directory"]);
+    let written = fs::read(source.data().join("lock")).unwrap();
+    assert!(fs::read(&lock).unwrap() == written, "what the last server has written");
     assert!(!said.contains("sound") && !said.contains("restore"), "{said}");
     // What only reads works on a directory that cannot be written.
     fs::set_permissions(&data, Permissions::from_mode(0o500)).unwrap();
