@@ -92,6 +92,28 @@ fn metric(address: SocketAddr, name: &str) -> f64 {
         .unwrap()
 }
 
+/// Each part of the first start meets the end of the disk once.
+#[test]
+fn a_refused_first_start_leaves_nothing_and_blames_the_disk() {
+    let Some(disk) = Disk::mount(24) else { return };
+    let data = disk.data();
+    for left in [0, 4 << 10, 8 << 10, 16 << 10, 100 << 10] {
+        let filler = disk.fill_up_to(left);
+        let text = data.to_str().unwrap();
+        let start = run(["serve", "--listen", "127.0.0.1:0", "--data", text]);
+        let said = start.failed_with(&["space left"]);
+        assert!(!said.contains("master keys"), "{left}: {said}");
+        assert!(!data.exists(), "{left}: {said}");
+        fs::remove_file(filler).unwrap();
+    }
+    let server = Server::builder().data(&data).start();
+    assert!(
+        !server.stderr().contains("session.key is missing"),
+        "{}",
+        server.stderr()
+    );
+}
+
 fn degraded() -> Value {
     json!({"status": "degraded", "reason": "read-only"})
 }

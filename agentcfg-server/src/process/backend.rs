@@ -19,7 +19,7 @@ use agentcfg_postgres::PostgresStore;
 
 use crate::process::config::{Config, SessionProvider};
 use crate::process::control::{self, Control, Order};
-use crate::process::datadir::{self, DataDir, DataDirError, DataLock, Expected};
+use crate::process::datadir::{self, DataDir, DataDirError, DataLock, Expected, FirstStart, TokenSource};
 use crate::process::master_keys::{self, MasterKeyFault};
 
 /// The store in a data directory.
@@ -124,6 +124,8 @@ pub enum Backend {
     Embedded {
         /// The store.
         store: Arc<RedbStore>,
+        /// What this start has made. It comes before the lock, which is released last.
+        first_start: FirstStart,
         /// The lock of the directory.
         lock: DataLock,
         /// Whether the store was created by this start.
@@ -162,6 +164,40 @@ pub fn expected_keys(config: &Config) -> Expected {
 /// The length up to which a store file is opened for reading first.
 const CHECKED_FIRST: u64 = 1 << 30;
 
+/// Refuses a store that cannot be read, or whose master keys are not there, and changes no byte.
+async fn verify(dir: &DataDir, config: &Config, vault: Option<&Vault>) -> Result<(), BackendError> {
+    let mut builder = AgentCfg::builder(open_store_to_read(dir, config.cache_mb)?);
+    if let Some(vault) = vault {
+        builder = builder.vault(Vault::clone(vault));
+    }
+    Ok(master_keys::verify_against_store(&builder.build(), config, dir).await?)
+}
+
+/// What a start would find in the store of the data directory, without one. A store that a process has open, or that is
+/// long, is not opened.
+///
+/// # Errors
+///
+/// See [`BackendError`].
+pub async fn check_store(config: &Config) -> Result<(), BackendError> {
+    let dir = DataDir::open(&config.data)?;
+    let vault = master_keys::find_unchanged(config, &dir)?;
+    if !dir.has_store()? {
+        return Ok(());
+    }
+    match dir.lock_to_read() {
+        // It has noted its key in the store.
+        Err(DataDirError::Locked { .. }) if vault.is_none() && dir.served_address().is_some() => {
+            let file = dir.master_key_path().display().to_string();
+            Err(MasterKeyFault::FileRemoved { file }.into())
+        }
+        Err(DataDirError::Locked { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(_) if dir.store_bytes()? > CHECKED_FIRST => Ok(()),
+        Ok(_lock) => verify(&dir, config, vault.as_ref()).await,
+    }
+}
+
 impl Backend {
     /// Opens the store that the configuration names, and creates it if there is none.
     ///
@@ -186,6 +222,7 @@ impl Backend {
                 vault,
             });
         }
+        let had_dir = DataDir::is_there(&config.data)?;
         let dir = DataDir::open_or_create(&config.data)?;
         // A start that is refused leaves every byte as it is.
         if let Some(fault) = datadir::faults_of_content(&dir, expected_keys(config))
@@ -194,18 +231,18 @@ impl Backend {
         {
             return Err(fault.into());
         }
+        let had_lock = dir.has_lock();
         let mut lock = dir.lock_quietly()?;
         let is_new = !dir.has_store()?;
+        let first_start = match is_new {
+            true => FirstStart::begin(&dir, had_dir, had_lock),
+            false => FirstStart::default(),
+        };
         // Invalid keys are refused before anything is created.
         let found = master_keys::find(config, Some(&dir), false)?;
         // So does one that the keys refuse. A long file may take seconds to be recovered, which is not done twice.
         if !is_new && dir.store_bytes()? <= CHECKED_FIRST {
-            let store = open_store_to_read(&dir, config.cache_mb)?;
-            let mut builder = AgentCfg::builder(store);
-            if let Some(vault) = &found {
-                builder = builder.vault(Vault::clone(vault));
-            }
-            master_keys::verify_against_store(&builder.build(), config, &dir).await?;
+            verify(&dir, config, found.as_ref()).await?;
         }
         lock.claim()?;
         let store = Arc::new(open_store(&lock, config.cache_mb)?);
@@ -218,6 +255,7 @@ impl Backend {
         };
         Ok(Self::Embedded {
             store,
+            first_start,
             lock,
             is_new,
             vault,
@@ -245,6 +283,13 @@ impl Backend {
     /// Whether this start created the store, in a data directory.
     pub fn is_new(&self) -> bool {
         matches!(self, Self::Embedded { is_new: true, .. })
+    }
+
+    /// The start has succeeded, so what it has made stays.
+    pub fn keep(&mut self) {
+        if let Self::Embedded { first_start, .. } = self {
+            first_start.keep();
+        }
     }
 
     /// Takes the shared rate limiter, if requests are counted together with other servers.
@@ -300,8 +345,12 @@ impl Backend {
             ..
         } = self
         {
-            let is_own = config.session_provider == SessionProvider::Local && config.session_secret.is_none();
-            lock.announce(address, !is_own)?;
+            let tokens = match config.session_provider {
+                SessionProvider::Jwks | SessionProvider::Introspection => TokenSource::Provider,
+                SessionProvider::Local if config.session_secret.is_some() => TokenSource::Settings,
+                SessionProvider::Local => TokenSource::Directory,
+            };
+            lock.announce(address, tokens)?;
             let orders = executor(
                 (Arc::clone(store), Arc::clone(last_backup)),
                 service.clone(),

@@ -32,6 +32,15 @@ pub enum MasterKeyFault {
         /// The keys that the store needs.
         needed: Vec<KeyId>,
     },
+    /// The key file of a running server is missing, and the configuration has no keys.
+    #[error(
+        "{file} is missing, and the store of the running server needs it: copy the file back from where it is kept, or set \
+         AGENTCFG_MASTER_KEYS_FILE, else the next start is refused"
+    )]
+    FileRemoved {
+        /// The key file.
+        file: String,
+    },
     /// The store in a database needs keys, and the configuration has none.
     #[error(
         "the store in the database needs the master key {}: set AGENTCFG_MASTER_KEYS_FILE to a file with it, the same for \
@@ -155,6 +164,18 @@ pub fn find(config: &Config, dir: Option<&DataDir>, is_new: bool) -> Result<Opti
         found => found,
     };
     keys.map(keyring).transpose()
+}
+
+/// As [`find`], for a command that makes and changes nothing.
+///
+/// # Errors
+///
+/// As [`find`].
+pub fn find_unchanged(config: &Config, dir: &DataDir) -> Result<Option<Vault>, MasterKeyFault> {
+    match configured(config)? {
+        Some(vault) => Ok(Some(vault)),
+        None => dir.master_keys_unchanged()?.map(keyring).transpose(),
+    }
 }
 
 /// Checks that the keys are those that the store needs. A store that never had a master key gets one.

@@ -25,7 +25,7 @@ use crate::outbound::{Options, WebhookTransport};
 use crate::process::backend::{self, Backend};
 use crate::process::certificate::{self, Certificate};
 use crate::process::config::Config;
-use crate::process::datadir::DataDir;
+use crate::process::datadir::{DataDir, DataDirError};
 use crate::process::maintenance::{
     finish_rotation, flush, maintain, remove_deleted_workspaces, remove_old_history, send_webhooks,
 };
@@ -177,6 +177,7 @@ impl Server {
             builder = builder.rate_limiter(limiter);
         }
         let service = builder.build();
+        backend.keep();
         Ok(Self {
             config,
             backend,
@@ -409,7 +410,14 @@ async fn fit_vault(config: &Config, backend: &mut Backend) -> Result<Option<Vaul
         builder = builder.vault(vault);
     }
     let service = builder.build();
-    master_keys::check_against_store(&service, config, backend.dir()).await?;
+    let checked = master_keys::check_against_store(&service, config, backend.dir()).await;
+    checked.map_err(|error| match backend.dir() {
+        // The first master key is the first record of a new store.
+        Some(dir) if backend.is_new() && backend.store().read_only().is_some() => {
+            DataDirError::from_io("create", &dir.store_path(), io::ErrorKind::StorageFull.into()).into()
+        }
+        _ => StartError::from(error),
+    })?;
     Ok(service.vault().map(|vault| Vault::clone(&vault)))
 }
 

@@ -39,7 +39,12 @@ pub(super) async fn start_faults(config: &Config) -> Vec<String> {
             }
         }
         None => {
-            for fault in datadir::faults(&config.data, backend::expected_keys(config)) {
+            let of_directory = datadir::faults(&config.data, backend::expected_keys(config));
+            // Others would hide what the store itself has.
+            if of_directory.is_empty() && config.data.exists() {
+                faults.note(backend::check_store(config).await);
+            }
+            for fault in of_directory {
                 faults.note(Err::<(), _>(fault));
             }
         }

@@ -136,3 +136,39 @@ fn a_token_for_a_server_with_a_secret_of_its_own_needs_that_secret() {
     let printed = token().env("AGENTCFG_SESSION_SECRET", secret).finish().succeeded();
     server.get("/api/workspaces").bearer(printed.trim()).send().expect(200);
 }
+
+#[test]
+fn a_data_directory_that_a_start_refuses_is_a_fault() {
+    let dir = scratch();
+    let data = dir.path().join("data");
+    let check = || {
+        let run = Run::new(["check-config", "--listen", "127.0.0.1:0"]);
+        run.env("AGENTCFG_DATA", &data).finish()
+    };
+    let start = || {
+        let run = Run::new(["serve", "--listen", "127.0.0.1:0"]);
+        run.env("AGENTCFG_DATA", &data).finish()
+    };
+    let server = Server::builder().data(&data).start();
+    let key = fs::read(data.join("master.key")).unwrap();
+    fs::remove_file(data.join("master.key")).unwrap();
+    // Beside the running server too.
+    check().failed_with(&["master.key is missing"]);
+    server.stop();
+    start().failed_with(&["needs the master key"]);
+    let before = state(&data);
+    check().failed_with(&["needs the master key"]);
+    assert_eq!(state(&data), before);
+    fs::write(data.join("master.key"), key).unwrap();
+    fs::set_permissions(data.join("master.key"), fs::Permissions::from_mode(0o600)).unwrap();
+    check().succeeded();
+    for content in [&b""[..], &[7; 250]] {
+        fs::write(data.join("store.redb"), content).unwrap();
+        start().failed_with(&["cannot open the store"]);
+        check().failed_with(&["cannot open the store"]);
+    }
+    fs::remove_file(data.join("store.redb")).unwrap();
+    fs::create_dir(data.join("store.redb")).unwrap();
+    start().failed_with(&["cannot open the store"]);
+    check().failed_with(&["cannot open the store"]);
+}

@@ -97,3 +97,16 @@ fn a_token_before_the_first_start_is_valid_after_it() {
     let server = Server::builder().data(&data).start();
     server.get("/api/workspaces").bearer(token.trim()).send().expect(200);
 }
+
+#[test]
+fn a_token_beside_a_server_with_an_identity_provider_is_refused_with_the_reason() {
+    let server = Server::builder()
+        .set("session_provider", "introspection")
+        .set("introspection_url", "http://127.0.0.1:9/user")
+        .set("introspection_client_id", "agentcfg")
+        .set("introspection_client_secret", "a secret")
+        .start();
+    let data = server.data().to_str().unwrap();
+    let said = run(["token", "--user", "ada", "--data", data]).failed_with(&["identity provider"]);
+    assert!(!said.contains("session_secret"), "{said}");
+}

@@ -156,6 +156,7 @@ fn read_answer(answer: &[u8]) -> Option<(u16, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::datadir::TokenSource;
 
     fn target(change: impl FnOnce(&mut Config)) -> Result<Target, String> {
         let mut config = Config::default();
@@ -196,7 +197,7 @@ mod tests {
         };
         assert!(target(chosen).unwrap_err().contains("--listen"));
         let mut lock = DataDir::open(dir.path()).unwrap().lock().unwrap();
-        lock.announce("127.0.0.1:1234", false).unwrap();
+        lock.announce("127.0.0.1:1234", TokenSource::Directory).unwrap();
         assert_eq!(target(chosen).unwrap().url(), "http://127.0.0.1:1234/readyz");
     }
 

@@ -6,9 +6,10 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 
 use super::secret_file::GroupRights;
-use super::{DataDir, DataDirError, is_staged, master_key, session_key};
+use super::{DataDir, DataDirError, is_staged, lock, master_key, session_key};
 use crate::process::files::directory_of;
 
 /// The keys that a start takes from the directory, since no setting has them.
@@ -20,7 +21,7 @@ pub struct Expected {
     pub master_key: bool,
 }
 
-/// What would refuse a start on the directory at `path`. The store itself is not opened, since a server may run on it.
+/// What would refuse a start on the directory at `path`. The store itself is not opened here.
 pub fn faults(path: &Path, expected: Expected) -> Vec<DataDirError> {
     let dir = match DataDir::open(path) {
         Ok(dir) => dir,
@@ -52,11 +53,22 @@ pub fn faults_of_content(dir: &DataDir, expected: Expected) -> Vec<DataDirError>
         // The control socket is made in it.
         allows(dir.path(), "write to", Access::WRITE_OK | Access::EXEC_OK),
         dir.refuse_lost_store(),
+        lock_file(&dir.path().join(lock::NAME)),
         session_key,
         socket(&dir.socket_path()),
         interrupted(dir),
     ];
     checks.into_iter().filter_map(Result::err).collect()
+}
+
+/// Whether the lock file can be taken.
+fn lock_file(path: &Path) -> Result<(), DataDirError> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => Err(DataDirError::from_io("write to", path, Errno::ISDIR.into())),
+        Ok(_) => allows(path, "write to", Access::READ_OK | Access::WRITE_OK),
+        // A start makes it, or cannot, which is found with the directory.
+        Err(_) => Ok(()),
+    }
 }
 
 /// Whether the control socket can be made: only a socket that a killed process has left is replaced.
@@ -168,6 +180,15 @@ mod tests {
             master_key: false,
         };
         assert_eq!(said(dir.path(), settings).len(), 1);
+    }
+
+    #[test]
+    fn a_lock_file_that_cannot_be_taken_is_a_fault() {
+        let place = tempfile::tempdir().unwrap();
+        let dir = DataDir::open_or_create(place.path().join("data")).unwrap();
+        fs::create_dir(dir.path().join(lock::NAME)).unwrap();
+        let said = said(dir.path(), BOTH);
+        assert_eq!(said, [dir.lock().unwrap_err().to_string()], "as a start says it");
     }
 
     #[test]

@@ -18,8 +18,22 @@ const LISTEN: &str = "listen ";
 /// As [`LISTEN`], of a server from before, while another process has the lock.
 const SERVED: &str = "served ";
 
-/// The line of a server that does not sign session tokens with the key of the directory.
-const OTHER_SECRET: &str = "session_secret elsewhere\n";
+/// The line of a server that signs session tokens with a secret of its settings.
+const OTHER_SECRET: &str = "session_secret elsewhere";
+
+/// The line of a server whose session tokens are of an identity provider.
+const PROVIDER: &str = "session_provider elsewhere";
+
+/// Where the session tokens of a server come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TokenSource {
+    /// The key of the data directory signs them.
+    Directory,
+    /// A secret of the settings signs them.
+    Settings,
+    /// An identity provider issues them.
+    Provider,
+}
 
 /// The lock file, held by this process. What the last server has written stays until this process serves: it shows that
 /// there was a store, and where the secret of the session tokens is.
@@ -104,11 +118,14 @@ impl LockFile {
         self.write(text.as_bytes())
     }
 
-    /// Writes the address that the process serves into the file, and whether the secret of its session tokens is
-    /// elsewhere.
-    pub(super) fn announce(&mut self, listen: impl fmt::Display, has_other_secret: bool) -> Result<(), DataDirError> {
-        let other = if has_other_secret { OTHER_SECRET } else { "" };
-        let text = format!("pid {}\n{LISTEN}{listen}\n{other}", std::process::id());
+    /// Writes the address that the process serves into the file, and where its session tokens come from.
+    pub(super) fn announce(&mut self, listen: impl fmt::Display, tokens: TokenSource) -> Result<(), DataDirError> {
+        let mut text = format!("pid {}\n{LISTEN}{listen}\n", std::process::id());
+        match tokens {
+            TokenSource::Directory => {}
+            TokenSource::Settings => text += &format!("{OTHER_SECRET}\n"),
+            TokenSource::Provider => text += &format!("{PROVIDER}\n"),
+        }
         self.write(text.as_bytes())?;
         self.before = None;
         Ok(())
@@ -155,9 +172,15 @@ pub(super) fn served_address(dir: &Path) -> Option<SocketAddr> {
     text.lines().find_map(|line| line.strip_prefix(LISTEN))?.parse().ok()
 }
 
-/// Whether the last server had the secret of its session tokens elsewhere.
-pub(super) fn has_other_secret(dir: &Path) -> bool {
-    fs::read_to_string(dir.join(NAME)).is_ok_and(|text| text.contains(OTHER_SECRET))
+/// Where the session tokens of the last server came from.
+pub(super) fn token_source(dir: &Path) -> TokenSource {
+    let text = fs::read_to_string(dir.join(NAME)).unwrap_or_default();
+    let has = |line: &str| text.lines().any(|found| found == line);
+    match (has(PROVIDER), has(OTHER_SECRET)) {
+        (true, _) => TokenSource::Provider,
+        (false, true) => TokenSource::Settings,
+        (false, false) => TokenSource::Directory,
+    }
 }
 
 /// The holder of the lock, as it described itself in the file.

@@ -10,6 +10,7 @@
 //! | `control.sock` | the socket on which that process takes orders from the owner of the directory |
 
 mod error;
+mod first_start;
 mod inspect;
 mod lock;
 mod master_key;
@@ -26,11 +27,13 @@ use std::path::{Path, PathBuf};
 
 use agentcfg_core::vault::MasterKey;
 
-pub use error::DataDirError;
 use crate::process::files::directory_of;
 
+pub use error::DataDirError;
+pub use first_start::FirstStart;
 pub use inspect::{Expected, faults, faults_of_content};
 use lock::LockFile;
+pub use lock::TokenSource;
 use secret_file::GroupRights;
 pub use session_key::SessionSecret;
 
@@ -84,9 +87,6 @@ impl DataDir {
         }
     }
 
-    /// Opens the directory at `path`.
-    ///
-    /// # Errors
     /// Whether there is something at `path`.
     ///
     /// # Errors
@@ -97,6 +97,9 @@ impl DataDir {
         found.map_err(|source| DataDirError::from_io("look into", directory_of(path), source))
     }
 
+    /// Opens the directory at `path`.
+    ///
+    /// # Errors
     ///
     /// When there is no directory.
     pub fn open(path: impl Into<PathBuf>) -> Result<Self, DataDirError> {
@@ -269,10 +272,9 @@ impl DataDir {
         lock::served_address(&self.path)
     }
 
-    /// Whether the last server had the secret of its session tokens in its settings. It accepts no token that is signed
-    /// with that of the directory.
-    pub fn has_other_session_secret(&self) -> bool {
-        lock::has_other_secret(&self.path)
+    /// Where the session tokens of the last server came from. It accepts no others.
+    pub fn token_source(&self) -> TokenSource {
+        lock::token_source(&self.path)
     }
 
     /// File of the master keys.
@@ -287,6 +289,15 @@ impl DataDir {
     /// When the file is open to others, holds something else, or cannot be read.
     pub fn master_keys(&self) -> Result<Option<Vec<MasterKey>>, DataDirError> {
         master_key::load(&self.path, GroupRights::TakenBack)
+    }
+
+    /// As [`Self::master_keys`], for a command that changes nothing: the rights of the file stay.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::master_keys`].
+    pub fn master_keys_unchanged(&self) -> Result<Option<Vec<MasterKey>>, DataDirError> {
+        master_key::load(&self.path, GroupRights::Kept)
     }
 
     /// Creates the file of the master keys with a fresh key unless it exists, and returns its keys.
@@ -386,14 +397,14 @@ impl DataLock {
         &self.dir
     }
 
-    /// Writes the address that the process serves into the lock file, for other processes, and whether the secret of
-    /// its session tokens is in the settings and not in the directory.
+    /// Writes the address that the process serves into the lock file, for other processes, and where its session tokens
+    /// come from.
     ///
     /// # Errors
     ///
     /// When the lock file cannot be written.
-    pub fn announce(&mut self, listen: impl std::fmt::Display, has_other_secret: bool) -> Result<(), DataDirError> {
-        self.file.announce(listen, has_other_secret)
+    pub fn announce(&mut self, listen: impl std::fmt::Display, tokens: TokenSource) -> Result<(), DataDirError> {
+        self.file.announce(listen, tokens)
     }
 
     /// Releases the directory and removes the lock file, for a command that leaves nothing behind.

@@ -82,7 +82,7 @@ fn the_error_names_the_process_that_holds_the_lock() {
     let mut lock = dir.lock().unwrap();
     let text = dir.lock().unwrap_err().to_string();
     assert!(text.contains(&format!("process {};", std::process::id())), "{text}");
-    lock.announce("127.0.0.1:7420", false).unwrap();
+    lock.announce("127.0.0.1:7420", TokenSource::Directory).unwrap();
     let text = dir.lock().unwrap_err().to_string();
     assert!(text.contains("which serves 127.0.0.1:7420; stop it first"), "{text}");
     assert!(dir.session_secret().is_ok(), "tokens need no lock");
@@ -98,22 +98,32 @@ fn a_holder_that_does_not_serve_leaves_the_lock_file_as_it_was() {
     let temp = tempfile::tempdir().unwrap();
     let dir = DataDir::open(temp.path()).unwrap();
     let file = dir.path().join("lock");
-    dir.lock().unwrap().announce("127.0.0.1:7420", true).unwrap();
+    dir.lock()
+        .unwrap()
+        .announce("127.0.0.1:7420", TokenSource::Settings)
+        .unwrap();
     fs::write(&file, fs::read_to_string(&file).unwrap().replace("pid ", "pid 1")).unwrap();
     let before = fs::read(&file).unwrap();
     let lock = dir.lock().unwrap();
     let held = dir.lock().unwrap_err().to_string();
     assert!(held.contains(&format!("process {};", std::process::id())), "{held}");
     assert_eq!(dir.served_address(), None);
-    let guards = || (dir.has_other_session_secret(), dir.refuse_lost_store().is_err());
-    assert_eq!(guards(), (true, true), "also if the process is killed now");
+    let guards = || (dir.token_source(), dir.refuse_lost_store().is_err());
+    assert_eq!(
+        guards(),
+        (TokenSource::Settings, true),
+        "also if the process is killed now"
+    );
     drop(lock);
     assert_eq!(fs::read(&file).unwrap(), before);
     drop(dir.lock_quietly().unwrap());
     assert_eq!(fs::read(&file).unwrap(), before);
-    dir.lock().unwrap().announce("127.0.0.1:1", false).unwrap();
-    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 2);
-    assert_eq!(guards(), (false, true));
+    dir.lock()
+        .unwrap()
+        .announce("127.0.0.1:1", TokenSource::Provider)
+        .unwrap();
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 3);
+    assert_eq!(guards(), (TokenSource::Provider, true));
 }
 
 #[test]
@@ -215,7 +225,7 @@ fn keys_without_their_store_are_refused() {
     dir.refuse_lost_store().unwrap();
     let mut lock = dir.lock().unwrap();
     dir.refuse_lost_store().unwrap();
-    lock.announce("127.0.0.1:7420", false).unwrap();
+    lock.announce("127.0.0.1:7420", TokenSource::Directory).unwrap();
     let error = dir.refuse_lost_store().unwrap_err().to_string();
     assert!(
         error.contains("session.key") && error.contains("restore --from"),
