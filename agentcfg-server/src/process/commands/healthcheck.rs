@@ -56,7 +56,7 @@ impl Target {
             });
         }
         let address = match config.listen.port() {
-            0 => served_on(config)?,
+            0 => served_on(config, "set metrics_listen").map_err(|error| format!("not ready: {error}"))?,
             _ => config.listen,
         };
         let address = on_this_machine(address);
@@ -107,18 +107,18 @@ impl Target {
     }
 }
 
-/// The address of a server that has chosen its port, from its data directory.
-fn served_on(config: &Config) -> Result<SocketAddr, CommandError> {
-    const ADVICE: &str = "name the address with --listen, or set metrics_listen";
+/// The address of a server that has chosen its port, from its data directory. `or` is what else can be done.
+pub(super) fn served_on(config: &Config, or: &str) -> Result<SocketAddr, CommandError> {
+    let advice = format!("name the address with --listen, or {or}");
     if config.is_shared() {
         return Err(
-            format!("listen has port 0, and there is no data directory to look the port up in: {ADVICE}").into(),
+            format!("listen has port 0, and there is no data directory to look the port up in: {advice}").into(),
         );
     }
     let dir = DataDir::open(&config.data)?;
     dir.served_address().ok_or_else(|| {
         let dir = dir.path().display();
-        format!("not ready: listen has port 0, and no server has written its address into {dir}: {ADVICE}").into()
+        format!("listen has port 0, and no server has written its address into {dir}: {advice}").into()
     })
 }
 

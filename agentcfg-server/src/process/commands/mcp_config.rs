@@ -5,15 +5,24 @@ use std::process::ExitCode;
 use serde_json::json;
 
 use super::error::CommandError;
+use super::healthcheck::served_on;
 use super::stdout::print;
 use crate::process::cli::{McpClient, McpConfigArgs};
 use crate::process::config::{Config, Flags};
 
 pub(super) fn run(args: &McpConfigArgs) -> Result<ExitCode, CommandError> {
     let config = Config::load(Flags::from(args), std::env::vars_os())?;
-    let base = config.base_url(config.listen);
-    print(&lines(args.client, &format!("{base}/mcp")))?;
+    print(&lines(args.client, &format!("{}/mcp", base(&config)?)))?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The URL of the server, whose port may be one that it has chosen.
+fn base(config: &Config) -> Result<String, CommandError> {
+    let address = match config.listen.port() {
+        0 if config.public_url.is_none() => served_on(config, "set public_url")?,
+        _ => config.listen,
+    };
+    Ok(config.base_url(address))
 }
 
 fn lines(client: McpClient, url: &str) -> String {
@@ -51,6 +60,7 @@ mod tests {
     use serde_json::Value;
 
     use super::*;
+    use crate::process::datadir::{DataDir, TokenSource};
 
     const URL: &str = "https://agents.example.com/mcp";
 
@@ -60,6 +70,26 @@ mod tests {
             let lines = lines(*client, URL);
             assert!(lines.contains(URL) && !lines.contains("svc_"), "{lines}");
         }
+    }
+
+    #[test]
+    fn no_port_is_printed_that_is_not_known() {
+        let dir = tempfile::tempdir().unwrap();
+        let mut config = Config {
+            listen: "127.0.0.1:0".parse().unwrap(),
+            data: dir.path().to_owned(),
+            ..Config::default()
+        };
+        let unknown = base(&config).unwrap_err().to_string();
+        assert!(
+            unknown.contains("--listen") && unknown.contains("public_url"),
+            "{unknown}"
+        );
+        let mut lock = DataDir::open(dir.path()).unwrap().lock().unwrap();
+        lock.announce("127.0.0.1:1234", TokenSource::Directory).unwrap();
+        assert_eq!(base(&config).unwrap(), "http://127.0.0.1:1234");
+        config.public_url = Some("https://agents.example.com".to_owned());
+        assert_eq!(base(&config).unwrap(), "https://agents.example.com");
     }
 
     #[test]
