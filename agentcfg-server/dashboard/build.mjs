@@ -177,8 +177,9 @@ async function files(bundle) {
   for (const name of ["index.html", "icon.svg"]) {
     made.set(name, Buffer.from(squeeze(await readFile(new URL(`src/${name}`, here), "utf8"))));
   }
+  const texts = JSON.parse(await readFile(new URL("src/texts.json", here), "utf8"));
   const page = await readFile(new URL("../../docs/model-calls.md", here), "utf8");
-  made.set("snippets.json", Buffer.from(`${JSON.stringify(snippets(page))}\n`));
+  made.set("snippets.json", Buffer.from(`${JSON.stringify({ ...texts, code: snippets(page) })}\n`));
   return made;
 }
 

@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from "preact";
 import { isDark } from "../base/look";
 import { now, second, ago, ahead, utc } from "../base/text";
+import { type Help, useTexts } from "../base/texts";
 import type { Actor, Agent, AgentType, Status, Version } from "../base/types";
 
 export const cx = (...names: (string | false | null | undefined)[]): string => names.filter(Boolean).join(" ");
@@ -66,6 +67,9 @@ export function LinkButton({
     </a>
   );
 }
+
+/** A sentence of texts.json. */
+export const Told = ({ of }: { of: Help }) => <>{useTexts().data?.help[of]}</>;
 
 /** Tells whether an element has the pointer or the focus. */
 export const heldBy = (set: (held: boolean) => void) => ({

@@ -23,7 +23,7 @@ import { saveFile } from "../base/save-file";
 import { workspace } from "../base/session";
 import { DAY, date, number, plural, time, utc } from "../base/text";
 import type { AuditEntry, Change } from "../base/types";
-import { ActorMark, Avatar, Button, Empty, options } from "../parts/base";
+import { ActorMark, Avatar, Button, Empty, options, Told } from "../parts/base";
 import { TextDiff } from "../parts/comparison";
 import { attempt, Banner, Reading } from "../parts/feedback";
 import { Input, Select } from "../parts/fields";
@@ -184,7 +184,7 @@ export function AuditLog() {
       {!audit.data ? null : entries.length === 0 ? (
         <div class="card">
           <Empty icon="audit" title={filtered ? "No entry matches these filters." : "No entries yet"}>
-            {filtered ? undefined : "Every change is written here, with who made it."}
+            {filtered ? undefined : <Told of="no changes" />}
           </Empty>
         </div>
       ) : (

@@ -1,29 +1,21 @@
 /** The code of a model call as an agent, for each tool that docs/model-calls.md has one for. */
 import { root } from "../base/api";
-import { useResource } from "../base/cache";
 import { useLabels, useModels } from "../base/data";
 import { route, setParams } from "../base/route";
+import { useTexts } from "../base/texts";
 import type { Agent } from "../base/types";
 import { options } from "../parts/base";
 import { Reading } from "../parts/feedback";
 import { Select } from "../parts/fields";
 import { Snippet } from "../parts/secret";
 
-/** What snippets.mjs makes. The id of a tool's snippet is the same in both APIs. */
-interface Code {
-  id: string;
-  name: string;
-  api: string;
-  text: string;
-}
-
 /** A call goes to the label production where the agent has it. The address keeps the tool. */
 export function CallSnippet({ agent }: { agent: Agent | undefined }) {
   const models = useModels().data;
   const label = useLabels().data?.some(({ agent_id, label }) => agent_id === agent?.agent_id && label === "production");
-  const read = useResource<Code[]>("providers", "snippets.json");
+  const read = useTexts();
   const provider = models?.find(({ id }) => id === agent?.model)?.provider ?? "openai";
-  const all = read.data?.filter(({ api }) => (api === "anthropic") === (provider === "anthropic"));
+  const all = read.data?.code.filter(({ api }) => (api === "anthropic") === (provider === "anthropic"));
   if (!all) return <Reading of={read} what="The code of a model call" rows={4} tall />;
   const { id, name, text } = all.find(({ id }) => id === route.value.params.get("client")) ?? all[0]!;
   // A model is any text, and the code may be pasted into a shell.

@@ -1,4 +1,5 @@
 /** What limits an API key below its scope: permissions, agents, and a label. */
+import { Told } from "../parts/base";
 import { useId } from "preact/hooks";
 import { useAgents, useLabels } from "../base/data";
 import { can } from "../base/session";
@@ -124,9 +125,11 @@ export function LimitFields({
         label="Agents"
         error={tried ? faults.agents : null}
         hint={
-          missing.length
-            ? `${list(missing.slice(0, 3))} ${missing.length === 1 ? "does" : "do"} not exist yet.`
-            : "Ids, with commas between them. Empty: all agents, and the workspace itself."
+          missing.length ? (
+            `${list(missing.slice(0, 3))} ${missing.length === 1 ? "does" : "do"} not exist yet.`
+          ) : (
+            <Told of="limited agents" />
+          )
         }
       >
         {(field) => (
@@ -148,11 +151,7 @@ export function LimitFields({
           </>
         )}
       </Field>
-      <Field
-        label="Label"
-        error={tried ? faults.label : null}
-        hint="Its model calls and reads of releases have this label. Optional."
-      >
+      <Field label="Label" error={tried ? faults.label : null} hint={<Told of="limited label" />}>
         {(field) => (
           <>
             <Input

@@ -8,7 +8,7 @@ import { closePart, href, openPart, route } from "../base/route";
 import { can, workspace } from "../base/session";
 import { ago, capital, count, date, DAY, moment, now, number, until, utc } from "../base/text";
 import type { ApiKey, NewApiKey } from "../base/types";
-import { Badge, Button, cx, Empty, options, Time } from "../parts/base";
+import { Badge, Button, cx, Empty, options, Time, Told } from "../parts/base";
 import { Confirm, copyId, FormDialog, Menu } from "../parts/dialog";
 import { Banner, Reading, toast } from "../parts/feedback";
 import { Check, Choices, Field, Input, Select } from "../parts/fields";
@@ -86,7 +86,9 @@ export function Keys() {
         )
       }
     >
-      <Lead>For your apps and pipelines. A key belongs to this workspace and may do what its scope says.</Lead>
+      <Lead>
+        <Told of="keys" />
+      </Lead>
       <Reading of={keys} what="The keys" />
       {!sorted ? null : sorted.length === 0 ? (
         <div class="card">
@@ -175,12 +177,6 @@ export function Keys() {
     </Page>
   );
 }
-
-const SCOPES: Record<ApiKey["scope"], string> = {
-  read: "Reads agents and their status. Cannot change anything and cannot call models.",
-  write: "Reads, creates and changes agents, reports status and calls models. Cannot move labels.",
-  admin: "All of write, and labels, webhooks, the audit log and the list of keys. Cannot create keys.",
-};
 
 const PRESETS = [
   ["7", "In 7 days"],
@@ -286,7 +282,7 @@ function Create({ onClose }: { onClose: () => void }) {
             ]}
           />
           <p class="hint" role="status">
-            {SCOPES[scope]}
+            <Told of={`scope ${scope}`} />
           </p>
         </div>
         <div class="two">

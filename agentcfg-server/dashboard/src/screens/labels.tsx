@@ -7,7 +7,7 @@ import { go, href } from "../base/route";
 import { can } from "../base/session";
 import { number, plural } from "../base/text";
 import type { Label } from "../base/types";
-import { Empty, LabelBadge, LinkButton, Time } from "../parts/base";
+import { Empty, LabelBadge, LinkButton, Time, Told } from "../parts/base";
 import { Confirm, Menu } from "../parts/dialog";
 import { toast } from "../parts/feedback";
 import { Table } from "../parts/rows";
@@ -51,7 +51,7 @@ export function Labels({ state }: { state: AgentState }) {
     <div class="stack pad-top">
       <div class="row">
         <p class="dim small-text grow">
-          A label names a version: calls and reads can ask for it. Labels stay when the agent changes.
+          <Told of="labels" />
         </p>
         {may && labels.length < MOST && current !== null && (
           <LinkButton icon="plus" to={setAddress(state, current)}>

@@ -7,20 +7,14 @@ import { closePart, openPart, route } from "../base/route";
 import { can, LOGIN_LINK, me, recheck, refresh, workspace } from "../base/session";
 import { capital, count, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
-import { Avatar, Badge, Button, options, Time } from "../parts/base";
+import { Avatar, Badge, Button, options, Time, Told } from "../parts/base";
 import { Confirm, FormDialog } from "../parts/dialog";
 import { attempt, Reading, toast } from "../parts/feedback";
 import { Field, Input, Select } from "../parts/fields";
 import { Lead, Page } from "../parts/page";
 import { Table } from "../parts/rows";
 
-const ROLES: Record<Role, string> = {
-  viewer: "Sees agents and their status.",
-  member: "All of a viewer; creates and changes agents, calls models, sees members and settings.",
-  admin: "All of a member; manages members, API keys, provider keys, webhooks and labels, and reads the audit log.",
-  owner: "All of an admin; renames, exports and erases the workspace, and makes owners.",
-};
-const ORDER = Object.keys(ROLES) as Role[];
+const ORDER: Role[] = ["viewer", "member", "admin", "owner"];
 
 const an = (role: Role): string => `${/^[ao]/.test(role) ? "an" : "a"} ${role}`;
 const isSelf = (user: string): boolean => user === me.value!.id;
@@ -117,7 +111,9 @@ export function Members() {
                       </>
                     )}
                   </td>
-                  <td class="third dim whole">{ROLES[member.role]}</td>
+                  <td class="third dim whole">
+                    <Told of={`role ${member.role}`} />
+                  </td>
                   <td class="right dim second">
                     <Time at={member.created_at} />
                   </td>
@@ -149,7 +145,7 @@ export function Members() {
           onClose={() => setAsking(null)}
           run={() => setRole(asking.member, asking.role)}
         >
-          Now: {an(asking.member.role)}. From the next request on, {an(asking.role)}: {ROLES[asking.role]}
+          Now: {an(asking.member.role)}. From the next request on, {an(asking.role)}: <Told of={`role ${asking.role}`} />
           {isSelf(asking.member.user_id) && " You may not be able to take this back yourself."}
         </Confirm>
       )}
@@ -219,7 +215,7 @@ function Add({ owner, known, onClose }: { owner: boolean; known: Member[]; onClo
       >
         {(field) => <Input {...field} mono value={typed} onText={setTyped} autocomplete="off" spellcheck={false} data-first />}
       </Field>
-      <Field label="Role" hint={ROLES[role]}>
+      <Field label="Role" hint={<Told of={`role ${role}`} />}>
         {(field) => (
           <Select {...field} value={role} onPick={(value) => setRole(value as Role)}>
             {given(owner)}

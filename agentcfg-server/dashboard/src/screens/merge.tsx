@@ -9,7 +9,7 @@ import type { Segment } from "../base/merge-lines";
 import { asText, isTags, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
 import { now, number, plural, short, span } from "../base/text";
 import type { Agent } from "../base/types";
-import { Badge, Button, cx, Icon } from "../parts/base";
+import { Badge, Button, cx, Icon, Told } from "../parts/base";
 import { Area, Choices, Field, MessageField } from "../parts/fields";
 import { Failure, useSending } from "../parts/feedback";
 import { LongArea } from "../parts/long-area";
@@ -127,7 +127,7 @@ export function MergeView(props: Props) {
         return (
           <details key={field} class="whole">
             <summary>Whole {label.toLowerCase()}</summary>
-            <Field label={`${label}, as it will be saved`} hint="Marked lines differ from theirs. What is not decided is theirs.">
+            <Field label={`${label}, as it will be saved`} hint={<Told of="merged whole" />}>
               {(props) => (
                 <LongArea
                   {...props}

@@ -20,7 +20,7 @@ import { useTyped } from "../base/drafts";
 import { go, href, route } from "../base/route";
 import { workspace } from "../base/session";
 import type { Agent } from "../base/types";
-import { Button } from "../parts/base";
+import { Button, Told } from "../parts/base";
 import { Banner, Failure, toast, useSending } from "../parts/feedback";
 import { Field, focusFault, Form, Input, useTouched } from "../parts/fields";
 import { Page } from "../parts/page";
@@ -173,7 +173,7 @@ export function NewAgent() {
               label="Id"
               counted={{ text: id, limit: LIMITS.agent_id }}
               error={touched("agent_id") ? wrongId : null}
-              hint="Apps use it to find the agent. It cannot change later."
+              hint={<Told of="agent id" />}
             >
               {(field) => (
                 <Input

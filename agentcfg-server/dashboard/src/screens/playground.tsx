@@ -13,7 +13,7 @@ import { href, route } from "../base/route";
 import { can, me } from "../base/session";
 import { short } from "../base/text";
 import type { Config, FullVersion, Model } from "../base/types";
-import { Button, LinkButton, options } from "../parts/base";
+import { Button, LinkButton, options, Told } from "../parts/base";
 import { Dialog } from "../parts/dialog";
 import { attempt } from "../parts/feedback";
 import { Area, Field, Form, Input, Select } from "../parts/fields";
@@ -315,7 +315,7 @@ export function Playground({ state }: { state: AgentState }) {
             ))}
         </div>
       </div>
-      <Field label="Message" hint="A real call for each column. Nothing of it is kept by the server.">
+      <Field label="Message" hint={<Told of="playground" />}>
         {(field) => (
           <Area
             {...field}

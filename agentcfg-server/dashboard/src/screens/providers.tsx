@@ -7,7 +7,7 @@ import { PROVIDERS, providerName } from "../base/providers";
 import { can, workspace } from "../base/session";
 import { capital, date, list, number, plural } from "../base/text";
 import type { Agent, Model, ProviderKey } from "../base/types";
-import { Badge, Button } from "../parts/base";
+import { Badge, Button, Told } from "../parts/base";
 import { Confirm } from "../parts/dialog";
 import { attempt, badToast, Banner, Failure, Reading, toast, useSending } from "../parts/feedback";
 import { Field, Form, Input } from "../parts/fields";
@@ -37,7 +37,9 @@ export function Providers() {
   const uses = (model: string): Agent[] => agents.filter((agent) => agent.model === model);
   return (
     <Page title="AI providers" trail={[{ label: "Settings" }, { label: "Integrations" }]}>
-      <Lead>Your own provider keys are sealed on this server and never shown again.</Lead>
+      <Lead>
+        <Told of="providers" />
+      </Lead>
       {free && (
         <Banner icon="lock" title="Your own provider keys need Pro, Team or Enterprise.">
           {name} is on {capital(plan)}

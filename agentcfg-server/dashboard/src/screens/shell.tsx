@@ -13,6 +13,7 @@ import { go, href, route, shownWorkspace } from "../base/route";
 import { can, me, signOut, workspace } from "../base/session";
 import { listen, MAC, sheet } from "../base/shortcuts";
 import { capital, number, plural, second, time } from "../base/text";
+import { useTexts } from "../base/texts";
 import { useBehind } from "../base/usage-data";
 import { Avatar, Button, cx, Icon, LinkButton, StatusShape } from "../parts/base";
 import { Confirm, Dialog, Ended, Menu } from "../parts/dialog";
@@ -252,6 +253,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
     menu.value = false;
   }, [route.value]);
   useLayoutEffect(listen, []);
+  // They are read before they are shown.
+  useTexts();
   if (!workspace.value) return <NoWorkspace />;
   return (
     <>

@@ -4,7 +4,7 @@ import { useAgentsById, useStatuses } from "../base/data";
 import { href, route, setParams } from "../base/route";
 import { ago, number, second } from "../base/text";
 import type { Agent, Status, StatusEntry } from "../base/types";
-import { Avatar, STATUS, StatusPill, StatusShape } from "../parts/base";
+import { Avatar, STATUS, StatusPill, StatusShape, Told } from "../parts/base";
 import { Reading } from "../parts/feedback";
 import { Segments } from "../parts/fields";
 import { LaterPart } from "../parts/later";
@@ -69,7 +69,7 @@ export function StatusBoard() {
       }
     >
       <Lead>
-        A report of an agent counts for two minutes, unless the server is set otherwise; after it the agent is shown as offline.
+        <Told of="status" />
       </Lead>
       <Reading of={statuses} what="The status" />
       {!all ? null : all.length === 0 ? (

@@ -9,7 +9,7 @@ import { ACTIONS, DID, hookName, TYPES } from "../base/audit-words";
 import { can, workspace } from "../base/session";
 import { list, plural } from "../base/text";
 import type { Delivery, Webhook } from "../base/types";
-import { Badge, Button, Empty, Time } from "../parts/base";
+import { Badge, Button, Empty, Time, Told } from "../parts/base";
 import { FormDialog } from "../parts/dialog";
 import { Reading, toast } from "../parts/feedback";
 import { Check, Fault, Field, Input } from "../parts/fields";
@@ -39,7 +39,9 @@ export function Webhooks() {
         )
       }
     >
-      <Lead>Events of this workspace, signed and sent to your own servers, each at least once.</Lead>
+      <Lead>
+        <Told of="webhooks" />
+      </Lead>
       {!hooks.data ? (
         <Reading of={hooks} what="The webhooks" rows={3} />
       ) : hooks.data.length === 0 ? (

@@ -10,7 +10,7 @@ import { go, href, shownWorkspace } from "../base/route";
 import { can, refresh, without, workspace } from "../base/session";
 import { capital, now, number, plural } from "../base/text";
 import type { Workspace } from "../base/types";
-import { Button } from "../parts/base";
+import { Button, Told } from "../parts/base";
 import { Confirm, FormDialog } from "../parts/dialog";
 import { Failure, toast, useSending } from "../parts/feedback";
 import { Field, Form, Input } from "../parts/fields";
@@ -48,7 +48,9 @@ export function WorkspaceScreen() {
       {may && (
         <section class="group">
           <h2>Export</h2>
-          <p class="prose">All that the workspace holds, without secrets, one record a line.</p>
+          <p class="prose">
+            <Told of="export" />
+          </p>
           <div>
             <Export />
           </div>

@@ -3,7 +3,7 @@ import { useState } from "preact/hooks";
 import { LATEST } from "../../base/releases";
 import { remembered } from "../../base/remembered";
 import { setParams } from "../../base/route";
-import { Button } from "../../parts/base";
+import { Button, Told } from "../../parts/base";
 import { FormDialog } from "../../parts/dialog";
 import { Check } from "../../parts/fields";
 
@@ -55,7 +55,9 @@ function Choose({ all, columns, onClose }: { all: string[]; columns: string[]; o
         setParams({ columns: chosen.join() });
       }}
     >
-      <p class="prose">From the newest version on the left to what is in use on the right.</p>
+      <p class="prose">
+        <Told of="columns" />
+      </p>
       <ul class="column-list">
         {order.map((label, i) => (
           <li key={label} class="row">

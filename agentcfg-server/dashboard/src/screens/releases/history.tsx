@@ -7,7 +7,7 @@ import { href, route, setParams } from "../../base/route";
 import { can, workspace } from "../../base/session";
 import { capital, DAY, date, moment, now, number, plural, time, utc } from "../../base/text";
 import type { Agent } from "../../base/types";
-import { Avatar, Badge, Button, cx, Empty, LabelBadge, options, Skeleton } from "../../parts/base";
+import { Avatar, Badge, Button, cx, Empty, LabelBadge, options, Skeleton, Told } from "../../parts/base";
 import { Failure, useSending } from "../../parts/feedback";
 import { Fault, Select } from "../../parts/fields";
 import { previewRestore, putBack, type Move } from "./moves";
@@ -85,7 +85,7 @@ export function ReleaseHistory() {
     return (
       <div class="card">
         <Empty icon="label" title="Nothing was released yet">
-          Each move of a label is kept here, with its message and the way back.
+          <Told of="no releases" />
         </Empty>
       </div>
     );

@@ -6,7 +6,7 @@ import { DAY, number, plural } from "../../base/text";
 import { change, HOUR, onAxis, percent, price, startOf, stepName, sum, type Span, type UsageRow } from "../../base/usage";
 import { useCalls, useMoves, useSpan, useUsage, within } from "../../base/usage-data";
 import { bandsOf, byVersion, callCost, type Band } from "../../base/usage-versions";
-import { cx, Empty, Skeleton } from "../../parts/base";
+import { cx, Empty, Skeleton, Told } from "../../parts/base";
 import { Line, Numbers, Plot } from "../../parts/chart";
 import { Reading } from "../../parts/feedback";
 import { BeforeAfter } from "./before-after";
@@ -57,7 +57,7 @@ export function AgentUsage({ state }: { state: AgentState }) {
         {picker}
         <div class="card">
           <Empty icon="usage" title={`No call as ${agent.display_name} in the last ${span.words}`}>
-            What its calls cost stands here within a second of the first one.
+            <Told of="no usage" />
           </Empty>
         </div>
       </div>

@@ -9,7 +9,7 @@ import { can, workspace } from "../../base/session";
 import { now } from "../../base/text";
 import { money, outlook, PERIODS, type Budget } from "../../base/usage";
 import { useBudgets, useWeekdays } from "../../base/usage-data";
-import { Button, Empty, options } from "../../parts/base";
+import { Button, Empty, options, Told } from "../../parts/base";
 import { BudgetBar, BudgetFoot, BudgetHead } from "../../parts/budget";
 import { Confirm, FormDialog, Menu } from "../../parts/dialog";
 import { attempt, Reading, toast } from "../../parts/feedback";
@@ -59,7 +59,7 @@ export function Budgets() {
         <Reading of={read} what="The budgets" rows={3} />
       ) : looks.length === 0 ? (
         <Empty icon="usage" title="No budget yet" action={may && add}>
-          A budget refuses calls, or only warns, at its limit.
+          <Told of="no budget" />
         </Empty>
       ) : (
         <ul>
@@ -255,9 +255,7 @@ function Edit({ budget, all, onClose }: { budget: Budget | null; all: Budget[]; 
             ]}
           />
           <p class="hint" role="status">
-            {action === "refuse"
-              ? "Each call reserves what it can cost at most: spending never exceeds the limit. Calls of models without a price are refused."
-              : "Calls go on. Webhooks and the audit log tell at 50, 80 and 100 %."}
+            <Told of={`budget ${action}`} />
           </p>
         </div>
       </div>

@@ -5,7 +5,7 @@ import type { Resource } from "../../base/cache";
 import { date, DAY, now, number, utc } from "../../base/text";
 import { price, took } from "../../base/usage";
 import { useCalls, type Call } from "../../base/usage-data";
-import { ActorMark, Badge, Button } from "../../parts/base";
+import { ActorMark, Badge, Button, Told } from "../../parts/base";
 import { Reading } from "../../parts/feedback";
 import { Table } from "../../parts/rows";
 
@@ -32,7 +32,9 @@ export function LastCalls({ read, agent }: { read: Resource<Call[]>; agent: stri
           <Reading of={read} what="The calls" rows={3} tall />
         </div>
       ) : calls.length === 0 ? (
-        <p class="card-body dim">None is kept any more: single calls are kept for a time, their sums for good.</p>
+        <p class="card-body dim">
+          <Told of="no calls" />
+        </p>
       ) : (
         <Table
           name="Last calls"

@@ -4,7 +4,7 @@ import { useAgents } from "../../base/data";
 import { href } from "../../base/route";
 import { can } from "../../base/session";
 import type { UsageRow } from "../../base/usage";
-import { LinkButton } from "../../parts/base";
+import { LinkButton, Told } from "../../parts/base";
 import { CallSnippet } from "../call-snippet";
 import { figures, Strip } from "./stats";
 
@@ -19,7 +19,9 @@ export function FirstCall({ total, aside }: { total: UsageRow; aside: ComponentC
           <div class="ghost" aria-hidden="true" />
           <div class="empty">
             <h2>No model call yet</h2>
-            <p>Its cost, tokens and time stand here within a second. Prompts and answers are not kept.</p>
+            <p>
+              <Told of="first call" />
+            </p>
             <div class="row wrap">
               {agent && can("models:invoke") && (
                 <LinkButton kind="primary" icon="play" to={href("agent", { id: agent.agent_id, tab: "try" })}>
