@@ -14,6 +14,25 @@ test("a text that is no JSON object is refused with its line", () => {
   assert.equal(definitionFault(" "), null, "an empty text is no definition");
   assert.match(definitionFault('{\n  "tools": [\n    "a" "b"\n  ]\n}'), /look at line 3/);
   assert.equal(definitionFault("[]"), "It must be a JSON object.");
+  const after = '\n  "b": [1.5e3, "\\u00e9", null, -0, {}],\n  "c": {"d": [[]], "e": true}\n}';
+  assert.equal(definitionFault(`{${after}`), null);
+  for (const [line, text] of [
+    [4, `{\n  "tools": [\n    "a",\n  ],${after}`],
+    [3, `{\n  "a": 1,\n  b: 2,${after}`],
+    [2, `{\n  'a': 1,${after}`],
+    [3, `{\n  "a": 1${after}`],
+    [2, `{\n  "a": True,${after}`],
+    [2, `{\n  "a": 01,${after}`],
+    [2, `{\n  "a": "\\x",${after}`],
+    [2, `{\n  "a": "x\n  y",${after}`],
+    [2, `{\n  "a": "x,${after}`],
+    [2, `{\n  // note\n  "a": 1,${after}`],
+    [2, `{\n  "a" 1,${after}`],
+    [2, `{\n  "a": NaN,${after}`],
+    [5, `{${after}}\n`.replace("}}", "}\n}")],
+    [4, `{${after}`.slice(0, -1)],
+  ])
+    assert.equal(definitionFault(text), `It is no JSON: look at line ${line}.`, text);
 });
 
 test("the parts of a definition are listed, unknown ones last", () => {

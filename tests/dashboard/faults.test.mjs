@@ -313,3 +313,37 @@ test("the page of an agent of a long name without calls stays within the window"
   }
   page.faults();
 });
+
+test("what turns the direction of text in a name ends with the name", async () => {
+  const { page, id } = await stage.studio("bidi");
+  await stage.server.call("bidi", "POST", "/api/agents/configs", { workspace_id: id, agent_id: "rlo", display_name: "Pay \u202eevil", model: "claude-sonnet-5-5", persona_prompt: "x" });
+  /** The characters of an element as they stand beside each other, from the left. */
+  const seen = (found) =>
+    found.evaluate((element) => {
+      const letters = [];
+      const walker = document.createTreeWalker(element, NodeFilter.SHOW_TEXT);
+      for (let node = walker.nextNode(); node; node = walker.nextNode())
+        for (let i = 0; i < node.data.length; i += 1) {
+          const range = document.createRange();
+          range.setStart(node, i);
+          range.setEnd(node, i + 1);
+          const { left, width } = range.getBoundingClientRect();
+          if (width) letters.push([left, node.data[i]]);
+        }
+      return letters.sort(([a], [b]) => a - b).map(([, letter]) => letter).join("");
+    });
+  await page.show("overview");
+  await page.getByText("created").first().waitFor();
+  assert.match(await seen(page.locator(".list .grow", { hasText: "evil" }).first()), /^bidi ?created ?Pay ?live$/);
+  await page.show("agents/rlo");
+  await page.getByLabel("Role").fill("Books");
+  await page.keyboard.press("Control+s");
+  assert.equal(await seen(page.getByRole("dialog").getByRole("heading")), "Save Pay live?");
+  await page.keyboard.press("Control+s");
+  await page.getByText(/is saved as v2/).waitFor();
+  assert.match(await seen(page.locator(".toast").first()), /^Pay live is saved as v2\./);
+  await page.getByRole("button", { name: /Actions for/ }).click();
+  await page.getByRole("menuitem", { name: "Delete agent" }).click();
+  assert.equal(await seen(page.getByRole("dialog").getByRole("heading")), "Delete Pay live?");
+  page.faults();
+});

@@ -113,6 +113,8 @@ test("a draft answers beside the stored version, what is sent is shown, and the 
   const bodies = stage.models.asked.slice(before).map(({ body }) => [JSON.stringify(body.system), body.model, body.temperature]);
   assert.ok(bodies.some(([system]) => /Write for bees\./.test(system)), JSON.stringify(bodies));
   assert.ok(bodies.some(([system, model, temperature]) => /Rhyme for bees\. \{\{other\}\}/.test(system) && model === "claude-sonnet-5-5" && temperature === 0.25), JSON.stringify(bodies));
+  assert.match(await page.getByRole("group", { name: "Answer 2" }).innerText(), /7 tokens, draft/);
+  assert.match(await page.getByRole("group", { name: "Answer 1" }).innerText(), /7 tokens, v3/);
   const [spent] = (await stage.server.call("tilda", "GET", `/api/usage/calls?workspace_id=${id}`)).map(({ cost_usd }) => cost_usd);
   assert.notEqual(spent, null);
   await page.locator(".answer-foot").first().getByText(/^[\d.]+ ¢$|^\$/).waitFor();
@@ -141,5 +143,24 @@ test("a case is saved in the browser, tried again and removed, and the version o
   await page.getByRole("link", { name: "Label v3" }).click();
   await page.getByRole("heading", { level: 1 }).filter({ hasText: /Review|Promote|Release|Move/ }).waitFor();
   assert.match(page.url(), /releases\/review\?.*of=writer&version=3/);
+  page.faults();
+});
+
+test("a draft without a persona is sent without the stored one, and a failure is read out as one", async () => {
+  const { page } = await stage.studio("urda");
+  await page.show("agents/writer");
+  await page.getByLabel("Persona prompt").fill("");
+  await page.getByRole("link", { name: "Try the draft" }).click();
+  await message(page).fill("Go");
+  await page.keyboard.press("Control+Enter");
+  await page.getByText(/Answered in/).waitFor();
+  const { system } = stage.models.asked.at(-1).body;
+  assert.ok(!system?.length, JSON.stringify(system));
+  await page.getByRole("status").filter({ hasText: /^Answered$/ }).waitFor({ state: "attached" });
+  page.expect(503, "/messages");
+  await page.route(/model-calls/, (route) => route.fulfill({ status: 503, body: '{"error":"no room"}' }));
+  await page.keyboard.press("Control+Enter");
+  await page.getByText("The call failed.").waitFor();
+  await page.getByRole("status").filter({ hasText: /^No call was answered$/ }).waitFor({ state: "attached" });
   page.faults();
 });

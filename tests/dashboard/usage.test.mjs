@@ -45,6 +45,11 @@ test("ranges, series, figures and the outlook of budgets follow from the rows", 
   const { calls, cost_usd, p95_ms } = of.sum(rows);
   assert.deepEqual([calls, Number(cost_usd), p95_ms], [7, 28, null], "a percentile of sums is not known");
   assert.deepEqual(of.ticks(19, 5), [0, 5, 10, 15, 20]);
+  for (let most = 0; most < 3_000; most += 1)
+    for (const lines of [2, 4, 5]) {
+      const counts = of.ticks(most, lines, true);
+      assert.ok(counts.every(Number.isInteger) && counts.at(-1) >= most && counts.length <= 8, `${most}: ${counts}`);
+    }
   assert.deepEqual([of.money(0), of.money(412.856), of.money(0.0031), of.price(0.0118), of.brief(1935), of.brief(38_200), of.brief(8_210_000)], ["$0.00", "$412.86", "0.31 ¢", "1.18 ¢", "1,935", "38.2 k", "8.2 M"]);
   assert.deepEqual([of.change(108, 100), of.change(63, 100), of.change(5, 0)], ["+8 %", "−37 %", null]);
   assert.equal(of.unpriced({ calls: 50, unpriced_calls: 6 }), "12 % of the calls have no price: their cost is not known.");

@@ -9,6 +9,7 @@ export interface Answer {
   error: unknown;
   /** How it ended before its end: by the user, or by the provider. */
   ended: "stopped" | "cut" | null;
+  /** "v3", or "draft". */
   version: string | null;
   /** The model that answered, and which attempt it was. */
   model: string | null;
@@ -78,7 +79,6 @@ async function costOf({ workspace_id, agent_id }: Record<string, string>, reques
 export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answer) => void): Promise<void> {
   const { provider, query, model, draft, limited, messages, variables } = asked;
   const anthropic = provider === "anthropic";
-  const { system } = draft ?? {};
   const started = performance.now();
   let answer: Answer = {
     text: "",
@@ -103,16 +103,18 @@ export async function ask(asked: Asked, signal: AbortSignal, show: (answer: Answ
         ...draft?.settings,
         ...(model ? { model } : {}),
         ...(!anthropic ? { stream_options: { include_usage: true } } : limited ? {} : { max_tokens: MOST_TOKENS }),
-        ...(anthropic && system ? { system } : {}),
+        // The server puts in the persona of the stored version where a call has none: an empty list is one.
+        ...(draft && anthropic ? { system: draft.system || [] } : {}),
         stream: true,
-        messages: !anthropic && system ? [{ role: "system", content: system }, ...messages] : messages,
+        messages: draft && !anthropic ? [{ role: "system", content: draft.system }, ...messages] : messages,
       },
       ...(Object.keys(variables).length ? { headers: { "Agent-Variables": ascii(variables) } } : {}),
       signal,
     });
     if (!response.ok) throw await failure(response, response.headers.get("WWW-Authenticate") !== null);
+    const version = response.headers.get("Agent-Version");
     say({
-      version: response.headers.get("Agent-Version"),
+      version: draft ? "draft" : version && `v${version}`,
       model: response.headers.get("Agent-Model"),
       attempts: Number(response.headers.get("Agent-Attempts")) || 1,
     });

@@ -1,7 +1,7 @@
 /** What needs a person: it is there while it is true, and goes when it is not. */
 import { hookName } from "./audit-words";
 import { providerName } from "./providers";
-import { DAY, list, plural, span, until } from "./text";
+import { DAY, isolated, list, plural, span, until } from "./text";
 import type { Agent, ApiKey, Model, StatusEntry, Webhook } from "./types";
 import { money, outlookLine, percent, PERIODS, type Budget, type Outlook } from "./usage";
 
@@ -97,7 +97,7 @@ export function attention({ now, webhooks, budgets, agents, models, changes, key
       tone: "warn",
       name: of.length === 1 ? of[0]!.display_name : plural(of.length, "agent"),
       after: ` ${of.length === 1 ? "has" : "have"} no key for ${providerName(provider)}`,
-      why: `Neither you nor the server has one: calls are refused.${of.length > 1 ? ` ${list([...of.slice(0, 3).map(({ display_name }) => display_name), ...(of.length > 3 ? [`${of.length - 3} more`] : [])])}.` : ""}`,
+      why: `Neither you nor the server has one: calls are refused.${of.length > 1 ? ` ${list([...of.slice(0, 3).map(({ display_name }) => isolated(display_name)), ...(of.length > 3 ? [`${of.length - 3} more`] : [])])}.` : ""}`,
       at: Math.max(...of.map(({ updated_at }) => Date.parse(updated_at))),
       cure: { kind: "provider" },
       about: of.map(({ agent_id }) => agent_id),

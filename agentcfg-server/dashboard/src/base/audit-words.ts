@@ -1,6 +1,6 @@
 /** Audit entries in words. */
 import { FIELDS, numberRows, shown, textOf, type FieldName, type NumberRow } from "./config";
-import { capital, list, moment, number, plural } from "./text";
+import { capital, isolated, list, moment, number, plural } from "./text";
 import type { AuditEntry, Change } from "./types";
 
 /** What is done, by its family. */
@@ -86,7 +86,7 @@ export function changeRows(changes: Record<string, Change>): Row[] {
 
 /** A value for reading, a time as people write it. */
 export const said = (value: unknown): string =>
-  typeof value === "string" && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? moment(Date.parse(value)) : shown(value);
+  typeof value === "string" && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? moment(Date.parse(value)) : isolated(shown(value));
 
 const SHOWN = 3;
 /** "a, b and c", or "a, b, c and 4 more". */
@@ -182,5 +182,5 @@ export function targetName(entry: AuditEntry, known: ReadonlyMap<string, string>
   const of = (name: string): unknown => entry.changes?.[name]?.to ?? entry.changes?.[name]?.from;
   const { type, id } = entry.target;
   const named = known.get(`${type} ${id}`) ?? of("display_name") ?? of("name") ?? of("url") ?? id;
-  return typeof named === "string" ? (type === "webhook" ? hookName(named) : named) : id;
+  return typeof named === "string" ? isolated(type === "webhook" ? hookName(named) : named) : id;
 }

@@ -1,5 +1,6 @@
 /** The resources that several screens read. */
 import { useMemo } from "preact/hooks";
+import { isolated } from "./text";
 import { lostSince, type Query } from "./api";
 import { invalidate, useResource, type Resource, type Topic } from "./cache";
 import { heard, mode } from "./feed";
@@ -91,8 +92,8 @@ export function useNames(): (actor: Actor | null) => string {
   return (actor) => {
     if (!actor) return "Unknown";
     if (actor.type === "system") return "The server";
-    if (actor.type !== "api_key") return members?.find(({ user_id }) => user_id === actor.id)?.name ?? actor.id;
-    return keys?.find((key) => key.id === actor.id)?.name ?? `Key ${actor.id.slice(0, 6)}…`;
+    if (actor.type !== "api_key") return isolated(members?.find(({ user_id }) => user_id === actor.id)?.name ?? actor.id);
+    return isolated(keys?.find((key) => key.id === actor.id)?.name ?? `Key ${actor.id.slice(0, 6)}…`);
   };
 }
 

@@ -1,5 +1,5 @@
 /** The definition of an agent: what the server says of it, and its parts for reading. */
-import { object, parse, pretty, Raw } from "./json-text";
+import { faultyLine, object, parse, pretty, Raw } from "./json-text";
 import { signal } from "./signals";
 import { capital, list } from "./text";
 
@@ -19,10 +19,8 @@ export function definitionFault(text: string): string | null {
   if (!text.trim()) return null;
   try {
     parse(text, () => 0);
-  } catch (error) {
-    // Browsers name the line or the place in the text, or nothing.
-    const [, what, at] = /(line|position) (\d+)/.exec((error as Error).message) ?? [];
-    return `It is no JSON: look at line ${what === "line" ? at : text.slice(0, Number(at ?? Infinity)).split("\n").length}.`;
+  } catch {
+    return `It is no JSON: look at line ${faultyLine(text)}.`;
   }
   if (!object(text)) return "It must be a JSON object.";
   return refused.value?.text === text ? refused.value.why : null;

@@ -14,6 +14,36 @@ export function parse(text: string, exact: (source: string) => unknown): unknown
   return JSON.parse(text, revive as (key: string, value: unknown) => unknown);
 }
 
+const TOKEN =
+  /"(?:[^"\\\0-\x1f]|\\["\\/bfnrt]|\\u[\da-f]{4})*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:e[-+]?\d+)?|true|false|null|[{}[\],:]/iy;
+const VALUE = '{["v';
+
+/** The line of the first token that cannot stand where it is. Browsers name it in some of their messages only. */
+export function faultyLine(text: string): number {
+  const open: string[] = [];
+  // The first characters of what may come next; "v" is a number or a word.
+  let next = VALUE;
+  let at = 0;
+  for (;;) {
+    while (/[ \t\r\n]/.test(text[at] ?? "")) at += 1;
+    TOKEN.lastIndex = at;
+    const token = TOKEN.exec(text)?.[0] ?? "";
+    const kind = /^[-\d]|^(true|false|null)$/.test(token) ? "v" : token[0];
+    if (!kind || !next.includes(kind)) return text.slice(0, at).split("\n").length;
+    at += token.length;
+    const isName = kind === '"' && next[0] === '"';
+    if (kind === "{" || kind === "[") open.push(kind);
+    if (kind === "}" || kind === "]") open.pop();
+    const inside = open.at(-1);
+    if (kind === "{") next = '"}';
+    else if (kind === "[") next = `${VALUE}]`;
+    else if (isName) next = ":";
+    else if (kind === ":") next = VALUE;
+    else if (kind === ",") next = inside === "{" ? '"' : VALUE;
+    else next = !inside ? "" : inside === "{" ? ",}" : ",]";
+  }
+}
+
 /** JSON in lines. */
 export const pretty = (value: unknown): string =>
   JSON.stringify(value, (_, member: unknown) => (member instanceof Raw ? `\0${member.text}` : member), 2).replace(

@@ -20,6 +20,12 @@ export const capital = (text: string): string => text.charAt(0).toUpperCase() + 
 export const list = (parts: string[]): string =>
   parts.length < 2 ? parts.join("") : `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
 
+/** A name in a sentence. What it does to the direction of the text ends with it. */
+export const isolated = (name: string): string =>
+  /[\u0590-\u08ff\u202a-\u202e\u2066-\u2069\ufb1d-\ufefc]/.test(name)
+    ? `\u2068${name.replace(/[\u2066-\u2069]/g, "")}\u2069`
+    : name;
+
 const LONG = 28;
 export const short = (text: string, length = LONG): string =>
   count(text) > length ? `${[...text].slice(0, length - 1).join("")}…` : text;

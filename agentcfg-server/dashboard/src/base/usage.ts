@@ -164,12 +164,13 @@ export function seriesOf(rows: readonly UsageRow[], by: By, metric: Metric, span
   ];
 }
 
-/** Round values from zero to above the largest, for an axis. */
-export function ticks(most: number, wanted = 5): number[] {
+/** Round values from zero to above the largest, for an axis; of what is counted they are `whole` numbers. */
+export function ticks(most: number, wanted = 5, whole = false): number[] {
   if (!(most > 0)) return [0, 1];
   const rough = most / wanted;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((of) => of * power).find((of) => of >= rough * 0.999)!;
+  const isStep = (of: number): boolean => of >= rough * 0.999 && (!whole || Number.isInteger(of));
+  const step = [1, 2, 2.5, 5, 10].map((of) => of * power).find(isStep) ?? 1;
   const count = Math.ceil(most / step - 1e-9);
   return Array.from({ length: count + 1 }, (_, i) => i * step);
 }

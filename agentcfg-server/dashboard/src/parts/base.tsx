@@ -122,7 +122,7 @@ const validColor = (color: string | null): color is string =>
   !!color && /^#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})$/i.test(color);
 
 function initials(name: string): string {
-  const words = name.split(/[\s._@-]+/u).filter((word) => /[\p{L}\p{N}]/u.test(word));
+  const words = name.split(/[\s._@\u202a-\u202e\u2066-\u2069-]+/u).filter((word) => /[\p{L}\p{N}]/u.test(word));
   const letters = words.length > 1 ? words.slice(0, 2).map((word) => [...word][0]) : [...(words[0] ?? name)].slice(0, 2);
   return letters.join("").toUpperCase();
 }

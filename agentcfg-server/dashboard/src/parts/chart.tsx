@@ -44,6 +44,8 @@ interface PlotProps {
   most: number;
   axis: (value: number) => string;
   height?: number;
+  /** Its values are counts. */
+  whole?: boolean;
   /** The most lines of the axis. */
   lines?: number;
   /** Where releases were, as a number of steps from the left. */
@@ -78,7 +80,7 @@ export function Plot(props: PlotProps) {
   const [used, setUsed] = useState(false);
   const said = useSaid(used ? props.said : undefined);
   const height = props.height ?? (width < 480 ? 220 : 288);
-  const values = ticks(most, props.lines ?? (height < 200 ? 2 : 5));
+  const values = ticks(most, props.lines ?? (height < 200 ? 2 : 5), props.whole);
   const left = 8 + Math.max(...values.map((value) => axis(value).length)) * 7;
   const scale: Scale = {
     left,

@@ -2,11 +2,13 @@
 import { Fragment, type ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { FIELDS, isEmpty, NAMES, numberRows, shown, textOf, type Config, type FieldName, type NumberRow } from "../base/config";
+import { listening } from "../base/listening";
 import { folded, rows, tally, type Piece, type Row } from "../base/diff";
 import { setParams } from "../base/route";
 import { plural } from "../base/text";
 import { Avatar } from "./base";
 import { Segments } from "./fields";
+import { isListKey, useListKeys } from "./ticks";
 
 interface FieldRow extends NumberRow {
   field: FieldName;
@@ -130,28 +132,24 @@ function Pair({ row, inline }: { row: Row; inline: boolean }) {
   );
 }
 
+/** N and P go to the next and the previous change of the page. */
+listening("keydown", (event) => {
+  if (!/^[np]$/.test(event.key) || !isListKey(event)) return;
+  const above = [...document.querySelectorAll("[data-change]")].map((line) => line.getBoundingClientRect().top - innerHeight / 3);
+  const top = event.key === "n" ? above.find((top) => top > 4) : above.findLast((top) => top < -4);
+  if (top) scrollBy({ top });
+});
+
 export function TextDiff({ title, before, after, inline }: { title: string; before: string; after: string; inline: boolean }) {
   const all = useMemo(() => rows(before, after), [before, after]);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set());
   const { removed, added } = tally(all);
   const parts = useMemo(() => folded(all), [all]);
-  const step = (event: KeyboardEvent): void => {
-    if (event.key !== "n" && event.key !== "p") return;
-    const box = event.currentTarget as HTMLElement;
-    const changes = [...box.querySelectorAll<HTMLElement>("[data-change]")];
-    const middle = innerHeight / 3;
-    const next =
-      event.key === "n"
-        ? changes.find((line) => line.getBoundingClientRect().top > middle + 4)
-        : changes.findLast((line) => line.getBoundingClientRect().top < middle - 4);
-    if (next) scrollBy({ top: next.getBoundingClientRect().top - middle });
-  };
   return (
     <section
       class={inline ? "diff inline" : "diff"}
       tabIndex={0}
       aria-label={`${title}: ${plural(removed, "line")} removed, ${plural(added, "line")} added. Keys n and p go to the next and the previous change.`}
-      onKeyDown={step}
     >
       <header>
         <b>{title}</b>
@@ -179,14 +177,19 @@ export function TextDiff({ title, before, after, inline }: { title: string; befo
   );
 }
 
-/** Chooses how texts are compared; the address names a choice that is not the usual one. */
+/** Chooses how texts are compared, also by V; the address names a choice that is not the usual one. */
 export function Views({ inline, usual }: { inline: boolean; usual: "side" | "inline" }) {
+  const pick = (view: "side" | "inline"): void => setParams({ view: view === usual ? null : view });
+  useListKeys(({ key }) => {
+    if (key === "v") pick(inline ? "side" : "inline");
+    return key === "v";
+  });
   return (
     <div class="wide-only">
       <Segments
         label="View"
         value={inline ? "inline" : "side"}
-        onPick={(view) => setParams({ view: view === usual ? null : view })}
+        onPick={pick}
         choices={[
           ["side", "Side by side"],
           ["inline", "Inline"],

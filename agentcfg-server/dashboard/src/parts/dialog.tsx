@@ -1,6 +1,6 @@
 /** Modal dialogs, confirmations and menus, on the browser's own elements. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ended, isStatus } from "../base/api";
 import { copy } from "../base/copy";
 import { tryNow } from "../base/feed";
@@ -13,6 +13,17 @@ import { badToast, Banner, Failure, toast, useSending } from "./feedback";
 /** Ctrl S and Ctrl Enter, which open what is to be confirmed, and confirm it. */
 export const isConfirming = ({ key, ctrlKey, metaKey, altKey }: KeyboardEvent): boolean =>
   (ctrlKey || metaKey) && !altKey && (key === "s" || key === "Enter");
+
+/** Does something at these keys, while no dialog is open. */
+export function useConfirming(run: () => void): void {
+  useLayoutEffect(() =>
+    listening("keydown", (event) => {
+      if (!isConfirming(event) || document.querySelector("dialog[open]")) return;
+      event.preventDefault();
+      run();
+    }),
+  );
+}
 
 interface DialogProps {
   title: ComponentChildren;

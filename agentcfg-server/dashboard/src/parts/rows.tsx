@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { listening } from "../base/listening";
 import { cx, Icon } from "./base";
+import { useListKeys } from "./ticks";
 
 /** The name of a column, its classes, and whether the name is for screen readers alone. */
 type Column = readonly [name: string, classes?: string, hidden?: boolean];
@@ -134,7 +135,7 @@ interface Props<T> {
   passes?: (item: T) => boolean;
 }
 
-/** Keys move between the names of rows; each row must hold one `[data-name]`. */
+/** Keys move between the names of rows, J and K also from elsewhere; each row must hold one `[data-name]`. */
 export function Rows<T>({ items, id, heights, render, passes }: Props<T>) {
   const body = useRef<HTMLTableSectionElement>(null);
   const windowed = items.length > FROM;
@@ -165,8 +166,8 @@ export function Rows<T>({ items, id, heights, render, passes }: Props<T>) {
     name.scrollIntoView({ block: "nearest" });
   });
 
-  const move = (event: KeyboardEvent): void => {
-    if (!(event.target as HTMLElement).matches("[data-name]") || event.metaKey || event.ctrlKey || event.altKey) return;
+  useListKeys(({ key, target }) => {
+    if (!/^[jk]$/.test(key) && !(target as Element).matches("[data-name]")) return false;
     const at = items.findIndex((item) => id(item) === focused);
     const page = Math.max(1, Math.floor(innerHeight / height) - 4);
     const steps: Record<string, number> = {
@@ -179,17 +180,17 @@ export function Rows<T>({ items, id, heights, render, passes }: Props<T>) {
       PageDown: at + page,
       PageUp: at - page,
     };
-    const to = steps[event.key];
-    if (at < 0 || to === undefined) return;
-    event.preventDefault();
+    const to = steps[key];
+    if (to === undefined) return false;
     const place = Math.max(0, Math.min(items.length - 1, to));
     // Over heads of groups in the direction of the key; the first row of all has such a head before it.
     const onward = to < at && to > 0 ? items.slice(0, place + 1).reverse() : items.slice(place);
-    const target = onward.find((item) => !passes?.(item));
-    if (!target) return;
-    wanted.current = id(target);
-    setFocused(id(target));
-  };
+    const row = onward.find((item) => !passes?.(item));
+    if (!row) return false;
+    wanted.current = id(row);
+    setFocused(id(row));
+    return true;
+  });
 
   const shown: number[] = [];
   if (windowed) {
@@ -220,7 +221,6 @@ export function Rows<T>({ items, id, heights, render, passes }: Props<T>) {
   return (
     <tbody
       ref={body}
-      onKeyDown={move}
       onFocusIn={(event) => setFocused((event.target as HTMLElement).closest("tr")?.dataset["row"] ?? null)}
       onFocusOut={(event) => body.current?.contains(event.relatedTarget as Node) || wanted.current || setFocused(null)}
     >

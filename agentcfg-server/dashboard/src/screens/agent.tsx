@@ -4,7 +4,7 @@ import { call } from "../base/api";
 import { visited } from "../base/recent";
 import { go, href, route } from "../base/route";
 import { can } from "../base/session";
-import { number } from "../base/text";
+import { isolated, number } from "../base/text";
 import { useBehind } from "../base/usage-data";
 import { Avatar, Badge, Button, Empty, LabelBadge, LinkButton, StatusPill } from "../parts/base";
 import type { Agent } from "../base/types";
@@ -167,14 +167,14 @@ function Delete({ agent, versions, onClose }: { agent: Agent; versions: number |
   const run = async (): Promise<void> => {
     await call("DELETE", "api/agents/configs", { query: agentQuery(agent) });
     agentsChanged();
-    toast(`${agent.display_name} is deleted.`, {
+    toast(`${isolated(agent.display_name)} is deleted.`, {
       label: "Undo",
       run: () => void attempt("Not restored.", () => restore(agent)),
     });
     go(href("agents"));
   };
   return (
-    <Confirm title={`Delete ${agent.display_name}?`} verb="Delete agent" run={run} onClose={onClose}>
+    <Confirm title={`Delete ${isolated(agent.display_name)}?`} verb="Delete agent" run={run} onClose={onClose}>
       It leaves lists and status, and its model calls are refused.{" "}
       {versions ? `Its ${versions === 1 ? "version is" : `${number(versions)} versions are`} kept, its` : "Its"} id stays taken,
       and you can restore it at any time.

@@ -29,7 +29,7 @@ import { Reading } from "../parts/feedback";
 import { asked, finds, Search, Segments, Select } from "../parts/fields";
 import { Page } from "../parts/page";
 import { followRow, Rows, SortHead } from "../parts/rows";
-import { isListKey, TickBox, useTicks } from "../parts/ticks";
+import { TickBox, useTicks } from "../parts/ticks";
 import { BulkBar } from "./bulk";
 import { usePoints } from "./overview/attention";
 import { Restore } from "./restore";
@@ -181,7 +181,7 @@ export function Agents() {
   useLayoutEffect(() => () => setInside(false), [show, found.length === 0]);
   const held = useHeld(found, view, inside);
   const ids = useMemo(() => held.rows.map(({ agent }) => agent.agent_id), [held.rows]);
-  const { ticked, tick, tickRow, onKey } = useTicks(ids, () => !deletedShown);
+  const { ticked, tick, tickRow } = useTicks(ids, () => !deletedShown);
   const marked = deletedShown ? [] : held.rows.filter(({ agent }) => ticked.has(agent.agent_id)).map(({ agent }) => agent);
   const counts = { working: 0, idle: 0, offline: 0 };
   for (const entry of statuses ?? []) counts[entry.status] += 1;
@@ -259,11 +259,7 @@ export function Agents() {
           )}
         </div>
       ) : !source.data ? null : (
-        <div
-          class="table-box"
-          {...heldBy(setInside)}
-          onKeyDown={(event) => isListKey(event) && onKey(event) && event.preventDefault()}
-        >
+        <div class="table-box" {...heldBy(setInside)}>
           {held.waiting > 0 && (
             <div class="waiting" role="status">
               <Button small onClick={held.show}>

@@ -8,7 +8,7 @@ import { LATEST } from "../base/releases";
 import { go } from "../base/route";
 import { saveFile } from "../base/save-file";
 import { can, me } from "../base/session";
-import { number, plural } from "../base/text";
+import { isolated, number, plural } from "../base/text";
 import type { Agent } from "../base/types";
 import { Button, options } from "../parts/base";
 import { FormDialog } from "../parts/dialog";
@@ -193,7 +193,7 @@ function DeleteMany({ agents: ticked, onClose }: { agents: Agent[]; onClose: () 
         <ul class="fault list" role="alert">
           {failures.map(([agent, error]) => (
             <li key={agent.id}>
-              {agent.display_name} is not deleted: {errorText(error)}
+              {isolated(agent.display_name)} is not deleted: {errorText(error)}
             </li>
           ))}
         </ul>

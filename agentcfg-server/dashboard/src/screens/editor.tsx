@@ -1,5 +1,5 @@
 /** The configuration of an agent: editing, review, saving, and the merge after a 412. */
-import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { call, isStatus } from "../base/api";
 import { invalidate, update } from "../base/cache";
 import {
@@ -17,15 +17,14 @@ import {
   type FieldName,
 } from "../base/config";
 import { type AgentState, agentQuery } from "../base/data";
-import { listening } from "../base/listening";
 import { drafts, keep, type Kept } from "../base/drafts";
 import { closePart, go, href, openPart, route } from "../base/route";
 import { can } from "../base/session";
-import { capital, moment, plural } from "../base/text";
+import { capital, isolated, moment, plural } from "../base/text";
 import type { Agent } from "../base/types";
 import { Button, LinkButton } from "../parts/base";
 import { Comparison } from "../parts/comparison";
-import { FormDialog, isConfirming } from "../parts/dialog";
+import { FormDialog, useConfirming } from "../parts/dialog";
 import { attempt, Banner, toast } from "../parts/feedback";
 import { focusFault, MessageField, useTouched } from "../parts/fields";
 import { SaveBar } from "../parts/page";
@@ -138,14 +137,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
     else setReviewing(true);
   };
 
-  useLayoutEffect(() => {
-    const save = (event: KeyboardEvent): void => {
-      if (!isConfirming(event) || document.querySelector("dialog[open]")) return;
-      event.preventDefault();
-      if (!theirs) review();
-    };
-    return listening("keydown", save);
-  });
+  useConfirming(() => theirs || review());
 
   /** Saves against a tag; gives the stored record, or opens the merge when there is a newer one. */
   const save = async (content: Draft, against: Agent, etag: string | null): Promise<boolean> => {
@@ -160,7 +152,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
       closePart("merge");
       update("api/agents/configs", agent, answer.data, answer.etag);
       invalidate("agents", "versions", "audit");
-      toast(`${answer.data.display_name} is saved${answer.version ? ` as v${answer.version}` : ""}.`);
+      toast(`${isolated(answer.data.display_name)} is saved${answer.version ? ` as v${answer.version}` : ""}.`);
       return true;
     } catch (error) {
       const refusal = isStatus(error, 400) && refusalOf(error.message, content);
@@ -230,7 +222,7 @@ export function Editor({ state, part }: { state: AgentState; part: "configuratio
       {behind && (
         <Banner
           tone="warn"
-          title={`${agent.display_name} changed while you were editing.`}
+          title={`${isolated(agent.display_name)} changed while you were editing.`}
           action={
             <Button small onClick={() => void compare()}>
               Compare
@@ -334,7 +326,7 @@ function Review({
   return (
     <FormDialog
       wide
-      title={`Save ${agent.display_name}?`}
+      title={`Save ${isolated(agent.display_name)}?`}
       verb={version ? `Save as v${version + 1}` : "Save"}
       blocked={fault !== null}
       run={save}

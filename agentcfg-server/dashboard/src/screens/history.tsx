@@ -6,7 +6,7 @@ import { messageFault } from "../base/config";
 import { type AgentState, agentQuery, useHistory, useNames, useVersion } from "../base/data";
 import { route, setParams } from "../base/route";
 import { can } from "../base/session";
-import { moment, number } from "../base/text";
+import { isolated, moment, number } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon, LabelBadge, LinkButton, Message, options, Skeleton, Time } from "../parts/base";
 import { Comparison, Views } from "../parts/comparison";
@@ -188,8 +188,8 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
       });
       toast(
         answer.version
-          ? `${agent.display_name} is at v${answer.version}, with the content of v${version}.`
-          : `${agent.display_name} has the content of v${version}.`,
+          ? `${isolated(agent.display_name)} is at v${answer.version}, with the content of v${version}.`
+          : `${isolated(agent.display_name)} has the content of v${version}.`,
       );
     } catch (error) {
       if (isStatus(error, 412)) invalidate("agents", "versions");
@@ -210,8 +210,8 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
     >
       {moved && (
         <b role="alert">
-          {agent.display_name} was changed in the meantime{state.version && `: v${state.version} is the newest version`}. Look at
-          it first, or roll back all the same.{" "}
+          {isolated(agent.display_name)} was changed in the meantime{state.version && `: v${state.version} is the newest version`}
+          . Look at it first, or roll back all the same.{" "}
         </b>
       )}
       It makes {state.version ? `v${state.version + 1}` : "a new version"} with the content of v{version}. No version is lost, and

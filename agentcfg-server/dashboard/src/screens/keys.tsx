@@ -6,7 +6,7 @@ import { tooLong } from "../base/config";
 import { useKeys } from "../base/data";
 import { closePart, href, openPart, route } from "../base/route";
 import { can, workspace } from "../base/session";
-import { ago, capital, count, date, DAY, moment, now, number, until, utc } from "../base/text";
+import { ago, capital, count, date, DAY, isolated, moment, now, number, until, utc } from "../base/text";
 import type { ApiKey, NewApiKey } from "../base/types";
 import { Badge, Button, cx, Empty, options, Time, Told } from "../parts/base";
 import { Confirm, copyId, FormDialog, Menu } from "../parts/dialog";
@@ -339,7 +339,7 @@ export function Rotate({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => voi
     show(data, overlap === "0" ? "The old key has ended" : `The old key ends ${moment(end)}`);
   };
   return (
-    <Confirm title={`Rotate ${apiKey.name}?`} verb="Rotate key" danger={false} run={run} onClose={onClose}>
+    <Confirm title={`Rotate ${isolated(apiKey.name)}?`} verb="Rotate key" danger={false} run={run} onClose={onClose}>
       <p>You get a new key with the same name, scope and limits.</p>
       <Field label="Keep the old one working for" hint="It never outlives its own expiry.">
         {(field) => (
@@ -357,11 +357,11 @@ function Revoke({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => void }) {
   const run = async (): Promise<void> => {
     await call("DELETE", "api/api-keys", { query: { key_id: apiKey.id } });
     invalidate("keys", "audit");
-    toast(`${apiKey.name} is revoked.`);
+    toast(`${isolated(apiKey.name)} is revoked.`);
   };
   return (
     <Confirm
-      title={`Revoke ${apiKey.name}?`}
+      title={`Revoke ${isolated(apiKey.name)}?`}
       verb="Revoke key"
       run={run}
       onClose={onClose}

@@ -5,7 +5,7 @@ import { invalidate } from "../base/cache";
 import { useMembers } from "../base/data";
 import { closePart, openPart, route } from "../base/route";
 import { can, LOGIN_LINK, me, recheck, refresh, workspace } from "../base/session";
-import { capital, count, plural } from "../base/text";
+import { capital, count, isolated, plural } from "../base/text";
 import type { Member, Role } from "../base/types";
 import { Avatar, Badge, Button, options, Time, Told } from "../parts/base";
 import { Confirm, FormDialog } from "../parts/dialog";
@@ -151,7 +151,7 @@ export function Members() {
       )}
       {removing && (
         <Confirm
-          title={leaving ? `Leave ${workspace.value!.name}?` : `Remove ${removing.user_id}?`}
+          title={leaving ? `Leave ${isolated(workspace.value!.name)}?` : `Remove ${removing.user_id}?`}
           verb={leaving ? "Leave workspace" : "Remove member"}
           onClose={() => setRemoving(null)}
           run={async () => {

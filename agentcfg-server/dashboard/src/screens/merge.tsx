@@ -7,9 +7,10 @@ import { middle, words } from "../base/diff";
 import { pretty } from "../base/json-text";
 import type { Segment } from "../base/merge-lines";
 import { asText, isTags, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
-import { now, number, plural, short, span } from "../base/text";
+import { isolated, now, number, plural, short, span } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon, Told } from "../parts/base";
+import { useConfirming } from "../parts/dialog";
 import { Area, Choices, Field, MessageField } from "../parts/fields";
 import { Failure, useSending } from "../parts/feedback";
 import { LongArea } from "../parts/long-area";
@@ -70,11 +71,12 @@ export function MergeView(props: Props) {
   const save = async (): Promise<void> => {
     await onSave(result, theirs.agent, theirs.etag);
   };
+  useConfirming(() => ready && void send(save));
   return (
     <section aria-label="Resolve changes" class="merge">
       <div class="merge-head">
         <h2 ref={heading} tabIndex={-1}>
-          {base.display_name} changed while you were editing
+          {isolated(base.display_name)} changed while you were editing
         </h2>
         <p class="prose">
           {who} saved {version ? `v${version}` : "it"} {age < 60_000 ? "just now" : `${span(age)} ago`}.{" "}

@@ -1,5 +1,6 @@
 /** Creation of an agent. */
 import { useEffect, useState } from "preact/hooks";
+import { isolated } from "../base/text";
 import { call, isStatus } from "../base/api";
 import {
   changedFields,
@@ -120,7 +121,7 @@ export function NewAgent() {
       });
       setTyped(null);
       agentsChanged();
-      toast(`${data.display_name} is created.`);
+      toast(`${isolated(data.display_name)} is created.`);
       go(href("agent", { id: data.agent_id }), true);
     } catch (failed) {
       if (isStatus(failed, 409)) {

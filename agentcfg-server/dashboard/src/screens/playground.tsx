@@ -202,6 +202,7 @@ export function Playground({ state }: { state: AgentState }) {
     ]);
   };
   const several = columns.length > 1;
+  const last = Object.values(turns.at(-1)?.answers ?? {});
 
   return (
     <Form
@@ -378,7 +379,7 @@ export function Playground({ state }: { state: AgentState }) {
           </Button>
         )}
         <span class="hidden" role="status">
-          {running ? "Answering" : turns.length ? "Answered" : ""}
+          {running ? "Answering" : !last[0] ? "" : last.every(({ error }) => error) ? "No call was answered" : "Answered"}
         </span>
       </div>
       {sent !== null && (

@@ -2,7 +2,7 @@
 import { call } from "../base/api";
 import { agentQuery, agentsChanged } from "../base/data";
 import { workspace } from "../base/session";
-import { capital, number } from "../base/text";
+import { capital, isolated, number } from "../base/text";
 import type { Agent } from "../base/types";
 import { Confirm } from "../parts/dialog";
 import { toast } from "../parts/feedback";
@@ -21,7 +21,7 @@ export function placesLeft(): { full: boolean; text: string } {
 
 export async function restore(agent: Agent): Promise<void> {
   await call("POST", "api/agents/configs/restore", { query: agentQuery(agent) });
-  toast(`${agent.display_name} is restored.`);
+  toast(`${isolated(agent.display_name)} is restored.`);
   agentsChanged();
 }
 
@@ -29,7 +29,7 @@ export function Restore({ agent, onClose }: { agent: Agent; onClose: () => void 
   const places = placesLeft();
   return (
     <Confirm
-      title={`Restore ${agent.display_name}?`}
+      title={`Restore ${isolated(agent.display_name)}?`}
       verb="Restore agent"
       blocked={places.full}
       danger={false}

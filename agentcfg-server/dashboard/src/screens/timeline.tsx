@@ -3,7 +3,7 @@ import { useMemo, useState } from "preact/hooks";
 import { fullHours, lanesOf, type Block, type Lane } from "../base/lanes";
 import { useAgentsById, useStatuses } from "../base/data";
 import { href, route, setParams } from "../base/route";
-import { now, number, plural, span, time } from "../base/text";
+import { isolated, now, number, plural, span, time } from "../base/text";
 import type { Agent, StatusEntry } from "../base/types";
 import { HOUR } from "../base/usage";
 import { Avatar, STATUS } from "../parts/base";
@@ -125,7 +125,7 @@ function Row({
   const [chosen, setChosen] = useState<number | null>(null);
   const { blocks, worked, tasks } = lane;
   const x = (at: number): number => ((at - from) / (to - from)) * length;
-  const name = agent.display_name;
+  const name = isolated(agent.display_name);
   const words = ({ status, from, to, id, title }: Block): string =>
     `${name}: ${status === "working" ? (title ?? id ?? "a task without a name") : STATUS[status].toLowerCase()}, ${time(from)} to ${time(to)}, ${span(to - from)}${title && id ? `, ${id}` : ""}`;
   const pick = (i: number): void => {

@@ -76,7 +76,7 @@ export function TurnRow({
           answer.first !== null && `first ${took(answer.first)}`,
           answer.input && `${number(answer.input)} in`,
           answer.output && plural(answer.output, "token"),
-          answer.version && `v${answer.version}`,
+          answer.version,
           answer.attempts > 1 && `${answer.model} answered, as attempt ${answer.attempts}`,
         ].filter(Boolean);
         return (

@@ -8,7 +8,7 @@ import { useKeys } from "../base/data";
 import { useTyped } from "../base/drafts";
 import { go, href, shownWorkspace } from "../base/route";
 import { can, refresh, without, workspace } from "../base/session";
-import { capital, now, number, plural } from "../base/text";
+import { capital, isolated, now, number, plural } from "../base/text";
 import type { Workspace } from "../base/types";
 import { Button, Told } from "../parts/base";
 import { Confirm, FormDialog } from "../parts/dialog";
@@ -127,11 +127,11 @@ function Erase({ onClose }: { onClose: () => void }) {
       go(new URL(href("overview"), location.origin).pathname, true);
     });
     await refresh();
-    toast(`${name} is erased.`);
+    toast(`${isolated(name)} is erased.`);
   };
   return (
     <Confirm
-      title={`Erase ${name}?`}
+      title={`Erase ${isolated(name)}?`}
       verb="Erase workspace"
       run={run}
       onClose={onClose}
@@ -153,7 +153,7 @@ export function NewWorkspace({ onClose }: { onClose: () => void }) {
     const { data } = await call<Workspace>("POST", "api/workspaces", { body: { name } });
     await refresh();
     go(href("overview", { workspace: data.id }));
-    toast(`${data.name} is created.`);
+    toast(`${isolated(data.name)} is created.`);
   };
   return (
     <FormDialog

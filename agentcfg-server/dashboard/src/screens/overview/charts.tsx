@@ -169,7 +169,8 @@ export function ChangesADay() {
               desc={`${plural(days.at(-1)!, "change")} today.`}
               names={names}
               most={Math.max(...days, 4)}
-              axis={(value) => number(value)}
+              axis={number}
+              whole
               height={136}
               point={point}
               onPoint={setPoint}
@@ -246,7 +247,8 @@ export function TheDay() {
                 desc={`Now ${of("working")} work and ${of("idle")} are idle, of ${total}.`}
                 names={names}
                 most={total}
-                axis={(value) => number(value)}
+                axis={number}
+                whole
                 height={212}
                 lines={4}
                 point={point}

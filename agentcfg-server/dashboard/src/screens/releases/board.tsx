@@ -11,7 +11,7 @@ import { Reading } from "../../parts/feedback";
 import { asked, finds, Search, Segments, Select } from "../../parts/fields";
 import { SaveBar } from "../../parts/page";
 import { Rows } from "../../parts/rows";
-import { isListKey, TickBox, useTicks } from "../../parts/ticks";
+import { TickBox, useListKeys, useTicks } from "../../parts/ticks";
 import { Columns, columnsKept } from "./columns";
 import { reviewAddress } from "./picked";
 import { gapText, Rail, Station } from "./station";
@@ -102,21 +102,18 @@ function Table({
     [rows, from, to],
   );
   const ids = found.map(({ agent }) => agent.agent_id);
-  const { ticked, tick, tickRow, onKey } = useTicks(ids, (id) => may && ready.has(id));
+  const { ticked, tick, tickRow } = useTicks(ids, (id) => may && ready.has(id));
   const chosen = ids.filter((id) => ticked.has(id) && ready.has(id));
   const review = (): void => go(reviewAddress(from, to, chosen));
-  const onKeyDown = (event: KeyboardEvent): void => {
-    if (!isListKey(event)) return;
-    const key = event.key.toLowerCase();
-    if (onKey(event)) event.preventDefault();
-    else if (key === "b") setParams({ show: show === "behind" ? null : "behind" });
+  useListKeys(({ key }) => {
+    if (key === "b") setParams({ show: show === "behind" ? null : "behind" });
     else if (key === "r" && chosen.length) review();
-    else return;
-    event.preventDefault();
-  };
+    else return false;
+    return true;
+  });
 
   return (
-    <div onKeyDown={onKeyDown} class="grow-page">
+    <div class="grow-page">
       <div class="tools">
         <Segments<Show>
           label="Show"

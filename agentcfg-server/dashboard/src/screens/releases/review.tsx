@@ -7,16 +7,16 @@ import { useTyped } from "../../base/drafts";
 import { useAgents, useAgentsById, useHistory, useLabels, useNames } from "../../base/data";
 import { LATEST } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
-import { list, plural } from "../../base/text";
+import { isolated, list, plural } from "../../base/text";
 import type { Agent } from "../../base/types";
 import { Avatar, Button, cx, Empty, LinkButton, Message, options, Skeleton, Time } from "../../parts/base";
 import { Views } from "../../parts/comparison";
-import { isConfirming } from "../../parts/dialog";
+import { useConfirming } from "../../parts/dialog";
 import { Failure, toast, useSending } from "../../parts/feedback";
 import { Fault, Field, focusFault, Input, MessageField, Select } from "../../parts/fields";
 import { Page, SaveBar } from "../../parts/page";
 import { Table } from "../../parts/rows";
-import { isListKey } from "../../parts/ticks";
+import { useListKeys } from "../../parts/ticks";
 import { Compared } from "../history";
 import { labelFault } from "../labels";
 import { Checks } from "./checks";
@@ -138,30 +138,24 @@ function Open({ of, picked }: { of: string | null; picked: string[] | "all" }) {
     }
     if (plan) void send(move);
   };
-  const keys = (event: KeyboardEvent): void => {
-    if (isConfirming(event)) {
-      event.preventDefault();
-      submit();
-      return;
-    }
-    if (!isListKey(event)) return;
-    if (event.key === "[") show(-1);
-    else if (event.key === "]") show(1);
-    else if (event.key === "v") setParams({ view: inline ? "side" : null });
-    else return;
-    event.preventDefault();
-  };
+  useConfirming(submit);
+  useListKeys(({ key }) => {
+    if (key === "[") show(-1);
+    else if (key === "]") show(1);
+    else return false;
+    return true;
+  });
 
   const one = of ? byId.get(of) : undefined;
   const title = of
-    ? `${changes[0]?.from ? "Move" : "Set"} ${to || "a label"} on ${one?.display_name ?? of}`
+    ? `${changes[0]?.from ? "Move" : "Set"} ${to || "a label"} on ${isolated(one?.display_name ?? of)}`
     : plan
       ? `Promote ${from} to ${to} on ${plural(chosen.length, "agent")}`
       : `Promote ${from}`;
   const known = [...new Set(labels.data?.map(({ label }) => label))];
   return (
     <Page title="Review" trail={[{ label: "Releases", to: href("releases") }]} ownHeading>
-      <div ref={page} class="grow-page release-review" onKeyDown={keys}>
+      <div ref={page} class="grow-page release-review">
         <div class="merge-head">
           <h1 tabIndex={-1}>{title}</h1>
           <p class="prose">
@@ -226,7 +220,7 @@ function Open({ of, picked }: { of: string | null; picked: string[] | "all" }) {
                 Not moved, as {to} is there already:{" "}
                 {same.length > 20
                   ? plural(same.length, "agent")
-                  : list(same.map(({ agent_id }) => byId.get(agent_id)?.display_name ?? agent_id))}
+                  : list(same.map(({ agent_id }) => isolated(byId.get(agent_id)?.display_name ?? agent_id)))}
                 .
               </p>
             )}

@@ -2,7 +2,7 @@
 import { useMemo, useState } from "preact/hooks";
 import { isBack } from "../../base/releases";
 import type { AgentState } from "../../base/data";
-import { DAY, number, plural } from "../../base/text";
+import { DAY, isolated, number, plural } from "../../base/text";
 import { change, HOUR, onAxis, percent, price, startOf, stepName, sum, type Span, type UsageRow } from "../../base/usage";
 import { useCalls, useMoves, useSpan, useUsage, within } from "../../base/usage-data";
 import { bandsOf, byVersion, callCost, type Band } from "../../base/usage-versions";
@@ -56,7 +56,7 @@ export function AgentUsage({ state }: { state: AgentState }) {
       <div class="stack pad-top">
         {picker}
         <div class="card">
-          <Empty icon="usage" title={`No call as ${agent.display_name} in the last ${span.words}`}>
+          <Empty icon="usage" title={`No call as ${isolated(agent.display_name)} in the last ${span.words}`}>
             <Told of="no usage" />
           </Empty>
         </div>

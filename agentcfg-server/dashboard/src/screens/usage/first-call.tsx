@@ -1,5 +1,6 @@
 /** In place of the usage, before there was any call: how to make one. */
 import type { ComponentChildren } from "preact";
+import { isolated } from "../../base/text";
 import { useAgents } from "../../base/data";
 import { href } from "../../base/route";
 import { can } from "../../base/session";
@@ -25,7 +26,7 @@ export function FirstCall({ total, aside }: { total: UsageRow; aside: ComponentC
             <div class="row wrap">
               {agent && can("models:invoke") && (
                 <LinkButton kind="primary" icon="play" to={href("agent", { id: agent.agent_id, tab: "try" })}>
-                  Try {agent.display_name}
+                  Try {isolated(agent.display_name)}
                 </LinkButton>
               )}
               <LinkButton icon="connect" to={href("connect", { agent: agent?.agent_id })}>

@@ -108,6 +108,7 @@ export function Stacks({ view, metric }: { view: View; metric: Metric }) {
           names={names}
           most={Math.max(...sums)}
           axis={(value) => onAxis(value, metric)}
+          whole={metric !== "cost"}
           markers={markers}
           point={at}
           onPoint={setPoint}
