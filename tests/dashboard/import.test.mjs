@@ -51,6 +51,9 @@ test("files give agents, or faults with the file and the line", () => {
   ]);
   const wrong = readFiles([["a.md", "no front"], ["b.md", "---\nagent_id: c\n---\n"], ["c.md", "---\nrole: x\nrole: y\n---\n"], ["d.json", "[1]"], ["e.json", '{"agent_id": "f"}'], ["f.md", "---\n---\n"]]);
   assert.deepEqual(wrong.faults.map((fault) => fault.split(": ")[0]), ["a.md:1", "b.md:2", "c.md:3", "d.json", "f.md"]);
+  assert.deepEqual(readFiles([["a.json", "[]"], ["b.json", '{"agents": []}'], ["c.json", '{\n"agent_id": "x",\n}']]).faults, ["a.json: It has no agent.", "b.json: It has no agent.", "c.json:3: It is no JSON."]);
+  const { place } = readFiles([["a.md", "---\ndisplay_name: A\nroll: x\n---\n"], ["b.json", '[\n{"agent_id": "b", "roll": 1},\n{"agent_id": "c",\n"roll": 2}]']]);
+  assert.deepEqual([place("a", "roll"), place("b", "roll"), place("c", "roll"), place("c", "role"), place("a", "")], ["a.md:3", "b.json:2", "b.json:4", "b.json:3", "a.md:1"]);
 });
 
 test("what the command exports is imported without a change, and changed files are planned and applied", async (context) => {
@@ -77,7 +80,7 @@ test("what the command exports is imported without a change, and changed files a
   await page.getByText("mira.md:2: agent_id must be mira").waitFor();
   await chooser.setInputFiles([file("mira.md", "---\ndisplay_name: Mira L\nagent_type: human\n---\n")]);
   page.expect(400, "/api/agents/apply");
-  await page.getByText(/Poet: color must be/).waitFor();
+  await page.getByText(/poet\.md:3: color must be/).waitFor();
   await chooser.setInputFiles([file("poet.md", "---\ndisplay_name: Poet\ncolor: '#f00'\n---\nRhyme.\n")]);
   await page.getByText("2 agents would change.").waitFor();
   assert.deepEqual(await violations(page), []);
@@ -120,6 +123,16 @@ test("files are dropped", async () => {
   });
   await page.locator(".drop").dispatchEvent("drop", { dataTransfer: data });
   await page.getByText("1 agent would change.").waitFor();
+  page.faults();
+  await page.context().close();
+});
+
+test("a field that the server refuses is named with its file and line, as it is written", async () => {
+  const { page } = await stage.studio("ines");
+  await page.show("import");
+  page.expect(400, "/api/agents/apply");
+  await page.locator("input[type=file]").setInputFiles([{ name: "poet.md", mimeType: "text/plain", buffer: Buffer.from("---\nrole: Poet\ndisplay_nam: Poet\n---\n") }]);
+  await page.getByRole("alert").getByText(/poet\.md:1: display_name is required; poet\.md:3: display_nam is not a known field/).waitFor();
   page.faults();
   await page.context().close();
 });

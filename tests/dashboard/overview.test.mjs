@@ -45,6 +45,15 @@ test("the states of a day are counted from the changes", () => {
   assert.deepEqual([working, idle], [[0, 1, 1, 0], [1, 1, 0, 1]], "what ended in the time was there before");
 });
 
+test("what was before the first kept change of a busy agent is not known", () => {
+  const change = (agent_id, at, status, task = null) => ({ agent_id, at: new Date(at).toISOString(), status, current_task_id: task, current_task_title: task });
+  const busy = (count) => Array.from({ length: count }, (_, i) => change("a", 500 + i, i % 2 ? "idle" : "working", String(i)));
+  const seen = (count) => statesAt([change("b", 10, "working"), ...busy(count)], [5, 100, 600]);
+  assert.deepEqual(seen(287), { working: [0, 1, 2], idle: [0, 0, 0], unknown: [0, 0, 0] });
+  assert.deepEqual(seen(288).unknown, [1, 1, 0]);
+  assert.deepEqual([lanesOf(busy(288), 100, 1_000).get("a").unknown, lanesOf(busy(288), 600, 1_000).get("a").unknown, lanesOf(busy(287), 100, 1_000).get("a").unknown], [500, undefined, undefined]);
+});
+
 test("the lanes of a timeline are the changes of each agent, and reports of the same task are one block", () => {
   const change = (agent_id, at, status, task = null) => ({ agent_id, at: new Date(at).toISOString(), status, current_task_id: task, current_task_title: task });
   const changes = [change("a", 0, "working", "t"), change("a", 10, "working", "t"), change("a", 20, "idle"), change("b", 25, "working", "u"), change("a", 40, "working", "v")];
@@ -137,5 +146,46 @@ test("a new workspace is led through its first steps, and what today costs is th
   await page.getByText("no call yet").waitFor();
   await page.getByRole("link", { name: "Create: Create an agent" }).click();
   await page.getByRole("heading", { level: 1, name: "New agent" }).waitFor();
+  page.faults();
+});
+
+test("the bands of the day are named, and the unknown hours of a busy agent are hatched", async () => {
+  const { page, id } = await stage.studio("sigge");
+  const ago = (minutes) => new Date(Date.now() - minutes * 60_000).toISOString();
+  await page.route(/\/api\/agents\/status\/history/, async (route) => {
+    const answer = await route.fetch();
+    const busy = Array.from({ length: 288 }, (_, i) => ({ agent_id: "writer", at: ago(300 - i), status: i % 2 ? "working" : "idle", current_task_id: String(i), current_task_title: null }));
+    await route.fulfill({ response: answer, json: [{ ...busy[0], agent_id: "mira", at: ago(1_000) }, ...busy], headers: { ...answer.headers(), "history-since": ago(1_500) } });
+  });
+  await page.show("overview");
+  const day = page.locator("section").filter({ has: page.getByRole("heading", { name: "Last 24 hours" }) });
+  await day.locator("svg text").getByText(/^\d+ offline$/).waitFor();
+  await day.locator("svg text").getByText(/^\d+ working$/).waitFor();
+  assert.ok(await day.locator("path[fill='url(#hatch)']").count(), "its time before is hatched");
+  await day.getByRole("group").focus();
+  await page.keyboard.press("Home");
+  await day.locator(".figure").getByText(/1 not known/).waitFor();
+  await page.show("status?view=timeline");
+  await page.locator(".lane .unknown").waitFor();
+  assert.equal(await page.locator(".lane .unknown").count(), 1);
+  await page.getByRole("group", { name: /^Writer: ≥ / }).waitFor();
+  await page.getByText("not kept").waitFor();
+  assert.deepEqual(await violations(page), []);
+  page.faults();
+});
+
+test("the last changes name what was changed", async () => {
+  const { page, id } = await stage.studio("torun");
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await stage.server.call("torun", "PUT", `/api/agents/labels?workspace_id=${id}&agent_id=fact-checker&label=production`, { version: 1 });
+  await page.show("overview");
+  const card = page.locator("section").filter({ has: page.getByRole("heading", { name: "Last changes" }) });
+  const name = card.getByRole("link", { name: "Fact checker" });
+  await name.first().waitFor();
+  for (const one of await name.all()) {
+    const [own, box] = await one.evaluate((link) => [link, link.closest("li")].map((element) => element.getBoundingClientRect().toJSON()));
+    const around = await one.evaluate((link) => link.parentElement.getBoundingClientRect().toJSON());
+    assert.ok(own.right <= around.right + 1 && own.bottom <= around.bottom + 1 && own.bottom <= box.bottom, JSON.stringify([own, around]));
+  }
   page.faults();
 });

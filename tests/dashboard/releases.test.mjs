@@ -282,3 +282,21 @@ test("a day of the history says when its releases were, and the chosen one's tit
   assert.ok(title.right <= count.left, `${title.right} ${count.left}`);
   page.faults();
 });
+
+test("an agent is behind since the version after its own was made, not since its label was moved", async () => {
+  const { page } = await studio("embla");
+  const days = (count) => new Date(Date.now() - count * 86_400_000).toISOString();
+  await page.route(/\/api\/agents\/labels\?/, async (route) => {
+    const answer = await route.fetch();
+    const labels = await answer.json();
+    await route.fulfill({ response: answer, json: labels.map((label) => (label.label === "production" ? { ...label, updated_at: days(9) } : label)) });
+  });
+  await page.route(/\/api\/agents\/version\?.*agent_id=researcher/, async (route) => {
+    const answer = await route.fetch();
+    const version = await answer.json();
+    await route.fulfill({ response: answer, json: { ...version, created_at: days(version.version === 2 ? 4 : 1) } });
+  });
+  await page.show("releases");
+  await page.getByText(/, the oldest for 4 days$/).waitFor();
+  page.faults();
+});

@@ -96,6 +96,10 @@ test("the usage of an agent compares its versions and lists its calls", async ()
   await versions.getByRole("row", { name: /^v1 production since .* 2 0\.00 %/ }).waitFor();
   await versions.getByRole("row", { name: /^v2 – 1 0\.00 %/ }).waitFor();
   await page.getByText("v1 and v2 had fewer than 20 calls").waitFor();
+  const bells = await page.locator(".dumbbell").count();
+  assert.ok(bells > 3, `${bells}`);
+  assert.deepEqual([await page.locator(".dumbbell.few").count(), await page.locator(".good-text, .warn-text").filter({ hasText: "%" }).count()], [bells, 0], "so few calls are no verdict");
+  for (const delta of await page.locator(".delta").all()) assert.ok((await delta.boundingBox()).height < 24, await delta.innerText());
   await page.getByLabel("Before").selectOption("2");
   assert.match(page.url(), /[?&]a=2/);
   const calls = page.getByRole("table", { name: "Last calls" });

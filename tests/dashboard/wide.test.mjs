@@ -70,3 +70,27 @@ test("the tabs of an agent have one width, which ends where the bar above does",
   }
   page.faults();
 });
+
+test("in a narrow window a review names its agents whole, and the open tab of an agent is in sight", async () => {
+  const { page, id } = await stage.studio("nora");
+  const name = "An agent with a name that takes several lines of a narrow window";
+  const at = (query) => `/api/agents/configs?workspace_id=${id}${query}`;
+  await stage.server.call("nora", "PATCH", at("&agent_id=fact-checker"), { display_name: name });
+  for (const width of [390, 1440]) {
+    await page.setViewportSize({ width, height: 844 });
+    await page.show("releases/review?from=latest&to=production&agents=fact-checker,researcher");
+    const button = page.getByRole("table", { name: "What moves" }).getByRole("button", { name });
+    await button.waitFor();
+    assert.ok(await button.evaluate((element) => element.scrollWidth <= element.clientWidth + 1 && element.scrollHeight <= element.clientHeight + 1), `${width}`);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+  }
+  await page.setViewportSize({ width: 390, height: 844 });
+  for (const tab of ["usage", "history"]) {
+    await page.show(`agents/writer/${tab}`);
+    await page.until(() => {
+      const { left, right } = document.querySelector(".tabs [aria-current]").getBoundingClientRect();
+      return left >= 0 && right <= innerWidth;
+    });
+  }
+  page.faults();
+});

@@ -1,6 +1,6 @@
 /** Files of agents: Markdown as `agentcfg export` writes it, and JSON as `apply` takes it. */
 import type { Entry } from "./apply";
-import { parse, Raw } from "./json-text";
+import { faultyLine, parse, Raw } from "./json-text";
 import { yaml, YamlFault } from "./yaml";
 
 /** What the server says about an agent and is not to be set. */
@@ -27,10 +27,16 @@ function ofMarkdown(name: string, text: string): Entry[] {
 }
 
 function ofJson(text: string): Entry[] {
-  const value = parse(text, (source) => new Raw(source));
+  let value: unknown;
+  try {
+    value = parse(text, (source) => new Raw(source));
+  } catch {
+    throw new YamlFault(faultyLine(text) - 1, "It is no JSON.");
+  }
   const all = isObject(value) ? (value["agents"] ?? [value]) : value;
   if (!Array.isArray(all) || !all.every((one) => isObject(one) && typeof one["agent_id"] === "string"))
     throw new Error("It must be an agent with an agent_id, or a list of them.");
+  if (!all.length) throw new Error("It has no agent.");
   return all.map(
     (one) => Object.fromEntries(Object.entries(one as object).filter(([name]) => !READ_ONLY.includes(name))) as Entry,
   );
@@ -41,12 +47,21 @@ export interface Read {
   faults: string[];
   /** Files that are none of an agent. */
   ignored: string[];
+  /** The file and the line of a field, or of what has it. */
+  place: (id: string, field: string) => string;
 }
 
 /** The agents of files, in the order of their names. */
 export function readFiles(files: readonly (readonly [name: string, text: string])[]): Read {
-  const read: Read = { entries: [], faults: [], ignored: [] };
   const from = new Map<string, string>();
+  const place = (id: string, field: string): string => {
+    const name = from.get(id)!;
+    const text = new Map(files).get(name)!;
+    const begin = Math.max(0, text.indexOf(`"${id}"`));
+    const at = field ? text.slice(begin).search(new RegExp(`\\b${field}\\b`)) : 0;
+    return `${name}:${text.slice(0, begin + Math.max(0, at)).split("\n").length}`;
+  };
+  const read: Read = { entries: [], faults: [], ignored: [], place };
   for (const [name, text] of [...files].sort(([a], [b]) => (a < b ? -1 : 1))) {
     if (!/\.(md|json)$/i.test(name) || /^(readme\.md$|\.)/i.test(name)) {
       read.ignored.push(name);

@@ -37,11 +37,16 @@ const send = async (agents: Entry[], base: string | null, query: object): Promis
     })
   ).data;
 
-/** A refusal that says the agents by their ids in place of their numbers. */
-const named = ({ status, message, requestId, retryAfter }: ApiError, entries: Entry[]): ApiError =>
+type Place = (id: string, field: string) => string;
+
+/** A refusal that says the agents by their ids, or by their places in files, in place of their numbers. */
+const named = ({ status, message, requestId, retryAfter }: ApiError, entries: Entry[], place: Place): ApiError =>
   new ApiError(
     status,
-    message.replace(/agents\[(\d+)\]\.?/g, (_, i: string) => `${entries[Number(i)]?.agent_id}: `),
+    message.replace(
+      /agents\[(\d+)\]\.?(\w*)/g,
+      (_, i: string, field: string) => `${place(entries[Number(i)]?.agent_id ?? "", field)}: ${field}`,
+    ),
     requestId,
     retryAfter,
   );
@@ -53,7 +58,12 @@ export interface Plan {
 }
 
 /** What applying entries would do. `base` is the cursor that they were made at; `stale` is called where that is past. */
-export function usePlan(entries: Entry[], base: string | null, stale: () => void): { plan: Plan | null; error: unknown } {
+export function usePlan(
+  entries: Entry[],
+  base: string | null,
+  stale: () => void,
+  place: Place = (id) => id,
+): { plan: Plan | null; error: unknown } {
   const [plan, setPlan] = useState<Plan | null>(null);
   const [error, setError] = useState<unknown>(null);
   const turn = useRef(0);
@@ -68,7 +78,7 @@ export function usePlan(entries: Entry[], base: string | null, stale: () => void
         ({ cursor, results }) => turn.current === mine && setPlan({ entries, cursor, outcomes: results }),
         (failed) => {
           if (isStatus(failed, 412)) stale();
-          if (turn.current === mine) setError(isStatus(failed, 400) ? named(failed, entries) : failed);
+          if (turn.current === mine) setError(isStatus(failed, 400) ? named(failed, entries, place) : failed);
         },
       );
     }, 150);

@@ -142,22 +142,34 @@ export function attention({ now, webhooks, budgets, agents, models, changes, key
   return points.sort((a, b) => Number(b.tone === "bad") - Number(a.tone === "bad") || b.at - a.at);
 }
 
-/** How many agents worked and were idle at some moments, from the changes, oldest first. */
-export function statesAt(changes: readonly StatusChange[], moments: readonly number[]): { working: number[]; idle: number[] } {
-  const states = new Map<string, StatusEntry["status"]>();
+/** The server keeps no more changes of an agent than this. */
+const MOST = 288;
+/** The agents that had more changes than are kept: what was before the first one of them is not known. */
+export function busiest(changes: readonly StatusChange[]): Set<string> {
+  const counts = new Map<string, number>();
+  for (const { agent_id } of changes) counts.set(agent_id, (counts.get(agent_id) ?? 0) + 1);
+  return new Set([...counts].filter(([, count]) => count >= MOST).map(([id]) => id));
+}
+
+/** How many agents worked, were idle and in an unknown state at some moments, from the changes, oldest first. */
+export function statesAt(
+  changes: readonly StatusChange[],
+  moments: readonly number[],
+): Record<"working" | "idle" | "unknown", number[]> {
+  const states = new Map<string, StatusEntry["status"] | "unknown">();
+  const busy = busiest(changes);
   // What was before the first change is not told: where it is the end of something, the agent was there.
   for (const { agent_id, status } of changes)
-    if (!states.has(agent_id)) states.set(agent_id, status === "offline" ? "idle" : "offline");
-  const [working, idle]: [number[], number[]] = [[], []];
+    if (!states.has(agent_id)) states.set(agent_id, busy.has(agent_id) ? "unknown" : status === "offline" ? "idle" : "offline");
+  const found = { working: [] as number[], idle: [] as number[], unknown: [] as number[] };
   let next = 0;
   for (const moment of moments) {
     while (next < changes.length && Date.parse(changes[next]!.at) <= moment) {
       states.set(changes[next]!.agent_id, changes[next]!.status);
       next += 1;
     }
-    const all = [...states.values()];
-    working.push(all.filter((status) => status === "working").length);
-    idle.push(all.filter((status) => status === "idle").length);
+    for (const [name, counts] of Object.entries(found))
+      counts.push([...states.values()].filter((state) => state === name).length);
   }
-  return { working, idle };
+  return found;
 }

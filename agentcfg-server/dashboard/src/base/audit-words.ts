@@ -38,7 +38,7 @@ const VERBS: Record<string, string> = {
   "label.promoted": "promoted a label",
   "label.restored": "restored a label",
   "member.set": "set the role of",
-  "budget.threshold_reached": "reports a threshold of the budget",
+  "budget.threshold_reached": "warns of the budget",
   "webhook.secret_rotated": "rotated the secret of the webhook",
 };
 

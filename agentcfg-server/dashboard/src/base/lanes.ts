@@ -1,5 +1,5 @@
 /** What an agent did over a time, from the changes of its status. */
-import type { StatusChange } from "./attention";
+import { busiest, type StatusChange } from "./attention";
 import type { Status } from "./types";
 import { HOUR } from "./usage";
 
@@ -16,6 +16,8 @@ export interface Lane {
   /** Milliseconds of work, and in how many tasks. */
   worked: number;
   tasks: number;
+  /** Until when it is not known what it did, where that is within the time. */
+  unknown?: number;
 }
 
 /** The full hours of a time, as clocks here show them; of a long one every second, third or fourth. */
@@ -30,6 +32,7 @@ export function fullHours(from: number, to: number, most = 6): number[] {
 /** The lanes of agents, each from its first known change on; a report of the same task goes on with its block. */
 export function lanesOf(changes: readonly StatusChange[], from: number, to: number): Map<string, Lane> {
   const lanes = new Map<string, Block[]>();
+  const busy = busiest(changes);
   for (const { agent_id, at, status, current_task_id: id, current_task_title: title } of changes) {
     const blocks = lanes.get(agent_id) ?? [];
     lanes.set(agent_id, blocks);
@@ -42,7 +45,8 @@ export function lanesOf(changes: readonly StatusChange[], from: number, to: numb
     [...lanes].map(([agent, all]) => {
       const blocks = all.filter((block) => block.to > from).map((block) => ({ ...block, from: Math.max(from, block.from) }));
       const work = blocks.filter(({ status }) => status === "working");
-      return [agent, { blocks, worked: work.reduce((sum, { from, to }) => sum + to - from, 0), tasks: work.length }];
+      const lane = { blocks, worked: work.reduce((sum, { from, to }) => sum + to - from, 0), tasks: work.length };
+      return [agent, busy.has(agent) && all[0]!.from > from ? { ...lane, unknown: all[0]!.from } : lane];
     }),
   );
 }

@@ -111,7 +111,8 @@ export function Banner({
 /** The text of an error: the server's own message. */
 export function errorText(error: unknown): string {
   if (error instanceof ApiError) {
-    const message = capital(error.message);
+    // A name of the API, or an id, is written as it is.
+    const message = /^[a-z]+[ ,]/.test(error.message) ? capital(error.message) : error.message;
     const wait = error.status === 429 && error.retryAfter ? ` Try again in ${plural(error.retryAfter, "second")}.` : "";
     return (/[.!?]$/.test(message) ? message : `${message}.`) + wait;
   }

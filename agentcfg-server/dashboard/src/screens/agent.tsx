@@ -42,6 +42,12 @@ export function AgentScreen() {
   const tab = (route.value.params.get("tab") ?? "configuration") as Tab;
 
   useEffect(() => void (agent && visited(id)), [id, !agent]);
+  useEffect(() => {
+    const current = document.querySelector<HTMLElement>(".tabs [aria-current]");
+    const tabs = current?.parentElement;
+    // Of a narrow window it may be beyond the edge.
+    if (tabs) tabs.scrollLeft = current.offsetLeft - tabs.offsetLeft - (tabs.clientWidth - current.offsetWidth) / 2;
+  }, [tab, !agent, !history.data]);
 
   if (!agent) {
     return (

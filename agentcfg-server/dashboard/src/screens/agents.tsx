@@ -24,6 +24,7 @@ import {
   STATUS,
   StatusPill,
   Time,
+  Told,
 } from "../parts/base";
 import { Reading } from "../parts/feedback";
 import { asked, finds, Search, Segments, Select } from "../parts/fields";
@@ -252,7 +253,7 @@ export function Agents() {
             <NoMatch query={params.get("q") ?? ""} />
           ) : deletedShown ? (
             <Empty icon="trash" title="No deleted agents">
-              A deleted agent stays here and can be restored.
+              <Told of="no deleted" />
             </Empty>
           ) : (
             <FirstAgent />

@@ -18,9 +18,9 @@ export function Import() {
   const [again, setAgain] = useState(0);
   const chooser = useRef<HTMLInputElement>(null);
   const { busy, error: refused, send } = useSending("Nothing is imported.");
-  const { entries, faults, ignored } = useMemo(() => readFiles(files), [files, again]);
+  const { entries, faults, ignored, place } = useMemo(() => readFiles(files), [files, again]);
   const well = faults.length === 0;
-  const { plan, error } = usePlan(well ? entries : [], null, () => undefined);
+  const { plan, error } = usePlan(well ? entries : [], null, () => undefined, place);
   const take = async (list: Iterable<File>): Promise<void> => {
     const read = await Promise.all([...list].map(async (file): Promise<[string, string]> => [file.name, await file.text()]));
     setFiles((before) => [...new Map([...before, ...read])]);

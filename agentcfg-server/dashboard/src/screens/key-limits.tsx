@@ -118,7 +118,7 @@ export function LimitFields({
         </div>
         {tried && faults.permissions && <Fault>{faults.permissions}</Fault>}
         <p class="hint" id={`${id}p`}>
-          A limited key has nothing else.
+          <Told of="limited key" />
         </p>
       </fieldset>
       <Field

@@ -340,7 +340,9 @@ export function Rotate({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => voi
   };
   return (
     <Confirm title={`Rotate ${isolated(apiKey.name)}?`} verb="Rotate key" danger={false} run={run} onClose={onClose}>
-      <p>You get a new key with the same name, scope and limits.</p>
+      <p>
+        <Told of="rotate key" />
+      </p>
       <Field label="Keep the old one working for" hint="It never outlives its own expiry.">
         {(field) => (
           <Select {...field} value={overlap} onPick={setOverlap}>

@@ -147,7 +147,7 @@ export function MergeView(props: Props) {
       <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />
       <SaveBar
         what={found.conflicts.length ? `${decided} of ${plural(found.conflicts.length, "conflict")} decided` : "No conflicts"}
-        more={faults[0] ?? "Your draft is kept in this browser until you save or discard it."}
+        more={faults[0] ?? <Told of="draft" />}
       >
         <Button kind="quiet" onClick={onBack}>
           Back to editing

@@ -54,6 +54,7 @@ export function Timeline() {
             </span>
           ))}
           <span class="long">{span(LONG)}, one task</span>
+          {[...lanes.values()].some(({ unknown }) => unknown) && <span class="unknown">not kept</span>}
         </span>
       </div>
       <Lanes entries={all.slice(0, MOST)} byId={byId} of={of} from={from} to={to} say={setSaid} />
@@ -123,7 +124,7 @@ function Row({
   head,
 }: Drawn & { agent: Agent; lane: Lane; length: number; head: string | null }) {
   const [chosen, setChosen] = useState<number | null>(null);
-  const { blocks, worked, tasks } = lane;
+  const { blocks, worked, tasks, unknown } = lane;
   const x = (at: number): number => ((at - from) / (to - from)) * length;
   const name = isolated(agent.display_name);
   const words = ({ status, from, to, id, title }: Block): string =>
@@ -138,7 +139,7 @@ function Row({
     event.preventDefault();
     pick(Math.min(blocks.length - 1, Math.max(0, (chosen ?? blocks.length) + step)));
   };
-  const total = tasks ? `${span(worked)} · ${plural(tasks, "task")}` : "No work";
+  const total = tasks ? `${unknown ? "≥ " : ""}${span(worked)} · ${plural(tasks, "task")}` : "No work";
   return (
     <>
       {head && <h2 class="lane-head">{head}</h2>}
@@ -158,6 +159,7 @@ function Row({
           onFocusOut={() => setChosen(null)}
         >
           <svg width={length} height="36" aria-hidden="true">
+            {unknown && <rect class="unknown" fill="url(#hatch)" width={x(unknown)} y="9" height="18" rx="2" />}
             {blocks.map((block, i) => {
               const height = HEIGHTS[block.status];
               const long = block.status === "working" && block.to - block.from >= LONG;

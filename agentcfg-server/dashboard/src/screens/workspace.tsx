@@ -59,7 +59,9 @@ export function WorkspaceScreen() {
       {may && (
         <section class="group">
           <h2>Erase</h2>
-          <p class="prose">Ends the workspace and removes what it holds, for good.</p>
+          <p class="prose">
+            <Told of="erase" />
+          </p>
           <div>
             <Button kind="quiet danger" class="outlined" onClick={() => setErasing(true)}>
               Erase workspace

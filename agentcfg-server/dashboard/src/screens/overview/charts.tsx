@@ -213,9 +213,20 @@ export function TheDay() {
   );
   const all = statuses.data;
   const of = (status: string): number => all?.filter((entry) => entry.status === status).length ?? 0;
-  const shown = point === null ? null : { working: states.working[point]!, idle: states.idle[point]! };
-  const [working, idle] = shown ? [shown.working, shown.idle] : [of("working"), of("idle")];
   const total = all?.length ?? 0;
+  /** What stands on each other, from the bottom up; of now where no moment is asked for. */
+  const stack = (at: number | null): [name: string, count: number][] => {
+    const [working, idle, unknown] =
+      at === null ? [of("working"), of("idle"), 0] : [states.working[at]!, states.idle[at]!, states.unknown[at]!];
+    return [
+      ["working", working],
+      ["idle", idle],
+      ["offline", Math.max(0, total - working - idle - unknown)],
+      ["not known", unknown],
+    ];
+  };
+  const [[, working], ...others] = stack(point) as [[string, number], ...[string, number][]];
+  const rest = others.filter(([name, count]) => count || name !== "not known").map(([name, count]) => `${number(count)} ${name}`);
   const drawn = (history.data?.length ?? 0) > 0 && end - begin > HOUR / 2;
   const area = (scale: { x: (step: number) => number; y: (value: number) => number; step: number }, values: number[]): string =>
     values
@@ -237,7 +248,7 @@ export function TheDay() {
             <p class="figure">
               <b>{number(working)}</b>{" "}
               <span class="dim">
-                working, {number(idle)} idle, {number(Math.max(0, total - working - idle))} offline
+                working, {rest.join(", ")}
                 {point !== null && ` at ${time(moments[point]!)}`}
               </span>
             </p>
@@ -253,7 +264,7 @@ export function TheDay() {
                 lines={4}
                 point={point}
                 onPoint={setPoint}
-                said={point === null ? undefined : `${time(moments[point]!)}: ${working} working, ${idle} idle`}
+                said={point === null ? undefined : `${time(moments[point]!)}: ${working} working, ${rest.join(", ")}`}
               >
                 {(scale) => {
                   const close = `V${scale.bottom}H${scale.left}z`;
@@ -261,11 +272,28 @@ export function TheDay() {
                     scale,
                     states.working.map((value, i) => value + states.idle[i]!),
                   );
+                  const top = area(
+                    scale,
+                    states.working.map((_, i) => total - states.unknown[i]!),
+                  );
+                  let below = 0;
                   return (
                     <>
+                      {states.unknown[0]! > 0 && <path fill="url(#hatch)" d={`${top}V${scale.top}H${scale.left}z`} />}
                       <path class="idle-area" d={both + close} />
                       <path class="idle-edge" d={both} />
                       <path class="working-area" d={area(scale, states.working) + close} />
+                      {stack(SAMPLES - 1).map(([name, count]) => {
+                        const middle = scale.y(below + count / 2);
+                        below += count;
+                        return (
+                          scale.bottom - scale.y(count) > 16 && (
+                            <text key={name} class="name" x={scale.right - 8} y={middle + 4} text-anchor="end">
+                              {number(count)} {name}
+                            </text>
+                          )
+                        );
+                      })}
                     </>
                   );
                 }}

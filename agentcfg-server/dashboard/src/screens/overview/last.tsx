@@ -117,7 +117,7 @@ function Line({ entry }: { entry: AuditEntry }) {
   return (
     <li>
       <ActorMark actor={entry.actor} name={names(entry.actor)} />
-      <span class="grow clip dim">
+      <span class="grow two-of-it dim">
         <b>{names(entry.actor)}</b> {verb(entry.action)}{" "}
         {!itself &&
           (entry.target.type === "agent" ? (

@@ -1,12 +1,14 @@
 /** The board of releases: a row for each agent, a column for each label, and how far they are apart. */
 import { useMemo, useState } from "preact/hooks";
-import { useAgents, useLabels, useNames, useVersions } from "../../base/data";
+import { agentQuery, useAgents, useLabels, useNames, useVersions } from "../../base/data";
 import { useGap } from "../../base/gaps";
 import { GROUPS, LATEST, releaseRows, step, usualColumns, type Group, type ReleaseRow } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
 import { can } from "../../base/session";
 import { ago, capital, DAY, now, number, plural, span } from "../../base/text";
-import { Avatar, Button, cx, Empty, LinkButton, options } from "../../parts/base";
+import { useResource } from "../../base/cache";
+import type { FullVersion } from "../../base/types";
+import { Avatar, Button, cx, Empty, LinkButton, options, Told } from "../../parts/base";
 import { Reading } from "../../parts/feedback";
 import { asked, finds, Search, Segments, Select } from "../../parts/fields";
 import { SaveBar } from "../../parts/page";
@@ -149,7 +151,7 @@ function Table({
         <div class="table-box wide-box" tabIndex={columns.length > 4 ? 0 : undefined} role="group" aria-label="Board">
           <table class={cx("board-table", items.length > 200 && "long", !may && "reading", columns.length > 4 && "many")}>
             <caption class="hidden">
-              Releases. Rows: arrow keys. X ticks an agent, Shift and X a range, R opens the review.
+              <Told of="board" />
             </caption>
             <thead>
               <tr>
@@ -243,6 +245,30 @@ function headline(rows: ReleaseRow[], label: string, columns: readonly string[])
   return `${plural(bearing.length, "agent")}${behind ? `, ${number(behind)} behind` : ""}`;
 }
 
+/** So many versions are read to know which agent is behind for the longest time. */
+const READ = 4;
+
+/**
+ * Since when the first of some agents is behind: since the version after the one that it has was made, or since the label was
+ * moved to an older one. Nothing where that is not known.
+ */
+function useBehindSince(rows: ReleaseRow[], last: string): string | undefined {
+  const placed = rows.map(({ agent, places }) => ({ agent, ...places.get(last)! })).sort((a, b) => a.at.localeCompare(b.at));
+  const found: string[] = [];
+  for (let i = 0; i < READ; i += 1) {
+    const { agent, version, at } = placed[i] ?? {};
+    const next = useResource<FullVersion>(
+      "versions",
+      agent ? "api/agents/version" : null,
+      agent && { ...agentQuery(agent), version: version! + 1 },
+    ).data;
+    if (next && at) found.push(next.created_at > at ? next.created_at : at);
+  }
+  const first = found.sort()[0];
+  // The others cannot be behind for longer than their labels are where they are.
+  return found.length < Math.min(READ, placed.length) || first! > (placed[READ]?.at ?? "~") ? undefined : first;
+}
+
 function Head({
   group,
   rows,
@@ -259,7 +285,7 @@ function Head({
   onTick?: (on: boolean) => void;
 }) {
   const title = group === "never" ? "Never released" : `${capital(last)} ${group === "behind" ? "behind" : "up to date"}`;
-  const oldest = rows.map(({ places }) => places.get(last)?.at ?? "").sort()[0];
+  const oldest = useBehindSince(group === "behind" ? rows : [], last);
   return (
     <tr class="group-row">
       <th scope="rowgroup" colSpan={columns}>
@@ -268,7 +294,7 @@ function Head({
           <b>{title}</b>
           <span class="dim">
             {number(rows.length)}
-            {group === "behind" && oldest && `, the oldest for ${span(now.value - Date.parse(oldest))}`}
+            {oldest && `, the oldest for ${span(now.value - Date.parse(oldest))}`}
           </span>
         </div>
       </th>

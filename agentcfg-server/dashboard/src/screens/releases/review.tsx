@@ -9,7 +9,7 @@ import { LATEST } from "../../base/releases";
 import { go, href, route, setParams } from "../../base/route";
 import { isolated, list, plural } from "../../base/text";
 import type { Agent } from "../../base/types";
-import { Avatar, Button, cx, Empty, LinkButton, Message, options, Skeleton, Time } from "../../parts/base";
+import { Avatar, Button, cx, Empty, LinkButton, Message, options, Skeleton, Time, Told } from "../../parts/base";
 import { Views } from "../../parts/comparison";
 import { useConfirming } from "../../parts/dialog";
 import { Failure, toast, useSending } from "../../parts/feedback";
@@ -402,7 +402,9 @@ function Change({
         </div>
       )}
       {move.from === null ? (
-        <p class="prose">The label is not set on this agent yet: there is nothing to compare with.</p>
+        <p class="prose">
+          <Told of="not set" />
+        </p>
       ) : (
         <Compared agent={agent} from={move.from} to={move.to} inline={inline} />
       )}

@@ -156,13 +156,22 @@ function CallCost({
                         y={scale.top}
                         height={scale.bottom - scale.top}
                       />
+                      {mean != null && (
+                        <line class="mean" x1={from + 3} x2={Math.max(from + 3, to - 3)} y1={scale.y(mean)} y2={scale.y(mean)} />
+                      )}
+                    </g>
+                  );
+                })}
+                <Line values={values} scale={scale} open />
+                {shown.map((band) => {
+                  const mean = means.get(band.version!);
+                  const [from, to] = [x(band.from), right(band)];
+                  return (
+                    <g key={band.from} class="names-of-bands">
                       {to - from > 22 && (
                         <text class="name" x={from + 6} y={scale.top + 14}>
                           v{band.version}
                         </text>
-                      )}
-                      {mean != null && (
-                        <line class="mean" x1={from + 3} x2={Math.max(from + 3, to - 3)} y1={scale.y(mean)} y2={scale.y(mean)} />
                       )}
                       {mean != null && to - from > 60 && (
                         <text class="name" x={(from + to) / 2} y={scale.y(mean) - 10} text-anchor="middle">
@@ -172,7 +181,6 @@ function CallCost({
                     </g>
                   );
                 })}
-                <Line values={values} scale={scale} open />
               </>
             );
           }}

@@ -3,7 +3,7 @@ import { route, setParams } from "../../base/route";
 import { number } from "../../base/text";
 import { change, percent, price, took } from "../../base/usage";
 import { FEW, MEANS, usualPair, type byVersion, type Mean } from "../../base/usage-versions";
-import { cx, Icon, options } from "../../parts/base";
+import { cx, Icon, options, Told } from "../../parts/base";
 import { Select } from "../../parts/fields";
 
 const WRITE: Record<Mean["kind"], (value: number) => string> = {
@@ -41,7 +41,7 @@ export function BeforeAfter({ rows }: { rows: ReturnType<typeof byVersion> }) {
           const [was, is] = [of(before.row), of(after.row)];
           if (was === null || is === null) return null;
           const ratio = was > 0 ? is / was : is > 0 ? 2 : 1;
-          const tone = Math.abs(ratio - 1) < SAME ? "same" : ratio < 1 ? "good" : "warn";
+          const tone = few.length ? "few" : Math.abs(ratio - 1) < SAME ? "same" : ratio < 1 ? "good" : "warn";
           const at = `${Math.min(98, Math.max(2, 50 * ratio))}%`;
           return (
             <li key={label}>
@@ -59,7 +59,7 @@ export function BeforeAfter({ rows }: { rows: ReturnType<typeof byVersion> }) {
                   <circle class="before" cx="50%" cy="6" r="4" />
                   <circle class="after" cx={at} cy="6" r="4" />
                 </svg>
-                <span class={cx("hint delta", tone !== "same" && `${tone}-text`)}>
+                <span class={cx("hint delta", /good|warn/.test(tone) && `${tone}-text`)}>
                   {was > 0 ? change(is, was) : is > 0 ? "new" : "±0 %"}
                 </span>
               </div>
@@ -68,7 +68,7 @@ export function BeforeAfter({ rows }: { rows: ReturnType<typeof byVersion> }) {
         })}
       </ul>
       <p class="card-foot hint">
-        Means over all calls of each version, not over the same questions.
+        <Told of="means" />
         {few.length > 0 &&
           ` ${few.map(({ version }) => `v${version}`).join(" and ")} had fewer than ${FEW} calls: that says little.`}
       </p>

@@ -70,7 +70,7 @@ export function Stats({ view, metric, onPick }: { view: View; metric: Metric; on
         {plural(total.errors, "call")}
         {Math.abs(apart) >= 0.005 && (
           <>
-            , <b>{`${apart > 0 ? "+" : "−"}${Math.abs(apart).toFixed(2)}`}</b>
+            , <b>{`${apart > 0 ? "+" : "−"}${Math.abs(apart).toFixed(2)} points`}</b>
           </>
         )}
       </>
