@@ -301,6 +301,9 @@ test("versions are compared and rolled back, and labels are moved", async (conte
   await page.getByRole("button", { name: "Inline" }).click();
   assert.match(page.url(), /view=inline/);
   await page.getByRole("button", { name: "Roll back to v1" }).click();
+  // What would change, from the newest version to the old one.
+  assert.match(await page.getByRole("dialog").locator(".field-table").innerText(), /formality\s+35\s+50/);
+  assert.match(await page.getByRole("dialog").locator(".diff").innerText(), /seven[\s\S]*ten/);
   await page.getByLabel("Message").fill("The old outlines were better");
   await page.getByRole("dialog").getByRole("button", { name: "Roll back to v1" }).click();
   await page.getByText("Writer is at v3, with the content of v1.").waitFor();

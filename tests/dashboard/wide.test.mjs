@@ -85,8 +85,12 @@ test("in a narrow window a review names its agents whole, and the open tab of an
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
   }
   await page.setViewportSize({ width: 390, height: 844 });
+  await page.show("api-keys");
+  const end = page.getByRole("row", { name: /ci-deploy/ }).locator("td", { hasText: "in 3 days" });
+  assert.ok(await end.evaluate((cell) => cell.scrollWidth <= cell.clientWidth), "nothing is cut behind the badge");
   for (const tab of ["usage", "history"]) {
     await page.show(`agents/writer/${tab}`);
+    await page.locator(".tabs [aria-current]").waitFor();
     await page.until(() => {
       const { left, right } = document.querySelector(".tabs [aria-current]").getBoundingClientRect();
       return left >= 0 && right <= innerWidth;

@@ -10,7 +10,7 @@ import { isolated, moment, number } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon, LabelBadge, LinkButton, Message, options, Skeleton, Time } from "../parts/base";
 import { Comparison, Views } from "../parts/comparison";
-import { Confirm } from "../parts/dialog";
+import { FormDialog } from "../parts/dialog";
 import { Failure, Reading, toast } from "../parts/feedback";
 import { MessageField, Select } from "../parts/fields";
 import { setAddress } from "./labels";
@@ -199,13 +199,14 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
     setParams({ from: null, to: null });
   };
   return (
-    <Confirm
+    <FormDialog
+      wide
       title={`Roll back to v${version}?`}
       verb={moved ? "Roll back all the same" : `Roll back to v${version}`}
       // Without a tag, right after a change, the server could not tell that there is a newer one.
       blocked={fault !== null || state.etag === null}
-      danger={false}
       run={run}
+      failed="Not rolled back."
       onClose={onClose}
     >
       {moved && (
@@ -214,9 +215,14 @@ function RollBack({ state, version, onClose }: { state: AgentState; version: num
           . Look at it first, or roll back all the same.{" "}
         </b>
       )}
-      It makes {state.version ? `v${state.version + 1}` : "a new version"} with the content of v{version}. No version is lost, and
-      labels stay where they are.
+      <p class="prose">
+        It makes {state.version ? `v${state.version + 1}` : "a new version"} with the content of v{version}. No version is lost,
+        and labels stay where they are.
+      </p>
+      <div class="review" tabIndex={0} role="group" aria-label="Differences">
+        <Compared agent={agent} from={state.version} to={version} inline />
+      </div>
       <MessageField value={message} onText={setMessage} />
-    </Confirm>
+    </FormDialog>
   );
 }

@@ -167,7 +167,7 @@ function CallCost({
                   const mean = means.get(band.version!);
                   const [from, to] = [x(band.from), right(band)];
                   return (
-                    <g key={band.from} class="names-of-bands">
+                    <g key={band.from}>
                       {to - from > 22 && (
                         <text class="name" x={from + 6} y={scale.top + 14}>
                           v{band.version}
