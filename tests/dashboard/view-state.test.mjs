@@ -178,6 +178,7 @@ test("versions that there are not are not offered, and a model that nothing has 
   // The list comes last: nothing may ask for the version before it says that there is none.
   release();
   await page.getByText("Softer, and shorter outlines").waitFor();
+  await page.getByText("There is no v99.").waitFor();
   assert.equal(await page.getByRole("button", { name: "Roll back to v99" }).count(), 0);
   assert.equal(await page.getByLabel("From", { exact: true }).inputValue(), "1");
   await page.show("agents?model=claude-opus-5-5");

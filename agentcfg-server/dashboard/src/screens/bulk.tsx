@@ -84,7 +84,11 @@ function ChangeMany({ agents, what, onClose }: { agents: Agent[]; what: "model" 
     (): Entry[] =>
       wanted
         ? agents.map((agent) =>
-            entryOf(agent, (draft) => (what === "model" ? withValue(draft, "model", wanted) : withTag(draft, wanted, add))),
+            entryOf(agent, (draft) =>
+              what === "model"
+                ? withValue(draft, "model", wanted)
+                : tagsOf({ tags: [], entry: wanted }).reduce((of, tag) => withTag(of, tag, add), draft),
+            ),
           )
         : [],
     [wanted, add, agents.map(({ id, updated_at }) => id + updated_at).join()],

@@ -11,7 +11,7 @@ import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon, LabelBadge, LinkButton, Message, options, Skeleton, Time } from "../parts/base";
 import { Comparison, Views } from "../parts/comparison";
 import { FormDialog } from "../parts/dialog";
-import { Failure, Reading, toast } from "../parts/feedback";
+import { Banner, Failure, Reading, toast } from "../parts/feedback";
 import { MessageField, Select } from "../parts/fields";
 import { setAddress } from "./labels";
 
@@ -29,6 +29,10 @@ export function History({ state }: { state: AgentState }) {
   };
   const to = asked("to") ?? newest;
   const from = asked("from") ?? (to !== null && to > 1 ? to - 1 : to);
+  const absent = ["from", "to"]
+    .filter((name) => asked(name) === null)
+    .map((name) => params.get(name))
+    .find(Boolean);
   const inline = params.get("view") === "inline";
   const [rolling, setRolling] = useState<number | null>(null);
 
@@ -94,6 +98,7 @@ export function History({ state }: { state: AgentState }) {
           <span class="grow" />
           <Views inline={inline} usual="side" />
         </div>
+        {absent && <Banner tone="warn">There is no v{absent}.</Banner>}
         {agent.is_active && (
           <div class="row wrap">
             {rollTo !== null && can("agents:configure") && (
