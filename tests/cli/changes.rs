@@ -118,7 +118,12 @@ fn an_agent_is_made_changed_released_and_rolled_back() {
     );
     said_by(
         desk.run("label history nothing").finish().exited(0),
-        &["was never moved"],
+        &["The label nothing was never moved.\n"],
+    );
+    let narrowed = desk.run("label history production --agent reader --before 2");
+    said_by(
+        narrowed.finish().exited(0),
+        &["The label production of the agent reader was never moved before revision 2."],
     );
     desk.ok("label promote staging production");
     said_by(

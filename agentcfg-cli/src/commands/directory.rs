@@ -256,7 +256,7 @@ fn if_changed(failure: CommandFailure) -> CommandFailure {
                 error.message()
             );
             CommandFailure::with_code(Code::Conflict, message).hint(
-                "`agentcfg plan` shows what an apply would change now. --force applies without regard to such changes.",
+                "`agentcfg plan` shows what an apply would change now. --force, in place of --base, applies without regard to such changes.",
             )
         }
         other => other,

@@ -148,7 +148,9 @@ pub async fn run(context: &mut Context, command: Label) -> Result<Code> {
                 )
             })?;
             if rows.is_empty() && !output.is_json() {
-                output.note(format_args!("The label {label} was never moved."));
+                let of = agent.map_or(String::new(), |agent| format!(" of the agent {agent}"));
+                let earlier = before.map_or(String::new(), |before| format!(" before revision {before}"));
+                output.note(format_args!("The label {label}{of} was never moved{earlier}."));
             }
         }
         Label::Restore {

@@ -78,7 +78,10 @@ impl<'a> Query<'a> {
         };
         if !bounds.contains(&number) {
             let (least, most) = bounds.into_inner();
-            faults.push(field, format_args!("must be {least} to {most}, got {number}"));
+            match most {
+                u64::MAX => faults.push(field, format_args!("must be at least {least}, got {number}")),
+                _ => faults.push(field, format_args!("must be {least} to {most}, got {number}")),
+            }
             return None;
         }
         Some(number)

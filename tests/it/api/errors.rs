@@ -97,6 +97,9 @@ fn a_400_names_the_faulty_fields_in_a_header_and_the_body_has_the_message_alone(
         ("agents/version?agent_id=a&version=1&label=p", "version, label"),
         ("agents/configs?workspace_id=x", "workspace_id"),
         ("agents/labels/history?label=latest", "label"),
+        ("changes?", "after"),
+        ("changes?after=e-01a229cf-87b5-74a8-b0f7-45403edef3fe-c3", "after"),
+        ("agents/diff?from=1&to=2", "from"),
     ] {
         let workspace = match target.contains("workspace_id") {
             true => String::new(),

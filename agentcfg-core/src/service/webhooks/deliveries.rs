@@ -201,7 +201,10 @@ impl Attempted {
         let answer = self.answer;
         let error = match answer.status {
             Some(_) if answer.is_success() => None,
-            Some(300..400) => Some("the answer is a redirect, which is not followed".to_owned()),
+            // 304 leads to no other place.
+            Some(status @ 300..400) if status != 304 => {
+                Some("the answer is a redirect, which is not followed".to_owned())
+            }
             Some(_) => Some("the status of the answer is not 2xx".to_owned()),
             None => Some(answer.error.unwrap_or_else(|| "there was no answer".to_owned())),
         };

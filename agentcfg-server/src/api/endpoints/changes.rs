@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use agentcfg_core::model::{After, ChangeEvent, Permission};
 use agentcfg_core::service::{ChangePage, SerializedEvent, Watch};
+use agentcfg_core::validate::Invalid;
 use serde_json::value::RawValue;
 
 use super::tags::CHANGES;
@@ -76,8 +77,8 @@ impl Endpoint for Read {
             (Some(cursor), _) => After::Cursor(cursor),
             (None, Some(after)) => after,
             (None, None) => {
-                let message = "the query parameter after is required: a cursor, now or start; or send Last-Event-ID";
-                return Err(Failure::bad_request(message));
+                let rule = "is required: a cursor, now or start; or send Last-Event-ID";
+                return Err(Failure::parameter(AfterPosition::DOC.name, rule));
             }
         };
         if let After::Cursor(cursor) = after
@@ -87,8 +88,7 @@ impl Endpoint for Read {
                 Some(_) => LastEventId::DOC,
                 None => AfterPosition::DOC,
             };
-            let message = format!("{} is a cursor of another workspace", parameter.named());
-            return Err(Failure::bad_request(message));
+            return Err(Invalid::new(parameter.named(), "is a cursor of another workspace").into());
         }
         if as_events {
             let watch = call.service.watch(call.caller, workspace, after).await?;

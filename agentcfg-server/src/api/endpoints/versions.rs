@@ -205,9 +205,8 @@ fn label(selector: VersionSelector<'_>, parameter: &str) -> Result<Label, Failur
         VersionSelector::Label(label) => label,
         VersionSelector::Current => Label::LATEST,
         _ => {
-            return Err(Failure::bad_request(
-                "without agent_id, from and to are labels: the number of a version means another one for each agent",
-            ));
+            let rule = "must be a label without agent_id: the number of a version means another one for each agent";
+            return Err(Failure::parameter(parameter, rule));
         }
     };
     let label = text.parse::<Label>();
