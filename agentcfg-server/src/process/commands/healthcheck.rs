@@ -20,6 +20,9 @@ use crate::process::parts::trusted_proxies;
 /// The time for the connection, and between two pieces of the answer.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What helps where the address of the server is not known.
+const ADVICE: &str = "name the address with --listen, or set metrics_listen";
+
 /// The longest answer that is read.
 const LONGEST: u64 = 64 << 10;
 
@@ -56,7 +59,7 @@ impl Target {
             });
         }
         let address = match config.listen.port() {
-            0 => served_on(config, "set metrics_listen").map_err(|error| format!("not ready: {error}"))?,
+            0 => served_on(config, ADVICE).map_err(|error| format!("not ready: {error}"))?,
             _ => config.listen,
         };
         let address = on_this_machine(address);
@@ -107,9 +110,9 @@ impl Target {
     }
 }
 
-/// The address of a server that has chosen its port, from its data directory. `or` is what else can be done.
-pub(super) fn served_on(config: &Config, or: &str) -> Result<SocketAddr, CommandError> {
-    let advice = format!("name the address with --listen, or {or}");
+/// The address of a server that has chosen its port, from its data directory. `advice` is for the case that there
+/// is none.
+pub(super) fn served_on(config: &Config, advice: &str) -> Result<SocketAddr, CommandError> {
     if config.is_shared() {
         return Err(
             format!("listen has port 0, and there is no data directory to look the port up in: {advice}").into(),

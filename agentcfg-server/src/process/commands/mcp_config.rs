@@ -19,7 +19,9 @@ pub(super) fn run(args: &McpConfigArgs) -> Result<ExitCode, CommandError> {
 /// The URL of the server, whose port may be one that it has chosen.
 fn base(config: &Config) -> Result<String, CommandError> {
     let address = match config.listen.port() {
-        0 if config.public_url.is_none() => served_on(config, "set public_url")?,
+        0 if config.public_url.is_none() => {
+            served_on(config, "name the address with AGENTCFG_LISTEN, or set public_url")?
+        }
         _ => config.listen,
     };
     Ok(config.base_url(address))
@@ -82,7 +84,7 @@ mod tests {
         };
         let unknown = base(&config).unwrap_err().to_string();
         assert!(
-            unknown.contains("--listen") && unknown.contains("public_url"),
+            unknown.contains("AGENTCFG_LISTEN") && unknown.contains("public_url"),
             "{unknown}"
         );
         let mut lock = DataDir::open(dir.path()).unwrap().lock().unwrap();
