@@ -34,6 +34,7 @@ test("rows are reached, ticked and reviewed with no click before", async () => {
   await page.keyboard.press("b");
   await page.until(() => document.querySelectorAll("[data-name]").length === 1);
   await page.keyboard.press("j");
+  await page.until(() => document.activeElement.textContent === "Writer");
   await page.keyboard.press("x");
   await page.getByText("1 agent ticked").waitFor();
   // In a field a letter is a letter.

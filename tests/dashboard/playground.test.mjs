@@ -1,7 +1,7 @@
 // The playground: versions and models side by side, with variables, and what each call was asked.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { prepare, violations } from "./harness.mjs";
+import { prepare, violations, visit } from "./harness.mjs";
 
 const stage = prepare();
 
@@ -163,4 +163,18 @@ test("a draft without a persona is sent without the stored one, and a failure is
   await page.getByText("The call failed.").waitFor();
   await page.getByRole("status").filter({ hasText: /^No call was answered$/ }).waitFor({ state: "attached" });
   page.faults();
+});
+
+test("cases that are saved in two tabs are kept beside each other", async () => {
+  const { page } = await stage.studio("vigga");
+  const other = await visit(page.context(), stage.server);
+  for (const one of [page, other]) await one.show("agents/writer/try");
+  for (const [one, text] of [[page, "Say one"], [other, "Say two"], [page, "Say three"]]) {
+    await message(one).fill(text);
+    await one.getByRole("button", { name: "Save case" }).click();
+    for (const each of [page, other]) await each.getByLabel("Saved cases").locator("option", { hasText: text }).waitFor({ state: "attached" });
+  }
+  assert.deepEqual(await other.getByLabel("Saved cases").locator("option").allInnerTexts(), ["Saved cases", "Say three", "Say two", "Say one"]);
+  page.faults();
+  other.faults();
 });

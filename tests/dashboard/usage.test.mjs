@@ -5,7 +5,7 @@ import { open, prepare, violations } from "./harness.mjs";
 import { source } from "./source.mjs";
 
 const stage = prepare();
-const of = await source("base/usage", "spanOf", "seriesOf", "sum", "ticks", "money", "price", "brief", "change", "unpriced", "outlook", "outlookLine", "weekdays");
+const of = await source("base/usage", "spanOf", "seriesOf", "sum", "ticks", "onAxis", "money", "price", "brief", "change", "unpriced", "outlook", "outlookLine", "weekdays");
 
 const { bandsOf, byVersion, usualPair } = await source("base/usage-versions", "bandsOf", "byVersion", "usualPair");
 
@@ -45,6 +45,8 @@ test("ranges, series, figures and the outlook of budgets follow from the rows", 
   const { calls, cost_usd, p95_ms } = of.sum(rows);
   assert.deepEqual([calls, Number(cost_usd), p95_ms], [7, 28, null], "a percentile of sums is not known");
   assert.deepEqual(of.ticks(19, 5), [0, 5, 10, 15, 20]);
+  const axis = (most, metric) => of.ticks(most, 5, metric !== "cost").map((value) => of.onAxis(value, metric)).join(", ");
+  assert.deepEqual([axis(3, "calls"), axis(1_240_000, "tokens"), axis(60_000, "tokens"), axis(1_240, "p95"), axis(0.0125, "cost"), axis(12, "cost")], ["0, 1, 2, 3", "0, 250 k, 500 k, 750 k, 1 M, 1.25 M", "0, 20 k, 40 k, 60 k", "0 s, 250 ms, 500 ms, 750 ms, 1 s, 1.25 s", "$0, 0.25 ¢, 0.5 ¢, 0.75 ¢, 1 ¢, 1.25 ¢", "$0, $2.50, $5, $7.50, $10, $12.50"]);
   for (let most = 0; most < 3_000; most += 1)
     for (const lines of [2, 4, 5]) {
       const counts = of.ticks(most, lines, true);

@@ -1,4 +1,5 @@
 /** Choices that the browser keeps. One that refuses to keep anything has them while the page is open. */
+import { listening } from "./listening";
 import { effect, signal, type Signal } from "./signals";
 
 /** What was chosen the last time, "" where nothing was; it is kept as it changes. */
@@ -16,5 +17,7 @@ export function remembered(name: string): Signal<string> {
     const now = chosen.value;
     store(() => (now ? localStorage.setItem(place, now) : localStorage.removeItem(place)));
   });
+  // Another tab has kept something else.
+  listening("storage", ({ key, newValue }) => key === place && (chosen.value = newValue ?? ""));
   return chosen;
 }

@@ -192,11 +192,11 @@ export const near = (value: number): string => (value < 10 ? money(value) : `$${
 export const price = (value: number): string => (value >= 1 ? dollars.format(value) : cents(value));
 
 /** "1,935", "38.2 k", "8.2 M". */
-export function brief(value: number): string {
+export function brief(value: number, write = (short: number): string | number => short.toFixed(1)): string {
   if (value < 10_000) return number(Math.round(value));
   const [of, unit] = value < 999_500 ? [1e3, "k"] : value < 999_500_000 ? [1e6, "M"] : [1e9, "G"];
   const short = value / of;
-  return `${short >= 100 ? Math.round(short) : short.toFixed(1)} ${unit}`;
+  return `${short >= 100 ? Math.round(short) : write(short)} ${unit}`;
 }
 
 /** "0.28 %" */
@@ -215,12 +215,16 @@ export function change(now: number, before: number): string | null {
 export const written = (value: number, metric: Metric): string =>
   metric === "cost" ? money(value) : metric === "p95" ? took(value) : brief(value);
 
-/** On an axis, without digits that say nothing. */
-export function onAxis(value: number, metric: Metric | "call"): string {
-  if (metric === "call") return value === 0 ? "$0" : value >= 1 ? money(value) : `${Number((value * 100).toPrecision(3))} ¢`;
-  if (metric === "p95") return value === 0 ? "0 s" : took(value).replace(".0 ", " ");
-  if (metric !== "cost") return brief(value).replace(".0 ", " ");
-  return value === 0 || Number.isInteger(value) ? `$${number(value)}` : money(value);
+/** On an axis, exactly as much as it is: no two lines have one text. */
+export function onAxis(value: number, metric: Metric): string {
+  if (metric === "cost")
+    return !value || value >= 1
+      ? Number.isInteger(value)
+        ? `$${number(value)}`
+        : money(value)
+      : `${Number((value * 100).toPrecision(3))} ¢`;
+  if (metric === "p95") return value && value < 1000 ? `${value} ms` : `${value / 1000} s`;
+  return brief(value, (short) => Number(short.toFixed(2)));
 }
 
 /** How many calls had no price: their cost is not in the sum. */

@@ -77,7 +77,7 @@ export function CostToday() {
               desc={`${money(spent)} in all.`}
               names={today.map((_, i) => (i % 6 ? "" : name(i)))}
               most={Math.max(...today)}
-              axis={(value) => onAxis(value, "call")}
+              axis={(value) => onAxis(value, "cost")}
               height={136}
               point={point}
               onPoint={setPoint}

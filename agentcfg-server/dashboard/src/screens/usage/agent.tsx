@@ -131,7 +131,7 @@ function CallCost({
           desc={desc}
           names={names}
           most={Math.max(...values.map((value) => value ?? 0), ...[...means.values()].map((value) => value ?? 0))}
-          axis={(value) => onAxis(value, "call")}
+          axis={(value) => onAxis(value, "cost")}
           markers={markersOf(moves, span)}
           point={at}
           onPoint={setPoint}
