@@ -78,10 +78,7 @@ impl<'a> Query<'a> {
         };
         if !bounds.contains(&number) {
             let (least, most) = bounds.into_inner();
-            match most {
-                u64::MAX => faults.push(field, format_args!("must be at least {least}, got {number}")),
-                _ => faults.push(field, format_args!("must be {least} to {most}, got {number}")),
-            }
+            faults.push(field, format_args!("must be {least} to {most}, got {number}"));
             return None;
         }
         Some(number)

@@ -29,7 +29,7 @@ const CORE: &[&[&str]] = &[
     &["store", "webhook"],
     &["clock", "error", "tls"],
     &[
-        "address", "body", "json", "model", "rules", "secret", "sync", "validate",
+        "address", "body", "hex", "json", "model", "rules", "secret", "sync", "validate",
     ],
 ];
 

@@ -205,7 +205,8 @@ fn label(selector: VersionSelector<'_>, parameter: &str) -> Result<Label, Failur
         VersionSelector::Label(label) => label,
         VersionSelector::Current => Label::LATEST,
         _ => {
-            let rule = "must be a label without agent_id: the number of a version means another one for each agent";
+            let rule = "must be a label: without agent_id, from and to are labels, because the number of a version \
+                        means another one for each agent";
             return Err(Failure::parameter(parameter, rule));
         }
     };
