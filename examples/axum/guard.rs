@@ -9,7 +9,6 @@
 //! ```
 
 use std::error::Error;
-use std::time::Duration;
 
 use agentcfg_core::model::{
     Environment, JsonBody, NewAgent, NewApiKey, NewWorkspace, Permission, Provider, Scope, StatusReport, WorkspaceId,
@@ -123,10 +122,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         .catalogue(Catalogue::default().with_base_url(Provider::OPENAI, &address)?)
         .managed_credential(Provider::OPENAI, ProviderCredential::new("sk-of-your-app")?)
         .build();
-    let calls = ModelCalls::new(CallTimeouts {
-        first_byte: Duration::from_secs(120),
-        idle: Duration::from_secs(60),
-    })?;
+    let calls = ModelCalls::new(CallTimeouts::default())?;
     let api = App::new(service.clone(), Cors::default()).with_model_calls(calls);
     let mut app = Router::new()
         .route("/tasks", post(create_task))

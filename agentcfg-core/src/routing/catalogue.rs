@@ -71,16 +71,9 @@ impl Catalogue {
     /// identifier or a name is empty, has more than 100 characters or contains control characters.
     ///
     /// ```
-    /// use agentcfg_core::model::{ModelStatus, Provider};
+    /// use agentcfg_core::model::Provider;
     /// use agentcfg_core::routing::{Catalogue, CatalogueModel};
-    /// let catalogue = Catalogue::default().with_models(vec![CatalogueModel {
-    ///     id: "gpt-5.5".into(),
-    ///     provider: Provider::OPENAI,
-    ///     display_name: "GPT-5.5".into(),
-    ///     status: ModelStatus::Available,
-    ///     prices: None,
-    ///     max_output_tokens: None,
-    /// }])?;
+    /// let catalogue = Catalogue::default().with_models(vec![CatalogueModel::new("gpt-5.5", Provider::OPENAI)])?;
     /// assert_eq!(catalogue.models().len(), 1);
     /// # Ok::<(), agentcfg_core::routing::InvalidCatalogue>(())
     /// ```

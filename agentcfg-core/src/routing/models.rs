@@ -4,59 +4,97 @@
 //! <https://developers.openai.com/api/docs/pricing>. They are the standard prices of prompts of usual length; both
 //! providers charge more for very long ones, and for some services.
 
+use crate::model::into_field::settable;
 use crate::model::{ModelPrices, ModelStatus, Price, Provider};
 
-/// A model of the catalogue.
-///
-/// ```
-/// use agentcfg_core::model::{ModelPrices, ModelStatus, Provider};
-/// use agentcfg_core::routing::CatalogueModel;
-/// let model = CatalogueModel {
-///     id: "gpt-5.5".into(),
-///     provider: Provider::OPENAI,
-///     display_name: "GPT-5.5".into(),
-///     status: ModelStatus::Available,
-///     prices: Some(ModelPrices::of("5".parse()?, "30".parse()?)),
-///     max_output_tokens: Some(128_000),
-/// };
-/// # Ok::<(), agentcfg_core::model::InvalidAmount>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CatalogueModel {
-    /// The identifier of the model at its provider.
-    pub id: String,
-    /// The provider that serves the model.
-    pub provider: Provider,
-    /// The display name.
-    pub display_name: String,
-    /// Whether the model can be called.
-    pub status: ModelStatus,
-    /// What its tokens cost, where that is known.
-    pub prices: Option<ModelPrices>,
-    /// The most tokens of an answer, where that is known.
-    pub max_output_tokens: Option<u64>,
+settable! {
+    /// A model of the catalogue.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{ModelPrices, Provider};
+    /// use agentcfg_core::routing::CatalogueModel;
+    /// let model = CatalogueModel::new("gpt-5.5", Provider::OPENAI)
+    ///     .display_name("GPT-5.5")
+    ///     .prices(ModelPrices::of("5".parse()?, "30".parse()?))
+    ///     .max_output_tokens(128_000);
+    /// assert_eq!(model.display_name, "GPT-5.5");
+    /// # Ok::<(), agentcfg_core::model::InvalidAmount>(())
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    CatalogueModel {
+        /// The identifier of the model at its provider.
+        id: String,
+        /// The provider that serves the model.
+        provider: Provider,
+        /// The display name.
+        display_name: String,
+        /// Whether the model can be called.
+        status: ModelStatus,
+        /// What its tokens cost, where that is known.
+        prices: Option<ModelPrices>,
+        /// The most tokens of an answer, where that is known.
+        max_output_tokens: Option<u64>,
+    }
 }
 
-/// A model for embeddings: managed credentials pay for it, and the list of models does not show it.
-///
-/// ```
-/// use agentcfg_core::model::Provider;
-/// use agentcfg_core::routing::EmbeddingModel;
-/// let model = EmbeddingModel {
-///     id: "text-embedding-3-small".into(),
-///     provider: Provider::OPENAI,
-///     input_price: Some("0.02".parse()?),
-/// };
-/// # Ok::<(), agentcfg_core::model::InvalidAmount>(())
-/// ```
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EmbeddingModel {
-    /// The identifier of the model at its provider.
-    pub id: String,
-    /// The provider that serves the model.
-    pub provider: Provider,
-    /// What its tokens cost, where that is known.
-    pub input_price: Option<Price>,
+impl CatalogueModel {
+    /// An available model without prices, whose display name is its identifier.
+    ///
+    /// ```
+    /// use agentcfg_core::model::{ModelStatus, Provider};
+    /// use agentcfg_core::routing::CatalogueModel;
+    /// let model = CatalogueModel::new("gpt-5.5", Provider::OPENAI);
+    /// assert_eq!((&*model.display_name, model.status), ("gpt-5.5", ModelStatus::Available));
+    /// ```
+    pub fn new(id: impl Into<String>, provider: Provider) -> Self {
+        let id = id.into();
+        Self {
+            display_name: id.clone(),
+            id,
+            provider,
+            status: ModelStatus::Available,
+            prices: None,
+            max_output_tokens: None,
+        }
+    }
+}
+
+settable! {
+    /// A model for embeddings: managed credentials pay for it, and the list of models does not show it.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::routing::EmbeddingModel;
+    /// let model = EmbeddingModel::new("text-embedding-3-small", Provider::OPENAI).input_price(Some("0.02".parse()?));
+    /// assert!(model.input_price.is_some());
+    /// # Ok::<(), agentcfg_core::model::InvalidAmount>(())
+    /// ```
+    #[derive(Debug, Clone, PartialEq, Eq)]
+    EmbeddingModel {
+        /// The identifier of the model at its provider.
+        id: String,
+        /// The provider that serves the model.
+        provider: Provider,
+        /// What its tokens cost, where that is known.
+        input_price: Option<Price>,
+    }
+}
+
+impl EmbeddingModel {
+    /// A model without a price.
+    ///
+    /// ```
+    /// use agentcfg_core::model::Provider;
+    /// use agentcfg_core::routing::EmbeddingModel;
+    /// assert_eq!(EmbeddingModel::new("mini-embed", Provider::OPENAI).input_price, None);
+    /// ```
+    pub fn new(id: impl Into<String>, provider: Provider) -> Self {
+        Self {
+            id: id.into(),
+            provider,
+            input_price: None,
+        }
+    }
 }
 
 /// A price in thousandths of a USD per million tokens.

@@ -78,7 +78,7 @@ use uuid::Uuid;
 
 pub use self::audit::AuditPages;
 use self::budgets::Budgets;
-pub use self::budgets::{CostBound, OutputCap, Reservation};
+pub use self::budgets::{CostBound, InputTokens, OutputCap, Reservation};
 pub use self::builder::Builder;
 use self::builder::Managed;
 pub use self::entry::{Caller, Entry, EntryError};

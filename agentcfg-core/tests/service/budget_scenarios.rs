@@ -29,13 +29,8 @@ pub async fn begin(
 ) -> Result<(CallMeter, Option<u64>), Error> {
     let request = ModelRequest::new(Provider::OPENAI, "v1/responses").model(model);
     let call = service.resolve_model_call(caller, None, agent, &request).await?;
-    let bound = CostBound {
-        models: &[model],
-        input_tokens: &|_| input,
-        output_cap: output,
-        answers: 1,
-        is_fallback: false,
-    };
+    let (models, tokens) = ([model], |_| input);
+    let bound = CostBound::new(&models, &tokens).output_cap(output);
     let reservation = service.reserve(&call, &bound).await?;
     let cap = reservation.as_ref().and_then(|reservation| reservation.output_cap());
     let facts = CallFacts::default().model(model).path("v1/responses");

@@ -444,3 +444,34 @@ async fn a_dry_run_needs_no_more_than_to_read() {
         assert_eq!(refused, ErrorKind::Forbidden);
     }
 }
+
+#[tokio::test]
+async fn two_labels_are_compared_field_by_field_and_line_by_line() {
+    let stage = Stage::new().await;
+    let (service, to) = (&stage.world.service, Some(stage.workspace));
+    let persona = async |agent_id: &str, text: &str| {
+        let patch = AgentPatch::default().persona_prompt(text);
+        let edited = service.update_agent(&stage.ada, to, agent_id, patch, ANY);
+        edited.await.unwrap();
+    };
+    persona("a", "One.\nTwo.\nThree.\n").await;
+    for (agent_id, version) in [("a", 3), ("b", 1), ("c", 2)] {
+        stage.set(agent_id, "live", version).await;
+    }
+    persona("a", "One.\n2.\n2b.\nThree.\n").await;
+    let compared = service
+        .compare_labels(&stage.ada, stage.workspace, "live", "latest")
+        .await;
+    let row = |row: &agentcfg_core::model::LabelDiff| {
+        let numbers = [row.from, row.to, row.versions, row.lines_added, row.lines_removed];
+        (row.agent_id.to_string(), numbers, row.fields.join(" "))
+    };
+    assert_eq!(
+        compared.unwrap().iter().map(row).collect::<Vec<_>>(),
+        [
+            ("a".to_owned(), [3, 4, 1, 2, 1], "persona_prompt".to_owned()),
+            ("b".to_owned(), [1, 2, 1, 0, 0], "role".to_owned()),
+            ("c".to_owned(), [2, 2, 0, 0, 0], String::new()),
+        ]
+    );
+}

@@ -69,7 +69,7 @@ impl App {
     /// use agentcfg_server::{App, Cors, ModelCalls, CallTimeouts};
     /// use std::time::Duration;
     /// # let app = App::new(AgentCfg::builder(MemoryStore::new()).build(), Cors::default());
-    /// let timeouts = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
+    /// let timeouts = CallTimeouts::default().first_byte(Duration::from_secs(120));
     /// let app = app.with_model_calls(ModelCalls::new(timeouts)?);
     /// # Ok::<(), std::io::Error>(())
     /// ```

@@ -23,4 +23,4 @@ pub(super) use cache::{Budgets, KnownBudgets};
 pub(super) use exchange::BudgetReport;
 pub(super) use reservation::EndedCost;
 pub use reservation::Reservation;
-pub use reserve::{CostBound, OutputCap};
+pub use reserve::{CostBound, InputTokens, OutputCap};

@@ -11,6 +11,7 @@ use super::period;
 use super::reservation::{Part, Reservation};
 use super::slice::Wish;
 use crate::error::{Error, ErrorKind};
+use crate::model::into_field::settable;
 use crate::model::{ActorType, BudgetPeriod, BudgetScope, ModelPrices, Timestamp};
 use crate::service::AgentCfg;
 use crate::service::model_calls::ModelCall;
@@ -41,32 +42,51 @@ pub enum OutputCap {
     Given(u64),
 }
 
-/// What a model call can cost at most.
-///
-/// ```
-/// use agentcfg_core::service::{CostBound, OutputCap};
-/// let body = r#"{"model":"gpt-5.5","input":"Hello","max_output_tokens":1000}"#;
-/// let bound = CostBound {
-///     models: &["gpt-5.5"],
-///     input_tokens: &|_| (body.len() as u64).div_ceil(3),
-///     output_cap: OutputCap::Given(1000),
-///     answers: 1,
-///     is_fallback: false,
-/// };
-/// assert_eq!((bound.input_tokens)(None), 20);
-/// ```
-pub struct CostBound<'a> {
-    /// The model that is asked, and those that may be asked after it.
-    pub models: &'a [&'a str],
-    /// The greatest number of input tokens, where the body is sent with this cap or as it is.
-    pub input_tokens: &'a (dyn Fn(Option<u64>) -> u64 + Send + Sync),
-    /// The cap of the call on the tokens of each answer.
-    pub output_cap: OutputCap,
-    /// How many answers are asked for.
-    pub answers: u64,
-    /// Whether another model is asked because one has failed: where the budgets do not pay for it, it is passed over,
-    /// and no call is refused.
-    pub is_fallback: bool,
+/// Counts the tokens of the input of a call, where its body is sent with this cap on its output or as it is.
+pub type InputTokens<'a> = dyn Fn(Option<u64>) -> u64 + Send + Sync + 'a;
+
+settable! {
+    /// What a model call can cost at most.
+    ///
+    /// ```
+    /// use agentcfg_core::service::{CostBound, OutputCap};
+    /// let body = r#"{"model":"gpt-5.5","input":"Hello","max_output_tokens":1000}"#;
+    /// let tokens = |_| (body.len() as u64).div_ceil(3);
+    /// let bound = CostBound::new(&["gpt-5.5"], &tokens).output_cap(OutputCap::Given(1000));
+    /// assert_eq!((bound.input_tokens)(None), 20);
+    /// ```
+    CostBound<'a> {
+        /// The model that is asked, and those that may be asked after it.
+        models: &'a [&'a str],
+        /// The greatest number of input tokens.
+        input_tokens: &'a InputTokens<'a>,
+        /// The cap of the call on the tokens of each answer.
+        output_cap: OutputCap,
+        /// How many answers are asked for.
+        answers: u64,
+        /// Whether another model is asked because one has failed: where the budgets do not pay for it, it is passed
+        /// over, and no call is refused.
+        is_fallback: bool,
+    }
+}
+
+impl<'a> CostBound<'a> {
+    /// The bound of a call of one answer, whose body names no cap on its output.
+    ///
+    /// ```
+    /// use agentcfg_core::service::{CostBound, OutputCap};
+    /// let bound = CostBound::new(&["gpt-5.5"], &|_| 20);
+    /// assert_eq!((bound.answers, bound.output_cap), (1, OutputCap::Absent));
+    /// ```
+    pub fn new(models: &'a [&'a str], input_tokens: &'a InputTokens<'a>) -> Self {
+        Self {
+            models,
+            input_tokens,
+            output_cap: OutputCap::Absent,
+            answers: 1,
+            is_fallback: false,
+        }
+    }
 }
 
 impl fmt::Debug for CostBound<'_> {
@@ -148,13 +168,8 @@ impl AgentCfg {
     /// use agentcfg_core::service::{CostBound, ModelCall, OutputCap};
     /// # use agentcfg_core::{AgentCfg, Error};
     /// async fn may_cost(service: &AgentCfg, call: &ModelCall, body: &str) -> Result<String, Error> {
-    ///     let bound = CostBound {
-    ///         models: &["gpt-5.5"],
-    ///         input_tokens: &|_| (body.len() as u64).div_ceil(3),
-    ///         output_cap: OutputCap::Given(1000),
-    ///         answers: 1,
-    ///         is_fallback: false,
-    ///     };
+    ///     let tokens = |_| (body.len() as u64).div_ceil(3);
+    ///     let bound = CostBound::new(&["gpt-5.5"], &tokens).output_cap(OutputCap::Given(1000));
     ///     Ok(match service.reserve(call, &bound).await? {
     ///         Some(reservation) => format!("at most {} USD", reservation.amount()),
     ///         None => "no budget covers it".to_owned(),

@@ -295,14 +295,7 @@ async fn with_vllm(managed: &[Provider]) -> (AgentCfg, Workspace, Provider) {
     let catalogue = Catalogue::default().with_provider(provider).unwrap();
     let mut models = catalogue.models().to_vec();
     for id in ["llama-9", "qwen-9"] {
-        models.push(CatalogueModel {
-            id: id.into(),
-            provider: vllm,
-            display_name: id.into(),
-            status: ModelStatus::Available,
-            prices: None,
-            max_output_tokens: None,
-        });
+        models.push(CatalogueModel::new(id, vllm));
     }
     let catalogue = catalogue.with_models(models).unwrap();
     let mut builder = builder(memory()).vault(vault(&[1])).catalogue(catalogue);

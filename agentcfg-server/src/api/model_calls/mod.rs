@@ -38,19 +38,32 @@ use crate::api::trace::TRACEPARENT;
 use crate::http::Disconnect;
 use crate::outbound::{Options, Outbound, OutboundError};
 
-/// The timeouts of model calls.
-///
-/// ```
-/// use agentcfg_server::CallTimeouts;
-/// use std::time::Duration;
-/// let timeouts = CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) };
-/// ```
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CallTimeouts {
-    /// Time for the head of the provider's answer to come, counted from the sending of the request.
-    pub first_byte: Duration,
-    /// Longest time between two pieces of the provider's answer.
-    pub idle: Duration,
+agentcfg_core::__settable! {
+    /// The timeouts of model calls.
+    ///
+    /// ```
+    /// use agentcfg_server::CallTimeouts;
+    /// use std::time::Duration;
+    /// let timeouts = CallTimeouts::default().first_byte(Duration::from_secs(120));
+    /// assert_eq!(timeouts.idle, Duration::from_secs(60));
+    /// ```
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    CallTimeouts {
+        /// Time for the head of the provider's answer to come, counted from the sending of the request.
+        first_byte: Duration,
+        /// Longest time between two pieces of the provider's answer.
+        idle: Duration,
+    }
+}
+
+impl Default for CallTimeouts {
+    /// Ten minutes, for models that think, and one.
+    fn default() -> Self {
+        Self {
+            first_byte: Duration::from_secs(600),
+            idle: Duration::from_secs(60),
+        }
+    }
 }
 
 /// Calls providers over a pool of connections. Clones share the pool.
@@ -58,7 +71,7 @@ pub struct CallTimeouts {
 /// ```
 /// use agentcfg_server::{ModelCalls, CallTimeouts};
 /// use std::time::Duration;
-/// let calls = ModelCalls::new(CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) })?;
+/// let calls = ModelCalls::new(CallTimeouts::default().idle(Duration::from_secs(30)))?;
 /// let same_pool = calls.clone();
 /// # Ok::<(), std::io::Error>(())
 /// ```
@@ -97,7 +110,7 @@ impl ModelCalls {
     /// ```
     /// use agentcfg_server::{ModelCalls, CallTimeouts};
     /// use std::time::Duration;
-    /// let calls = ModelCalls::new(CallTimeouts { first_byte: Duration::from_secs(120), idle: Duration::from_secs(60) })?;
+    /// let calls = ModelCalls::new(CallTimeouts::default().idle(Duration::from_secs(30)))?;
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn new(timeouts: CallTimeouts) -> io::Result<Self> {

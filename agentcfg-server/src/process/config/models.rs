@@ -25,17 +25,13 @@ const MAX_OUTPUT_TOKENS: u64 = 1_000_000_000;
 pub(super) fn read(value: &Value<'_>) -> Result<Vec<CatalogueModel>, String> {
     let models = tables(value, "model", &FIELDS, |row| {
         let id = row.required("id")?;
-        Ok(CatalogueModel {
-            id: id.to_owned(),
-            provider: row.parsed("provider", row.required("provider")?)?,
-            // The status and the display name have defaults: `available`, and the identifier.
-            display_name: row.text("display_name")?.unwrap_or(id).to_owned(),
-            status: match row.text("status")? {
-                None => ModelStatus::Available,
-                Some(status) => row.parsed("status", status)?,
-            },
-            prices: prices(row)?,
-            max_output_tokens: row.integer("max_output_tokens", 1, MAX_OUTPUT_TOKENS)?,
+        let model = CatalogueModel::new(id, row.parsed("provider", row.required("provider")?)?)
+            .display_name(row.text("display_name")?.unwrap_or(id))
+            .prices(prices(row)?)
+            .max_output_tokens(row.integer("max_output_tokens", 1, MAX_OUTPUT_TOKENS)?);
+        Ok(match row.text("status")? {
+            None => model,
+            Some(status) => model.status(row.parsed::<ModelStatus>("status", status)?),
         })
     })?;
     let checked = with_providers(models.iter().map(|model| model.provider)).with_models(models.clone());
@@ -45,11 +41,8 @@ pub(super) fn read(value: &Value<'_>) -> Result<Vec<CatalogueModel>, String> {
 /// Reads the models for embeddings.
 pub(super) fn read_embedding(value: &Value<'_>) -> Result<Vec<EmbeddingModel>, String> {
     let models = tables(value, "embedding model", &["id", "provider", "input_price"], |row| {
-        Ok(EmbeddingModel {
-            id: row.required("id")?.to_owned(),
-            provider: row.parsed("provider", row.required("provider")?)?,
-            input_price: price(row, "input_price")?,
-        })
+        let provider = row.parsed("provider", row.required("provider")?)?;
+        Ok(EmbeddingModel::new(row.required("id")?, provider).input_price(price(row, "input_price")?))
     })?;
     let checked = with_providers(models.iter().map(|model| model.provider)).with_embedding_models(models.clone());
     checked.map(|_| models).map_err(|fault| fault.to_string())

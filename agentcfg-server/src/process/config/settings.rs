@@ -21,7 +21,7 @@ use super::rules::{
     no_proxy, origins, plan, provider_key, public_url, required_claims, secret_text, text, url, workspace_creation,
 };
 use super::value::Value;
-use crate::api::Streams;
+use crate::api::{CallTimeouts, Streams};
 use crate::http::{ByteBudget, Network};
 use crate::listen::Limits;
 use crate::outbound::Egress;
@@ -218,9 +218,9 @@ settings! {
     /// Master keys of the provider keys, instead of the file in the data directory; the first one seals.
     master_keys: Vec<Secret> = Vec::new(), master_keys, secret;
     /// Time for a model provider to begin its answer, in seconds.
-    model_call_first_byte_timeout: Duration = Duration::from_secs(600), |v| v.seconds(1, DAY);
+    model_call_first_byte_timeout: Duration = CallTimeouts::default().first_byte, |v| v.seconds(1, DAY);
     /// Longest time between two pieces of a model provider's answer, in seconds.
-    model_call_idle_timeout: Duration = Duration::from_secs(60), |v| v.seconds(1, DAY);
+    model_call_idle_timeout: Duration = CallTimeouts::default().idle, |v| v.seconds(1, DAY);
 
     /// Days that single model calls are kept; their sums are kept for good.
     usage_retention_days: u32 = Settings::default().usage_retention_days, |v| v.integer(1, 3650);

@@ -94,13 +94,11 @@ impl Metering<'_> {
             Err(refusal) => return Err(refusal),
         };
         let body = &sent.body;
-        let bound = CostBound {
-            models,
-            input_tokens: &|cap| (members.length_with(body, cap) as u64).div_ceil(3),
-            output_cap: members.cap(),
-            answers: members.answers,
-            is_fallback,
-        };
+        let input_tokens = |cap| (members.length_with(body, cap) as u64).div_ceil(3);
+        let bound = CostBound::new(models, &input_tokens)
+            .output_cap(members.cap())
+            .answers(members.answers)
+            .is_fallback(is_fallback);
         let reservation = self.service.reserve(call, &bound).await.map_err(refused)?;
         if let Some(cap) = reservation.as_ref().and_then(Reservation::output_cap) {
             sent.body = members.with_cap(std::mem::take(&mut sent.body), cap);
