@@ -11,7 +11,7 @@ use agentcfg_core::store::{Digest, Digesting};
 
 use super::error::CommandError;
 use super::program::runtime;
-use super::restore::leave_out_master_keys;
+use super::restore::leave_out_unused_master_keys;
 use super::stdout::say;
 use crate::process::backend::{
     Database, DatabaseLocation, FileStore, StagedStore, TransferError, Transferred, connect_to_move, open_store,
@@ -147,10 +147,7 @@ async fn fill_directory(database: &Database, to: &Path, config: &Config) -> Resu
     }
     let service = AgentCfg::builder(Arc::clone(&store)).build();
     let needed = service.master_keys_needed().await?;
-    let left_out = match needed.any_sealed {
-        true => None,
-        false => leave_out_master_keys(&service).await?,
-    };
+    let left_out = leave_out_unused_master_keys(&service, &needed).await?;
     drop(service);
     store.close();
     staged.publish()?;

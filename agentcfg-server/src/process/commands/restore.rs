@@ -14,6 +14,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::service::MasterKeysNeeded;
 use agentcfg_core::vault::Vault;
 
 use super::backup::decompressed;
@@ -107,8 +108,11 @@ fn with_cause(error: &CommandError) -> String {
 
 /// Leaves out the list of master keys of a store in which nothing is sealed. Then any key works: the configured one, the
 /// one in the file, or one that the first start creates.
-pub(super) async fn leave_out_master_keys(service: &AgentCfg) -> Result<Option<String>, CommandError> {
-    if service.master_keys_needed().await?.keys.is_empty() {
+pub(super) async fn leave_out_unused_master_keys(
+    service: &AgentCfg,
+    needed: &MasterKeysNeeded,
+) -> Result<Option<String>, CommandError> {
+    if needed.any_sealed || needed.keys.is_empty() {
         return Ok(None);
     }
     service.forget_master_keys().await?;
@@ -131,8 +135,8 @@ async fn fit_master_keys(
         told.push(format!("deleted {discarded} saved provider keys and webhooks"));
     }
     let needed = service.master_keys_needed().await?;
+    told.extend(leave_out_unused_master_keys(service, &needed).await?);
     if !needed.any_sealed {
-        told.extend(leave_out_master_keys(service).await?);
         return Ok(told);
     }
     let file = dir.master_key_path();

@@ -2,9 +2,10 @@
 
 use std::path::Path;
 use std::process::ExitCode;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use agentcfg_core::AgentCfg;
+use agentcfg_core::sync::lock;
 
 use super::error::CommandError;
 use super::program::{program, runtime};
@@ -131,10 +132,6 @@ impl Reload {
         }
         state.service = Some(service.clone());
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads the settings again, and takes the filter of the log, the limits and the models from them. Settings that cannot

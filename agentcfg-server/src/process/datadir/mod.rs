@@ -27,8 +27,6 @@ use std::path::{Path, PathBuf};
 
 use agentcfg_core::vault::MasterKey;
 
-use crate::process::files::directory_of;
-
 pub use error::DataDirError;
 pub use first_start::FirstStart;
 pub use inspect::{Expected, faults, faults_of_content};
@@ -36,6 +34,8 @@ use lock::LockFile;
 pub use lock::TokenSource;
 use secret_file::GroupRights;
 pub use session_key::SessionSecret;
+
+use crate::process::files::directory_of;
 
 /// The name of a store until it is complete.
 pub(in crate::process) const STAGED: &str = "store.redb.staged";
