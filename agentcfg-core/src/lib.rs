@@ -92,7 +92,7 @@
 //! |---|---|
 //! | none | [`model`], [`validate`], [`error`]: all that a client needs |
 //! | `engine` | the service and the memory store |
-//! | `redb` (default) | the embedded store in one file |
+//! | `redb` (default) | the embedded store in one file; on Linux, threads that hash keys also get a lower priority |
 //! | `jwks` | sessions of OpenID Connect providers: the only feature of `engine` that compiles C, but for TLS |
 //! | `tls` | the TLS that connections to other servers use |
 //! | `tls-ring`, `tls-aws-lc` | its crypto provider; without one, the provider that the app has installed for the process |
