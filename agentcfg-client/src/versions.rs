@@ -115,7 +115,7 @@ impl Client {
         from: impl Into<VersionSelector<'a>>,
         to: impl Into<VersionSelector<'a>>,
     ) -> Result<AgentDiff, Error> {
-        let (from, to) = (compared(from.into())?, compared(to.into())?);
+        let (from, to) = (number_or_label(from.into())?, number_or_label(to.into())?);
         let call = Call::get(DIFF).agent(workspace, agent_id.into());
         self.send(call.query("from", from).query("to", to), ApiResponse::json)
             .await
@@ -174,7 +174,7 @@ impl Client {
         let call = match selector.into() {
             VersionSelector::Current => call,
             VersionSelector::Version(version) => call.query("version", version),
-            selector => call.query("label", compared(selector)?),
+            selector => call.query("label", number_or_label(selector)?),
         };
         self.send(call, ApiResponse::json).await
     }
@@ -226,14 +226,14 @@ impl Client {
     }
 }
 
-/// The text of a selector in a comparison.
-fn compared(selector: VersionSelector<'_>) -> Result<String, Error> {
+/// The text of a selector in a call that takes no time and no revision.
+fn number_or_label(selector: VersionSelector<'_>) -> Result<String, Error> {
     match selector {
         VersionSelector::Current => Ok("latest".to_owned()),
         VersionSelector::Version(version) => Ok(version.to_string()),
         VersionSelector::Label(label) => Ok(label.to_owned()),
         VersionSelector::At(_) | VersionSelector::Revision(_) => Err(Error::input(
-            "a version to compare must be named by its number or a label",
+            "this call takes a version by its number or a label, not by a time or a revision",
         )),
     }
 }

@@ -46,7 +46,12 @@ pub async fn diff(context: &mut Context, agent_id: &str, from: &str, to: &str) -
     let session = context.session()?;
     let diff = session
         .client
-        .diff_versions(session.named, agent_id, selector(from), selector(to))
+        .diff_versions(
+            session.named,
+            agent_id,
+            VersionSelector::from_text(from),
+            VersionSelector::from_text(to),
+        )
         .await?;
     context
         .output
@@ -60,16 +65,8 @@ pub async fn diff(context: &mut Context, agent_id: &str, from: &str, to: &str) -
     Ok(Code::Done)
 }
 
-/// A version by its number or a label. Labels are not digits alone.
-fn selector(text: &str) -> VersionSelector<'_> {
-    match text.parse() {
-        Ok(version) => VersionSelector::Version(version),
-        Err(_) => VersionSelector::Label(text),
-    }
-}
-
 pub async fn roll_back(context: &mut Context, agent_id: &str, to: &str, reason: &Reason) -> Result<Code> {
-    let target = match selector(to) {
+    let target = match VersionSelector::from_text(to) {
         VersionSelector::Version(version) => Rollback::to_version(version),
         _ => Rollback::to_label(parse("label", to)?),
     };

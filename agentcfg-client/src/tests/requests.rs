@@ -290,7 +290,7 @@ async fn versions_and_labels_call_their_endpoints() {
         compared
             .unwrap_err()
             .to_string()
-            .contains("must be named by its number or a label")
+            .contains("by its number or a label, not by a time")
     );
     assert_eq!(server.requests().len(), 15);
 }

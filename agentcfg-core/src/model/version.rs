@@ -261,6 +261,25 @@ pub enum VersionSelector<'a> {
     Revision(u64),
 }
 
+impl<'a> VersionSelector<'a> {
+    /// A version by the text of its number or of a label. A number that no version can have is a label, so that an error shows
+    /// the text.
+    ///
+    /// ```
+    /// use agentcfg_core::model::VersionSelector;
+    /// assert_eq!(VersionSelector::from_text("3"), VersionSelector::Version(3));
+    /// assert_eq!(VersionSelector::from_text("production"), VersionSelector::Label("production"));
+    /// assert_eq!(VersionSelector::from_text("+3"), VersionSelector::Label("+3"));
+    /// ```
+    pub fn from_text(text: &'a str) -> Self {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        match text.parse() {
+            Ok(number) if is_number => Self::Version(number),
+            _ => Self::Label(text),
+        }
+    }
+}
+
 impl From<u64> for VersionSelector<'_> {
     fn from(version: u64) -> Self {
         Self::Version(version)

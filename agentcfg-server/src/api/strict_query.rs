@@ -14,9 +14,6 @@ const WORKSPACE: &str = "workspace_id";
 /// The names by which agents are read as they were or as they are released.
 const BY_RELEASE: [&str; 5] = ["label", "version", "at", "revision", "dry_run"];
 
-/// The names that a model call reads; any other one is for the provider.
-const OF_MODEL_CALLS: [&str; 4] = ["agent_id", WORKSPACE, "label", "version"];
-
 /// The endpoints of the specification: they ignore parameters that they do not know, unless one is mistyped.
 const LENIENT: [(&str, &str); 5] = [
     ("GET", "/api/agents/configs"),
@@ -50,7 +47,8 @@ pub(super) fn check(endpoint: &Definition, query: &Query<'_>) -> Result<(), Fail
             continue;
         }
         let meant = if is_model_call {
-            mistyped(name, OF_MODEL_CALLS.into_iter())
+            // Any other name is for the provider.
+            mistyped(name, own().chain([WORKSPACE]))
         } else if !is_lenient {
             nearest(name, own().chain([WORKSPACE]))
         } else if BY_RELEASE.contains(&&**name) {

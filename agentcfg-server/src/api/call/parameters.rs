@@ -2,24 +2,24 @@
 
 mod budgets;
 mod changes;
-mod declare;
 mod history;
 mod pages;
+mod readers;
 mod usage;
 mod variables;
 
 use std::borrow::Cow;
-use std::fmt;
 
-use agentcfg_core::model::{self, AgentState, Precondition, Tag};
-use agentcfg_core::validate::{Faults, Invalid};
+use agentcfg_core::model::{self, AgentState, InvalidId, Precondition, Tag};
+use agentcfg_core::validate::Faults;
 use hyper::header::HeaderMap;
 
 pub use self::budgets::*;
 pub use self::changes::*;
-use self::declare::{flags, required_texts, texts};
 pub use self::history::*;
 pub use self::pages::*;
+pub use self::readers::Reader;
+use self::readers::{Flag, HeaderText, Parsed, RequiredParsed, RequiredText, Text, parameters};
 pub use self::usage::*;
 pub use self::variables::Variables;
 use super::{Parameter, ParameterDoc, Received, Shape};
@@ -31,13 +31,43 @@ const WORKSPACE: Shape = Shape::Field("Agent", "workspace_id");
 const WORKSPACE_EXAMPLE: &str = r#""0192f0a1-7c3e-7d52-9a41-3f6b8c2d1e05""#;
 const AGENT_EXAMPLE: &str = r#""release-writer""#;
 
-/// The workspace, which must be named.
-pub struct WorkspaceId;
+const MOMENT: Shape = Shape::Pattern {
+    length: None,
+    pattern: concat!(
+        "^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])",
+        r"[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?",
+        "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$"
+    ),
+};
 
-impl Parameter for WorkspaceId {
-    type Value<'a> = model::WorkspaceId;
+const fn text(
+    component: &'static str,
+    name: &'static str,
+    description: &'static str,
+    example: &'static str,
+) -> ParameterDoc {
+    ParameterDoc::query(component, name, Shape::Text, description).example(example)
+}
 
-    const DOC: ParameterDoc = ParameterDoc::query(
+const fn moment(component: &'static str, name: &'static str, description: &'static str) -> ParameterDoc {
+    ParameterDoc::query(component, name, MOMENT, description).example(r#""2026-11-20T09:30:00Z""#)
+}
+
+const fn header_text(component: &'static str, name: &'static str, description: &'static str) -> ParameterDoc {
+    ParameterDoc::header(component, name, Shape::Text, description)
+}
+
+const fn flag(component: &'static str, name: &'static str, description: &'static str) -> ParameterDoc {
+    let shape = Shape::Word {
+        words: &["false", "true"],
+        default: "false",
+    };
+    ParameterDoc::query(component, name, shape, description).example("\"true\"")
+}
+
+parameters! {
+    /// The workspace, which must be named.
+    WorkspaceId: RequiredParsed<model::WorkspaceId> = ParameterDoc::query(
         "WorkspaceId",
         "workspace_id",
         WORKSPACE,
@@ -46,75 +76,126 @@ impl Parameter for WorkspaceId {
     .required()
     .example(WORKSPACE_EXAMPLE);
 
-    fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::WorkspaceId, Failure> {
-        workspace_id(request.query.required(Self::DOC.name)?)
-    }
-}
-
-required_texts! {
     /// The name of the workspace to delete, which shows that the caller means this one.
-    Confirm = ParameterDoc::query(
+    Confirm: RequiredText = ParameterDoc::query(
         "Confirm",
         "confirm",
         Shape::Field("Workspace", "name"),
         "The exact name of the workspace; any other text is answered with 400.",
     )
+    .required()
     .example(r#""Studio North""#);
 
     /// The agent to act on.
-    AgentId = ParameterDoc::query(
+    AgentId: RequiredText = ParameterDoc::query(
         "AgentId",
         "agent_id",
         Shape::Field("Agent", "agent_id"),
         "The agent's identifier within the workspace, not the UUID of its record. A text that is not a valid \
          identifier is answered with 404.",
     )
+    .required()
     .example(AGENT_EXAMPLE)
     .answers(&[404]);
 
     /// The user to act on.
-    UserId = ParameterDoc::query(
+    UserId: RequiredText = ParameterDoc::query(
         "UserId",
         "user_id",
         Shape::Field("Member", "user_id"),
         "The user: the `sub` of the user's session tokens. The user need not have signed in before.",
     )
+    .required()
     .example(r#""user_71""#);
 
     /// The user to act on, who must be known.
-    KnownUserId = ParameterDoc::query(
+    KnownUserId: RequiredText = ParameterDoc::query(
         "KnownUserId",
         "user_id",
         Shape::Field("Member", "user_id"),
         "The user: the `sub` of the user's session tokens. 404 for a user who has never signed in and is no member of a workspace.",
     )
+    .required()
     .example(r#""user_71""#)
     .answers(&[404]);
 
     /// The API key to act on.
-    KeyId = ParameterDoc::query(
+    KeyId: RequiredText = ParameterDoc::query(
         "KeyId",
         "key_id",
         Shape::Field("ApiKey", "id"),
         "The `id` of the API key. A text that is not a valid one is answered with 404.",
     )
+    .required()
     .example(r#""4fQ8mZr2LkV7xN0bTy6W""#)
     .answers(&[404]);
 
     /// The name of a model provider. The endpoint checks whether there is such a provider.
-    ProviderName = ParameterDoc::query(
+    ProviderName: RequiredText = ParameterDoc::query(
         "Provider",
         "provider",
         Shape::Field("ProviderKeyInfo", "provider"),
         "A model provider. An unknown one is 404.",
     )
+    .required()
     .example(r#""openai""#)
     .answers(&[404]);
-}
 
-flags! {
+    /// The webhook to act on.
+    WebhookId: RequiredParsed<model::WebhookId> = ParameterDoc::query(
+        "WebhookId",
+        "webhook_id",
+        Shape::Field("Webhook", "id"),
+        "The `id` of the webhook, as a hyphenated UUID in either case. One that does not exist, or of a workspace that the \
+         caller has no part in, is answered with 404.",
+    )
+    .required()
+    .example(r#""0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4""#)
+    .answers(&[404]);
+
     /// Whether to decide only.
-    DryRun, "DryRun", "dry_run", "With `true` the answer is the same, and nothing is changed.";
+    DryRun: Flag = flag("DryRun", "dry_run", "With `true` the answer is the same, and nothing is changed.");
+
+    /// The only agent to list.
+    AgentIdFilter: Text = text(
+        "AgentIdFilter",
+        "agent_id",
+        "Lists this agent alone; the array is empty when no agent of the `state` has the identifier.",
+        AGENT_EXAMPLE,
+    );
+
+    /// Whether to list active agents, deleted ones, or both.
+    StateFilter: Parsed<AgentState> = ParameterDoc::query(
+        "AgentState",
+        "state",
+        Shape::Word {
+            words: &[AgentState::Active.as_str(), AgentState::Inactive.as_str(), AgentState::All.as_str()],
+            default: AgentState::Active.as_str(),
+        },
+        "Lists active agents, deleted ones, or both.",
+    )
+    .example(r#""all""#);
+
+    /// The revision of the Model Context Protocol.
+    McpVersion: HeaderText = header_text(
+        "McpProtocolVersion",
+        "MCP-Protocol-Version",
+        "The revision of the protocol. The stateless revision requires it.",
+    );
+
+    /// The method of a message.
+    McpMethod: HeaderText = header_text(
+        "McpMethod",
+        "Mcp-Method",
+        "The method of the message. The stateless revision requires it.",
+    );
+
+    /// What a message names.
+    McpName: HeaderText = header_text(
+        "McpName",
+        "Mcp-Name",
+        "The tool, the resource or the prompt that the message names. The stateless revision requires it.",
+    );
 }
 
 /// The workspace. It may be left out where the credential implies one.
@@ -134,72 +215,8 @@ impl Parameter for WorkspaceIdOptional {
     .example(WORKSPACE_EXAMPLE);
 
     fn read(request: &Received<'_>, _: &mut Faults) -> Result<Option<model::WorkspaceId>, Failure> {
-        request.optional(&Self::DOC).map(workspace_id).transpose()
-    }
-}
-
-fn workspace_id(text: &str) -> Result<model::WorkspaceId, Failure> {
-    text.parse()
-        .map_err(|rule: model::InvalidId| Invalid::new(WorkspaceId::DOC.named(), rule).into())
-}
-
-texts! {
-    /// The only agent to list.
-    AgentIdFilter, "AgentIdFilter", "agent_id",
-        "Lists this agent alone; the array is empty when no agent of the `state` has the identifier.", AGENT_EXAMPLE;
-}
-
-/// Whether to list active agents, deleted ones, or both.
-pub struct StateFilter;
-
-impl Parameter for StateFilter {
-    type Value<'a> = Option<AgentState>;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "AgentState",
-        "state",
-        Shape::Word {
-            words: &[
-                AgentState::Active.as_str(),
-                AgentState::Inactive.as_str(),
-                AgentState::All.as_str(),
-            ],
-            default: AgentState::Active.as_str(),
-        },
-        "Lists active agents, deleted ones, or both.",
-    )
-    .example(r#""all""#);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<AgentState>, Failure> {
-        let word = request.optional(&Self::DOC);
-        let state = word.map(str::parse).transpose();
-        Ok(state.unwrap_or_else(|rule| {
-            refuse(&Self::DOC, rule, faults);
-            None
-        }))
-    }
-}
-
-/// The webhook to act on.
-pub struct WebhookId;
-
-impl Parameter for WebhookId {
-    type Value<'a> = model::WebhookId;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "WebhookId",
-        "webhook_id",
-        Shape::Field("Webhook", "id"),
-        "The `id` of the webhook, as a hyphenated UUID in either case. One that does not exist, or of a workspace that the \
-         caller has no part in, is answered with 404.",
-    )
-    .required()
-    .example(r#""0192f0b2-5d11-7c0e-8a3b-54b0f1a2c3d4""#)
-    .answers(&[404]);
-
-    fn read(request: &Received<'_>, _: &mut Faults) -> Result<model::WebhookId, Failure> {
-        let id = request.required(&Self::DOC)?.parse();
-        id.map_err(|rule: model::InvalidId| Invalid::new(Self::DOC.named(), rule).into())
+        let id = request.optional(&Self::DOC).map(str::parse).transpose();
+        id.map_err(|rule: InvalidId| Failure::parameter(Self::DOC.name, rule))
     }
 }
 
@@ -296,36 +313,6 @@ impl Parameter for IfMatch {
     }
 }
 
-/// Declares optional header fields whose text an endpoint reads.
-macro_rules! header_texts {
-    ($($(#[doc = $doc:literal])+ $name:ident, $component:literal, $field:literal, $about:literal;)+) => {$(
-        $(#[doc = $doc])+
-        pub struct $name;
-
-        impl Parameter for $name {
-            type Value<'a> = Option<&'a str>;
-
-            const DOC: ParameterDoc = ParameterDoc::header($component, $field, Shape::Text, $about);
-
-            fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<Option<&'a str>, Failure> {
-                let mut fields = request.headers.get_all($field).iter();
-                let text = fields.next().and_then(|field| field.to_str().ok());
-                // A field that is sent twice counts as none.
-                Ok(text.filter(|_| fields.next().is_none()))
-            }
-        }
-    )+};
-}
-
-header_texts! {
-    /// The revision of the Model Context Protocol.
-    McpVersion, "McpProtocolVersion", "MCP-Protocol-Version", "The revision of the protocol. The stateless revision requires it.";
-    /// The method of a message.
-    McpMethod, "McpMethod", "Mcp-Method", "The method of the message. The stateless revision requires it.";
-    /// What a message names.
-    McpName, "McpName", "Mcp-Name", "The tool, the resource or the prompt that the message names. The stateless revision requires it.";
-}
-
 /// The versions that the caller already has.
 pub struct IfNoneMatch;
 
@@ -357,11 +344,6 @@ impl KnownVersions<'_> {
     }
 }
 
-/// Notes the fault of a parameter.
-fn refuse(parameter: &ParameterDoc, rule: impl fmt::Display, faults: &mut Faults) {
-    faults.push(parameter.named(), rule);
-}
-
 impl Received<'_> {
     fn optional(&self, parameter: &ParameterDoc) -> Option<&str> {
         self.query.get(parameter.name)
@@ -378,24 +360,6 @@ impl Received<'_> {
         };
         let bounds = minimum..=maximum.unwrap_or(u64::MAX);
         self.query.number(parameter.name, bounds, faults)
-    }
-
-    /// The greatest number of rows to return, where the parameter gives one.
-    fn limit(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<u32> {
-        let limit = self.number(parameter, faults)?;
-        u32::try_from(limit).ok()
-    }
-
-    /// The value of a flag; `false` when it is left out.
-    fn flag(&self, parameter: &ParameterDoc, faults: &mut Faults) -> bool {
-        match self.optional(parameter) {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => {
-                refuse(parameter, "must be true or false", faults);
-                false
-            }
-        }
     }
 }
 

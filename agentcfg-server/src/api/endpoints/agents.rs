@@ -73,10 +73,7 @@ impl Endpoint for List {
             Some(Err(_)) => Some(0),
             _ => limit,
         };
-        let as_of = match (at, revision) {
-            (None, None) => None,
-            (at, revision) => as_of(at, revision)?,
-        };
+        let as_of = as_of(at, revision)?;
         let filter = AgentFilter::default()
             .agent_id(wanted.and_then(Result::ok))
             .state(state.unwrap_or(AgentState::Active))

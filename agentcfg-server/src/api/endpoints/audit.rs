@@ -73,7 +73,7 @@ impl Endpoint for List {
             .until(until)
             .before(before)
             .offset(offset.unwrap_or(0))
-            .limit(u32::try_from(limit).ok());
+            .limit(limit);
         let pages = call.service.audit_pages(call.caller, workspace, &filter).await?;
         match is_summary {
             true => paged_array::answer(call, Summaries(pages)).await,

@@ -12,8 +12,7 @@ use hyper::Method;
 use super::tags::MODELS;
 use crate::api::answer::{Relayed, Written};
 use crate::api::call::parameters::{
-    CalledAgent, CalledPath, CalledProvider, SelectedLabel, Variables, VersionNumber, WorkspaceIdOptional,
-    number_or_label, selector,
+    CalledAgent, CalledPath, CalledProvider, SelectedLabel, Variables, VersionNumber, WorkspaceIdOptional, selector,
 };
 use crate::api::call::{Call, Parameter, Passed};
 use crate::api::endpoint::{Definition, Doc, Endpoint, Example, Guarded, Input, KnownPath, Values};
@@ -296,7 +295,7 @@ fn selected<'a>(
         let message = "the version must be named once: in the path, or as a query parameter";
         return Err(Failure::bad_request(message));
     }
-    Ok(number_or_label(in_path))
+    Ok(VersionSelector::from_text(in_path))
 }
 
 /// The refusal of a call that was not sent. A missing credential is a failure that a retry does not help.

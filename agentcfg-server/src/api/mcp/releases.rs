@@ -131,10 +131,12 @@ impl Tools<'_> {
         let (named, agent_id) = (arguments.workspace(), arguments.required("agent_id"));
         let (from, to) = (arguments.required("from"), arguments.text("to"));
         arguments.finish()?;
-        let to = to.as_deref().map_or(VersionSelector::Current, selector);
+        let to = to
+            .as_deref()
+            .map_or(VersionSelector::Current, VersionSelector::from_text);
         let diff = self
             .service
-            .diff_versions(self.caller, named, &*agent_id, selector(&from), to)
+            .diff_versions(self.caller, named, &*agent_id, VersionSelector::from_text(&from), to)
             .await?;
         filled(&diff)
     }
@@ -192,13 +194,5 @@ impl Tools<'_> {
             .await?;
         let rows = promoted.iter().map(filled).collect::<Result<Vec<_>, _>>()?;
         Ok(with_rows("labels", rows, None))
-    }
-}
-
-/// A version by its number or by a label, which never consists of digits alone.
-fn selector(text: &str) -> VersionSelector<'_> {
-    match text.parse() {
-        Ok(version) => VersionSelector::Version(version),
-        Err(_) => VersionSelector::Label(text),
     }
 }

@@ -1,51 +1,33 @@
 //! The parameters that identify a budget.
 
 use agentcfg_core::model;
-use agentcfg_core::validate::{Faults, Invalid};
 
-use super::refuse;
-use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
-use crate::http::errors::Failure;
+use super::readers::{Parsed, RequiredParsed, parameters};
+use crate::api::call::{ParameterDoc, Shape};
 
-/// Declares required words.
-macro_rules! required_words {
-    ($($(#[doc = $doc:literal])+ $type:ident: $value:ty, $component:literal, $name:literal of $field:literal, $about:literal, $example:literal;)+) => {$(
-        $(#[doc = $doc])+
-        pub struct $type;
-
-        impl Parameter for $type {
-            type Value<'a> = $value;
-
-            const DOC: ParameterDoc = ParameterDoc::query($component, $name, Shape::Field("Budget", $field), $about)
-                .required()
-                .example($example);
-
-            fn read(request: &Received<'_>, _: &mut Faults) -> Result<$value, Failure> {
-                let text = request.required(&Self::DOC)?;
-                text.parse()
-                    .map_err(|rule| Failure::parameter($name, rule))
-            }
-        }
-    )+};
-}
-
-required_words! {
+parameters! {
     /// Which calls the budget covers.
-    BudgetScope: model::BudgetScope, "BudgetScope", "scope" of "scope",
-        "Which calls the budget covers: all of the workspace, or those of one agent, API key or user.", "\"agent\"";
+    BudgetScope: RequiredParsed<model::BudgetScope> = ParameterDoc::query(
+        "BudgetScope",
+        "scope",
+        Shape::Field("Budget", "scope"),
+        "Which calls the budget covers: all of the workspace, or those of one agent, API key or user.",
+    )
+    .required()
+    .example("\"agent\"");
 
     /// After which time the budget begins again.
-    BudgetPeriod: model::BudgetPeriod, "BudgetPeriod", "period" of "period",
-        "After which time the budget begins again: each day or month in UTC, or never.", "\"month\"";
-}
+    BudgetPeriod: RequiredParsed<model::BudgetPeriod> = ParameterDoc::query(
+        "BudgetPeriod",
+        "period",
+        Shape::Field("Budget", "period"),
+        "After which time the budget begins again: each day or month in UTC, or never.",
+    )
+    .required()
+    .example("\"month\"");
 
-/// What a budget covers.
-pub struct BudgetScopeId;
-
-impl Parameter for BudgetScopeId {
-    type Value<'a> = Option<model::UserId>;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
+    /// What a budget covers.
+    BudgetScopeId: Parsed<model::UserId> = ParameterDoc::query(
         "BudgetScopeId",
         "scope_id",
         Shape::Field("Member", "user_id"),
@@ -53,14 +35,4 @@ impl Parameter for BudgetScopeId {
          `workspace`, with which it must not be given.",
     )
     .example("\"release-writer\"");
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<model::UserId>, Failure> {
-        let id = request.optional(&Self::DOC).map(str::parse).transpose();
-        Ok(id.unwrap_or_else(|invalid: Invalid| {
-            for fault in invalid.faults() {
-                refuse(&Self::DOC, fault.rule(), faults);
-            }
-            None
-        }))
-    }
 }

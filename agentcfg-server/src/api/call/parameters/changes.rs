@@ -1,60 +1,36 @@
 //! The parameters of the change feed.
 
 use agentcfg_core::model::{After, Cursor, CursorError};
-use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, MAX_LIMIT};
+use agentcfg_core::validate::{DEFAULT_LIMIT, Faults};
 use hyper::header::HeaderValue;
 
-use super::declare::flags;
-use super::{LIMIT, LIMIT_EXAMPLE, refuse};
+use super::flag;
+use super::pages::limit;
+use super::readers::{Flag, NumberOrDefault, parameters, refuse};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 use crate::http::request::asks_for_events;
 
-/// The limit of a page of changes.
-pub struct ChangeLimit;
-
-impl Parameter for ChangeLimit {
-    type Value<'a> = u64;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
+parameters! {
+    /// The limit of a page of changes.
+    ChangeLimit: NumberOrDefault = limit(
         "ChangeLimit",
-        LIMIT,
-        Shape::Number {
-            minimum: 1,
-            maximum: Some(MAX_LIMIT),
-            default: Some(DEFAULT_LIMIT),
-        },
+        Some(DEFAULT_LIMIT),
         "Most events to return. An answer also ends after 8 MiB, with at least one event. A stream has no limit.",
-    )
-    .example(LIMIT_EXAMPLE);
+    );
 
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
-        Ok(request.number(&Self::DOC, faults).unwrap_or(DEFAULT_LIMIT))
-    }
-}
-
-/// How long an empty answer waits for an event, in seconds.
-pub struct ChangeWait;
-
-impl Parameter for ChangeWait {
-    type Value<'a> = u64;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
+    /// How long an empty answer waits for an event, in seconds.
+    ChangeWait: NumberOrDefault = ParameterDoc::query(
         "ChangeWait",
         "wait",
-        Shape::Number {
-            minimum: 0,
-            maximum: Some(30),
-            default: Some(0),
-        },
+        Shape::Number { minimum: 0, maximum: Some(30), default: Some(0) },
         "How many seconds an answer without events waits for one. An event that the caller may not see does not end the \
          wait.",
     )
     .example("20");
 
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
-        Ok(request.number(&Self::DOC, faults).unwrap_or(0))
-    }
+    /// Whether a stream of changes also has live statuses.
+    WithStatus: Flag = flag("WithStatus", "status", "Whether a stream also has events of live status.");
 }
 
 /// The position in the change feed after which to read.
@@ -121,11 +97,6 @@ impl Parameter for LastEventId {
 
 fn last_event_id<'a>(request: &Received<'a>) -> Option<&'a HeaderValue> {
     request.headers.get("last-event-id").filter(|field| !field.is_empty())
-}
-
-flags! {
-    /// Whether a stream of changes also has live statuses.
-    WithStatus, "WithStatus", "status", "Whether a stream also has events of live status.";
 }
 
 /// Whether the answer is to be server-sent events.

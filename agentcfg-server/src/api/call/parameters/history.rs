@@ -1,41 +1,13 @@
 //! The parameters of versions, labels, the past and the audit log.
 
 use agentcfg_core::model::{self, AsOf, Timestamp, VersionSelector};
-use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, Invalid, MAX_LIMIT};
+use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, Invalid};
 
-use super::declare::{moments, numbers, required_texts, texts};
-use super::{LIMIT, LIMIT_EXAMPLE, refuse};
+use super::pages::limit;
+use super::readers::{Moment, Number, NumberOrDefault, RequiredText, SmallNumber, Text, parameters};
+use super::{moment, text};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
-
-pub(super) const MOMENT: Shape = Shape::Pattern {
-    length: None,
-    pattern: concat!(
-        "^[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])",
-        r"[Tt](?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\.[0-9]+)?",
-        "(?:[Zz]|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])$"
-    ),
-};
-pub(super) const MOMENT_EXAMPLE: &str = r#""2026-11-20T09:30:00Z""#;
-
-impl Received<'_> {
-    /// A moment with any offset. Faults are reported together with others.
-    pub(super) fn moment(&self, parameter: &ParameterDoc, faults: &mut Faults) -> Option<Timestamp> {
-        let text = self.optional(parameter)?;
-        match text.parse() {
-            Ok(moment) => Some(moment),
-            // In a query `+` means a space, so a `+` of an offset arrives as one.
-            Err(_) if text.replace(' ', "+").parse::<Timestamp>().is_ok() => {
-                refuse(parameter, "must have the + of its offset written as %2B", faults);
-                None
-            }
-            Err(rule) => {
-                refuse(parameter, rule, faults);
-                None
-            }
-        }
-    }
-}
 
 /// The message for a change.
 pub struct Message;
@@ -53,112 +25,183 @@ impl Parameter for Message {
     .example(r#""Shorter notes""#);
 
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<model::Message>, Failure> {
-        let Some(text) = request.optional(&Self::DOC) else {
-            return Ok(None);
-        };
-        match model::Message::try_from(text) {
-            Ok(message) => Ok(Some(message)),
-            Err(invalid) => {
-                for fault in invalid.faults() {
-                    refuse(&Self::DOC, fault.rule(), faults);
-                }
-                Ok(None)
-            }
-        }
+        Ok(request.parsed(&Self::DOC, model::Message::try_from, faults))
     }
 }
 
-numbers! {
+const fn number(
+    component: &'static str,
+    name: &'static str,
+    minimum: u64,
+    description: &'static str,
+    example: &'static str,
+) -> ParameterDoc {
+    let shape = Shape::Number {
+        minimum,
+        maximum: None,
+        default: None,
+    };
+    ParameterDoc::query(component, name, shape, description).example(example)
+}
+
+parameters! {
     /// A version by its number.
-    VersionNumber, "VersionNumber", "version" from 0,
-        "The number of a version. One that the agent does not have is answered with 404.", "3";
+    VersionNumber: Number = number(
+        "VersionNumber",
+        "version",
+        0,
+        "The number of a version. One that the agent does not have is answered with 404.",
+        "3",
+    );
 
     /// A moment by the workspace's revision.
-    Revision, "Revision", "revision" from 1,
+    Revision: Number = number(
+        "Revision",
+        "revision",
+        1,
         "What was current at this revision of the workspace, which is the number of an audit entry. One that is not there \
-         yet is refused. Not together with `at`.", "118";
+         yet is refused. Not together with `at`.",
+        "118",
+    );
 
     /// The version before which a page of versions starts.
-    BeforeVersion, "BeforeVersion", "before" from 1,
-        "Only versions with a smaller number.", "7";
+    BeforeVersion: Number = number("BeforeVersion", "before", 1, "Only versions with a smaller number.", "7");
 
     /// The revision before which a page of the history of a label starts.
-    BeforeMove, "BeforeMove", "before" from 1,
-        "Only commits with a smaller revision.", "118";
+    BeforeMove: Number = number("BeforeMove", "before", 1, "Only commits with a smaller revision.", "118");
 
     /// The revision before which a page of the audit log starts.
-    BeforeRevision, "BeforeRevision", "before" from 1,
-        "Only entries with a smaller revision.", "118";
-}
+    BeforeRevision: Number = number("BeforeRevision", "before", 1, "Only entries with a smaller revision.", "118");
 
-moments! {
     /// A moment by its time.
-    At, "At", "at",
+    At: Moment = moment(
+        "At",
+        "at",
         "What was current at this time (RFC 3339), which is included; a time in the future means now. Not together with \
-         `revision`.";
+         `revision`.",
+    );
 
     /// The start of a period.
-    Since, "Since", "since", "Only entries from this time on (RFC 3339).";
+    Since: Moment = moment("Since", "since", "Only entries from this time on (RFC 3339).");
 
     /// The start of a history of statuses.
-    ChangedSince, "ChangedSince", "since",
-        "Only changes from this time on (RFC 3339). Left out, those of the last 24 hours.";
+    ChangedSince: Moment = moment(
+        "ChangedSince",
+        "since",
+        "Only changes from this time on (RFC 3339). Left out, those of the last 24 hours.",
+    );
 
     /// The end of a period.
-    Until, "Until", "until", "Only entries before this time (RFC 3339).";
-}
+    Until: Moment = moment("Until", "until", "Only entries before this time (RFC 3339).");
 
-texts! {
     /// A version by a label.
-    SelectedLabel, "SelectedLabel", "label",
+    SelectedLabel: Text = text(
+        "SelectedLabel",
+        "label",
         "The version that this label points at; `latest` is the current one. A label that the agent does not have is \
-         answered with 404.", "\"production\"";
+         answered with 404.",
+        "\"production\"",
+    );
 
     /// The label whose releases are listed.
-    ReleasedLabel, "ReleasedLabel", "label",
-        "The label; `latest` releases the current versions. It is required, unless the API key is pinned to a label.", "\"production\"";
+    ReleasedLabel: Text = text(
+        "ReleasedLabel",
+        "label",
+        "The label; `latest` releases the current versions. It is required, unless the API key is pinned to a \
+         label.",
+        "\"production\"",
+    );
 
     /// The agent whose release is listed.
-    ReleasedAgent, "ReleasedAgent", "agent_id", "Lists the release of this agent alone.", "\"release-writer\"";
+    ReleasedAgent: Text = text(
+        "ReleasedAgent",
+        "agent_id",
+        "Lists the release of this agent alone.",
+        "\"release-writer\"",
+    );
 
     /// The agent whose moves are listed.
-    MovedAgent, "MovedAgent", "agent_id", "Lists moves of this agent's label alone.", "\"release-writer\"";
+    MovedAgent: Text = text("MovedAgent", "agent_id", "Lists moves of this agent's label alone.", "\"release-writer\"");
 
     /// The agent whose changes of status are listed.
-    ChangedAgent, "ChangedAgent", "agent_id", "Lists changes of this agent alone.", "\"release-writer\"";
+    ChangedAgent: Text = text("ChangedAgent", "agent_id", "Lists changes of this agent alone.", "\"release-writer\"");
 
     /// The only label to list.
-    LabelFilter, "LabelFilter", "label", "Lists this label alone.", "\"production\"";
+    LabelFilter: Text = text("LabelFilter", "label", "Lists this label alone.", "\"production\"");
 
     /// The agent whose labels are listed.
-    LabelledAgent, "LabelledAgent", "agent_id", "Lists labels of this agent alone.", "\"release-writer\"";
+    LabelledAgent: Text = text("LabelledAgent", "agent_id", "Lists labels of this agent alone.", "\"release-writer\"");
 
     /// The agent whose versions are compared.
-    ComparedAgent, "ComparedAgent", "agent_id",
+    ComparedAgent: Text = text(
+        "ComparedAgent",
+        "agent_id",
         "The agent whose versions are compared. It is required, unless two labels are compared for all agents of the workspace \
-         that `workspace_id` names. One that does not exist is answered with 404.", "\"release-writer\"";
+         that `workspace_id` names. One that does not exist is answered with 404.",
+        "\"release-writer\"",
+    );
 
     /// The agent whose versions are listed.
-    VersionsOf, "VersionsOf", "agent_id",
+    VersionsOf: Text = text(
+        "VersionsOf",
+        "agent_id",
         "The agent whose versions are listed. Left out, the current version of each active agent is, in the order of \
-         the list of agents.", "\"release-writer\"";
+         the list of agents.",
+        "\"release-writer\"",
+    );
 
     /// The actor of audit entries.
-    ActorFilter, "ActorFilter", "actor",
-        "Only entries of the actor with this identifier, of whatever type.", "\"user_71\"";
+    ActorFilter: Text = text(
+        "ActorFilter",
+        "actor",
+        "Only entries of the actor with this identifier, of whatever type.",
+        "\"user_71\"",
+    );
 
     /// The action of audit entries.
-    ActionFilter, "ActionFilter", "action",
-        "Only entries of this action, or of a family of actions such as `agent.*`. An unknown one selects nothing.",
-        "\"agent.*\"";
+    ActionFilter: Text = text(
+        "ActionFilter",
+        "action",
+        "Only entries of this action, or of a family of actions such as `agent.*`. An unknown one selects \
+         nothing.",
+        "\"agent.*\"",
+    );
 
     /// The type of the target of audit entries.
-    TargetTypeFilter, "TargetTypeFilter", "target_type",
-        "Only entries whose target is of this type. An unknown one selects nothing.", "\"agent\"";
+    TargetTypeFilter: Text = text(
+        "TargetTypeFilter",
+        "target_type",
+        "Only entries whose target is of this type. An unknown one selects nothing.",
+        "\"agent\"",
+    );
 
     /// The target of audit entries.
-    TargetIdFilter, "TargetIdFilter", "target_id",
-        "Only entries whose target has this identifier.", "\"release-writer\"";
+    TargetIdFilter: Text = text(
+        "TargetIdFilter",
+        "target_id",
+        "Only entries whose target has this identifier.",
+        "\"release-writer\"",
+    );
+
+    /// The limit of a list of versions.
+    VersionLimit: SmallNumber = limit(
+        "VersionLimit",
+        None,
+        "Most versions to return: 100 of an agent where it is left out, and those of all agents without `agent_id`.",
+    );
+
+    /// The limit of the history of a label.
+    MoveLimit: NumberOrDefault = limit("MoveLimit", Some(DEFAULT_LIMIT), "Most commits to return.");
+
+    /// The label to act on.
+    MovedLabel: RequiredText = ParameterDoc::query(
+        "MovedLabel",
+        "label",
+        Shape::Field("AgentLabel", "label"),
+        "The label. `latest` is reserved and refused here.",
+    )
+    .example("\"production\"")
+    .required();
 }
 
 /// The version that a comparison starts with.
@@ -177,7 +220,7 @@ impl Parameter for DiffFrom {
     .example("\"1\"");
 
     fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
-        Ok(number_or_label(request.required(&Self::DOC)?))
+        Ok(VersionSelector::from_text(request.required(&Self::DOC)?))
     }
 }
 
@@ -197,64 +240,7 @@ impl Parameter for DiffTo {
 
     fn read<'a>(request: &'a Received<'_>, _: &mut Faults) -> Result<VersionSelector<'a>, Failure> {
         let text = request.optional(&Self::DOC);
-        Ok(text.map_or(VersionSelector::Current, number_or_label))
-    }
-}
-
-required_texts! {
-    /// The label to act on.
-    MovedLabel = ParameterDoc::query(
-        "MovedLabel",
-        "label",
-        Shape::Field("AgentLabel", "label"),
-        "The label. `latest` is reserved and refused here.",
-    )
-    .example("\"production\"");
-}
-
-/// The limit of a list of versions.
-pub struct VersionLimit;
-
-impl Parameter for VersionLimit {
-    type Value<'a> = Option<u32>;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "VersionLimit",
-        LIMIT,
-        Shape::Number {
-            minimum: 1,
-            maximum: Some(MAX_LIMIT),
-            default: None,
-        },
-        "Most versions to return: 100 of an agent where it is left out, and those of all agents without `agent_id`.",
-    )
-    .example(LIMIT_EXAMPLE);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u32>, Failure> {
-        Ok(request.limit(&Self::DOC, faults))
-    }
-}
-
-/// The limit of the history of a label.
-pub struct MoveLimit;
-
-impl Parameter for MoveLimit {
-    type Value<'a> = u64;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "MoveLimit",
-        LIMIT,
-        Shape::Number {
-            minimum: 1,
-            maximum: Some(MAX_LIMIT),
-            default: Some(DEFAULT_LIMIT),
-        },
-        "Most commits to return.",
-    )
-    .example(LIMIT_EXAMPLE);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<u64, Failure> {
-        Ok(request.number(&Self::DOC, faults).unwrap_or(DEFAULT_LIMIT))
+        Ok(text.map_or(VersionSelector::Current, VersionSelector::from_text))
     }
 }
 
@@ -307,14 +293,4 @@ fn together(names: &[&str]) -> Failure {
         "must not be given together",
     )
     .into()
-}
-
-/// A version by the text of a number or of a label. A number that no version can have is treated as a label, so that
-/// the error shows what was sent.
-pub fn number_or_label(text: &str) -> VersionSelector<'_> {
-    let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse() {
-        Ok(number) if is_number => VersionSelector::Version(number),
-        _ => VersionSelector::Label(text),
-    }
 }

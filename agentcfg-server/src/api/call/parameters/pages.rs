@@ -2,58 +2,36 @@
 
 use agentcfg_core::validate::{DEFAULT_LIMIT, Faults, MAX_LIMIT};
 
-use super::refuse;
+use super::readers::{Number, SmallNumber, parameters};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 
-pub(super) const LIMIT: &str = "limit";
-pub(super) const LIMIT_EXAMPLE: &str = "50";
-
-/// The limit of the list of agents.
-pub struct Limit;
-
-impl Parameter for Limit {
-    type Value<'a> = Option<u32>;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "Limit",
-        LIMIT,
-        Shape::Number {
-            minimum: 1,
-            maximum: Some(MAX_LIMIT),
-            default: None,
-        },
-        "The greatest number of agents to return. Left out, all are returned.",
-    )
-    .example(LIMIT_EXAMPLE);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u32>, Failure> {
-        Ok(request.limit(&Self::DOC, faults))
-    }
+/// The greatest number of rows to return.
+pub(super) const fn limit(component: &'static str, default: Option<u64>, description: &'static str) -> ParameterDoc {
+    let shape = Shape::Number {
+        minimum: 1,
+        maximum: Some(MAX_LIMIT),
+        default,
+    };
+    ParameterDoc::query(component, "limit", shape, description).example("50")
 }
 
-/// The limit of the audit log.
-pub struct AuditLimit;
+parameters! {
+    /// The limit of the list of agents.
+    Limit: SmallNumber = limit("Limit", None, "The greatest number of agents to return. Left out, all are returned.");
 
-impl Parameter for AuditLimit {
-    type Value<'a> = usize;
+    /// The limit of the audit log.
+    AuditLimit: SmallNumber = limit("AuditLimit", Some(DEFAULT_LIMIT), "Most entries to return.");
 
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "AuditLimit",
-        LIMIT,
-        Shape::Number {
-            minimum: 1,
-            maximum: Some(MAX_LIMIT),
-            default: Some(DEFAULT_LIMIT),
-        },
-        "Most entries to return.",
+    /// How many elements of a list to skip.
+    Offset: Number = ParameterDoc::query(
+        "Offset",
+        "offset",
+        Shape::Number { minimum: 0, maximum: None, default: Some(0) },
+        "How many elements to skip at the start. An offset beyond the last element gives an empty array; one that \
+         does not fit into 64 bits is refused.",
     )
-    .example(LIMIT_EXAMPLE);
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<usize, Failure> {
-        let limit = request.number(&Self::DOC, faults).unwrap_or(DEFAULT_LIMIT);
-        Ok(usize::try_from(limit).unwrap_or(usize::MAX))
-    }
+    .example("0");
 }
 
 /// Whether entries are listed without the values.
@@ -74,35 +52,11 @@ impl Parameter for AuditView {
     .example(r#""summary""#);
 
     fn read(request: &Received<'_>, faults: &mut Faults) -> Result<bool, Failure> {
-        match request.optional(&Self::DOC) {
-            None | Some("full") => {}
-            Some("summary") => return Ok(true),
-            Some(_) => refuse(&Self::DOC, "must be one of full, summary", faults),
-        }
-        Ok(false)
-    }
-}
-
-/// How many elements of a list to skip.
-pub struct Offset;
-
-impl Parameter for Offset {
-    type Value<'a> = Option<u64>;
-
-    const DOC: ParameterDoc = ParameterDoc::query(
-        "Offset",
-        "offset",
-        Shape::Number {
-            minimum: 0,
-            maximum: None,
-            default: Some(0),
-        },
-        "How many elements to skip at the start. An offset beyond the last element gives an empty array; one that \
-         does not fit into 64 bits is refused.",
-    )
-    .example("0");
-
-    fn read(request: &Received<'_>, faults: &mut Faults) -> Result<Option<u64>, Failure> {
-        Ok(request.number(&Self::DOC, faults))
+        let is_summary = |text: &str| match text {
+            "full" => Ok(false),
+            "summary" => Ok(true),
+            _ => Err("must be one of full, summary".to_owned()),
+        };
+        Ok(request.parsed(&Self::DOC, is_summary, faults).unwrap_or_default())
     }
 }

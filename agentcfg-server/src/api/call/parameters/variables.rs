@@ -5,7 +5,7 @@ use agentcfg_core::validate::{Faults, read_json, shown};
 use hyper::header::HeaderName;
 use serde_json::Value;
 
-use super::refuse;
+use super::readers::{BrokenRules, refuse};
 use crate::api::call::{Parameter, ParameterDoc, Received, Shape};
 use crate::http::errors::Failure;
 
@@ -60,9 +60,7 @@ impl Parameter for Variables {
                 return Ok(None);
             }
             Err(invalid) => {
-                for fault in invalid.faults() {
-                    refuse(&Self::DOC, fault.rule(), faults);
-                }
+                invalid.report(&Self::DOC, faults);
                 return Ok(None);
             }
         };
