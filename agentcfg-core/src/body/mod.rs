@@ -21,7 +21,7 @@ use std::fmt::Display;
 pub(crate) use self::declare::{body, field_type, name, readable, record, rule, schema};
 pub(crate) use self::field::{Change, Field};
 pub(crate) use self::rule::Rule;
-pub(crate) use self::value::{FromJson, from_text, list_from_json, mismatch};
+pub(crate) use self::value::{FromJson, from_text, list_from_json, mismatch, serde_as_text};
 use crate::json::{self, Json};
 use crate::validate::{Faults, Invalid, nearest, shown};
 

@@ -54,6 +54,29 @@ macro_rules! from_text {
 
 pub(crate) use from_text;
 
+/// Serialises a type as the text that it is displayed as, and reads it by its parser; `read` alone does only that.
+macro_rules! serde_as_text {
+    (read $name:ty) => {
+        impl<'de> serde::Deserialize<'de> for $name {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
+                text.parse().map_err(serde::de::Error::custom)
+            }
+        }
+    };
+    ($name:ty) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+
+        $crate::body::serde_as_text!(read $name);
+    };
+}
+
+pub(crate) use serde_as_text;
+
 /// Reads a list of values that are written as strings.
 macro_rules! list_from_json {
     ($name:ty) => {

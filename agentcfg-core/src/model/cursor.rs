@@ -3,10 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
-
 use super::{Epoch, WorkspaceId, parse_uuid};
-use crate::body::from_text;
+use crate::body::{from_text, serde_as_text};
 
 /// Separates an epoch and a workspace from the revision.
 const REVISION: &str = "-c";
@@ -164,18 +162,7 @@ impl FromStr for Cursor {
     }
 }
 
-impl Serialize for Cursor {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Cursor {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+serde_as_text!(Cursor);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use crate::body::serde_as_text;
 
 /// How many characters an epoch has.
 const LENGTH: usize = 8;
@@ -86,18 +86,7 @@ impl fmt::Debug for Epoch {
     }
 }
 
-impl Serialize for Epoch {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Epoch {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(de::Error::custom)
-    }
-}
+serde_as_text!(Epoch);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -3,10 +3,10 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 use uuid::Uuid;
 
-use crate::body::from_text;
+use crate::body::{from_text, serde_as_text};
 
 /// Why a string is not an identifier: it is not a hyphenated UUID.
 ///
@@ -110,12 +110,7 @@ macro_rules! uuid_ids {
             }
         }
 
-        impl<'de> Deserialize<'de> for $name {
-            fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-                text.parse().map_err(serde::de::Error::custom)
-            }
-        }
+        serde_as_text!(read $name);
     )+};
 }
 

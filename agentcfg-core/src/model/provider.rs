@@ -1,15 +1,12 @@
 //! Model providers: whose models agents call, and with whose credential.
 
-use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::Timestamp;
 use super::price::Price;
 use super::word_enum::word_enum;
-use crate::body::record;
+use crate::body::{record, serde_as_text};
 use crate::validate::Invalid;
 
 /// The identifier of a model provider: 1–32 of `a-z`, `0-9` and `-`, the first a letter.
@@ -91,18 +88,7 @@ impl fmt::Debug for Provider {
     }
 }
 
-impl Serialize for Provider {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.as_str())
-    }
-}
-
-impl<'de> Deserialize<'de> for Provider {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let name = <Cow<'de, str>>::deserialize(deserializer)?;
-        name.parse().map_err(serde::de::Error::custom)
-    }
-}
+serde_as_text!(Provider);
 
 word_enum! {
     /// The API that a provider speaks.

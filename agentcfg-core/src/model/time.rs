@@ -4,9 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Serialize, Serializer};
 
-use crate::body::from_text;
+use crate::body::{from_text, serde_as_text};
 
 /// A moment in UTC with millisecond precision, written as `2026-11-20T09:30:00.123Z`.
 ///
@@ -158,12 +158,7 @@ impl Serialize for Timestamp {
     }
 }
 
-impl<'de> Deserialize<'de> for Timestamp {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+serde_as_text!(read Timestamp);
 
 #[cfg(test)]
 mod tests {

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::str::FromStr;
 
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
 use super::word_enum::word_enum;
 use super::{Cursor, EventTypes, Timestamp, WebhookId, WorkspaceId};
-use crate::body::{body, from_text, record};
+use crate::body::{body, from_text, record, serde_as_text};
 use crate::rules;
 use crate::validate::MAX_WEBHOOK_DESCRIPTION;
 
@@ -213,18 +213,7 @@ impl FromStr for ReplayFrom {
     }
 }
 
-impl Serialize for ReplayFrom {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for ReplayFrom {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+serde_as_text!(ReplayFrom);
 
 body! {
     /// Moves the cursor of a webhook back, so that the events after it are sent again.

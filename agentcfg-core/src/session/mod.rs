@@ -232,40 +232,28 @@ pub trait SessionVerifier: Send + Sync + 'static {
     }
 }
 
-#[async_trait]
-impl<V: SessionVerifier + ?Sized> SessionVerifier for Arc<V> {
-    async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
-        (**self).verify(token, now).await
-    }
+/// A verifier behind a pointer is a verifier.
+macro_rules! pointers {
+    ($($pointer:ident),+) => {$(
+        #[async_trait]
+        impl<V: SessionVerifier + ?Sized> SessionVerifier for $pointer<V> {
+            async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
+                (**self).verify(token, now).await
+            }
 
-    fn ready(&self) -> Result<(), SessionError> {
-        (**self).ready()
-    }
+            fn ready(&self) -> Result<(), SessionError> {
+                (**self).ready()
+            }
 
-    fn cookie_life(&self) -> CookieLife {
-        (**self).cookie_life()
-    }
+            fn cookie_life(&self) -> CookieLife {
+                (**self).cookie_life()
+            }
 
-    fn origin(&self) -> String {
-        (**self).origin()
-    }
+            fn origin(&self) -> String {
+                (**self).origin()
+            }
+        }
+    )+};
 }
 
-#[async_trait]
-impl<V: SessionVerifier + ?Sized> SessionVerifier for Box<V> {
-    async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
-        (**self).verify(token, now).await
-    }
-
-    fn ready(&self) -> Result<(), SessionError> {
-        (**self).ready()
-    }
-
-    fn cookie_life(&self) -> CookieLife {
-        (**self).cookie_life()
-    }
-
-    fn origin(&self) -> String {
-        (**self).origin()
-    }
-}
+pointers!(Arc, Box);

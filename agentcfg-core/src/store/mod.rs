@@ -1,6 +1,7 @@
-//! The storage contract: three methods that fit an embedded file, SQL and a distributed key-value
-//! engine alike. The others have default bodies; most spare reads where an engine can tell what
-//! changed. A wrapper of a store names it in [`Store::inner`], to which the default bodies forward.
+//! The storage contract: reads, scans and commits, which fit an embedded file, SQL and a distributed
+//! key-value engine alike. Besides these three methods a store writes [`Store::inner`]: the store that it
+//! wraps, if any, to which the default bodies of all others forward. Most of those spare reads where an
+//! engine can tell what changed.
 //!
 //! A store keeps [`Record`]s under [`Key`]s. It contains no rule about agents or permissions: the rules
 //! are in the `service` module, which turns each mutation into exactly one [`Batch`].

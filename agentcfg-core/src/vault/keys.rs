@@ -7,6 +7,7 @@ use base64ct::{Base64Unpadded, Base64UrlUnpadded, Encoding};
 use sha2::{Digest, Sha256};
 use zeroize::Zeroizing;
 
+use crate::body::serde_as_text;
 use crate::clock::{Entropy, EntropyError};
 
 pub(super) const ID: usize = 8;
@@ -109,18 +110,7 @@ impl FromStr for KeyId {
     }
 }
 
-impl serde::Serialize for KeyId {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for KeyId {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+serde_as_text!(KeyId);
 
 impl MasterKey {
     /// Makes a new key.

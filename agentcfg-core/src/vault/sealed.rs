@@ -6,6 +6,7 @@ use std::str::FromStr;
 use base64ct::{Base64, Encoding};
 
 use super::keys::{ID, KeyId};
+use crate::body::serde_as_text;
 
 const HEAD: usize = 1 + ID;
 pub(super) const NONCE: usize = 24;
@@ -138,15 +139,4 @@ impl FromStr for Sealed {
     }
 }
 
-impl serde::Serialize for Sealed {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> serde::Deserialize<'de> for Sealed {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = <std::borrow::Cow<'de, str>>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
-    }
-}
+serde_as_text!(Sealed);

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use agentcfg_core::ErrorKind;
-use agentcfg_core::model::AgentFilter;
-use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Parameters, Patch, Precondition, Role, Scope};
+use agentcfg_core::model::{
+    AgentFilter, AgentPatch, CreatedApiKey, NewAgent, NewWorkspace, Parameters, Patch, Precondition, Role, Scope,
+    WorkspaceId,
+};
+use agentcfg_core::{Error, ErrorKind};
 use tokio::task::JoinSet;
 
-use super::support::ANY;
 use super::support::race::{at_once, everywhere, tally};
+use super::support::{ANY, World};
 
 #[test]
 fn one_concurrent_creation_takes_the_last_slot() {
@@ -250,44 +252,62 @@ fn one_concurrent_revocation_succeeds() {
     });
 }
 
+/// Makes calls again and again, each in a task of its own, while their key is revoked. Those that begin after the revocation
+/// must be refused, and the log must not grow.
+async fn call_while_revoked<F>(
+    world: &World,
+    workspace: WorkspaceId,
+    key: &CreatedApiKey,
+    calls: impl IntoIterator<Item = impl Fn() -> F + Send + 'static>,
+) where
+    F: Future<Output = Result<(), Error>> + Send + 'static,
+{
+    let revoked = Arc::new(AtomicBool::new(false));
+    let mut tasks = JoinSet::new();
+    for call in calls {
+        let revoked = Arc::clone(&revoked);
+        tasks.spawn(async move {
+            let mut after = 0;
+            while after < 3 {
+                let begun_after = revoked.load(Ordering::SeqCst);
+                match call().await {
+                    Ok(()) => assert!(!begun_after, "a revoked key did something"),
+                    Err(error) => assert_eq!(error.kind(), ErrorKind::Unauthorized),
+                }
+                after += usize::from(begun_after);
+                tokio::task::yield_now().await;
+            }
+        });
+    }
+    let ada = world.user("ada");
+    world.service.revoke_api_key(&ada, &key.record.id).await.unwrap();
+    let last = world.log(workspace, "ada").await.len();
+    revoked.store(true, Ordering::SeqCst);
+    while let Some(task) = tasks.join_next().await {
+        task.unwrap();
+    }
+    assert_eq!(world.log(workspace, "ada").await.len(), last);
+}
+
 #[test]
 fn nothing_that_begins_after_a_revocation_succeeds() {
     everywhere(None, |world| async move {
         let workspace = world.workspace("ada").await;
         world.agent(workspace, "ada", "writer").await;
-        let created = Arc::new(world.key(workspace, "ada", Scope::Admin).await);
-        let revoked = Arc::new(AtomicBool::new(false));
-        let mut tasks = JoinSet::new();
-        for _ in 0..3 {
-            let (service, created, revoked) = (world.another_instance(), Arc::clone(&created), Arc::clone(&revoked));
-            tasks.spawn(async move {
-                let mut after = 0;
-                while after < 3 {
-                    let begun_after = revoked.load(Ordering::SeqCst);
-                    let result = async {
-                        let caller = service.authenticate(&created.key).await?;
-                        service
-                            .update_agent(&caller, None, "writer", AgentPatch::default(), ANY)
-                            .await
-                    }
-                    .await;
-                    match result {
-                        Ok(_) => assert!(!begun_after, "a revoked key was let in"),
-                        Err(error) => assert_eq!(error.kind(), ErrorKind::Unauthorized),
-                    }
-                    after += usize::from(begun_after);
-                    tokio::task::yield_now().await;
+        let created = world.key(workspace, "ada", Scope::Admin).await;
+        let call = |_| {
+            let (service, key) = (world.another_instance(), created.key.clone());
+            move || {
+                let (service, key) = (service.clone(), key.clone());
+                async move {
+                    let caller = service.authenticate(&key).await?;
+                    let empty = AgentPatch::default();
+                    service.update_agent(&caller, None, "writer", empty, ANY).await?;
+                    Ok(())
                 }
-            });
-        }
-        let ada = world.user("ada");
-        world.service.revoke_api_key(&ada, &created.record.id).await.unwrap();
-        let last = world.log(workspace, "ada").await.len();
-        revoked.store(true, Ordering::SeqCst);
-        while let Some(task) = tasks.join_next().await {
-            task.unwrap();
-        }
-        assert_eq!(world.log(workspace, "ada").await.len(), last);
+            }
+        };
+        call_while_revoked(&world, workspace, &created, (0..3).map(call)).await;
     });
 }
 
@@ -297,41 +317,23 @@ fn no_kept_caller_does_anything_that_begins_after_a_revocation() {
         let workspace = world.workspace("ada").await;
         world.agent(workspace, "ada", "writer").await;
         let created = world.key(workspace, "ada", Scope::Admin).await;
-        let revoked = Arc::new(AtomicBool::new(false));
-        let mut tasks = JoinSet::new();
-        for number in 0..2 {
-            let (service, revoked) = (world.another_instance(), Arc::clone(&revoked));
+        let mut calls = Vec::new();
+        for is_read in [true, false] {
+            let service = world.another_instance();
             let kept = service.authenticate(&created.key).await.unwrap();
-            tasks.spawn(async move {
-                let mut after = 0;
-                while after < 3 {
-                    let begun_after = revoked.load(Ordering::SeqCst);
-                    let result = match number % 2 {
-                        0 => service
-                            .list_agents(&kept, workspace, &AgentFilter::default())
-                            .await
-                            .map(drop),
-                        _ => service
-                            .update_agent(&kept, None, "writer", AgentPatch::default(), ANY)
-                            .await
-                            .map(drop),
-                    };
-                    match result {
-                        Ok(()) => assert!(!begun_after, "a revoked key did something"),
-                        Err(error) => assert_eq!(error.kind(), ErrorKind::Unauthorized),
+            calls.push(move || {
+                let (service, kept) = (service.clone(), kept.clone());
+                async move {
+                    if is_read {
+                        service.list_agents(&kept, workspace, &AgentFilter::default()).await?;
+                    } else {
+                        let empty = AgentPatch::default();
+                        service.update_agent(&kept, None, "writer", empty, ANY).await?;
                     }
-                    after += usize::from(begun_after);
-                    tokio::task::yield_now().await;
+                    Ok(())
                 }
             });
         }
-        let ada = world.user("ada");
-        world.service.revoke_api_key(&ada, &created.record.id).await.unwrap();
-        let last = world.log(workspace, "ada").await.len();
-        revoked.store(true, Ordering::SeqCst);
-        while let Some(task) = tasks.join_next().await {
-            task.unwrap();
-        }
-        assert_eq!(world.log(workspace, "ada").await.len(), last);
+        call_while_revoked(&world, workspace, &created, calls).await;
     });
 }

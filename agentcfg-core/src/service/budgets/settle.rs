@@ -1,6 +1,7 @@
 //! Settling what processes held that are gone.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use serde_json::json;
 use uuid::Uuid;
@@ -15,7 +16,6 @@ use crate::model::{
 };
 use crate::service::access::Access;
 use crate::service::change::Change;
-use crate::service::chunked_reads::{self, Chunks};
 use crate::service::records::{
     self, BudgetAccount, BudgetPlace, CallBlock, EntityKey, Outcome, ProcessTag, SliceHolder, Stored, StoredBudget,
     StoredCall,
@@ -166,27 +166,21 @@ impl AgentCfg {
         let (Some(first), Some(last)) = (reports().min(), reports().max()) else {
             return Ok(());
         };
-        let mut pieces = Chunks::of(records::calls_from(workspace, first));
-        while let Some(piece) = pieces.next(self).await? {
-            let blocks = chunked_reads::values::<CallBlock>(piece).await?;
-            for (_, call) in blocks.into_iter().flat_map(CallBlock::into_calls) {
-                if call.ended_at > last.saturating_add(AFTER_REPORT + CallBlock::SPAN) {
-                    return Ok(());
-                }
-                let Some(cost) = call.cost.map(nanos).filter(|cost| *cost > 0) else {
-                    continue;
-                };
-                for of in unsettled.iter_mut() {
-                    if call.began_at() < of.begin || !of.place.covers_group(&call.group) {
-                        continue;
-                    }
-                    for gone in of.gone.iter_mut().filter(|gone| !gone.is_added_up && gone.made(&call)) {
-                        gone.spent = gone.spent.saturating_add(cost);
-                    }
-                }
+        self.each_call_from(workspace, first, |call| {
+            if call.ended_at > last.saturating_add(AFTER_REPORT + CallBlock::SPAN) {
+                return ControlFlow::Break(());
             }
-        }
-        Ok(())
+            let cost = call.cost.map_or(0, nanos);
+            let covering = unsettled
+                .iter_mut()
+                .filter(|of| call.began_at() >= of.begin && of.place.covers_group(&call.group));
+            let gone = covering.flat_map(|of| &mut of.gone);
+            for gone in gone.filter(|gone| !gone.is_added_up && gone.made(&call)) {
+                gone.spent = gone.spent.saturating_add(cost);
+            }
+            ControlFlow::Continue(())
+        })
+        .await
     }
 }
 

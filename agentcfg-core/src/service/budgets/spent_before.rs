@@ -1,12 +1,13 @@
 //! What a new budget counts: what the calls of its period have cost before it was made.
 
+use std::ops::ControlFlow;
+
 use super::period;
 use super::reservation::nanos;
 use crate::clock::{DAY, HOUR};
 use crate::error::Error;
 use crate::model::{Timestamp, Usd, WorkspaceId};
 use crate::service::AgentCfg;
-use crate::service::chunked_reads::{self, Chunks};
 use crate::service::records::{self, BudgetPlace, CallBlock, SumTime};
 
 /// How long calls last at most that a new budget leaves to the period before, in milliseconds.
@@ -95,18 +96,16 @@ impl AgentCfg {
     /// What calls have cost that ended from this moment on and began before it. They end soon after it.
     async fn begun_earlier(&self, workspace: WorkspaceId, place: &BudgetPlace, start: i64) -> Result<u64, Error> {
         let mut spent: u64 = 0;
-        let mut pieces = Chunks::of(records::calls_from(workspace, start));
-        while let Some(piece) = pieces.next(self).await? {
-            let blocks = chunked_reads::values::<CallBlock>(piece).await?;
-            for (_, call) in blocks.into_iter().flat_map(CallBlock::into_calls) {
-                if call.ended_at >= start.saturating_add(LONGEST_CALL + CallBlock::SPAN) {
-                    return Ok(spent);
-                }
-                if call.began_at() < start && place.covers_group(&call.group) {
-                    spent = spent.saturating_add(nanos(call.cost.unwrap_or(Usd::ZERO)));
-                }
+        self.each_call_from(workspace, start, |call| {
+            if call.ended_at >= start.saturating_add(LONGEST_CALL + CallBlock::SPAN) {
+                return ControlFlow::Break(());
             }
-        }
+            if call.began_at() < start && place.covers_group(&call.group) {
+                spent = spent.saturating_add(nanos(call.cost.unwrap_or(Usd::ZERO)));
+            }
+            ControlFlow::Continue(())
+        })
+        .await?;
         Ok(spent)
     }
 }

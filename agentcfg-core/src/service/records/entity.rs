@@ -88,6 +88,20 @@ impl<T: Entity> EntityKey<T> {
     }
 }
 
+/// An entity whose item of the key is the identifier of a workspace.
+pub(in crate::service) trait NamedByWorkspace: Entity {}
+
+impl<T: NamedByWorkspace> EntityKey<T> {
+    /// The workspace, from the key.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
+    pub(in crate::service) fn workspace(&self) -> Result<WorkspaceId, Error> {
+        self.item().parse().map_err(|error| self.unreadable(error))
+    }
+}
+
 impl<T> Clone for EntityKey<T> {
     fn clone(&self) -> Self {
         Self {

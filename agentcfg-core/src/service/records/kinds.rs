@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::entity::{Entity, EntityKey, NumberKey};
+use super::entity::{Entity, EntityKey, NamedByWorkspace, NumberKey};
 use crate::error::Error;
 use crate::model::{
     Action, Actor, AgentHistory, AgentId, AgentSet, ApiKey, ApiKeyId, AuditEntry, Changes, Cursor, Definition,
@@ -163,6 +163,8 @@ impl Entity for Membership {
     const KIND: Kind = Kind::Membership;
 }
 
+impl NamedByWorkspace for Membership {}
+
 pub(in crate::service) fn membership(user_id: &str, workspace: WorkspaceId) -> EntityKey<Membership> {
     EntityKey::new(memberships(user_id), workspace.to_string())
 }
@@ -170,17 +172,6 @@ pub(in crate::service) fn membership(user_id: &str, workspace: WorkspaceId) -> E
 /// The partition of a user's memberships.
 pub(in crate::service) fn memberships(user_id: &str) -> Partition {
     Partition::Global(user_id.into())
-}
-
-impl EntityKey<Membership> {
-    /// The workspace, from the key.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
-    pub(in crate::service) fn workspace(&self) -> Result<WorkspaceId, Error> {
-        self.item().parse().map_err(|error| self.unreadable(error))
-    }
 }
 
 impl Entity for StoredAgent {
@@ -430,6 +421,8 @@ impl Entity for StoredRemoval {
     const KIND: Kind = Kind::Removal;
 }
 
+impl NamedByWorkspace for StoredRemoval {}
+
 pub(in crate::service) fn removal(workspace: WorkspaceId) -> EntityKey<StoredRemoval> {
     EntityKey::new(removals(), workspace.to_string())
 }
@@ -437,17 +430,6 @@ pub(in crate::service) fn removal(workspace: WorkspaceId) -> EntityKey<StoredRem
 /// The partition of the [`StoredRemoval`] records of all workspaces.
 pub(in crate::service) fn removals() -> Partition {
     Partition::Global("removals".into())
-}
-
-impl EntityKey<StoredRemoval> {
-    /// The workspace, from the key.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
-    pub(in crate::service) fn workspace(&self) -> Result<WorkspaceId, Error> {
-        self.item().parse().map_err(|error| self.unreadable(error))
-    }
 }
 
 /// The master keys that something in the store may be sealed under, each by its check value. New

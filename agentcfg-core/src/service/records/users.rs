@@ -2,9 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::entity::{Entity, EntityKey};
+use super::entity::{Entity, EntityKey, NamedByWorkspace};
 use super::read::Entries;
-use crate::error::Error;
 use crate::model::{Epoch, Timestamp, UserId, WorkspaceId};
 use crate::store::{Kind, Partition};
 use crate::vault::Sealed;
@@ -17,6 +16,8 @@ impl Entity for WorkspacePlace {
     const KIND: Kind = Kind::WorkspacePlace;
 }
 
+impl NamedByWorkspace for WorkspacePlace {}
+
 pub(in crate::service) fn workspace_place(workspace: WorkspaceId) -> EntityKey<WorkspacePlace> {
     EntityKey::global("workspaces", workspace.to_string())
 }
@@ -24,17 +25,6 @@ pub(in crate::service) fn workspace_place(workspace: WorkspaceId) -> EntityKey<W
 /// The places of all workspaces.
 pub(in crate::service) fn workspace_places() -> Entries<WorkspacePlace> {
     Entries::of(Partition::Global("workspaces".into()))
-}
-
-impl EntityKey<WorkspacePlace> {
-    /// The workspace, from the key.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when it names none.
-    pub(in crate::service) fn workspace(&self) -> Result<WorkspaceId, Error> {
-        self.item().parse().map_err(|error| self.unreadable(error))
-    }
 }
 
 /// What is known of a user who has signed in, or whom an operator has removed.

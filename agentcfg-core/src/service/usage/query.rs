@@ -1,13 +1,14 @@
 //! Sums of usage, grouped.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
 
 use super::selection::{Selection, require_audit};
 use crate::clock::{DAY, HOUR};
 use crate::error::{Error, ErrorKind};
 use crate::model::{Patch, Permission, Timestamp, UsageColumn, UsageFilter, UsageRow, WorkspaceId};
 use crate::service::chunked_reads::{self, Chunks};
-use crate::service::records::{self, CallGroup, StoredSum, SumTime, Sums};
+use crate::service::records::{self, CallBlock, CallGroup, StoredCall, StoredSum, SumTime, Sums};
 use crate::service::{AgentCfg, Caller};
 use crate::validate::Invalid;
 
@@ -145,6 +146,27 @@ impl AgentCfg {
                     return Ok(());
                 }
                 visit(time, sum)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl AgentCfg {
+    /// Calls `visit` for the calls that ended from this moment on, roughly in the order of their ends, until it breaks.
+    pub(in crate::service) async fn each_call_from(
+        &self,
+        workspace: WorkspaceId,
+        from: i64,
+        mut visit: impl FnMut(StoredCall) -> ControlFlow<()>,
+    ) -> Result<(), Error> {
+        let mut pieces = Chunks::of(records::calls_from(workspace, from));
+        while let Some(piece) = pieces.next(self).await? {
+            let blocks = chunked_reads::values::<CallBlock>(piece).await?;
+            for (_, call) in blocks.into_iter().flat_map(CallBlock::into_calls) {
+                if visit(call).is_break() {
+                    return Ok(());
+                }
             }
         }
         Ok(())
