@@ -1,4 +1,4 @@
-//! A store of your own in three methods, checked by the conformance suite, with the service on top.
+//! A store of your own in four methods, checked by the conformance suite, with the service on top.
 //!
 //! It keeps everything in a map behind a lock, so that each call is atomic. On an engine with
 //! transactions, each call is one transaction.

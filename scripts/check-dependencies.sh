@@ -32,6 +32,7 @@ newer=$(cargo metadata --locked --format-version 1 | jq -r '
 engine=$(cargo tree --locked -p agentcfg-core --no-default-features --features engine -e normal --prefix none |
     cut -d' ' -f1 | sort -u | wc -l)
 [ "$engine" -le 55 ] || fail "agentcfg-core with the feature engine has $engine crates, more than 55"
+grep -q "is $engine crates" README.md || fail "README.md must say that the feature engine is $engine crates"
 
 # rustls panics in an app that has two crypto providers in its tree, so that each crate has the one of its features, and a
 # library by default that of rustls.
