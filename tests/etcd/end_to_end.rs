@@ -1,8 +1,6 @@
 //! The whole end-to-end suite, with every server on its own prefix of a cluster.
 
-use std::process::Command;
-
-use agentcfg_tests::harness::{not_run, other_suite};
+use agentcfg_tests::harness::run_end_to_end_suite;
 
 use crate::cluster::Cluster;
 
@@ -25,24 +23,5 @@ const SKIPPED: &[&str] = &[
 #[test]
 fn the_end_to_end_suite_passes_on_a_cluster() {
     let Some(cluster) = Cluster::shared() else { return };
-    let Some(suite) = other_suite("it") else {
-        not_run("the test binary `it` is missing (cargo test -p agentcfg-tests --no-run)");
-        return;
-    };
-    let mut command = Command::new(suite);
-    command
-        .env("AGENTCFG_TEST_DATABASE", cluster.endpoints())
-        .env("AGENTCFG_TEST_BINARY", agentcfg_tests::harness::server_binary());
-    for test in SKIPPED {
-        command.args(["--skip", test]);
-    }
-    let output = command.output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let result = text.lines().find(|line| line.starts_with("test result:"));
-    println!("{}", result.unwrap_or_default());
-    assert!(
-        output.status.success(),
-        "{text}{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    run_end_to_end_suite("", SKIPPED, &[("AGENTCFG_TEST_DATABASE", cluster.endpoints().as_ref())]);
 }

@@ -1,20 +1,18 @@
 //! Migration of a store from a data directory into a cluster and back.
 
-use std::path::Path;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use agentcfg_core::AgentCfg;
-use agentcfg_core::model::{AgentPatch, NewAgent, NewWorkspace, Parameters, Precondition, WorkspaceId};
-use agentcfg_core::store::redb::{RedbOptions, RedbStore};
+use agentcfg_core::model::{AgentPatch, Precondition};
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write};
 use agentcfg_etcd::{EtcdOptions, EtcdStore};
 use agentcfg_tests::harness::database_settings;
 
 use crate::cluster::Cluster;
-use crate::migration::{fails, succeeds};
+use crate::migration::{fails, fill, open, put, same_in_another_epoch, succeeds, visible_state};
 use crate::server::{Server, command, token};
 
 fn migration(from: &str, to: &str, database: &str) -> Command {
@@ -28,40 +26,9 @@ fn migrate(from: &str, to: &str, database: &str) -> Output {
     migration(from, to, database).output().unwrap()
 }
 
-fn open(dir: &Path) -> Arc<dyn Store> {
-    Arc::new(RedbStore::open(dir.join("store.redb"), RedbOptions::default()).unwrap())
-}
-
 fn options(database: &str) -> EtcdOptions {
     let (endpoints, prefix) = database.split_once('#').unwrap();
     EtcdOptions::new(endpoints).prefix(prefix.to_owned())
-}
-
-async fn put(store: &dyn Store, key: &Key) -> u64 {
-    let writes = vec![Write::Put(key.clone(), b"1".to_vec())];
-    store.commit(Batch { checks: vec![], writes }).await.unwrap().numbers[0]
-}
-
-async fn fill(service: &AgentCfg) -> WorkspaceId {
-    let ada = service.trusted_user("ada").unwrap();
-    let new = NewWorkspace::new("Süd");
-    let workspace = service.create_workspace(&ada, new).await.unwrap().id;
-    for agent in ["a", "b", "c"] {
-        let new = NewAgent::new(workspace, agent.parse().unwrap(), "Ä").parameters(Parameters::from([(
-            "x".to_owned(),
-            serde_json::from_str("1e16").unwrap(),
-        )]));
-        service.create_agent(&ada, new).await.unwrap();
-    }
-    workspace
-}
-
-/// The agents with their versions, and the length of the audit log.
-async fn visible(service: &AgentCfg, workspace: WorkspaceId) -> (String, usize) {
-    let ada = service.trusted_user("ada").unwrap();
-    let list = service.list_agents(&ada, workspace, &Default::default()).await.unwrap();
-    let log = service.audit_log(&ada, workspace, 0, 1000).await.unwrap();
-    (serde_json::to_string(list.value.agents().unwrap()).unwrap(), log.len())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -74,8 +41,8 @@ async fn a_store_migrates_to_a_cluster_and_back_and_versions_continue() {
     let kept = Key::global("x", Kind::Meta, "kept");
     let store = open(&first);
     let service = AgentCfg::builder(Arc::clone(&store)).build();
-    let workspace = fill(&service).await;
-    let before = visible(&service, workspace).await;
+    let workspaces = fill(&service).await;
+    let before = visible_state(&service, &workspaces).await;
     let kept_version = put(&*store, &kept).await;
     let gone_version = put(&*store, &gone).await;
     let writes = vec![Write::Delete(gone.clone())];
@@ -88,7 +55,7 @@ async fn a_store_migrates_to_a_cluster_and_back_and_versions_continue() {
 
     let store = Arc::new(EtcdStore::connect(&options(&database)).await.unwrap());
     let service = AgentCfg::builder(Arc::clone(&store)).build();
-    assert_eq!(visible(&service, workspace).await, before);
+    same_in_another_epoch(&visible_state(&service, &workspaces).await, &before);
     let found = store.get(std::slice::from_ref(&kept)).await.unwrap();
     assert_eq!(found[0].as_ref().unwrap().version, kept_version);
     let again = put(&*store, &gone).await;
@@ -100,11 +67,11 @@ async fn a_store_migrates_to_a_cluster_and_back_and_versions_continue() {
     let ada = service.trusted_user("ada").unwrap();
     let patch = AgentPatch::default().display_name("Moved");
     service
-        .update_agent(&ada, Some(workspace), "a", patch, &Precondition::None)
+        .update_agent(&ada, Some(workspaces[0]), "a", patch, &Precondition::None)
         .await
         .unwrap();
-    let after = visible(&service, workspace).await;
-    assert_eq!(after.1, before.1 + 1, "the audit log continues");
+    let after = visible_state(&service, &workspaces).await;
+    assert_eq!(after[0].3, before[0].3 + 1, "the audit log continues");
     fails(&migrate(&from, "etcd", &database), "stop the servers first");
     store.close().await;
     drop((service, store));
@@ -114,7 +81,7 @@ async fn a_store_migrates_to_a_cluster_and_back_and_versions_continue() {
     succeeds(&migrate("etcd", &to, &database), "already in the directory");
     let store = open(&second);
     let service = AgentCfg::builder(Arc::clone(&store)).build();
-    assert_eq!(visible(&service, workspace).await, after);
+    same_in_another_epoch(&visible_state(&service, &workspaces).await, &after);
     assert!(put(&*store, &gone).await > again);
     fails(&migrate("etcd", "postgres", &database), "there is none");
     fails(&migrate("etcd", "etcd", &database), "both are databases");

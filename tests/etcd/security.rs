@@ -1,13 +1,12 @@
 //! A cluster that asks its clients for a certificate and for a user.
 
 use std::path::PathBuf;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
 use agentcfg_core::store::{Batch, Key, Kind, Store, Write, conformance};
 use agentcfg_etcd::{EtcdOptions, EtcdStore};
-use agentcfg_tests::harness::{certificate, not_run, other_suite};
+use agentcfg_tests::harness::{certificate, not_run, run_end_to_end_suite};
 use tempfile::TempDir;
 
 use crate::cluster::Cluster;
@@ -138,24 +137,9 @@ async fn refused(options: EtcdOptions) -> String {
 async fn a_store_works_with_certificates_and_a_user() {
     let Some(secured) = Secured::start(&[]) else { return };
     conformance::run(async || Arc::new(EtcdStore::connect(&secured.options()).await.unwrap()) as Arc<dyn Store>).await;
-    let Some(suite) = other_suite("it") else {
-        not_run("the test binary `it` is missing (cargo test -p agentcfg-tests --no-run)");
-        return;
-    };
     let place = format!("{}?{}", secured.cluster.endpoints(), secured.settings());
-    let passed = tokio::task::spawn_blocking(move || {
-        let mut command = Command::new(suite);
-        command
-            .arg("api::")
-            .env("AGENTCFG_TEST_DATABASE", place)
-            .env("AGENTCFG_TEST_BINARY", agentcfg_tests::harness::server_binary());
-        command.output().unwrap()
-    });
-    let output = passed.await.unwrap();
-    let text = String::from_utf8_lossy(&output.stdout);
-    let result = text.lines().find(|line| line.starts_with("test result:"));
-    println!("{}", result.unwrap_or_default());
-    assert!(output.status.success() && !text.contains("running 0 tests"), "{text}");
+    let suite = move || run_end_to_end_suite("api::", &[], &[("AGENTCFG_TEST_DATABASE", place.as_ref())]);
+    tokio::task::spawn_blocking(suite).await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,10 +1,13 @@
 //! The path of the binary under test.
 
 use std::env;
+use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Once, OnceLock};
 use std::time::SystemTime;
+
+use super::not_run;
 
 /// A binary under test.
 struct Binary {
@@ -118,8 +121,32 @@ fn cargo(arguments: &[&str]) {
     );
 }
 
+/// Runs the tests of the suite `it` whose paths begin with `only`, without those of the skipped paths, prints the closing line,
+/// and fails as they do.
+pub fn run_end_to_end_suite(only: &str, skipped: &[&str], variables: &[(&str, &OsStr)]) {
+    let Some(suite) = other_suite("it") else {
+        not_run("the test binary `it` is missing (cargo test -p agentcfg-tests --no-run)");
+        return;
+    };
+    let mut command = Command::new(suite);
+    command
+        .envs(variables.iter().copied())
+        .env("AGENTCFG_TEST_BINARY", server_binary())
+        .arg(only)
+        .args(skipped.iter().flat_map(|test| ["--skip", test]));
+    let output = command.output().expect("the suite runs");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let result = text.lines().find(|line| line.starts_with("test result:"));
+    println!("{}", result.unwrap_or_default());
+    let log = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        output.status.success() && !text.contains("running 0 tests"),
+        "{text}{log}"
+    );
+}
+
 /// The newest build of another test binary of this package, in the directory of this one.
-pub fn other_suite(suite: &str) -> Option<PathBuf> {
+fn other_suite(suite: &str) -> Option<PathBuf> {
     let own = env::current_exe().expect("the path of this binary");
     let files = std::fs::read_dir(own.parent()?).ok()?.flatten();
     let named = files.filter(|file| {

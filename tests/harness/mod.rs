@@ -25,7 +25,7 @@ mod wait;
 mod wire;
 
 pub use address::free_address;
-pub use binary::{command_binary, example, other_suite, server_binary};
+pub use binary::{command_binary, example, run_end_to_end_suite, server_binary};
 pub use certificate::certificate;
 pub use command::{Finished, Run, run};
 pub use database::{database_settings, use_database};
