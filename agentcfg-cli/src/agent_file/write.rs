@@ -2,13 +2,13 @@
 
 pub(crate) mod block;
 pub(crate) mod scalar;
-
-use std::fmt::Write as _;
+pub(crate) mod tree;
 
 use serde_json::Value;
 
-use self::block::{Blocks, INDENT, block};
-use self::scalar::{scalar, text};
+use self::block::Blocks;
+use self::scalar::scalar;
+use self::tree::{Lines, Shape, Tree};
 use super::{FENCE, Fields};
 
 /// The content of an agent's file.
@@ -41,74 +41,20 @@ pub fn field(name: &str, value: &Value) -> String {
         Value::String(_) => Blocks::Trimmed,
         _ => Blocks::None,
     };
-    let mut field = Lines {
-        blocks,
-        text: String::new(),
-    };
+    let mut field = Lines::new(blocks);
     field.entry(0, name, value);
-    field.text
+    field.into_text()
 }
 
-/// The longest key that a reader takes without the sign of a key in front of it.
-pub(crate) const LONG_KEY: usize = 1000;
-
-/// The lines of a field.
-struct Lines {
-    blocks: Blocks,
-    text: String,
-}
-
-impl Lines {
-    /// A key and its value.
-    fn entry(&mut self, indent: usize, key: &str, value: &Value) {
-        let key = text(key);
-        let _ = match key.len() > LONG_KEY {
-            true => write!(self.text, "{:indent$}? {key}\n{:indent$}:", "", ""),
-            false => write!(self.text, "{:indent$}{key}:", ""),
-        };
-        match value {
-            Value::Array(items) if !items.is_empty() => {
-                self.text.push('\n');
-                self.list(indent + INDENT, items);
+impl Tree for Value {
+    fn shape(&self) -> Shape<'_, Self> {
+        match self {
+            Self::Array(items) if !items.is_empty() => Shape::List(items),
+            Self::Object(entries) if !entries.is_empty() => {
+                Shape::Map(entries.iter().map(|(key, value)| (key.as_str(), value)).collect())
             }
-            Value::Object(entries) if !entries.is_empty() => {
-                self.text.push('\n');
-                for (key, value) in entries {
-                    self.entry(indent + INDENT, key, value);
-                }
-            }
-            value => self.leaf(indent, value),
-        }
-    }
-
-    fn list(&mut self, indent: usize, items: &[Value]) {
-        for item in items {
-            let _ = write!(self.text, "{:indent$}-", "");
-            match item {
-                Value::Array(items) if !items.is_empty() => {
-                    self.text.push('\n');
-                    self.list(indent + INDENT, items);
-                }
-                Value::Object(entries) if !entries.is_empty() => {
-                    let start = self.text.len();
-                    for (key, value) in entries {
-                        self.entry(indent + INDENT, key, value);
-                    }
-                    // The first key stands beside the hyphen.
-                    self.text.replace_range(start..start + indent + 1, "");
-                }
-                item => self.leaf(indent, item),
-            }
-        }
-    }
-
-    /// What follows a key or a hyphen on its line: a scalar, or the lines of a long text.
-    fn leaf(&mut self, indent: usize, value: &Value) {
-        match value {
-            Value::String(text) if self.blocks.has(text) => block(indent, text, &mut self.text),
-            value => {
-                let _ = writeln!(self.text, " {}", scalar(value));
-            }
+            Self::String(text) => Shape::Text(text),
+            value => Shape::Scalar(scalar(value)),
         }
     }
 }

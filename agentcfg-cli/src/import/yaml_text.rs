@@ -1,74 +1,32 @@
 //! Entries as YAML, in their order, as the files of agents are written.
 
-use std::fmt::Write as _;
-
 use super::source_tree::{Entry, Node, Value};
-use crate::agent_file::write::LONG_KEY;
-use crate::agent_file::write::block::{Blocks, INDENT, block};
-use crate::agent_file::write::scalar::{number, text};
+use crate::agent_file::write::block::Blocks;
+use crate::agent_file::write::scalar::number;
+use crate::agent_file::write::tree::{Lines, Shape, Tree};
 
 /// The entries as lines of YAML.
 pub fn to_yaml(entries: &[Entry]) -> String {
-    let mut yaml = String::new();
+    let mut lines = Lines::new(Blocks::All);
     for entry in entries {
-        yaml_entry(&mut yaml, 0, entry);
+        lines.entry(0, &entry.key, &entry.node);
     }
-    yaml
+    lines.into_text()
 }
 
-fn yaml_entry(yaml: &mut String, indent: usize, entry: &Entry) {
-    let key = text(&entry.key);
-    let _ = match key.len() > LONG_KEY {
-        true => write!(yaml, "{:indent$}? {key}\n{:indent$}:", "", ""),
-        false => write!(yaml, "{:indent$}{key}:", ""),
-    };
-    match &entry.node.value {
-        Value::List(items) if !items.is_empty() => {
-            yaml.push('\n');
-            list(yaml, indent + INDENT, items);
-        }
-        Value::Map(entries) if !entries.is_empty() => {
-            yaml.push('\n');
-            for entry in entries {
-                yaml_entry(yaml, indent + INDENT, entry);
-            }
-        }
-        _ => leaf(yaml, indent, &entry.node),
-    }
-}
-
-fn list(yaml: &mut String, indent: usize, items: &[Node]) {
-    for item in items {
-        let _ = write!(yaml, "{:indent$}-", "");
-        match &item.value {
-            Value::List(items) if !items.is_empty() => {
-                yaml.push('\n');
-                list(yaml, indent + INDENT, items);
-            }
+impl Tree for Node {
+    fn shape(&self) -> Shape<'_, Self> {
+        match &self.value {
+            Value::List(items) if !items.is_empty() => Shape::List(items),
             Value::Map(entries) if !entries.is_empty() => {
-                let start = yaml.len();
-                for entry in entries {
-                    yaml_entry(yaml, indent + INDENT, entry);
-                }
-                // The first key stands beside the hyphen.
-                yaml.replace_range(start..start + indent + 1, "");
+                Shape::Map(entries.iter().map(|entry| (entry.key.as_str(), &entry.node)).collect())
             }
-            _ => leaf(yaml, indent, item),
+            Value::Text(text) => Shape::Text(text),
+            // A number keeps its spelling.
+            Value::Number(value) => Shape::Scalar(number(value)),
+            _ => Shape::Scalar(self.json()),
         }
     }
-}
-
-/// What follows a key or a hyphen on its line: a scalar, or the lines of a long text.
-fn leaf(yaml: &mut String, indent: usize, node: &Node) {
-    let _ = match &node.value {
-        Value::Text(lines) if Blocks::All.has(lines) => {
-            block(indent, lines, yaml);
-            Ok(())
-        }
-        Value::Text(value) => writeln!(yaml, " {}", text(value)),
-        Value::Number(value) => writeln!(yaml, " {}", number(value)),
-        _ => writeln!(yaml, " {}", node.json()),
-    };
 }
 
 #[cfg(test)]
