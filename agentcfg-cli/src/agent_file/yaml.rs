@@ -51,6 +51,10 @@ impl Malformed {
 /// The greatest depth of nested maps and lists. A definition has 32 levels at most; the core names one that is deeper.
 const MAX_DEPTH: usize = 40;
 
+/// What is wrong with a text that is no map, or more than one document.
+pub const NO_FIELDS: &str = "the front matter must be fields, such as `display_name: Writer`";
+pub const SEVERAL_DOCUMENTS: &str = "the front matter must be one YAML document";
+
 type Result<T> = std::result::Result<T, Malformed>;
 
 /// Reads a text as a map. `first_line` is the number of its first line in the file. A text without content has no
@@ -127,10 +131,7 @@ impl<'a> Reader<'a> {
                     return match node.value {
                         Yaml::Map(entries) => Ok(entries),
                         Yaml::Scalar { text, .. } if text.is_empty() => Ok(Vec::new()),
-                        _ => Err(Malformed::new(
-                            node.place,
-                            "the front matter must be fields, such as `display_name: Writer`",
-                        )),
+                        _ => Err(Malformed::new(node.place, NO_FIELDS)),
                     };
                 }
             }
@@ -142,7 +143,7 @@ impl<'a> Reader<'a> {
             match self.next()? {
                 Event::DocumentEnd => {}
                 Event::StreamEnd => return Ok(()),
-                _ => return Err(Malformed::new(self.last, "the front matter must be one YAML document")),
+                _ => return Err(Malformed::new(self.last, SEVERAL_DOCUMENTS)),
             }
         }
     }

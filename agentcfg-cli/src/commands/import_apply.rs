@@ -25,10 +25,16 @@ pub async fn run(
     // The message of a version tells it from one that was made by other means.
     let mark = mark(format.word);
     let message = match &arguments.reason.message {
-        // The mark is before it, in a message of a bounded length.
-        Some(message) => format!("{mark}: {message}").chars().take(MAX_MESSAGE).collect(),
+        Some(message) => format!("{mark}: {message}"),
         None => mark.clone(),
     };
+    if message.chars().count() > MAX_MESSAGE {
+        let rule = format_args!(
+            "--message must be at most {} characters: {mark:?} stands before it",
+            MAX_MESSAGE - mark.len() - ": ".len()
+        );
+        return Err(CommandFailure::error(rule));
+    }
     let client = session.because(&Reason { message: Some(message) })?;
     let label: Option<Label> = arguments
         .label

@@ -38,7 +38,7 @@ pub fn value_in(kind: As, node: &Node) -> Option<Node> {
             return items.iter().all(Node::is_map).then(|| node.clone());
         }
         As::Text => Value::Text(node.scalar()?),
-        As::Instructions => Value::Text(instructions(node)?.to_owned()),
+        As::Instructions => Value::Text(instructions(node)?),
         As::Words | As::WordList => Value::List(words(node)?),
         As::Model(member) => match &node.value {
             Value::Text(text) if text == "inherit" => return None,
@@ -66,7 +66,11 @@ pub fn value_out(kind: As, node: &Node, original: Option<&Node>) -> Option<Node>
         As::Instructions => {
             let text = node.as_text()?;
             let messages = original.filter(|original| original.as_list().is_some());
-            Some(messages.map_or_else(|| Node::text(text), |messages| with_instructions(messages, Some(text))))
+            Some(match messages {
+                Some(messages) if instructions(messages).as_deref() == Some(text) => messages.clone(),
+                Some(messages) => with_instructions(messages, Some(text)),
+                None => Node::text(text),
+            })
         }
         As::Objects(types) => {
             let is_known = |item: &Node| {
@@ -231,18 +235,20 @@ pub fn of_kept(kind: As, node: Node) -> Node {
     Node::at(node.place, Value::Map(entries.map(of_entry).collect()))
 }
 
-/// The text of instructions, or of the first of their messages.
-fn instructions(node: &Node) -> Option<&str> {
+/// The text of instructions, or of the first of their messages. Parts of one message stand on lines of their own.
+fn instructions(node: &Node) -> Option<String> {
     let Some(messages) = node.as_list() else {
-        return node.as_text();
+        return node.as_text().map(str::to_owned);
     };
     let first = messages.first()?;
     let is_system = matches!(first.text_of("role"), Some("system" | "developer"));
     let content = first.get("content").filter(|_| is_system)?;
     match content.as_list() {
-        Some([part]) => part.text_of("text"),
-        Some(_) => None,
-        None => content.as_text(),
+        Some(parts) => {
+            let texts: Option<Vec<_>> = parts.iter().map(|part| part.text_of("text")).collect();
+            texts.filter(|texts| !texts.is_empty()).map(|texts| texts.join("\n"))
+        }
+        None => content.as_text().map(str::to_owned),
     }
 }
 

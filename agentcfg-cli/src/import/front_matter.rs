@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::convert::As;
-use super::parse_tree::{Scalars, from_shared_yaml};
+use super::parse_tree::{Scalars, from_shared_yaml, refuse_repeated};
 use super::source_tree::{Entry, Node, Value};
 use super::table::Row;
 use crate::agent_file::{FrontMatter, Place, Problem};
@@ -78,17 +78,8 @@ fn read_lenient(
             node,
         });
     }
-    let repeated = entries
-        .iter()
-        .enumerate()
-        .find(|(i, entry)| entries[..*i].iter().any(|one| one.key == entry.key));
-    match repeated {
-        Some((_, entry)) => {
-            let message = format!("{:?} must not appear more than once", entry.key);
-            Err(Problem::new(file, entry.place, message))
-        }
-        None => Ok(entries),
-    }
+    refuse_repeated(file, &entries)?;
+    Ok(entries)
 }
 
 /// Whether a value that is not valid YAML can only be a text. Of a list or a map the parts would be lost.

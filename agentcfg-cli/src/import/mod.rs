@@ -223,14 +223,17 @@ fn one(format: &Format, root: &Path, path: &Path, reading: &mut Reading) {
     read_text(format, root, path, &text, reading);
 }
 
+/// The path of a file below what the user named, with `/`. A file that is named itself, or lies elsewhere, has its name alone.
+pub fn relative_to(root: &Path, path: &Path) -> String {
+    let below = path.strip_prefix(root).ok();
+    let below = below.filter(|below| *below != Path::new(""));
+    let relative = below.or(path.file_name().map(Path::new)).unwrap_or(path);
+    relative.to_string_lossy().replace('\\', "/")
+}
+
 /// Reads the text of a file.
 fn read_text(format: &Format, root: &Path, path: &Path, text: &str, reading: &mut Reading) {
-    let relative = path
-        .strip_prefix(root)
-        .ok()
-        .filter(|relative| *relative != Path::new(""));
-    let relative = relative.or(path.file_name().map(Path::new)).unwrap_or(path);
-    let relative = relative.to_string_lossy().replace('\\', "/");
+    let relative = relative_to(root, path);
     let source = Source {
         format,
         root,

@@ -178,9 +178,14 @@ fn old_scalar(text: String) -> Value {
         (Some(digits), ..) if has_digits(digits, 16) => u64::from_str_radix(digits, 16).ok(),
         (_, Some(digits), _) if has_digits(digits, 2) => u64::from_str_radix(digits, 2).ok(),
         (.., Some(digits)) if has_digits(digits, 8) => u64::from_str_radix(digits, 8).ok(),
-        _ => None,
+        _ => base_60(&plain),
     };
-    let begins = digits.starts_with(|c: char| c.is_ascii_digit());
+    // A fraction may begin with its point, but not after a sign.
+    let plain = match plain.strip_prefix('.') {
+        Some(rest) if digits == text && rest.starts_with(|c: char| c.is_ascii_digit()) => format!("0{plain}"),
+        _ => plain,
+    };
+    let begins = plain.starts_with(|c: char| c.is_ascii_digit()) && !digits.starts_with('_');
     let is_decimal = begins && has_digits(&plain, 10) && (plain == "0" || !plain.starts_with('0'));
     let number = match integer {
         Some(integer) => Some(integer.to_string()),
@@ -198,6 +203,24 @@ fn old_scalar(text: String) -> Value {
         Some(number) => Value::Number(format!("{sign}{number}")),
         None => Value::Text(text),
     }
+}
+
+/// The number to the base 60 that such a text is: `12:30` is 750.
+fn base_60(text: &str) -> Option<u64> {
+    let is_digit = |c: char| c.is_ascii_digit();
+    let mut parts = text.split(':');
+    let first = parts
+        .next()
+        .filter(|first| first.chars().all(is_digit) && !first.starts_with('0'))?;
+    let mut number: u64 = first.parse().ok()?;
+    let mut has_parts = false;
+    for part in parts {
+        let digits = (1..=2).contains(&part.len()) && part.chars().all(is_digit);
+        let part = part.parse().ok().filter(|part| digits && *part < 60)?;
+        number = number.checked_mul(60)?.checked_add(part)?;
+        has_parts = true;
+    }
+    has_parts.then_some(number)
 }
 
 /// Reads TOML. Numbers that JSON cannot write in the same way are named in warnings.
@@ -296,7 +319,7 @@ fn too_deep(file: &Path, place: Place, depth: usize) -> Result<(), Problem> {
 }
 
 /// Refuses a key that appears twice, as every reader of the service does.
-fn refuse_repeated(file: &Path, entries: &[Entry]) -> Result<(), Problem> {
+pub fn refuse_repeated(file: &Path, entries: &[Entry]) -> Result<(), Problem> {
     let mut lines = std::collections::HashMap::new();
     for entry in entries {
         if let Some(first) = lines.insert(entry.key.as_str(), entry.place.line) {

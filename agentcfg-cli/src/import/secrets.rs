@@ -149,7 +149,10 @@ fn pair_is_secret(text: &str) -> bool {
     };
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_name = !name.is_empty() && name.chars().all(is_of_name) && !value.starts_with("//");
-    is_name && is_secret(value.trim().trim_matches(['"', '\'']), expected(name, true))
+    let expects = expected(name, true);
+    // A statement of a script, such as `d='';x.on('data')`.
+    let is_code = expects == Expected::Value && value.contains([';', '(']);
+    is_name && !is_code && is_secret(value.trim().trim_matches(['"', '\'']), expects)
 }
 
 /// Whether a command on one line has a secret among its arguments.

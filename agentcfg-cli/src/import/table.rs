@@ -45,7 +45,16 @@ pub type Row = (&'static str, To, As);
 /// What a format keeps beside the keys of the source: the file, whether there was no name, the shared file of servers
 /// and that of other settings, the file and the name in a file of several agents, and whether a manifest had nothing
 /// around it.
-pub const BESIDE: &[&str] = &["$file", "$unnamed", "$mcp", "$config", "$json", "$yaml", "$bare"];
+pub const BESIDE: &[&str] = &[
+    "$file",
+    "$unnamed",
+    "$mcp",
+    "$config",
+    "$json",
+    "$overruled",
+    "$yaml",
+    "$bare",
+];
 
 /// A format: its table, and what its files are.
 pub struct Format {

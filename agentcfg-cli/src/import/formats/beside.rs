@@ -1,14 +1,14 @@
 //! Files that stand beside those of agents and are of all of them: `.mcp.json` of Claude Code, and `opencode.json`,
 //! which may have agents too.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use super::super::convert::servers_of;
 use super::super::output_file::{File, Holds, is_allowed};
 use super::super::parse_tree::from_json;
 use super::super::source_tree::{Entry, Node, put};
 use super::super::table::{secret_problems, tell_refused};
-use super::super::{Beside, Reading, Source};
+use super::super::{Beside, Reading, Source, relative_to};
 
 /// The key of the agents in `opencode.json`.
 pub const AGENTS: &str = "agent";
@@ -26,7 +26,8 @@ pub fn add_beside(source: &Source<'_>, reading: &mut Reading, from: usize, (key,
         .ancestors()
         .skip(1)
         .take_while(|dir| dir.starts_with(source.root) || source.root.starts_with(dir));
-    let paths: Vec<_> = dirs.flat_map(|dir| names.iter().map(|name| dir.join(name))).collect();
+    let beside_it = dirs.flat_map(|dir| names.iter().map(|name| dir.join(name)));
+    let paths: Vec<_> = [source.path.to_owned()].into_iter().chain(beside_it).collect();
     let Some(path) = paths.into_iter().find(|path| reading.beside.contains_key(path)) else {
         return;
     };
@@ -35,11 +36,11 @@ pub fn add_beside(source: &Source<'_>, reading: &mut Reading, from: usize, (key,
         return;
     };
     *is_used = true;
-    let file = path
-        .strip_prefix(source.root)
-        .unwrap_or(&path)
-        .to_string_lossy()
-        .into_owned();
+    let mut file = relative_to(source.root, &path);
+    // The tool reads it under this name alone.
+    if !names.iter().any(|name| Path::new(&file).ends_with(name)) {
+        file = names[0].to_owned();
+    }
     let beside = beside(&file, node);
     let servers = servers_of(node.get("mcpServers"));
     for record in records {
@@ -91,7 +92,7 @@ pub fn add_shared(files: &mut Vec<File>, shared: &Node, (key, names): Kind, own:
 }
 
 /// Adds members of maps to this depth that are absent. Returns the paths of those with another value.
-fn add_members(node: &mut Node, other: &Node, depth: usize) -> Vec<String> {
+pub fn add_members(node: &mut Node, other: &Node, depth: usize) -> Vec<String> {
     let Some(entries) = node.entries_mut() else {
         return Vec::new();
     };

@@ -10,6 +10,8 @@ use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::yaml_text::to_yaml;
 use super::super::{Reading, Source};
+use crate::agent_file::Problem;
+use crate::agent_file::yaml::{NO_FIELDS, SEVERAL_DOCUMENTS};
 
 pub const FORMAT: Format = Format {
     word: "crewai",
@@ -45,6 +47,9 @@ pub const FORMAT: Format = Format {
 /// PyYAML reads these files.
 pub const SCALARS: Scalars = Scalars::Old(&["role", "goal", "backstory", "llm", "function_calling_llm"]);
 
+/// Under which values are kept that the settings overrule.
+const OVERRULED: &str = "$overruled";
+
 /// The texts that an agent of CrewAI has.
 const TEXTS: [&str; 3] = ["role", "goal", "backstory"];
 
@@ -56,13 +61,21 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
         Ok(node) if is_agent(&node) => {
             let mut entries = node.entries().to_vec();
             // The settings count, and not what is beside them.
+            let mut overruled = Vec::new();
             for setting in settings(&node).filter(|setting| is_mapped(&setting.key)) {
-                entries.retain(|entry| entry.key != setting.key);
+                overruled.extend(entries.extract_if(.., |entry| entry.key == setting.key));
                 entries.push(setting.clone());
             }
             entries.insert(0, Entry::new("$name", Node::text(source.stem())));
             let mut record = Record::new(source.path, node.place, entries, source.stem());
             record.beside.push(Entry::new("$file", Node::text(source.relative)));
+            for entry in &overruled {
+                let message = format!("{} of the settings counts, and not this one", entry.key);
+                reading.warnings.push(Problem::new(source.path, entry.place, message));
+            }
+            if !overruled.is_empty() {
+                record.beside.push(Entry::new(OVERRULED, Node::map(overruled)));
+            }
             reading.records.push(record);
         }
         Ok(_) => reading.skip(source, "no agent, which has a role, a goal or a backstory"),
@@ -105,6 +118,15 @@ fn into_settings(entries: &mut Vec<Entry>) {
 fn yaml(source: &Source<'_>, reading: &mut Reading) {
     let agents = match from_shared_yaml(source.path, source.text, (1, SCALARS), &mut reading.warnings) {
         Ok(agents) => agents,
+        Err(problem) if [NO_FIELDS, SEVERAL_DOCUMENTS].contains(&&*problem.message) => {
+            return match source.path == source.root {
+                true => reading.problems.push(Problem {
+                    message: "must be one YAML document with the agents by their names".to_owned(),
+                    ..problem
+                }),
+                false => reading.skip(source, "no agents by their names in one YAML document"),
+            };
+        }
         Err(problem) => return reading.problems.push(problem),
     };
     if agents.is_empty() {
@@ -142,6 +164,10 @@ fn write(agents: Vec<Written>, _: &mut NotHeld) -> Vec<File> {
             .and_then(|file| [".jsonc", ".json"].into_iter().find(|end| file.ends_with(end)));
         if let Some(end) = own {
             into_settings(&mut agent.entries);
+            let overruled = agent.beside(OVERRULED).map(Node::entries).unwrap_or_default().to_vec();
+            for entry in overruled {
+                put(&mut agent.entries, &entry.key, entry.node);
+            }
             let path = agent.path(end);
             files.push(File::new(path, Node::map(agent.entries).pretty(), Holds::Agent));
             continue;

@@ -15,8 +15,8 @@ pub struct Directories {
     pub tool: &'static str,
 }
 
-/// The hidden directories of the tools.
-const TOOLS: &[&str] = &[".claude", ".codex", ".github", ".opencode"];
+/// Hidden directories that are of no tool: those of all programs, and of plugins.
+const OF_NO_TOOL: &[&str] = &[".config", ".claude-plugin"];
 
 impl Directories {
     /// Why a file of a directory is not that of an agent. A file that the user named is one wherever it is. So is one
@@ -27,7 +27,8 @@ impl Directories {
         }
         let dirs: Vec<&str> = source.relative.split('/').collect();
         let dirs = &dirs[..dirs.len() - 1];
-        if let Some(tool) = dirs.iter().rev().find(|dir| TOOLS.contains(dir))
+        let is_of_tool = |dir: &&&str| dir.starts_with('.') && !OF_NO_TOOL.contains(*dir);
+        if let Some(tool) = dirs.iter().rev().find(is_of_tool)
             && *tool != self.tool
         {
             return Some(format!(

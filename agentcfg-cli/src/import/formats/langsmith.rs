@@ -7,6 +7,7 @@ use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::{Reading, Source};
 use super::json::{files, objects};
+use crate::agent_file::{Place, Problem};
 
 pub const FORMAT: Format = Format {
     word: "langsmith",
@@ -39,8 +40,13 @@ const CHAT: &str = "Chat";
 const TAKEN: [(&str, &[&str], &[&str]); 3] = [
     (
         "$system",
-        &["SystemMessagePromptTemplate", "PromptTemplate", "FewShotPromptTemplate"],
-        &["template", "prefix"],
+        &[
+            "SystemMessagePromptTemplate",
+            "SystemMessage",
+            "PromptTemplate",
+            "FewShotPromptTemplate",
+        ],
+        &["template", "prefix", "content"],
     ),
     ("$model", &["RunnableBinding", CHAT], &["model", "model_name"]),
     ("$schema", &["StructuredPrompt"], &["schema_"]),
@@ -60,10 +66,16 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
             reading.skip(source, format!("line {}: no manifest of a prompt", object.place.line));
             continue;
         };
+        if let Some((place, number)) = parts_of_system(&manifest.node) {
+            let message =
+                format!("the message of the system has {number} parts, of which the first text is the persona");
+            reading.warnings.push(Problem::new(source.path, place, message));
+        }
         let mut taken = Vec::new();
         for (key, classes, names) in TAKEN {
-            let argument = argument(&mut manifest.node, classes, names, &|node| {
-                !matches!(node.value, Value::Null)
+            let argument = argument(&mut manifest.node, classes, names, &|node| match key {
+                "$system" => node.as_text().is_some(),
+                _ => !matches!(node.value, Value::Null),
             });
             if let Some(slot) = argument {
                 let marker = Node::at(slot.place, Value::Text(key.to_owned()));
@@ -78,6 +90,21 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
                 .push(Entry::new("$bare", Node::at(object.place, Value::Bool(true))));
         }
         reading.records.push(record);
+    }
+}
+
+/// Where a message of the system has several parts, and how many.
+fn parts_of_system(node: &Node) -> Option<(Place, usize)> {
+    if matches!(class(node), Some("SystemMessagePromptTemplate" | "SystemMessage")) {
+        let arguments = node.get("kwargs")?.entries().iter();
+        let mut lists = arguments.filter(|entry| matches!(&*entry.key, "prompt" | "content"));
+        let parts = lists.find_map(|entry| Some((entry.place, entry.node.as_list()?.len())));
+        return parts.filter(|(_, number)| *number > 1);
+    }
+    match &node.value {
+        Value::List(items) => items.iter().find_map(parts_of_system),
+        Value::Map(entries) => entries.iter().find_map(|entry| parts_of_system(&entry.node)),
+        _ => None,
     }
 }
 

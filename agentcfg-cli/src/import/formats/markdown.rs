@@ -11,7 +11,9 @@ use super::super::table::To::{Definition, Field, Kept};
 use super::super::table::{Format, Record, Written};
 use super::super::yaml_text::to_yaml;
 use super::super::{Reading, Source};
-use super::beside::{AGENTS, CONFIG, SERVERS, add_beside, add_shared, add_to_config, keep_beside, place_in_json};
+use super::beside::{
+    AGENTS, CONFIG, SERVERS, add_beside, add_members, add_shared, add_to_config, keep_beside, place_in_json,
+};
 use super::directories::Directories;
 use crate::agent_file::{FENCE, Place, Problem};
 
@@ -217,23 +219,10 @@ fn copilot(source: &Source<'_>, reading: &mut Reading) {
 }
 
 fn opencode(source: &Source<'_>, reading: &mut Reading) {
-    let from = reading.records.len();
     if !source.has_end(".md") {
-        if let Some(node) = json(source, reading) {
-            if !keep_config(source, reading, &node) || node.get(AGENTS).is_some() {
-                objects(source, reading, &node, AGENTS, false);
-            }
-            for record in &mut reading.records[from..] {
-                let place = Node::map(vec![
-                    Entry::new("file", Node::text(source.relative)),
-                    Entry::new("name", Node::text(&*record.default_name)),
-                ]);
-                record.beside.push(Entry::new("$json", place));
-            }
-            add_beside(source, reading, from, CONFIG);
-        }
-        return;
+        return configuration(source, reading);
     }
+    let from = reading.records.len();
     if source.file_name() == "SKILL.md" {
         return reading.skip(source, "a skill, which is no agent");
     }
@@ -251,6 +240,71 @@ fn opencode(source: &Source<'_>, reading: &mut Reading) {
         false => Ok(name.clone()),
     });
     add_beside(source, reading, from, CONFIG);
+    merge_configured(reading, from);
+}
+
+/// Reads the agents of a configuration of OpenCode. A JSON file of another name is one if it has agents, or is named itself.
+fn configuration(source: &Source<'_>, reading: &mut Reading) {
+    let from = reading.records.len();
+    let is_named = CONFIG.1.contains(&source.file_name());
+    let is_required = is_named || source.path == source.root;
+    let node = match from_json(source.path, source.text) {
+        Ok(node) => node,
+        Err(problem) if is_required => return reading.problems.push(problem),
+        Err(problem) => return reading.skip(source, format!("no opencode.json, and {}", problem.message)),
+    };
+    let has_agents = node
+        .get(AGENTS)
+        .is_some_and(|agents| agents.entries().iter().any(|agent| agent.node.is_map()));
+    if !has_agents && !is_required {
+        return reading.skip(source, "no opencode.json, and no agents in it");
+    }
+    if !keep_config(source, reading, &node) || has_agents {
+        objects(source, reading, &node, AGENTS, false);
+    }
+    let file = if is_named { source.relative } else { CONFIG.1[0] };
+    for record in &mut reading.records[from..] {
+        let place = Node::map(vec![
+            Entry::new("file", Node::text(file)),
+            Entry::new("name", Node::text(&*record.default_name)),
+        ]);
+        record.beside.push(Entry::new("$json", place));
+    }
+    add_beside(source, reading, from, CONFIG);
+}
+
+/// Merges agents of Markdown files with what the configuration above them says of the same agents, as OpenCode does: what
+/// the Markdown file says counts.
+fn merge_configured(reading: &mut Reading, from: usize) {
+    if reading.records.len() == from {
+        return;
+    }
+    let Some(mut record) = reading.records.pop() else {
+        return;
+    };
+    let is_above = |other: &Record| other.file.parent().is_some_and(|dir| record.file.starts_with(dir));
+    let is_same = |other: &Record| {
+        let is_configured = other.beside.iter().any(|entry| entry.key == "$json");
+        is_configured && other.default_name == record.default_name && is_above(other)
+    };
+    if let Some(at) = reading.records.iter().position(is_same) {
+        let mut other = reading.records.remove(at);
+        take_if_same(&mut other.entries, "name", &record.default_name);
+        let mut entries = Node::map(std::mem::take(&mut record.entries));
+        let differing = add_members(&mut entries, &Node::map(other.entries), usize::MAX);
+        record.entries = entries.entries().to_vec();
+        let overruled = match differing.is_empty() {
+            true => String::new(),
+            false => format!("; it overrules {} there", differing.join(", ")),
+        };
+        let message = format!(
+            "is one agent with that of {}:{}{overruled}",
+            other.file.display(),
+            other.place.line
+        );
+        reading.warnings.push(Problem::new(&record.file, record.place, message));
+    }
+    reading.records.push(record);
 }
 
 /// Keeps what a configuration of OpenCode has beside its agents, such as its servers, for all agents below its

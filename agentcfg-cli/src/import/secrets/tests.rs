@@ -94,6 +94,10 @@ fn literals_are_found_and_references_are_not() {
     );
     assert_eq!(command(&format!("x {ghp}")), 1);
     assert_eq!(command("npx -y @desk/mcp --token $TOKEN --port 8080"), 0);
+    assert_eq!(
+        command(r#"node -e "let d='';process.stdin.on('data',c=>d+=c&&d[0])""#),
+        0
+    );
     assert_eq!(in_env("X-Key", "Tr0ub4dor&3xyz"), 1);
     assert_eq!(in_env("K", "Tr0ub4dor&3xyz"), 1);
     assert_eq!(in_env("SORT_KEY", "created_at"), 0);
@@ -184,6 +188,14 @@ fn settings_that_look_like_secrets_are_not_refused() {
         ("PASSWORD_POLICY", "strong"),
         ("CONFIG", r#"{"apiKey": "${KEY}"}"#),
         ("API_KEY", "your-api-key"),
+        ("API_KEY", "[YOUR_KEY]"),
+        ("API_KEY", "insert-your-key"),
+        ("API_KEY", "sk-..."),
+        ("API_KEY", "sk-your-key"),
+        ("BOT_TOKEN", "xoxb-your-bot-token"),
+        ("GITHUB_TOKEN", "ghp_xxxxxxxxxxxxxxxxxxxx"),
+        ("TOKEN", "op://vault/item/field1"),
+        ("TOKEN", "env:API_KEY_2"),
         ("API_KEY", "K8S_AUTH0_OAUTH2_KEY"),
         ("Authorization", "token ${GITHUB_TOKEN}"),
         ("Authorization", "Bearer {{token}}"),

@@ -40,6 +40,9 @@ const SECRET_URLS: &[&str] = &[
     "mcp.zapier.com/api/mcp/s/",
 ];
 
+/// What references to values in a vault or in a variable begin with.
+const REFERENCES: &[&str] = &["op://", "vault://", "keyring://", "keychain://", "env:"];
+
 /// The schemes of a header before its credential.
 const SCHEMES: &[&str] = &["bearer ", "basic ", "token ", "apikey "];
 
@@ -96,6 +99,7 @@ pub fn is_literal(text: &str) -> bool {
     let is_whole = text.strip_prefix('$').is_some_and(is_name)
         || (text.starts_with('<') && text.ends_with('>'))
         || (text.len() > 2 && text.starts_with('%') && text.ends_with('%'))
+        || REFERENCES.iter().any(|scheme| text.starts_with(scheme))
         || is_variable(text);
     !is_whole && without_references(text).contains(char::is_alphanumeric)
 }
@@ -155,7 +159,7 @@ fn has_token(text: &str) -> bool {
         };
         let is_known = after(PREFIXES).is_some_and(|(prefix, rest)| match prefix {
             "eyJ" => is_mixed(word) && (word.contains('.') || word.len() >= 40),
-            _ => is_mixed(word) || is_plain(rest, 16),
+            _ => is_mixed(word) || (is_plain(rest, 16) && !is_placeholder(rest)),
         });
         let is_before_letters = after(BEFORE_LETTERS).is_some_and(|(_, rest)| is_mixed(word) && is_plain(rest, 12));
         word.len() >= 16 && (is_known || is_before_letters)
@@ -177,11 +181,16 @@ fn is_plain_word(text: &str) -> bool {
     WORDS.contains(&text.to_lowercase().as_str()) || (text.len() < 4 && text.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// `changeme`, `your-api-key`, `xxxx`: what a user has to replace.
+/// `changeme`, `[YOUR_KEY]`, `sk-your-key`, `xxxx`: what a user has to replace.
 fn is_placeholder(text: &str) -> bool {
+    const BEFORE_YOUR: &[&str] = &["", "insert", "enter", "put", "add", "replacewith"];
+    let text = text.trim_matches(['[', ']']);
+    let prefixes = || PREFIXES.iter().chain(BEFORE_LETTERS);
+    let text = prefixes().find_map(|prefix| text.strip_prefix(prefix)).unwrap_or(text);
     let text = text.to_lowercase().replace(['-', '_', ' '], "");
     let is_told = ["changeme", "changeit", "placeholder", "redacted", "todo", "replaceme"].contains(&text.as_str());
-    is_told || text.starts_with("your") || text.chars().all(|c| matches!(c, 'x' | '*' | '.'))
+    let is_yours = |before: &&str| text.strip_prefix(*before).is_some_and(|rest| rest.starts_with("your"));
+    is_told || BEFORE_YOUR.iter().any(is_yours) || text.chars().all(|c| matches!(c, 'x' | '*' | '.'))
 }
 
 /// The literal in `${X:-literal}` or `${X:literal}`, which stands for a variable that is not set. In `${env:X}` and

@@ -26,6 +26,7 @@ fn commands_skills_and_styles_are_no_agents() {
         ("opencode", ".opencode/agent/one.md", ".opencode/skill/s/SKILL.md"),
         ("opencode", ".opencode/mode/one.md", "docs/page.md"),
         ("opencode", ".opencode/agent/one.md", ".claude/agents/page.md"),
+        ("claude-code", ".claude/agents/one.md", ".gemini/agents/page.md"),
         (
             "claude-code",
             ".claude/agents/one.md",
@@ -220,4 +221,79 @@ fn an_export_writes_agents_where_they_are() {
     assert_eq!(placed_both, ["triage.agent.md", ".github/agents/new.agent.md"]);
     let refused = placed("copilot", &project, &["a.md", "a.md"]).unwrap_err();
     assert!(refused.contains("two agents"), "{refused}");
+}
+
+#[test]
+fn a_configuration_is_written_again_however_it_was_named() {
+    let config = r#"{"model": "m", "agent": {"build": {"description": "B", "prompt": "Hi"}}}"#;
+    for (name, root) in [
+        ("opencode.json", ""),
+        ("opencode.json", "opencode.json"),
+        ("p/opencode.json", "p/opencode.json"),
+        ("my.json", ""),
+        ("my.json", "my.json"),
+    ] {
+        let (dir, _, _) = read_dir("opencode", &[(name, config)], "");
+        let (agents, reading) = imported(format("opencode").unwrap(), &dir.path().join(root));
+        assert!(reading.skipped.is_empty(), "{name} {root}: {reading:?}");
+        let (exported, lost) = exported(format("opencode").unwrap(), &agents);
+        assert_eq!(lost, [""; 0]);
+        let text = fs::read_to_string(exported.path().join("opencode.json")).unwrap();
+        assert_eq!(
+            from_json(Path::new(""), &text),
+            from_json(Path::new(""), config),
+            "{name} {root}"
+        );
+    }
+    // Servers of a project whose files are named one by one are where the tool reads them.
+    let files = [
+        (".mcp.json", r#"{"mcpServers": {"desk": {"command": "d"}}}"#),
+        (".claude/agents/one.md", AGENT),
+    ];
+    let (dir, _, _) = read_dir("claude-code", &files, "");
+    let paths = files.map(|(path, _)| dir.path().join(path));
+    let claude = format("claude-code").unwrap();
+    let mut reading = read(claude, &paths, Markers::Refuse).unwrap();
+    let (exported, _) = exported(claude, &agents(claude, &mut reading, &mut Went::new()));
+    assert!(exported.path().join(".mcp.json").is_file());
+}
+
+#[test]
+fn json_files_that_are_no_configuration_are_not_searched_for_secrets() {
+    let files = [
+        (".opencode/agent/one.md", AGENT),
+        ("locales/en.json", r#"{"login": {"password": "Password"}}"#),
+        ("broken.json", "{"),
+    ];
+    let (_, ids, reading) = read_dir("opencode", &files, "");
+    assert_eq!((ids.len(), reading.skipped.len()), (1, 2), "{reading:?}");
+    assert!(reading.problems.is_empty(), "{reading:?}");
+}
+
+#[test]
+fn an_agent_in_markdown_and_in_the_configuration_is_one() {
+    let files = [
+        (
+            "opencode.json",
+            r#"{"agent": {"one": {"description": "J", "temperature": 0.2, "permission": {"edit": "deny", "bash": "ask"}}}}"#,
+        ),
+        (
+            ".opencode/agent/one.md",
+            "---\ndescription: M\npermission:\n  bash: allow\n---\nx\n",
+        ),
+    ];
+    let (dir, ids, reading) = read_dir("opencode", &files, "");
+    assert_eq!(ids, ["one"], "{reading:?}");
+    assert!(
+        reading.warnings[0]
+            .message
+            .ends_with("it overrules description, permission.bash there"),
+        "{reading:?}"
+    );
+    let (agents, _) = imported(format("opencode").unwrap(), dir.path());
+    let (exported, _) = exported(format("opencode").unwrap(), &agents);
+    let text = fs::read_to_string(exported.path().join(".opencode/agent/one.md")).unwrap();
+    for part in ["description: M", "temperature: 0.2", "bash: allow", "edit: deny"] {
+        assert!(text.contains(part), "{text}");
+    }
 }

@@ -229,7 +229,8 @@ fn settings_of_crewai_and_servers_that_are_kept_stay_where_they_are() {
         text.contains(r#""max_iter": 5, "settings": { "llm": "new", "max_iter": 25 }"#),
         "{text}"
     );
-    assert!(!text.contains("top") && lost.is_empty(), "{text} {lost:?}");
+    // What the settings overrule stays beside them.
+    assert!(text.contains(r#""llm": "top""#) && lost.is_empty(), "{text} {lost:?}");
 
     let servers = "---\nname: a\ndescription: d\nmcpServers:\n  - desk:\n      url: ${DESK}\n  - std:\n      command: o\n---\nx\n";
     let changed = r#"{"definition.mcp_servers": [{"name": "std", "command": "changed"}]}"#;

@@ -252,3 +252,71 @@ fn settings_of_crewai_count_before_what_is_beside_them() {
     let field = |name: &str| agents[0].field(name).and_then(Node::as_text);
     assert_eq!((field("role"), field("model")), (Some("RS"), Some("inner")));
 }
+
+#[test]
+fn what_settings_overrule_is_written_again() {
+    let source = r#"{"role": "R", "goal": "TOP", "backstory": "B", "llm": {"model": "x"}, "settings": {"goal": "S", "llm": "y"}}"#;
+    let (agents, reading) = read_one("crewai", "a.json", source);
+    assert_eq!(agents[0].field("description").unwrap().as_text(), Some("S"));
+    assert_eq!(reading.warnings.len(), 2, "{reading:?}");
+    let (dir, _) = exported(format("crewai").unwrap(), &agents);
+    let text = fs::read_to_string(dir.path().join("a.json")).unwrap();
+    let json: [serde_json::Value; 2] = [source, &text].map(|text| serde_json::from_str(text).unwrap());
+    assert_eq!(json[0], json[1]);
+}
+
+#[test]
+fn numbers_of_crewai_are_those_of_its_reader() {
+    let kept = definition(
+        "crewai",
+        "a.yaml",
+        "a:\n  role: R\n  goal: G\n  backstory: B\n  t: .5\n  n: 12:30\n  v: 1:2:3.x\n  s: -.5\n  c: 0:10\n",
+    );
+    let kept = &kept["crewai"];
+    assert_eq!((&kept["t"], &kept["n"]), (&0.5.into(), &750.into()), "{kept}");
+    assert_eq!((&kept["v"], &kept["s"]), (&"1:2:3.x".into(), &"-.5".into()), "{kept}");
+    assert_eq!(kept["c"], "0:10", "{kept}");
+    for text in ["- a\n- b\n", "a: 1\n---\nb: 2\n"] {
+        let (_, reading) = read_one("crewai", "toc.yml", text);
+        assert!(
+            reading.problems[0].message.contains("agents by their names"),
+            "{reading:?}"
+        );
+    }
+}
+
+#[test]
+fn messages_of_the_system_in_several_parts() {
+    let parts = r#"{"model": "m", "instructions": [{"role": "system",
+        "content": [{"type": "input_text", "text": "One."}, {"type": "input_text", "text": "Two."}]}]}"#;
+    let (agents, _) = read_one("openai", "a.json", parts);
+    assert_eq!(agents[0].field("persona_prompt").unwrap().as_text(), Some("One.\nTwo."));
+    let (dir, _) = exported(format("openai").unwrap(), &agents);
+    let file = fs::read_dir(dir.path()).unwrap().next().unwrap().unwrap().path();
+    let text = fs::read_to_string(file).unwrap();
+    assert!(text.contains("One.") && !text.contains("One.\\nTwo."), "{text}");
+
+    let of = |kwargs: &str, class: &str| {
+        format!(r#"{{"lc": 1, "type": "constructor", "id": ["langchain_core", "{class}"], "kwargs": {kwargs}}}"#)
+    };
+    let template = |text: &str| {
+        of(
+            &format!(r#"{{"template": "{text}", "input_variables": []}}"#),
+            "PromptTemplate",
+        )
+    };
+    let two = format!(r#"{{"prompt": [{}, {}]}}"#, template("One."), template("Two."));
+    for (message, persona, warnings) in [
+        (of(&two, "SystemMessagePromptTemplate"), "One.", 1),
+        (of(r#"{"content": "Fixed."}"#, "SystemMessage"), "Fixed.", 0),
+    ] {
+        let manifest = of(&format!(r#"{{"messages": [{message}]}}"#), "ChatPromptTemplate");
+        let (agents, reading) = read_one("langsmith", "a.json", &manifest);
+        assert_eq!(agents[0].field("persona_prompt").unwrap().as_text(), Some(persona));
+        assert_eq!(reading.warnings.len(), warnings, "{reading:?}");
+        let (dir, _) = exported(format("langsmith").unwrap(), &agents);
+        let text = fs::read_to_string(dir.path().join("a.json")).unwrap();
+        let json: [serde_json::Value; 2] = [&manifest, &text].map(|text| serde_json::from_str(text).unwrap());
+        assert_eq!(json[0], json[1]);
+    }
+}
