@@ -21,12 +21,14 @@ use self::biller::Biller;
 use self::judge::{Cost, Figures, Kill, Unsettled, judge_ledger, nanos};
 use self::load::{Load, Meter, Slots, average};
 use crate::cluster::Cluster;
+use crate::crowds::raise_open_files;
 use crate::model_calls::Caller;
 
 /// Calls in the short forms. `CASES` sets the number of calls on PostgreSQL, and `CYCLES` that of kills on one server.
 const CALLS: usize = 4_000;
 const KILLS: usize = 4;
-/// Callers at the same time, in the short form and in the full one.
+/// Callers at the same time, in the short form and in the full one, where `CALLERS` sets another number. Each has a connection to
+/// each server.
 const CALLERS: usize = 32;
 const CALLERS_IN_FULL: usize = 128;
 const KEYS: usize = 8;
@@ -194,11 +196,11 @@ fn run(name: &str, slots: &Slots, data: &Path, cluster: Option<&Cluster>, plan: 
     let identity = studio.identity();
     let list = studio.server.get(format!("/api/budgets?workspace_id={}", studio.id));
     let list = list.bearer(&studio.owner).to_bytes();
-    let callers = if plan.calls > 4 * CALLS {
-        CALLERS_IN_FULL
-    } else {
-        CALLERS
+    let callers = match plan.calls > 4 * CALLS {
+        true => setting("CALLERS", CALLERS_IN_FULL),
+        false => CALLERS,
     };
+    raise_open_files();
     let begun = Instant::now();
     let is_over = AtomicBool::new(false);
     let (done, seconds, unsettled) = thread::scope(|scope| {
