@@ -1,9 +1,11 @@
 //! Agents of other tools: import, and export --format, with the real server.
 
 use std::fs;
+use std::path::Path;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
-use agentcfg_tests::harness::Finished;
+use agentcfg_tests::harness::{Finished, command_binary};
 use serde_json::{Value, json};
 
 use crate::fixture::{Desk, said_by};
@@ -181,4 +183,33 @@ fn what_cannot_come_in_is_named_and_the_rest_comes_in() {
     desk.fails("import claude-code nowhere", 1, &["nowhere"]);
     desk.fails("import unknown claude", 64, &["claude-code"]);
     assert!(fs::read_dir(desk.path("claude")).unwrap().count() == 3);
+}
+
+#[test]
+fn the_script_that_tries_a_directory_says_what_came_back() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    for (format, directory, came) in [
+        ("claude-code", "claude-code/project", "1 of 1"),
+        ("claude-agents", "claude-agents", "6 of 6"),
+        ("openai", "openai", "9 of 9"),
+        ("langfuse", "langfuse", "11 of 11"),
+        ("langsmith", "langsmith", "8 of 8"),
+        ("crewai", "crewai", "13 of 13"),
+        ("copilot", "copilot", "8 of 8"),
+        ("opencode", "opencode", "9 of 9"),
+        ("codex", "codex", "4 of 4"),
+    ] {
+        let script = Command::new("bash")
+            .arg(root.join("scripts/import-directory.sh"))
+            .arg(format)
+            .arg(root.join("agentcfg-cli/tests/corpus").join(directory))
+            .env("AGENTCFG", command_binary())
+            .output()
+            .unwrap();
+        let said = String::from_utf8_lossy(&script.stdout);
+        assert!(
+            said.ends_with(&format!("{came} agents came back as they were\n")),
+            "{format}: {said}"
+        );
+    }
 }
