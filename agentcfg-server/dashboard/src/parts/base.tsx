@@ -275,28 +275,3 @@ export function Empty({
     </div>
   );
 }
-
-export function Meter({ parts, total }: { parts: { value: number; class: string }[]; total: number }) {
-  let from = 0;
-  return (
-    <svg class="meter" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
-      <rect width="100" height="6" class="track" />
-      {parts.map((part) => {
-        const width = total ? (100 * Math.min(part.value, total)) / total : 0;
-        const x = from;
-        from += width;
-        return (
-          width > 0 && (
-            <rect
-              key={part.class}
-              x={x}
-              width={Math.max(0, width - (from < 100 && parts.length > 1 ? 0.4 : 0))}
-              height="6"
-              class={part.class}
-            />
-          )
-        );
-      })}
-    </svg>
-  );
-}
