@@ -296,6 +296,10 @@ test("versions are compared and rolled back, and labels are moved", async (conte
   const { page, id } = await stage.studio("hild");
   await page.show("agents/writer/history");
   await page.getByText("Softer, and shorter outlines").waitFor();
+  // Where a long text alone differs, its versions have their authors and dates, too.
+  await page.show("agents/support-triage/history");
+  await page.getByRole("columnheader", { name: /^v2 pipeline, today at/ }).waitFor();
+  await page.show("agents/writer/history");
   assert.match(await page.locator(".field-table").innerText(), /formality\s+50\s+35/);
   assert.match(await page.locator(".diff").innerText(), /ten[\s\S]*seven/);
   await page.getByRole("button", { name: "Inline" }).click();

@@ -77,6 +77,8 @@ test("a review and a history go from change to change, and choose how they are s
     }
     const [first, second, back] = places.splice(0);
     assert.ok(first > 0 && second > first && back < second, `${address}: ${[first, second, back]}`);
+    const signs = () => page.evaluate(() => [...document.querySelectorAll(".inline .line:is(.add, .del) .text")].map((text) => getComputedStyle(text, "::before").content.slice(0, 4)));
+    if (await page.locator(".diff.inline").count()) assert.deepEqual([...new Set(await signs())].sort(), ['"+ "', '"− "']);
     const inline = () => page.locator(".diff.inline").count();
     const before = await inline();
     await page.keyboard.press("v");

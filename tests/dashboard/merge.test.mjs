@@ -138,27 +138,25 @@ test("both versions of the same lines can be kept", async () => {
   page.faults();
 });
 
-test("a text that was merged by its lines is shown whole, as it will be saved", async () => {
+test("what was merged in a text by its lines is listed, as it will be saved", async () => {
   const { page, id } = await stage.studio("froydis");
   const writer = `/api/agents/configs?workspace_id=${id}&agent_id=writer`;
-  await stage.server.call("froydis", "PATCH", writer, { persona_prompt: "One\nTwo\nThree\nFour\nFive" });
+  const same = Array.from({ length: 16 }, (_, i) => `The same ${i}`).join("\n");
+  await stage.server.call("froydis", "PATCH", writer, { persona_prompt: `One\nTwo\nThree\n${same}\nFive` });
   await page.show("agents/writer");
   await page.getByText("Live", { exact: true }).waitFor();
-  await page.getByLabel("Persona prompt").fill("One\nTwo\nThree, mine\nFour\nFive, mine\nSix");
-  await stage.server.call("froydis", "PATCH", writer, { persona_prompt: "One, theirs\nTwo\nThree, theirs\nFour\nFive" });
+  await page.getByLabel("Persona prompt").fill(`One\nTwo\nThree, mine\n${same}\nFive, mine\nSix`);
+  await stage.server.call("froydis", "PATCH", writer, { persona_prompt: `One, theirs\nTwo\nThree, theirs\n${same}\nFive` });
   await page.getByText("Writer changed while you were editing.").waitFor();
   await page.keyboard.press("Control+s");
-  const opener = page.getByText("Whole persona prompt");
-  await opener.focus();
-  await page.keyboard.press("Enter");
-  const whole = page.getByLabel("Persona prompt, as it will be saved");
-  assert.equal(await whole.inputValue(), "One, theirs\nTwo\nThree, theirs\nFour\nFive, mine\nSix");
-  assert.equal(await whole.getAttribute("readonly"), "");
-  const marks = () => page.locator(".whole .area-lines").evaluate((box) => [...box.children].map(({ className }) => className));
-  assert.deepEqual(await marks(), ["", "", "", "", "edited", "new"], "what differs from theirs is marked");
+  const merged = page.getByRole("region", { name: /^Persona prompt, as it will be saved: / });
+  const lines = async (kind) => (await merged.locator(`.line.${kind} .text`).allInnerTexts()).map((text) => text.replace(/^(added|removed):\s/, ""));
+  await merged.waitFor();
+  assert.deepEqual([await lines("del"), await lines("add")], [["One", "Three", "Five"], ["One, theirs", "Three, theirs", "Five, mine", "Six"]]);
+  await merged.getByRole("button", { name: "10 equal lines" }).waitFor();
   await page.locator(".conflict label", { hasText: "Mine" }).click();
-  assert.equal(await whole.inputValue(), "One, theirs\nTwo\nThree, mine\nFour\nFive, mine\nSix");
-  assert.deepEqual(await marks(), ["", "", "edited", "", "edited", "new"]);
+  await merged.getByText("Three, mine").waitFor();
+  assert.deepEqual(await lines("add"), ["One, theirs", "Three, mine", "Five, mine", "Six"]);
   for (const width of [1440, 390]) {
     // So high that the bar at the bottom is over nothing.
     await page.setViewportSize({ width, height: 2_000 });
@@ -194,7 +192,7 @@ test("what is typed right after a save is saved against that save, also where th
   // The page has heard of it.
   await page.getByText("Writer changed while you were editing.").waitFor();
   await dialog(page).getByRole("button", { name: /^Save as/ }).click();
-  await page.getByRole("region", { name: "Description" }).waitFor();
+  await page.getByRole("region", { name: /^Description, line/ }).waitFor();
   assert.equal((await stage.server.call("gunn", "GET", writer))[0].description, "Theirs");
   await page.unrouteAll({ behavior: "ignoreErrors" });
   page.faults();

@@ -3,7 +3,7 @@ import { Fragment, type ComponentChildren } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import { FIELDS, isEmpty, NAMES, numberRows, shown, textOf, type Config, type FieldName, type NumberRow } from "../base/config";
 import { listening } from "../base/listening";
-import { folded, rows, tally, type Piece, type Row } from "../base/diff";
+import { folded, rows, tally, words, type Piece, type Row } from "../base/diff";
 import { setParams } from "../base/route";
 import { plural } from "../base/text";
 import { Avatar } from "./base";
@@ -222,7 +222,7 @@ export function Comparison({
   if (!fields.length && !texts.length) return <p class="prose">{nothing}</p>;
   return (
     <div class="stack">
-      {fields.length > 0 && <FieldTable rows={fields} from={from} to={to} />}
+      <FieldTable rows={fields} from={from} to={to} />
       {texts.map((name) => (
         <TextDiff
           key={name}
@@ -233,5 +233,28 @@ export function Comparison({
         />
       ))}
     </div>
+  );
+}
+
+/** A text with what was added to another one and removed from it marked. */
+export function Marked({ from, to }: { from: string; to: string }) {
+  if (!to) return <span class="dim">None</span>;
+  const found = words(from, to);
+  if (!found) return <ins>{to}</ins>;
+  return (
+    <>
+      {found.map(({ text, added, removed }, i) =>
+        removed ? (
+          <Fragment key={i}>
+            <del>{text}</del>
+            {found[i + 1]?.added && " "}
+          </Fragment>
+        ) : added ? (
+          <ins key={i}>{text}</ins>
+        ) : (
+          text
+        ),
+      )}
+    </>
   );
 }

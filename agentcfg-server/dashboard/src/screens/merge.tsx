@@ -1,19 +1,18 @@
 /** The merge after a 412: base, theirs and mine of each field; no text is discarded. */
-import { Fragment } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { configOf, draftFaults, FIELDS, messageFault, shown, textOf, toConfig, type Draft } from "../base/config";
 import { useHistory, useNames } from "../base/data";
-import { middle, words } from "../base/diff";
+import { middle } from "../base/diff";
 import { pretty } from "../base/json-text";
 import type { Segment } from "../base/merge-lines";
 import { asText, isTags, merge, resolve, type Merged, type Part, type Side } from "../base/merge";
 import { isolated, now, number, plural, short, span } from "../base/text";
 import type { Agent } from "../base/types";
 import { Badge, Button, cx, Icon, Told } from "../parts/base";
+import { Marked, TextDiff } from "../parts/comparison";
 import { useConfirming } from "../parts/dialog";
 import { Area, Choices, Field, MessageField } from "../parts/fields";
 import { Failure, useSending } from "../parts/feedback";
-import { LongArea } from "../parts/long-area";
 import { SaveBar } from "../parts/page";
 import { CopyButton } from "../parts/secret";
 
@@ -124,25 +123,15 @@ export function MergeView(props: Props) {
           </dl>
         </div>
       )}
-      {[...found.texts.keys()].map((field) => {
-        const { label } = FIELDS[field];
-        return (
-          <details key={field} class="whole">
-            <summary>Whole {label.toLowerCase()}</summary>
-            <Field label={`${label}, as it will be saved`} hint={<Told of="merged whole" />}>
-              {(props) => (
-                <LongArea
-                  {...props}
-                  readOnly
-                  value={result[field] as string}
-                  stored={textOf(field, theirs.agent[field])}
-                  onText={onMessage}
-                />
-              )}
-            </Field>
-          </details>
-        );
-      })}
+      {[...found.texts.keys()].map((field) => (
+        <TextDiff
+          key={field}
+          title={`${FIELDS[field].label}, as it will be saved`}
+          before={textOf(field, base[field])}
+          after={result[field] as string}
+          inline
+        />
+      ))}
       <MessageField why value={message} onText={onMessage} />
       <Failure what="Not saved." error={error} kept="Your text and your choices are still here." />
       <SaveBar
@@ -265,28 +254,5 @@ function Column({
         {children}
       </div>
     </div>
-  );
-}
-
-/** A text with what was added to the base and removed from it marked. */
-function Marked({ from, to }: { from: string; to: string }) {
-  if (!to) return <span class="dim">None</span>;
-  const found = words(from, to);
-  if (!found) return <ins>{to}</ins>;
-  return (
-    <>
-      {found.map(({ text, added, removed }, i) =>
-        removed ? (
-          <Fragment key={i}>
-            <del>{text}</del>
-            {found[i + 1]?.added && " "}
-          </Fragment>
-        ) : added ? (
-          <ins key={i}>{text}</ins>
-        ) : (
-          text
-        ),
-      )}
-    </>
   );
 }

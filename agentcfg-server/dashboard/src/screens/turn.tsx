@@ -1,10 +1,10 @@
 /** A turn of the playground: a message, and its answers beside each other. */
 import type { Answer } from "../base/answer";
-import { words } from "../base/diff";
 import { number, plural } from "../base/text";
 import type { Model } from "../base/types";
 import { price, took } from "../base/usage";
 import { cx } from "../parts/base";
+import { Marked } from "../parts/comparison";
 import { Banner, Failure } from "../parts/feedback";
 import { Segments } from "../parts/fields";
 import { Markdown } from "../parts/markdown";
@@ -71,7 +71,6 @@ export function TurnRow({
       </div>
       {answers.map((answer, i) => {
         if (!answer) return <div key={i} class="answer-cell" />;
-        const parts = turn.compared && i > 0 ? words(first, answer.text) : null;
         const foot = [
           answer.first !== null && `first ${took(answer.first)}`,
           answer.input && `${number(answer.input)} in`,
@@ -82,11 +81,9 @@ export function TurnRow({
         return (
           <div key={i} class="answer-cell" role="group" aria-label={`Answer ${i + 1}`} aria-busy={answer.running}>
             <Failure what="The call failed." error={answer.error} />
-            {parts ? (
+            {turn.compared && i > 0 ? (
               <p class="compared">
-                {parts.map((part, j) =>
-                  part.added ? <ins key={j}>{part.text}</ins> : part.removed ? <del key={j}>{part.text}</del> : part.text,
-                )}
+                <Marked from={first} to={answer.text} />
               </p>
             ) : (
               <Markdown text={answer.text} />
