@@ -121,7 +121,7 @@ test("the overview names what needs attention, and it goes when it is cured", as
   const item = (text) => page.locator(".attention li").filter({ hasText: text });
   await item("Key ci-deploy expires in 3 days").waitFor();
   await item("4 agents have no key for OpenAI").waitFor();
-  await page.locator(".figure").filter({ hasText: "working, 2 idle, 5 offline" }).waitFor();
+  await page.locator(".figure").filter({ hasText: /working\s*2 idle\s*5 offline/ }).waitFor();
   await stage.server.call("ottilie", "PUT", `/api/provider-keys?workspace_id=${id}&provider=openai`, { api_key: "sk-of-the-tests" });
   await item("OpenAI").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Rotate ci-deploy" }).click();
@@ -159,12 +159,15 @@ test("the bands of the day are named, and the unknown hours of a busy agent are 
   });
   await page.show("overview");
   const day = page.locator("section").filter({ has: page.getByRole("heading", { name: "Last 24 hours" }) });
-  await day.locator("svg text").getByText(/^\d+ offline$/).waitFor();
-  await day.locator("svg text").getByText(/^\d+ working$/).waitFor();
+  // The line above names them, with a swatch each; nothing is written over what is drawn.
+  await day.locator(".figure .offline").filter({ hasText: /^\d+ offline$/ }).waitFor();
+  assert.equal(await day.locator("svg text").getByText(/working|idle|offline/).count(), 0);
+  const swatch = (name) => day.locator(`.figure .${name}`).evaluate((one) => getComputedStyle(one, "::before").width);
+  assert.deepEqual([await swatch("working"), await swatch("idle")], ["16px", "16px"]);
   assert.ok(await day.locator("path[fill='url(#hatch)']").count(), "its time before is hatched");
   await day.getByRole("group").focus();
   await page.keyboard.press("Home");
-  await day.locator(".figure").getByText(/1 not known/).waitFor();
+  await day.locator(".figure").getByText("1 unknown").waitFor();
   await page.show("status?view=timeline");
   await page.locator(".lane .unknown").waitFor();
   assert.equal(await page.locator(".lane .unknown").count(), 1);

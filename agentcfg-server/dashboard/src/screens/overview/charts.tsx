@@ -222,11 +222,10 @@ export function TheDay() {
       ["working", working],
       ["idle", idle],
       ["offline", Math.max(0, total - working - idle - unknown)],
-      ["not known", unknown],
+      ["unknown", unknown],
     ];
   };
-  const [[, working], ...others] = stack(point) as [[string, number], ...[string, number][]];
-  const rest = others.filter(([name, count]) => count || name !== "not known").map(([name, count]) => `${number(count)} ${name}`);
+  const shown = stack(point).filter(([name, count]) => count || name !== "unknown");
   const drawn = (history.data?.length ?? 0) > 0 && end - begin > HOUR / 2;
   const area = (scale: { x: (step: number) => number; y: (value: number) => number; step: number }, values: number[]): string =>
     values
@@ -245,12 +244,13 @@ export function TheDay() {
           <Reading of={statuses} what="The status" rows={4} tall />
         ) : (
           <>
-            <p class="figure">
-              <b>{number(working)}</b>{" "}
-              <span class="dim">
-                working, {rest.join(", ")}
-                {point !== null && ` at ${time(moments[point]!)}`}
-              </span>
+            <p class="figure lane-key dim">
+              {shown.map(([name, count], i) => (
+                <span key={name} class={name}>
+                  {i ? number(count) : <b>{number(count)}</b>} {name}
+                </span>
+              ))}
+              {point !== null && time(moments[point]!)}
             </p>
             {drawn && (
               <Plot
@@ -264,7 +264,11 @@ export function TheDay() {
                 lines={4}
                 point={point}
                 onPoint={setPoint}
-                said={point === null ? undefined : `${time(moments[point]!)}: ${working} working, ${rest.join(", ")}`}
+                said={
+                  point === null
+                    ? undefined
+                    : `${time(moments[point]!)}: ${shown.map(([name, count]) => `${count} ${name}`).join(", ")}`
+                }
               >
                 {(scale) => {
                   const close = `V${scale.bottom}H${scale.left}z`;
@@ -276,24 +280,12 @@ export function TheDay() {
                     scale,
                     states.working.map((_, i) => total - states.unknown[i]!),
                   );
-                  let below = 0;
                   return (
                     <>
                       {states.unknown[0]! > 0 && <path fill="url(#hatch)" d={`${top}V${scale.top}H${scale.left}z`} />}
                       <path class="idle-area" d={both + close} />
                       <path class="idle-edge" d={both} />
                       <path class="working-area" d={area(scale, states.working) + close} />
-                      {stack(SAMPLES - 1).map(([name, count]) => {
-                        const middle = scale.y(below + count / 2);
-                        below += count;
-                        return (
-                          scale.bottom - scale.y(count) > 16 && (
-                            <text key={name} class="name" x={scale.right - 8} y={middle + 4} text-anchor="end">
-                              {number(count)} {name}
-                            </text>
-                          )
-                        );
-                      })}
                     </>
                   );
                 }}
