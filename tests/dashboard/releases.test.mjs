@@ -111,6 +111,23 @@ test("a release is undone in the workspace that it was made in, whichever is sho
   page.faults();
 });
 
+test("what is to be checked stands above a long list of what moves, and counts what it does not name", async () => {
+  const { page, id, move } = await studio("alva");
+  const { server } = stage;
+  for (const agent of ["researcher", "support-triage", "writer", "fact-checker"]) {
+    await server.call("alva", "PATCH", `/api/agents/configs?workspace_id=${id}&agent_id=${agent}`, { model: "gpt-6-sol" });
+    await move(agent, "production", 1);
+  }
+  await page.show("releases/review?from=latest&to=production");
+  await page.getByText("Another model for 1 more agent.").waitFor();
+  const top = (place) => place.evaluate((one) => one.getBoundingClientRect().top);
+  const table = await top(page.getByRole("table", { name: "What moves" }));
+  assert.ok((await top(page.getByText("Before it moves"))) < table);
+  assert.ok((await top(page.getByLabel("Message"))) < table);
+  assert.deepEqual(await violations(page), []);
+  page.faults();
+});
+
 test("a review moves nothing that was moved since, and shows the new state", async () => {
   const { page, labels, move } = await studio("birk");
   await page.show("releases/review?from=staging&to=production&agents=researcher,support-triage");
@@ -240,6 +257,7 @@ test("who may not release sees the board without its ways to move a label", asyn
 test("a workspace without labels offers to label all agents", async () => {
   const id = await stage.server.workspace("greta", "Fresh");
   await stage.server.call("greta", "POST", "/api/agents/configs", { workspace_id: id, agent_id: "solo", display_name: "Solo" });
+  await stage.server.call("greta", "POST", "/api/agents/configs", { workspace_id: id, agent_id: "mira", display_name: "Mira", agent_type: "human" });
   const page = await open(stage.browser, stage.server);
   await page.signIn("greta");
   await page.show("releases/history");
@@ -247,6 +265,7 @@ test("a workspace without labels offers to label all agents", async () => {
   await page.show("releases");
   await page.getByRole("link", { name: "Label all as production" }).click();
   await page.getByRole("row", { name: /Solo/ }).getByText("New").waitFor();
+  await page.getByRole("row", { name: /Mira/ }).waitFor({ state: "detached" });
   await page.getByRole("button", { name: "Promote to production" }).click();
   await page.getByText("production is moved on 1 agent.").waitFor();
   page.faults();

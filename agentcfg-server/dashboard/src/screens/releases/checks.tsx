@@ -37,7 +37,7 @@ export function Checks({
         <b>{name(agent_id)}</b> goes back: v{from} to v{to}.
       </>,
     ]);
-  if (back.length > MODELS) rows.push(["warn", `${plural(back.length - MODELS, "more agent")} go back to an older version.`]);
+  if (back.length > MODELS) rows.push(["warn", `An older version for ${plural(back.length - MODELS, "more agent")}.`]);
   for (const { agent_id, was, will } of changed.slice(0, MODELS))
     rows.push([
       "warn",
@@ -45,7 +45,7 @@ export function Checks({
         <b>{name(agent_id)}</b> changes its model: <code>{was ?? "none"}</code> to <code>{will ?? "none"}</code>.
       </>,
     ]);
-  if (changed.length > MODELS) rows.push(["warn", `${plural(changed.length - MODELS, "more agent")} change their model.`]);
+  if (changed.length > MODELS) rows.push(["warn", `Another model for ${plural(changed.length - MODELS, "more agent")}.`]);
   for (const { agent_id, to } of without.slice(0, MODELS))
     rows.push([
       "warn",

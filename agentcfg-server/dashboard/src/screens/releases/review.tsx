@@ -92,7 +92,13 @@ function Open({ of, picked }: { of: string | null; picked: string[] | "all" }) {
     return () => clearTimeout(timer);
   }, [from, to, version, of, picks, again]);
 
-  const changes = plan?.moves.filter((move) => move.from !== move.to) ?? [];
+  const changes =
+    plan?.moves.filter(
+      ({ agent_id, from, to }) =>
+        from !== to &&
+        // Nothing is released to people: where all were picked, those without the label stay without it.
+        (of || from || picked !== "all" || byId.get(agent_id)?.agent_type !== "human"),
+    ) ?? [];
   // They were picked, and may have been moved meanwhile: what is left out is named.
   const same = picked === "all" ? [] : (plan?.moves.filter((move) => move.from === move.to) ?? []);
   const chosen = changes.filter(({ agent_id }) => !left.has(agent_id));
@@ -231,6 +237,8 @@ function Open({ of, picked }: { of: string | null; picked: string[] | "all" }) {
                   : `No agent bears ${from}.`}
               </p>
             )}
+            {chosen.length > 0 && <Checks moves={chosen} plan={plan!} byId={byId} label={to} />}
+            <MessageField value={message} onText={(message) => setDecided({ left, message })} />
             {changes.length > 0 && (
               <Table
                 name="What moves"
@@ -257,8 +265,6 @@ function Open({ of, picked }: { of: string | null; picked: string[] | "all" }) {
                 ))}
               </Table>
             )}
-            {chosen.length > 0 && <Checks moves={chosen} plan={plan!} byId={byId} label={to} />}
-            <MessageField value={message} onText={(message) => setDecided({ left, message })} />
             <Failure what="Nothing has moved." error={error} />
           </div>
           <div class="stack">
