@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { launch, open, Server, violations } from "./harness.mjs";
+import { source } from "./source.mjs";
 
 const MANY = 1_000;
 const LIMIT = 100;
@@ -32,6 +33,16 @@ const signedIn = async (options) => {
   await page.signIn("ada");
   return page;
 };
+
+test("a promotion is told by its label, and a threshold by what is used", async () => {
+  const { changeLine } = await source("base/audit-words", "changeLine");
+  const to = (value) => ({ from: null, to: value });
+  const promoted = { "agents/writer/labels/production": { from: 1, to: 3 }, "agents/researcher/labels/production": to(2) };
+  assert.equal(changeLine({ action: "label.promoted", changes: promoted }), "production: 2 agents");
+  assert.equal(changeLine({ action: "agents.applied", changes: { "agents/writer/role": to("x") } }), "writer", "few agents are named");
+  const threshold = { threshold: to(80), scope: to("agent"), scope_id: to("writer"), period: to("month"), limit_usd: to("7.25"), spent_usd: to("5.81") };
+  assert.equal(changeLine({ action: "budget.threshold_reached", changes: threshold }), "80 % of $7.25 used");
+});
 
 test("a thousand agents are one line, which opens at once", async () => {
   const page = await signedIn();
@@ -97,7 +108,10 @@ for (const width of [390, 768]) {
     const page = await signedIn({ viewport: { width, height: 844 } });
     await page.show("audit-log");
     await page.getByRole("button", { name: /^\d\d:\d\d:\d\d/ }).nth(7).click();
+    // Which agent it is says more than who changed it, which is in the details.
+    assert.ok(await page.locator(".audit-table td a", { hasText: "Agent 5" }).first().isVisible());
     const detail = page.locator("tr.detail");
+    await detail.getByText(/^ada · \w+ /).waitFor();
     await detail.getByRole("button", { name: "Changes of Agent 0", exact: true }).click();
     await detail.getByText("Be brief.", { exact: false }).waitFor();
     const cut = await page.evaluate(() => {
@@ -108,6 +122,8 @@ for (const width of [390, 768]) {
     });
     assert.deepEqual(cut, []);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth), width);
+    // The bar, which stays in sight, would cover a part of some links.
+    await page.evaluate(() => scrollTo(0, 0));
     assert.deepEqual((await violations(page)).map(({ id }) => id), []);
     page.faults();
   });

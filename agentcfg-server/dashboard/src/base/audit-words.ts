@@ -166,11 +166,15 @@ export function changeLine(entry: AuditEntry): string {
   const parts = (path: RegExp): string => some([...new Set(all.flatMap(([name]) => path.exec(name)?.[1] ?? []))]);
   const isSummary = all.some(([, change]) => !change);
   const groups = bulk(entry);
-  if (!isSummary && groups.reduce((sum, [, agents]) => sum + agents.length, 0) > SHOWN + 1) return bulkLine(groups);
+  const ofLabel = action.startsWith("label.");
+  if (!isSummary && groups.length && (ofLabel || groups.flatMap(([, agents]) => agents).length > SHOWN + 1))
+    return bulkLine(groups);
+  const threshold = changes?.["threshold"];
+  if (threshold) return `${threshold.to} % of $${changes!["limit_usd"]!.to} used`;
   // A summary has some of many changes.
   const ids = parts(/^agents\/([^/]+)/).replace(/( and \S+)( more)?$/, paths ? " and more" : "$&");
   const ofOne = action === "label.set" || action === "label.removed";
-  if (ids && !ofOne) return action.startsWith("label.") ? `${parts(/([^/]+)$/)}: ${ids}` : ids;
+  if (ids && !ofOne) return ofLabel ? `${parts(/([^/]+)$/)}: ${ids}` : ids;
   return fieldsLine(Object.fromEntries(all.map(([name, change]) => [name.replace(/^agents\/[^/]+\//, ""), change])), action);
 }
 

@@ -194,9 +194,9 @@ export function AuditLog() {
             kind="audit-table"
             columns={[
               ["Time", "c-time"],
-              ["Who", "c-who"],
+              ["Who", "c-who second"],
               ["Action", "c-action"],
-              ["Target", "c-target second"],
+              ["Target", "c-target"],
               ["What changed", "third"],
               ["Revision", "c-number third right"],
             ]}
@@ -243,7 +243,7 @@ function Entry({ entry }: { entry: AuditEntry }) {
       details={() => <Detail entry={entry} />}
       columns={[6, 4, 3]}
     >
-      <td class="c-who">
+      <td class="second">
         <div class="agent-cell">
           <ActorMark actor={entry.actor} name={names(entry.actor)} />
           <span class="clip strong">{names(entry.actor)}</span>
@@ -252,7 +252,7 @@ function Entry({ entry }: { entry: AuditEntry }) {
       <td class="c-action">
         <code>{entry.action}</code>
       </td>
-      <td class="second" title={entry.target.id}>
+      <td title={entry.target.id}>
         <Target entry={entry}>{targetName(entry, targets)}</Target>
       </td>
       <td class="third dim">{useMemo(() => changeLine(entry), [entry])}</td>
@@ -380,6 +380,7 @@ function Detail({ entry }: { entry: AuditEntry }) {
       <p class="row wrap dim small-text">
         <span class="grow">
           {!Object.keys(entry.changes ?? {}).length && "No details are recorded for it. "}
+          {useNames()(entry.actor)} ·{" "}
           <Target entry={entry}>
             {target.type} {target.id}
           </Target>
