@@ -20,10 +20,15 @@ test("the navigation shows disabled webhooks, keys that end, budgets near their 
     const who = await answer.json();
     await route.fulfill({ response: answer, json: { ...who, workspaces: who.workspaces.map((one) => ({ ...one, agent_limit: one.active_agents })) } });
   });
+  const expires_at = new Date(Date.now() + 10 * 86_400_000).toISOString();
+  await stage.server.call("nora", "POST", "/api/api-keys", { workspace_id: id, name: "in-ten-days", environment: "production", scope: "read", expires_at });
+  // The page marks the keys that the navigation counts.
+  await page.show("api-keys");
+  await page.getByRole("row", { name: /in-ten-days/ }).locator(".badge", { hasText: "in 10 days" }).waitFor();
   await page.show("members");
   const place = (name) => page.getByRole("navigation").getByRole("link", { name });
   await place("Webhooks 1 disabled").waitFor();
-  await place("API keys 1 expiring").waitFor();
+  await place("API keys 2 expiring").waitFor();
   await place("Usage 1 budget low").waitFor();
   await place("Agents 10 of 10").waitFor();
   await place(/^Overview \d open$/).waitFor();

@@ -1,6 +1,7 @@
 /** API keys: creation, the one showing of the key, rotation, revocation. */
 import { useState } from "preact/hooks";
 import { call, root } from "../base/api";
+import { KEY_SOON } from "../base/attention";
 import { invalidate } from "../base/cache";
 import { tooLong } from "../base/config";
 import { useKeys } from "../base/data";
@@ -16,8 +17,6 @@ import { Lead, Page } from "../parts/page";
 import { reveal } from "../parts/secret";
 import { Table } from "../parts/rows";
 import { LimitFields, limitFaults, limitParts, limitsBody, limitTitle, NO_LIMITS } from "./key-limits";
-
-export const VERY_SOON = 7 * DAY;
 
 export const isLive = (key: ApiKey, at: number): boolean =>
   key.revoked_at === null && (key.expires_at === null || Date.parse(key.expires_at) > at);
@@ -46,7 +45,7 @@ function Expiry({ apiKey }: { apiKey: ApiKey }) {
   if (!expires) return <>Never</>;
   const left = Date.parse(expires) - now.value;
   if (left <= 0) return <span title={utc(expires)}>Expired {date(Date.parse(expires))}</span>;
-  if (left < VERY_SOON)
+  if (left < KEY_SOON)
     return (
       <span title={utc(expires)}>
         <Badge tone="warn" icon="clock">
