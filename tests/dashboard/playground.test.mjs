@@ -37,6 +37,12 @@ test("two versions answer beside each other, and the conversation goes on in eac
   const before = stage.models.asked.length;
   await page.getByRole("button", { name: "Send to 2" }).click();
   await page.getByRole("group", { name: "Answer 2" }).getByText(/Answered in .*v1/).waitFor();
+  for (const width of [1280, 390]) {
+    await page.setViewportSize({ width, height: 800 });
+    const cut = await page.locator(".answers-head select").evaluateAll((all) => all.map((one) => one.getBoundingClientRect().width).filter((width) => width < 130));
+    assert.deepEqual(cut, [], `${width}`);
+  }
+  await page.setViewportSize({ width: 1280, height: 800 });
   await page.getByRole("group", { name: "Answer 1" }).getByText(/Answered in .*v2/).waitFor();
   assert.equal(stage.models.asked.length, before + 2);
   await page.getByRole("button", { name: "Difference" }).click();
@@ -52,6 +58,22 @@ test("two versions answer beside each other, and the conversation goes on in eac
   await page.getByRole("button", { name: "Add a column" }).click();
   await page.getByRole("link", { name: "Label v2" }).click();
   await page.getByRole("heading", { level: 1, name: /production/ }).waitFor();
+  page.faults();
+});
+
+test("in a difference, the words of one answer do not touch those of the other", async () => {
+  const { page } = await stage.studio("ragna");
+  let turn = 0;
+  await page.route(/model-calls/, (route) => {
+    const text = ["We can refund you within ten days", "We can refund you within 14 days"][turn++];
+    return route.fulfill({ headers: { "Content-Type": "text/event-stream" }, body: `data: ${JSON.stringify({ delta: { text } })}\n\ndata: [DONE]\n\n` });
+  });
+  await page.show("agents/writer/try");
+  await page.getByRole("button", { name: "Add a column" }).click();
+  await message(page).fill("Refund?");
+  await page.getByRole("button", { name: "Send to 2" }).click();
+  await page.getByRole("button", { name: "Difference" }).click();
+  assert.match(await page.locator(".compared").innerText(), /within (ten 14|14 ten) days$/);
   page.faults();
 });
 
@@ -73,7 +95,7 @@ test("variables are asked for, and sent as they are", async () => {
 
 test("an answer is shown as elements, never as HTML", async () => {
   const { page } = await stage.studio("sanna");
-  const text = "# Title\n\nSome **bold** and `code` <img src=x onerror=alert(1)>\n\n- one\n- two\n\n1. first\n\n```\nlet x;\n```\nend";
+  const text = "# Title\n\nSome **bold**, *Pin* and 2 * 3 * 4, `code` <img src=x onerror=alert(1)>\n\n- one\n- two\n\n1. first\n\n```\nlet x;\n```\nend";
   await page.route(/model-calls/, (route) =>
     route.fulfill({ headers: { "Content-Type": "text/event-stream" }, body: `data: ${JSON.stringify({ delta: { text } })}\n\ndata: [DONE]\n\n` }),
   );
@@ -84,6 +106,8 @@ test("an answer is shown as elements, never as HTML", async () => {
   await answer.getByText("end", { exact: true }).waitFor();
   assert.deepEqual(await answer.evaluate((element) => [...element.children].map(({ tagName }) => tagName)), ["P", "P", "UL", "OL", "PRE", "P"]);
   assert.equal(await answer.locator("img").count(), 0);
+  assert.deepEqual(await answer.locator("p b, em").allInnerTexts(), ["Title", "bold", "Pin"]);
+  await answer.getByText("2 * 3 * 4").waitFor();
   await answer.getByText("<img src=x onerror=alert(1)>").waitFor();
   page.faults();
 });

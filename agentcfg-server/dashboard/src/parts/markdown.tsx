@@ -1,11 +1,19 @@
-/** Markdown as elements: headings, lists, code, bold. Nothing of it is taken as HTML, and nothing is loaded. */
+/** Markdown as elements: headings, lists, code, bold, emphasis. Nothing of it is taken as HTML, and nothing is loaded. */
 import type { ComponentChildren, JSX } from "preact";
 
 const inline = (text: string): ComponentChildren[] =>
   text
-    .split(/(`[^`]+`|\*\*[^*]+\*\*)/)
+    .split(/(`[^`]+`|\*\*[^*]+\*\*|\*(?! )[^*\n]+\*)/)
     .map((part, i) =>
-      i % 2 === 0 ? part : part[0] === "`" ? <code key={i}>{part.slice(1, -1)}</code> : <b key={i}>{part.slice(2, -2)}</b>,
+      i % 2 === 0 ? (
+        part
+      ) : part[0] === "`" ? (
+        <code key={i}>{part.slice(1, -1)}</code>
+      ) : part[1] === "*" ? (
+        <b key={i}>{part.slice(2, -2)}</b>
+      ) : (
+        <em key={i}>{part.slice(1, -1)}</em>
+      ),
     );
 
 const ITEM = /^\s*([-*]|\d+[.)])\s+(.*)/;
