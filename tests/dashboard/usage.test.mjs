@@ -143,6 +143,17 @@ test("before the first call the page says how to make one, then its figures are 
   page.faults();
 });
 
+test("budgets are there where the usage cannot be read", async () => {
+  const { page, id } = await stage.studio("una");
+  await stage.server.call("una", "PUT", `/api/budgets?workspace_id=${id}&scope=workspace&period=month`, { limit_usd: 10 });
+  await page.route(/\/api\/usage\?/, (route) => route.fulfill({ status: 503, json: { error: "later" } }));
+  page.expect(503, "/api/usage");
+  await page.show("usage");
+  await page.getByText("The usage could not be read.").waitFor();
+  await page.locator(".budgets").getByText("of $10").waitFor();
+  page.faults();
+});
+
 test("the point of the chart is moved by keyboard and read out", async () => {
   const { page } = await stage.studio("vera");
   const today = Math.floor(Date.now() / DAY) * DAY;

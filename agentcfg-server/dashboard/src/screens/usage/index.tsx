@@ -72,7 +72,10 @@ export function Usage() {
   return (
     <Page title="Usage" buttons={<RangePicker range={range} />}>
       {failed ? (
-        <Reading of={failed} what="The usage" />
+        <div class="usage-split">
+          <Reading of={failed} what="The usage" />
+          <Budgets />
+        </div>
       ) : !view || (none && !last.data && last.error === null) ? (
         <Skeleton rows={8} tall />
       ) : none && last.data?.length === 0 ? (
