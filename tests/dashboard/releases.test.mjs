@@ -219,6 +219,35 @@ test("a label that moves back is warned about, and the history puts it back", as
   page.faults();
 });
 
+test("what lies between two versions is read again after a failure", async () => {
+  const { page } = await studio("dalla");
+  let failed = false;
+  await page.route(/\/api\/agents\/diff\?.*agent_id=researcher/, (route) => {
+    if (failed) return route.continue();
+    failed = true;
+    return route.fulfill({ status: 404, json: { error: "later" } });
+  });
+  page.expect(404, "/api/agents/diff");
+  await page.show("releases");
+  await page.getByRole("row", { name: /Researcher/ }).getByText("+2 versions · 3 lines").waitFor();
+  await page.getByRole("row", { name: /Researcher/ }).getByText(/\+1 version · /).waitFor();
+  assert.ok(failed);
+  page.faults();
+});
+
+test("at 768 pixels the board shows all of its columns", async () => {
+  const { page } = await studio("disa");
+  await page.setViewportSize({ width: 768, height: 900 });
+  await page.show("releases");
+  const row = page.getByRole("row", { name: /Support triage/ });
+  await row.getByText(/· \d+ lines?/).first().waitFor();
+  const cut = await page.evaluate(() => [...document.querySelectorAll(".wide-box, .board-table td:not(.c-name), .hop .gap, .board-table thead b")].filter((one) => one.scrollWidth > one.clientWidth + 1).map((one) => `${one.className} ${one.textContent}`));
+  assert.deepEqual(cut, []);
+  const counts = await page.evaluate(() => [...document.querySelectorAll(".side .count")].filter((one) => one.offsetHeight > 20).map((one) => one.textContent));
+  assert.deepEqual(counts, [], "what the navigation says is in one line");
+  page.faults();
+});
+
 test("columns are chosen and kept, and filters are in the address", async () => {
   const { page } = await studio("dagny");
   await page.show("releases");

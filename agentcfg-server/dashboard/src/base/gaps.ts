@@ -14,6 +14,8 @@ interface Entry {
 }
 
 const MOST = 4;
+/** After so long what failed is read again, where its row is still in the window. */
+const AGAIN = 10_000;
 const entries = new Map<string, Entry>();
 let waiting: Entry[] = [];
 let running = 0;
@@ -29,12 +31,17 @@ function next(): void {
     running += 1;
     void entry
       .read()
-      .catch(() => (entry.asked = false))
+      .catch(() => void setTimeout(ask, AGAIN, entry))
       .finally(() => {
         running -= 1;
         next();
       });
   }
+}
+
+function ask(entry: Entry): void {
+  waiting.push(entry);
+  next();
 }
 
 /** What lies between two versions of an agent, or null until it is known. */
@@ -58,8 +65,7 @@ export function useGap(agent: Agent, from: number | null, to: number | null): Ga
     of.users += 1;
     if (!of.asked) {
       of.asked = true;
-      waiting.push(of);
-      next();
+      ask(of);
     }
     return () => void (of.users -= 1);
   }, [key]);
