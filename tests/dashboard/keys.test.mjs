@@ -87,6 +87,17 @@ test("a review and a history go from change to change, and choose how they are s
   page.faults();
 });
 
+test("a new agent is created by Ctrl S, which names what is missing first", async () => {
+  const { page } = await stage.studio("keyn");
+  await page.show("new-agent");
+  await page.keyboard.press("Control+s");
+  await page.getByText("An agent needs an id.").waitFor();
+  await page.keyboard.type("Made by keys");
+  await page.keyboard.press("Control+s");
+  await page.getByRole("heading", { level: 1, name: "Made by keys" }).waitFor();
+  page.faults();
+});
+
 test("a merge without conflicts is saved by Ctrl S", async () => {
   const { page, id, save } = await studio("keyd");
   await page.show("agents/writer");

@@ -89,6 +89,19 @@ test("the timeline shows what agents did, and names each block by keyboard", asy
   page.faults();
 });
 
+test("where there are too many agents for a timeline, the page says so", async () => {
+  const { page } = await stage.studio("runa");
+  await page.route(/\/api\/agents\/configs\?/, async (route) => {
+    const answer = await route.fetch();
+    const [stored] = await answer.json();
+    await route.fulfill({ response: answer, json: Array.from({ length: 1_001 }, (_, i) => ({ ...stored, id: `${stored.id}${i}`, agent_id: `agent-${i}` })) });
+  });
+  await page.show("status");
+  await page.getByText("There is a timeline for up to 1,000 agents.").waitFor();
+  assert.equal(await page.getByRole("button", { name: "Timeline" }).count(), 0);
+  page.faults();
+});
+
 test("an agent that reports the same since the server began has a lane from then on", async () => {
   const { page } = await stage.studio("rasmus");
   const hours = 3;

@@ -57,6 +57,21 @@ test("an agent, an action and a prompt are found and opened by keyboard alone", 
   page.faults();
 });
 
+test("where prompts alone are looked through, more of them are shown", async () => {
+  const { page, id } = await stage.studio("pelle");
+  const agents = Array.from({ length: 8 }, (_, i) => ({ agent_id: `source-${i}`, display_name: `Source ${i}`, persona_prompt: "Name the quillwort." }));
+  await stage.server.call("pelle", "POST", `/api/agents/apply?workspace_id=${id}`, { agents });
+  await page.show("overview");
+  await page.keyboard.press("Control+k");
+  const hits = (count) => page.until((count) => document.querySelectorAll(".option code").length === count, count);
+  await page.keyboard.type("quillwort");
+  await hits(5);
+  await page.keyboard.press("Control+A");
+  await page.keyboard.type("#quillwort");
+  await hits(8);
+  page.faults();
+});
+
 test("what a role may not do is not offered", async () => {
   const { id } = await stage.studio("rut");
   await stage.server.call("rut", "PUT", `/api/workspaces/members?workspace_id=${id}&user_id=sigge`, { role: "viewer" });

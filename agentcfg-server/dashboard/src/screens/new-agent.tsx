@@ -22,6 +22,7 @@ import { go, href, route } from "../base/route";
 import { workspace } from "../base/session";
 import type { Agent } from "../base/types";
 import { Button, Told } from "../parts/base";
+import { useConfirming } from "../parts/dialog";
 import { Banner, Failure, toast, useSending } from "../parts/feedback";
 import { Field, focusFault, Form, Input, useTouched } from "../parts/fields";
 import { Page } from "../parts/page";
@@ -147,6 +148,8 @@ export function NewAgent() {
     stored: NOTHING,
     readOnly: false,
   };
+  // The button may be blocked or busy.
+  useConfirming(() => document.querySelector<HTMLElement>("[form=new-agent]")!.click());
   return (
     <Page
       title="New agent"

@@ -22,8 +22,12 @@ interface Found {
   line?: string;
 }
 
+/** Before the agents are read: always the same, as a new list would be looked through again and again. */
+const NONE: Agent[] = [];
 const AGENTS = 6;
 const PROMPTS = 5;
+/** Where nothing else is looked for. */
+const MOST_PROMPTS = 50;
 /** So many letters are looked for in prompts. */
 const LEAST = 3;
 
@@ -58,7 +62,7 @@ const OF_AGENT: [label: (name: string) => string, icon: string, needs: string, t
 ];
 
 function useFound(typed: string): { found: Found[]; query: string } {
-  const agents = useAgents().data ?? [];
+  const agents = useAgents().data ?? NONE;
   const only = /^[>#]/.exec(typed)?.[0];
   const query = typed
     .slice(only ? 1 : 0)
@@ -69,7 +73,9 @@ function useFound(typed: string): { found: Found[]; query: string } {
     setHits([]);
     if (only === ">" || query.length < (only ? 1 : LEAST)) return;
     const stop = new AbortController();
-    void findPrompts(agents, query, PROMPTS, stop.signal).then((found) => !stop.signal.aborted && setHits(found));
+    void findPrompts(agents, query, only ? MOST_PROMPTS : PROMPTS, stop.signal).then(
+      (found) => !stop.signal.aborted && setHits(found),
+    );
     return () => stop.abort();
   }, [query, only, agents]);
   const has = (text: string): boolean => text.toLowerCase().includes(query);

@@ -69,7 +69,7 @@ export function StatusBoard() {
       }
     >
       <Lead>
-        <Told of="status" />
+        <Told of={agents.size > MOST_LANES ? "status of many" : "status"} />
       </Lead>
       <Reading of={statuses} what="The status" />
       {!all ? null : all.length === 0 ? (
