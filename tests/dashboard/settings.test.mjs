@@ -204,7 +204,7 @@ test("the audit log tells who changed what", async () => {
   await page.getByRole("row", { name: /agent\.updated/ }).getByText("formality: 50 → 35 and Persona prompt").waitFor();
   await page.setViewportSize({ width: 700, height: 800 });
   const right = (name) => page.locator(name).last().evaluate((element) => element.getBoundingClientRect().right);
-  assert.equal(await right(".audit-table td.c-action"), await right(".audit-table"), "an open entry adds no columns");
+  assert.equal(await right(".audit-table tr:not(.detail) > td:nth-child(4)"), await right(".audit-table"), "an open entry adds no columns");
   await page.setViewportSize({ width: 1280, height: 800 });
   const [file] = await Promise.all([page.waitForEvent("download").catch(() => null), stage.server.has("/api/agents/versions") ? page.getByRole("button", { name: "Export" }).click() : page.evaluate(() => 0)]);
   if (stage.server.has("/api/agents/versions")) assert.match(file.suggestedFilename(), /^audit-log-.*\.ndjson$/);
