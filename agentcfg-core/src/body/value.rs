@@ -54,7 +54,8 @@ macro_rules! from_text {
 
 pub(crate) use from_text;
 
-/// Serialises a type as the text that it is displayed as, and reads it by its parser; `read` alone does only that.
+/// Serialises a type as the text that it is displayed as, and reads it by its parser. With `as_str` the type has the text and no
+/// formatter runs; with `read` it serialises itself.
 macro_rules! serde_as_text {
     (read $name:ty) => {
         impl<'de> serde::Deserialize<'de> for $name {
@@ -63,6 +64,15 @@ macro_rules! serde_as_text {
                 text.parse().map_err(serde::de::Error::custom)
             }
         }
+    };
+    (as_str $name:ty) => {
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+        }
+
+        $crate::body::serde_as_text!(read $name);
     };
     ($name:ty) => {
         impl serde::Serialize for $name {

@@ -86,7 +86,7 @@ impl fmt::Debug for Epoch {
     }
 }
 
-serde_as_text!(Epoch);
+serde_as_text!(as_str Epoch);
 
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -88,7 +88,7 @@ impl fmt::Debug for Provider {
     }
 }
 
-serde_as_text!(Provider);
+serde_as_text!(as_str Provider);
 
 word_enum! {
     /// The API that a provider speaks.

@@ -150,9 +150,7 @@ impl AgentCfg {
         }
         Ok(())
     }
-}
 
-impl AgentCfg {
     /// Calls `visit` for the calls that ended from this moment on, roughly in the order of their ends, until it breaks.
     pub(in crate::service) async fn each_call_from(
         &self,
