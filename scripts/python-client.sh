@@ -38,7 +38,11 @@ check() {
     "$environment/bin/ruff" check --quiet --no-cache
     "$environment/bin/ruff" format --quiet --no-cache --check
     "$environment/bin/pyright" --pythonpath "$environment/bin/python"
-    "$environment/bin/python" -m pytest -p no:cacheprovider
+    # On a busy machine an event can come later than a test allows: what fails gets a second try.
+    local pytest=("$environment/bin/python" -m pytest -o "cache_dir=$environment/test-cache")
+    "${pytest[@]}" && return
+    "${pytest[@]}" --last-failed --last-failed-no-failures none
+    echo "FLAKY clients/python: what failed first has passed then"
 }
 
 pack() { # folder

@@ -200,8 +200,14 @@ finish() {
         awk -v part="$part" '{ printf "%-15s %9.0f %9.0f\n", part, $1, $2 + $3 }' "$logs/$part.times"
     done
     awk -v seconds=$SECONDS '{ cpu += $2 + $3 } END { printf "%-15s %9d %9.0f\n", "all", seconds, cpu }' "$logs"/*.times
-    # The closing lines of the test runners.
-    [ ! -e "$logs/browser.log" ] || grep -E '^(FLAKY|FAILED) ' "$logs/browser.log" || true
+    # The closing lines of the test runners, and of each other part that has failed.
+    grep -hE '^(FLAKY|FAILED) ' "$logs"/{typescript,python,browser}.log 2>/dev/null || true
+    for part in "${parts[@]}"; do
+        [ "$part" != tests ] || continue
+        [ -e "$logs/$part.status" ] && [ "$(<"$logs/$part.status")" != 0 ] || continue
+        printf '\n%s failed:\n' "$part"
+        [ ! -e "$logs/$part.log" ] || tail -n 12 "$logs/$part.log" | cut -c 1-300
+    done
     [ ! -e "$logs/tests.log" ] || sed -n '/Summary \[/,$p' "$logs/tests.log"
     [ "$status" = 0 ] || echo "FAILED"
 }

@@ -71,7 +71,7 @@ pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -
     {
         return Err(SessionError::Invalid("its aud is another"));
     }
-    user(&answer, &["sub"])
+    user(answer, &["sub"])
 }
 
 /// Reads the body of a successful answer of a user URL: `sub`, or else `id`, is the user.
@@ -90,7 +90,7 @@ pub fn read_introspection(body: &[u8], rules: AnswerRules<'_>, now: Timestamp) -
 pub fn read_user_info(body: &[u8], now: Timestamp) -> Result<Session, SessionError> {
     let answer = json::object(body).map_err(|fault| bad_answer(&format!("its answer {fault}")))?;
     check_times(&answer, now)?;
-    user(&answer, &["sub", "id"])
+    user(answer, &["sub", "id"])
 }
 
 fn check_times(answer: &Map<String, Value>, now: Timestamp) -> Result<(), SessionError> {
@@ -102,12 +102,12 @@ fn check_times(answer: &Map<String, Value>, now: Timestamp) -> Result<(), Sessio
     claims::check_times(answer, LEEWAY_SECONDS, now)
 }
 
-fn user(answer: &Map<String, Value>, names: &[&str]) -> Result<Session, SessionError> {
+fn user(answer: Map<String, Value>, names: &[&str]) -> Result<Session, SessionError> {
     match names.iter().find_map(|name| answer.get(*name)) {
         Some(Value::String(user_id)) if validate::is_user_id(user_id) => Ok(Session {
             user_id: user_id.clone(),
-            expires_at: claims::end(answer),
-            claims: answer.clone(),
+            expires_at: claims::end(&answer),
+            claims: answer,
         }),
         Some(Value::String(user_id)) if !user_id.is_empty() => Err(SessionError::Invalid(
             "the identity provider names a user with an impossible id",

@@ -1,5 +1,7 @@
 //! A signed token in its three parts, parsed strictly before any claim is used, and what its claims must be.
 
+use std::mem;
+
 use base64ct::{Base64UrlUnpadded, Encoding};
 use serde_json::{Map, Value};
 
@@ -68,24 +70,24 @@ impl<'a> Jws<'a> {
         })
     }
 
-    /// The session, when every claim is present and valid at this time.
-    pub(super) fn session(&self, expected: &Expected<'_>, now: Timestamp) -> Result<Session, SessionError> {
-        let claims = &self.claims;
+    /// The session, when every claim is present and valid at this time. The claims move into it.
+    pub(super) fn session(&mut self, expected: &Expected<'_>, now: Timestamp) -> Result<Session, SessionError> {
+        let claims = mem::take(&mut self.claims);
         if !claims.contains_key("exp") {
             return Err(SessionError::Invalid("it has no exp"));
         }
-        claims::check_times(claims, expected.leeway_seconds, now)?;
-        if !claims::is_issued_by(claims, expected.issuer) {
+        claims::check_times(&claims, expected.leeway_seconds, now)?;
+        if !claims::is_issued_by(&claims, expected.issuer) {
             return Err(SessionError::Invalid("its iss is another"));
         }
-        if !claims::is_meant_for(claims, expected.audience) {
+        if !claims::is_meant_for(&claims, expected.audience) {
             return Err(SessionError::Invalid("its aud is another"));
         }
         match claims.get("sub") {
             Some(Value::String(user_id)) if validate::is_user_id(user_id) => Ok(Session {
                 user_id: user_id.clone(),
-                expires_at: claims::end(claims),
-                claims: claims.clone(),
+                expires_at: claims::end(&claims),
+                claims,
             }),
             _ => Err(SessionError::Invalid("its sub is no user id")),
         }

@@ -143,7 +143,7 @@ impl LocalSessions {
 #[async_trait]
 impl SessionVerifier for LocalSessions {
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
-        let token = Jws::parse(token)?;
+        let mut token = Jws::parse(token)?;
         // Compares in constant time, and the whole tag: no shorter one is taken.
         if token.algorithm != "HS256" || self.mac(token.signed).verify_slice(&token.signature).is_err() {
             return Err(SessionError::Invalid("its algorithm or its signature is wrong"));

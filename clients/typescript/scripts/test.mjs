@@ -1,8 +1,10 @@
 // Compiles the sources with the tests into dist-test, and runs the tests that are named, or all. AGENTCFG_TEST_BINARY names the
 // server, target/debug/agentcfg-server unless it is given.
-import { execFileSync, spawnSync } from "node:child_process";
+import { execFileSync } from "node:child_process";
 import { existsSync, readdirSync, rmSync } from "node:fs";
+import { spec } from "node:test/reporters";
 import { fileURLToPath } from "node:url";
+import { runTests } from "../../../scripts/node-tests.mjs";
 
 const folder = fileURLToPath(new URL("..", import.meta.url));
 const server =
@@ -23,12 +25,6 @@ if (files.length === 0) {
   console.error(`error: no test file begins with ${named.join(" or ")}`);
   process.exit(1);
 }
-const { status } = spawnSync(
-  process.execPath,
-  ["--test", "--test-timeout=120000", ...files.map((file) => `${folder}/dist-test/test/${file}`)],
-  {
-    stdio: "inherit",
-    env: { ...process.env, AGENTCFG_TEST_BINARY: server },
-  },
-);
-process.exit(status ?? 1);
+process.env.AGENTCFG_TEST_BINARY = server;
+const paths = files.map((file) => `${folder}/dist-test/test/${file}`);
+await runTests({ files: paths, concurrency: true, timeout: 120_000 }, () => new spec());

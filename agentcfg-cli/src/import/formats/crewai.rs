@@ -79,7 +79,16 @@ fn read(source: &Source<'_>, reading: &mut Reading) {
             reading.records.push(record);
         }
         Ok(_) => reading.skip(source, "no agent, which has a role, a goal or a backstory"),
-        Err(problem) => reading.problems.push(problem),
+        Err(problem) => unreadable(source, problem, reading),
+    }
+}
+
+/// A file that cannot be parsed. One of a directory may be a template or a fixture of something else: without a word that
+/// agents have, it is skipped.
+fn unreadable(source: &Source<'_>, problem: Problem, reading: &mut Reading) {
+    match source.path != source.root && !TEXTS.iter().any(|key| source.text.contains(key)) {
+        true => reading.skip(source, format!("line {}: {}", problem.place.line, problem.message)),
+        false => reading.problems.push(problem),
     }
 }
 
@@ -127,7 +136,7 @@ fn yaml(source: &Source<'_>, reading: &mut Reading) {
                 false => reading.skip(source, "no agents by their names in one YAML document"),
             };
         }
-        Err(problem) => return reading.problems.push(problem),
+        Err(problem) => return unreadable(source, problem, reading),
     };
     if agents.is_empty() {
         return reading.skip(source, "no agents in it");

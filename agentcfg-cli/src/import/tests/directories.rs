@@ -91,6 +91,33 @@ fn ends_of_names_may_have_capitals() {
 }
 
 #[test]
+fn what_cannot_be_parsed_is_skipped_when_it_can_have_no_agents() {
+    let files = [
+        ("agents.yaml", "one:\n  role: r\n"),
+        (
+            "chart/deployment.yaml",
+            "{{ if .Values.on }}\nkind: Deployment\n{{ end }}\n",
+        ),
+        ("tsconfig.json", "{\"a\": }"),
+        ("more/agents.yaml", "two:\n  role: [r\n"),
+    ];
+    let (dir, ids, reading) = read_dir("crewai", &files, "");
+    assert_eq!(ids, ["one"]);
+    let skipped: Vec<_> = reading
+        .skipped
+        .iter()
+        .map(|one| one.file.file_name().unwrap())
+        .collect();
+    assert_eq!(skipped, ["deployment.yaml", "tsconfig.json"], "{reading:?}");
+    assert!(reading.skipped[0].reason.starts_with("line 1: "), "{reading:?}");
+    assert_eq!(reading.problems.len(), 1, "{reading:?}");
+    assert!(reading.problems[0].file.ends_with("more/agents.yaml"), "{reading:?}");
+    // A file that is named is a problem, whatever it has in it.
+    let (_, reading) = imported(format("crewai").unwrap(), &dir.path().join("chart/deployment.yaml"));
+    assert_eq!(reading.problems.len(), 1, "{reading:?}");
+}
+
+#[test]
 fn servers_are_of_all_agents_whatever_the_order_of_the_arguments() {
     let dir = tempfile::tempdir().unwrap();
     let (agent, servers) = (dir.path().join("one.md"), dir.path().join(".mcp.json"));

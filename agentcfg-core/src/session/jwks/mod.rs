@@ -277,7 +277,7 @@ fn no_keys() -> SessionError {
 #[async_trait]
 impl SessionVerifier for JwksSessions {
     async fn verify(&self, token: &str, now: Timestamp) -> Result<Session, SessionError> {
-        let token = Jws::parse(token)?;
+        let mut token = Jws::parse(token)?;
         let algorithm =
             keys::algorithm(&token.algorithm).ok_or(SessionError::Invalid("its algorithm is not accepted"))?;
         // Claims are checked first: a token that would be refused anyway must not cause a fetch.
